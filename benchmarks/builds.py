@@ -1,4 +1,4 @@
-"""Two builds of Rushlight in turns: what a change costs or gains.
+"""Compares two builds of Rushlight, run in turns: the cost or gain of a change.
 
 The other build is a checkout with an environment of its own (`git clone`, `git checkout`,
 `make ext`). Each build lowers the same traced program in its own process, which gives the CPU
@@ -38,21 +38,25 @@ def main() -> None:
     options.add_argument("--other", type=Path, required=True, help="a checkout that is built")
     options.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     options.add_argument("--exports", type=int, default=3, help="of each (default: %(default)s)")
-    given = options.parse_args()
-    checkouts = {"this": common.ROOT, "other": given.other.resolve()}
+    arguments = options.parse_args()
+    checkouts = {"this": common.ROOT, "other": arguments.other.resolve()}
     report = common.Report(
         "The other build's time to this one's",
         ["case", "other ms", "this ms", "run", "other CPU s", "this CPU s", "export"],
     )
     ratios: dict[str, list[float]] = {"run": [], "export": []}
-    with common.workshop(given.work) as work, ExitStack() as stack:
+    with common.workshop(arguments.work) as work, ExitStack() as stack:
         sides = {}
         for by, checkout in checkouts.items():
             python = sys.executable if by == "this" else str(checkout / ".venv" / "bin" / "python")
-            sides[by] = stack.enter_context(Side(python, checkout / SIDE, threads=given.threads))
+            sides[by] = stack.enter_context(
+                Side(python, checkout / SIDE, threads=arguments.threads)
+            )
             sides[by].call("start", runtime="rushlight")
-        for case in given.models:
-            exports, runs = _measure(work, sides, case, given.threads, given.repeat, given.exports)
+        for case in arguments.models:
+            exports, runs = _measure(
+                work, sides, case, arguments.threads, arguments.repeat, arguments.exports
+            )
             run, export = runs["other"] / runs["this"], exports["other"] / exports["this"]
             ratios["run"].append(run)
             ratios["export"].append(export)
@@ -63,9 +67,11 @@ def main() -> None:
                 run=runs,
                 export=exports,
             )
-    means = {by: math.exp(sum(map(math.log, of)) / len(of)) for by, of in ratios.items()}
+    means = {
+        by: math.exp(sum(map(math.log, values)) / len(values)) for by, values in ratios.items()
+    }
     report.add("geometric mean", "", "", f"{means['run']:.3f}x", "", "", f"{means['export']:.3f}x")
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
 def _measure(
@@ -94,7 +100,9 @@ def _measure(
             *("open",), runtime="rushlight", file=files[by], data=work.data(name), threads=threads
         )
     times = take_turns(sides, turns)
-    return {by: min(of) for by, of in seconds.items()}, {by: middle(times[by]) for by in sides}
+    return {by: min(values) for by, values in seconds.items()}, {
+        by: middle(times[by]) for by in sides
+    }
 
 
 if __name__ == "__main__":

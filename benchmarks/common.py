@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: options, prepared models, peers, tables."""
+"""Shared by the benchmark scripts: options, prepared models, peers, tables."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def start_executorch(python: str) -> Side:
 
 @contextmanager
 def both_sides(python: str) -> Iterator[Sides]:
-    """Both processes, warmed up: what an export imports is in memory."""
+    """Both processes, warmed up, so that the imports of an export are done."""
     with start_rushlight() as ours, start_executorch(python) as theirs:
         yield Sides(ours, theirs)
 
@@ -110,7 +110,7 @@ class Workshop:
         return str(path)
 
     def program(self, name: str, side: Side, by: str, **options: bool) -> str:
-        """The .pte that `side`, which is called `by`, makes of the model with these options."""
+        """The .pte that `side` makes of the model with these options; `by` is the side's name."""
         path = self.folder / f"{name}.{by}.pte"
         if not path.exists():
             side.call("export", program=self.traced(name), pte=str(path), **options)
@@ -156,7 +156,7 @@ def print_table(table: Table) -> None:
 
 
 class Report:
-    """Rows that appear as a table at the end, and as JSON if asked for."""
+    """Rows that are printed as a table at the end, and written as JSON if asked for."""
 
     def __init__(self, title: str, columns: Sequence[str]) -> None:
         self._columns = columns

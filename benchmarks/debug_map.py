@@ -1,4 +1,4 @@
-"""What the map to Python lines costs: bytes of the file, CPU time and memory of an export.
+"""The cost of the map to Python lines: bytes of the file, CPU time and memory of an export.
 
 Every row is a process of its own, which exports the model unchecked: `lstm WIDTH STEPS` is an LSTM
 of two layers, others are names from benchmarks/models.py. "map" is what the file has by default,
@@ -27,9 +27,9 @@ def main() -> None:
     options = common.parser(__doc__, models=MODELS, repeat=1)
     options.add_argument("--backends", default="portable,cpu,xnnpack", help="with commas")
     options.add_argument("--one", nargs=2, help=common.argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.one:
-        print(json.dumps(_measure(*given.one)))
+    arguments = options.parse_args()
+    if arguments.one:
+        print(json.dumps(_measure(*arguments.one)))
         return
     report = common.Report(
         "The map to Python lines",
@@ -38,33 +38,33 @@ def main() -> None:
             *("places", "written s", "export s", "peak MiB"),
         ],
     )
-    for name in given.models:
-        for backend in given.backends.split(","):
-            found = _in_process(name, backend)
+    for name in arguments.models:
+        for backend in arguments.backends.split(","):
+            figures = _in_process(name, backend)
             report.add(
                 name,
                 backend,
-                f"{found['file'] / MIB:.2f}",
-                f"{found['map'] / KIB:.1f}",
-                f"{found['map'] / found['file']:.1%}",
-                f"{found['full'] / KIB:.1f}",
-                ", ".join(found["left_out"]) or "nothing",
-                f"{found['places']:,}",
-                f"{found['written']:.2f}",
-                f"{found['export']:.1f}",
-                f"{found['peak'] / MIB:,.0f}",
+                f"{figures['file'] / MIB:.2f}",
+                f"{figures['map'] / KIB:.1f}",
+                f"{figures['map'] / figures['file']:.1%}",
+                f"{figures['full'] / KIB:.1f}",
+                ", ".join(figures["left_out"]) or "nothing",
+                f"{figures['places']:,}",
+                f"{figures['written']:.2f}",
+                f"{figures['export']:.1f}",
+                f"{figures['peak'] / MIB:,.0f}",
                 model=name,
                 backend=backend,
-                **found,
+                **figures,
             )
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
 def _in_process(name: str, backend: str) -> dict[str, Any]:
     command = [sys.executable, __file__, "--one", name, backend]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def _measure(name: str, backend: str) -> dict[str, Any]:

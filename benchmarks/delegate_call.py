@@ -1,5 +1,5 @@
-"""What one call of a delegate costs beside its work: programs of 1 and of 101 delegates in a row,
-whose backend does nothing but look at its arguments, two tensors of four numbers.
+"""The overhead of one call of a delegate: programs of 1 and of 101 delegates in a row, whose
+backend only looks at its arguments, two tensors of four numbers.
 
 The difference, by 100, is the price of one more call. Backends: one in C++, one behind the C struct
 of rl_backend_v1.h, one in Python; and the same in C++ for real ExecuTorch, called from Python (its
@@ -36,19 +36,19 @@ SHORT, LONG = 1, 1 + EXTRA
 def main() -> None:
     options = common.parser(__doc__, models=(), repeat=5)
     options.add_argument("--calls", type=int, default=20_000, help="runs in a measurement")
-    given = options.parse_args()
-    with common.workshop(given.work) as work:
+    arguments = options.parse_args()
+    with common.workshop(arguments.work) as work:
         programs = {n: _write_program(n, work.folder) for n in (SHORT, LONG)}
-        callers = _callers(work.folder, Path(given.executorch), programs, given.calls)
+        callers = _callers(work.folder, Path(arguments.executorch), programs, arguments.calls)
         times = {name: [] for name in callers}
-        for _ in range(given.repeat):
+        for _ in range(arguments.repeat):
             for name, measure in callers.items():
                 times[name].append(measure())
     report = common.Report("One call of a delegate", ["backend", "ns, median", "ns, best"])
     for name, slopes in times.items():
         median, best = common.median(slopes), min(slopes)
         report.add(name, f"{median:.0f}", f"{best:.0f}", backend=name, median=median, best=best)
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
 def _write_program(n: int, folder: Path) -> Path:

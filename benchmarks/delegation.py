@@ -17,19 +17,19 @@ LEFT_OUT = {"mobilenet_v2": "hardtanh", "bert_base": "layer_norm"}
 
 
 def main() -> None:
-    given = common.parser(__doc__, models=MODELS, repeat=3).parse_args()
+    arguments = common.parser(__doc__, models=MODELS, repeat=3).parse_args()
     report = common.Report(
         "Export with delegation, CPU seconds on one thread",
         ["model", "left out", "delegates", "rushlight", "ExecuTorch", "ratio", "their delegates"],
     )
-    with common.workshop(given.work) as work, common.both_sides(given.executorch) as sides:
+    with common.workshop(arguments.work) as work, common.both_sides(arguments.executorch) as sides:
         for side in (sides.rushlight, sides.executorch):  # imports and caches
             pte = str(work.folder / "warm.pte")
             side.call("delegate", program=work.traced("add"), pte=pte, leave=NOTHING)
-        for name in given.models:
+        for name in arguments.models:
             for leave in (NOTHING, LEFT_OUT.get(name, "relu")):
-                _row(report, name, leave, work, sides, given.repeat)
-    report.finish(given.json)
+                _row(report, name, leave, work, sides, arguments.repeat)
+    report.finish(arguments.json)
 
 
 def _row(
@@ -44,14 +44,14 @@ def _row(
     counts = {}
     for _ in range(repeat):
         for by in times:
-            found = getattr(sides, by).call(
+            figures = getattr(sides, by).call(
                 "delegate",
                 program=work.traced(name),
                 pte=str(work.folder / f"{name}.{by}.delegated.pte"),
                 leave=leave,
             )
-            times[by].append(found["cpu"])
-            counts[by] = found["delegates"]
+            times[by].append(figures["cpu"])
+            counts[by] = figures["delegates"]
     ours, theirs = (common.median(times[by]) for by in times)
     shown = "nothing" if leave == NOTHING else leave
     report.add(

@@ -23,43 +23,47 @@ def main() -> None:
     options = common.parser(__doc__, models=(), repeat=1)
     options.add_argument("--small", type=int, default=64, help="pixels (default: %(default)s)")
     options.add_argument("--large", type=int, default=1024, help="the bound (default: %(default)s)")
-    given = options.parse_args()
-    small, large = given.small, given.large
+    arguments = options.parse_args()
+    small, large = arguments.small, arguments.large
     report = common.Report(
         f"Resident memory after calls, KiB ({small} and {large} pixels)",
         ["program", "by", "bound", *(f"{n}" for n in (small, small, large, small)), "of static"],
     )
-    with common.workshop(given.work) as work, common.both_sides(given.executorch) as sides:
+    with common.workshop(arguments.work) as work, common.both_sides(arguments.executorch) as sides:
         for by, side in (("rushlight", sides.rushlight), ("executorch", sides.executorch)):
             files = {
                 kind: _program(work, side, by, kind, small, large) for kind in ("static", "dynamic")
             }
-            static = _measure(files["static"], by, [small, small], given)
-            dynamic = _measure(files["dynamic"], by, [small, small, large, small], given)
-            for kind, found in (("static", static), ("dynamic", dynamic)):
-                grown = [f"{n / KIB:,.0f}" for n in found] + ["-"] * (4 - len(found))
+            static = _measure(files["static"], by, [small, small], arguments)
+            dynamic = _measure(files["dynamic"], by, [small, small, large, small], arguments)
+            for kind, growths in (("static", static), ("dynamic", dynamic)):
+                grown = [f"{n / KIB:,.0f}" for n in growths] + ["-"] * (4 - len(growths))
                 bound = sum(sides.executorch.call("plan", pte=files[kind]).values())
                 report.add(
                     kind,
                     by,
                     f"{bound / KIB:,.0f}",
                     *grown,
-                    common.ratio(found[1], static[1]),
+                    common.ratio(growths[1], static[1]),
                     program=kind,
                     by=by,
                     bound=bound,
-                    grown=found,
+                    grown=growths,
                 )
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
-def _measure(pte: str, by: str, sizes: list[int], given: common.argparse.Namespace) -> list[float]:
+def _measure(
+    pte: str, by: str, sizes: list[int], arguments: common.argparse.Namespace
+) -> list[float]:
     """Medians over fresh processes."""
     runs = []
-    for _ in range(given.repeat):
+    for _ in range(arguments.repeat):
         ours = by == "rushlight"
         with (
-            common.start_rushlight() if ours else common.start_executorch(given.executorch) as side
+            common.start_rushlight()
+            if ours
+            else common.start_executorch(arguments.executorch) as side
         ):
             runs.append(side.call("sizes", pte=pte, sizes=sizes)["anonymous"])
     return [common.median(values) for values in zip(*runs, strict=True)]

@@ -47,21 +47,21 @@ def main() -> None:
     options.add_argument(
         "--loads", type=int, default=2, help="loads of each kind; 0: none (default: %(default)s)"
     )
-    given = options.parse_args()
-    pythons = pythons_of(given)
+    arguments = options.parse_args()
+    pythons = pythons_of(arguments)
     speeds: list[Speed] = []
     loads: list[Loads] = []
     with ExitStack() as stack:
-        work = stack.enter_context(common.workshop(given.work))
+        work = stack.enter_context(common.workshop(arguments.work))
         makers = stack.enter_context(started(pythons))
-        for name in given.models:
+        for name in arguments.models:
             files, exported = _lower_all(work, makers, name)
             flops = flops_of(files["rushlight"])
-            speeds += _measure(work, pythons, name, files, flops, given)
-            loads.append(_load(work, pythons, name, files, exported, given.loads))
+            speeds += _measure(work, pythons, name, files, flops, arguments)
+            loads.append(_load(work, pythons, name, files, exported, arguments.loads))
     engine_tables.show(speeds, loads)
-    if given.json is not None:
-        engine_tables.write(given.json, speeds, loads)
+    if arguments.json is not None:
+        engine_tables.write(arguments.json, speeds, loads)
 
 
 def options_of(description: str | None, models: Sequence[str]) -> argparse.ArgumentParser:
@@ -90,16 +90,16 @@ def options_of(description: str | None, models: Sequence[str]) -> argparse.Argum
     return options
 
 
-def pythons_of(given: argparse.Namespace) -> dict[str, str]:
+def pythons_of(arguments: argparse.Namespace) -> dict[str, str]:
     """The interpreter of each engine's environment, ours first; ends the run if one is missing."""
-    found = {"rushlight": sys.executable}
-    for name in given.peers:
+    pythons = {"rushlight": sys.executable}
+    for name in arguments.peers:
         if name not in PEERS:
             sys.exit(f"--peers {name!r}: there are {', '.join(PEERS)}")
-        found[name] = getattr(given, name)
-        if not Path(found[name]).exists():
-            sys.exit(f"{found[name]} is missing: `{PEERS[name][1]}` makes it")
-    return found
+        pythons[name] = getattr(arguments, name)
+        if not Path(pythons[name]).exists():
+            sys.exit(f"{pythons[name]} is missing: `{PEERS[name][1]}` makes it")
+    return pythons
 
 
 Sides = Mapping[str, Side]
@@ -115,7 +115,7 @@ def side_of(python: str) -> Side:
 def started(
     pythons: Mapping[str, str], runtime: Callable[[str], str] = str
 ) -> Iterator[dict[str, Side]]:
-    """A process for each engine, with the engine imported: `runtime` says which, by name."""
+    """A process for each engine, with the runtime imported that `runtime` returns for its name."""
     with ExitStack() as stack:
         sides = {name: stack.enter_context(side_of(python)) for name, python in pythons.items()}
         for name, side in sides.items():
@@ -130,7 +130,7 @@ def _lower_all(
     files: dict[str, str] = {}
     seconds: dict[str, float | None] = {}
     for by, side in makers.items():
-        # A process has lowered something before it is timed: what that imports is in memory.
+        # A process lowers something before it is timed, so that its imports are done.
         _lower(work, side, by, "linear_relu")
         files[by], seconds[by] = _lower(work, side, by, name)
     return files, seconds
@@ -143,8 +143,8 @@ def _lower(work: common.Workshop, side: Side, by: str, name: str) -> tuple[str, 
         return str(path), None
     print(f"{name}: lowering for {by}", file=sys.stderr, flush=True)
     program = work.traced(name)
-    found = side.call("lower", runtime=by, program=program, file=str(path), **options)
-    return str(path), found["cpu"]
+    figures = side.call("lower", runtime=by, program=program, file=str(path), **options)
+    return str(path), figures["cpu"]
 
 
 def _measure(
@@ -153,33 +153,33 @@ def _measure(
     name: str,
     files: Files,
     flops: int,
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
 ) -> list[Speed]:
-    found = []
+    speeds = []
     with started(pythons) as sides:
-        for threads in given.threads:
+        for threads in arguments.threads:
             for by, side in sides.items():
                 side.call("open", runtime=by, file=files[by], data=work.data(name), threads=threads)
-                if threads == given.threads[0]:
+                if threads == arguments.threads[0]:
                     _check(work, side, name, by)
             peaks: list[dict[str, float]] = []
 
-            def between(threads: int = threads, found: list[Any] = peaks) -> None:
-                found.append(sides["rushlight"].call("peaks", threads=threads))
+            def between(threads: int = threads, measured: list[Any] = peaks) -> None:
+                measured.append(sides["rushlight"].call("peaks", threads=threads))
 
-            times = take_turns(sides, given.repeat, between=between)
+            times = take_turns(sides, arguments.repeat, between=between)
             best = {key: max(p[key] for p in peaks) for key in ("flops", "bandwidth")}
-            found.append(Speed(name, threads, times, flops, best["flops"], best["bandwidth"]))
-            engine_tables.say(found[-1])
-    return found
+            speeds.append(Speed(name, threads, times, flops, best["flops"], best["bandwidth"]))
+            engine_tables.say(speeds[-1])
+    return speeds
 
 
 def _check(work: common.Workshop, side: Side, name: str, by: str) -> None:
-    """Ends the run if a result is not eager's."""
+    """Exit if a result departs from eager's."""
     path = str(work.folder / "out.npz")
     side.call("outputs", path=path)
-    with np.load(work.data(name)) as eager, np.load(path) as found:
-        worst = np.abs(found["out0"] - eager["out0"]).max() / np.abs(eager["out0"]).max()
+    with np.load(work.data(name)) as eager, np.load(path) as outputs:
+        worst = np.abs(outputs["out0"] - eager["out0"]).max() / np.abs(eager["out0"]).max()
     if not worst <= TOLERANCE:
         sys.exit(f"{name}: {by} is {worst:.1e} of the greatest output off")
 
@@ -200,8 +200,8 @@ def _load(
             for by, file in files.items():
                 with side_of(pythons[by]) as fresh:
                     arguments = {"runtime": by, "file": file, "data": work.data(name)}
-                    found = fresh.call("open", **arguments, threads=1, cold=cold)
-                rounds[by][cold].append(found)
+                    figures = fresh.call("open", **arguments, threads=1, cold=cold)
+                rounds[by][cold].append(figures)
     sizes = {
         by: sum(path.stat().st_size for path in runtimes.RUNTIMES[by].files(file))
         for by, file in files.items()

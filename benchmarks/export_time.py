@@ -17,19 +17,19 @@ GOAL = 1 / 3
 def main() -> None:
     options = common.parser(__doc__, models=common.SEVEN, repeat=3)
     options.add_argument("--verify", action="store_true", help="time a checked export, too")
-    given = options.parse_args()
+    arguments = options.parse_args()
     report = common.Report(
         "Export, CPU seconds on one thread",
         ["model", "rushlight", "ExecuTorch", "ratio", f"goal {GOAL:.2f}x", "with verify"],
     )
-    with common.workshop(given.work) as work, common.both_sides(given.executorch) as sides:
+    with common.workshop(arguments.work) as work, common.both_sides(arguments.executorch) as sides:
         warm = work.traced("add")
         for side in (sides.rushlight, sides.executorch):  # imports and caches
             side.call("export", program=warm, pte=str(work.folder / "warm.pte"))
-        for name in given.models:
-            row = _measure(name, work, sides, given.repeat)
+        for name in arguments.models:
+            row = _measure(name, work, sides, arguments.repeat)
             verified = None
-            if given.verify:
+            if arguments.verify:
                 verified = sides.rushlight.call("verify", program=work.traced(name))["cpu"]
             ours, theirs = row["rushlight"], row["executorch"]
             report.add(
@@ -41,7 +41,7 @@ def main() -> None:
                 "-" if verified is None else f"{verified:.2f}",
                 **{"model": name, **row, "verified": verified},
             )
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
 def _measure(
@@ -51,8 +51,8 @@ def _measure(
     for _ in range(repeat):
         for by in times:
             pte = work.folder / f"{name}.{by}.pte"
-            found = getattr(sides, by).call("export", program=work.traced(name), pte=str(pte))
-            times[by].append(found["cpu"])
+            figures = getattr(sides, by).call("export", program=work.traced(name), pte=str(pte))
+            times[by].append(figures["cpu"])
     return {by: common.median(values) for by, values in times.items()}
 
 

@@ -74,7 +74,7 @@ class ShapeDecides(nn.Module):
 
 
 class WhileTensor(nn.Module):
-    """Stops on its data; what is computed before the loop is read on every turn."""
+    """Stops on its data; a value from before the loop is read in every iteration."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class WhileNumber(nn.Module):
 
 
 class Swap(nn.Module):
-    """Every turn writes what the other one held: both must be read before either is written."""
+    """Every iteration swaps two values: both must be read before either is written."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
         def body(i: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> Any:
@@ -226,8 +226,8 @@ class Reader(nn.Module):
 
 class NonZero(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
-        found = torch.nonzero(x > 0)
-        return found * 2, found.shape[0], x[x > 0] + 1
+        indices = torch.nonzero(x > 0)
+        return indices * 2, indices.shape[0], x[x > 0] + 1
 
 
 class RowsThatMatch(nn.Module):

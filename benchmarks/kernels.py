@@ -157,8 +157,8 @@ def write_program(call: Call, pte: Path, data: Path) -> None:
     tensors = [v for v in flatten(call.args) if isinstance(v, torch.Tensor)]
 
     class One(torch.nn.Module):
-        def forward(self, *given: torch.Tensor) -> Any:
-            rest = iter(given)
+        def forward(self, *tensors: torch.Tensor) -> Any:
+            rest = iter(tensors)
             return apply(call.function, fill(call.args, rest))
 
     exported = torch.export.export(One(), tuple(tensors))
@@ -211,18 +211,18 @@ def fill(values: Iterable[Any], tensors: Any) -> list[Any]:
 
 def best(calls: dict[str, Timed | None], rounds: int) -> dict[str, float]:
     """The engines' best microseconds, taking turns."""
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     repeats: dict[str, int] = {}
     for name, call in calls.items():
         if call is not None:
-            found[name] = max(call(1), 1e-7)
-            repeats[name] = max(1, int(ROUND_SECONDS / found[name]))
-    if max(found.values()) > 50 * ROUND_SECONDS:
+            times[name] = max(call(1), 1e-7)
+            repeats[name] = max(1, int(ROUND_SECONDS / times[name]))
+    if max(times.values()) > 50 * ROUND_SECONDS:
         rounds = 1
     for _ in range(rounds):
-        for name in found:
-            found[name] = min(found[name], calls[name](repeats[name]))  # type: ignore[misc]
-    return {name: 1e6 * seconds for name, seconds in found.items()}
+        for name in times:
+            times[name] = min(times[name], calls[name](repeats[name]))  # type: ignore[misc]
+    return {name: 1e6 * seconds for name, seconds in times.items()}
 
 
 def summary(rows: list[Row]) -> str:
@@ -286,49 +286,51 @@ def options() -> argparse.Namespace:
 
 
 def measure(
-    given: argparse.Namespace, side: Side | None, folder: Path
+    arguments: argparse.Namespace, side: Side | None, folder: Path
 ) -> tuple[list[Row], Counter[str]]:
     """All rows, and what only our kernels refuse."""
     rows: list[Row] = []
     refused: Counter[str] = Counter()
-    for size in given.size:
+    for size in arguments.size:
         cases = list(model_cases()) if size == "models" else sized_cases()
         for case in cases:
-            if given.only and not any(word in f"{case.op} {case.note}" for word in given.only):
+            if arguments.only and not any(
+                word in f"{case.op} {case.note}" for word in arguments.only
+            ):
                 continue
-            for dtype in given.dtypes:
+            for dtype in arguments.dtypes:
                 inputs = Inputs(65536 if size == "models" else int(size), getattr(torch, dtype))
                 try:
                     call = Call(case, inputs)
                 except EAGER_REFUSES:
                     continue
                 calls: dict[str, Timed | None] = {
-                    "ours": call.native(given.isa),
+                    "ours": call.native(arguments.isa),
                     "eager": call.eager,
                 }
                 if side is not None and dtype == "float32":
                     calls["executorch"] = call.peer(side, folder)
                 try:
-                    found = best(calls, given.rounds)
+                    seconds = best(calls, arguments.rounds)
                 except (RuntimeError, TypeError) as error:
                     refused[f"{case.op} {case.note} {dtype}: {error}"] += 1
                     continue
-                times = (found["ours"], found["eager"], found.get("executorch"))
+                times = (seconds["ours"], seconds["eager"], seconds.get("executorch"))
                 rows.append(Row(case.op, case.note, dtype, size, *times))
     return rows, refused
 
 
 def main() -> None:
     """Prints the table and its summary."""
-    given = options()
+    arguments = options()
     torch.set_num_threads(1)
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         side = None
-        if given.peer:
-            side = stack.enter_context(Side(given.peer, EXECUTORCH_SIDE))
-        rows, refused = measure(given, side, folder)
+        if arguments.peer:
+            side = stack.enter_context(Side(arguments.peer, EXECUTORCH_SIDE))
+        rows, refused = measure(arguments, side, folder)
     head = f"{'ratio':>7} {'ours us':>10} {'eager us':>10} {'ExecuTorch':>10}  {'size':>7} dtype"
     print(head)
     for row in sorted(rows, key=lambda row: -row.ratio):
@@ -338,8 +340,8 @@ def main() -> None:
         print(f"refused: {text}")
     for op in without_case():
         print(f"no case: {op}")
-    if given.json is not None:
-        write_text(given.json, json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    if arguments.json is not None:
+        write_text(arguments.json, json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def main() -> None:
     options.add_argument(
         "--seconds", type=float, default=20.0, help="time for an engine and a model"
     )
-    given = options.parse_args()
+    arguments = options.parse_args()
     report = common.Report(
         "Latency on one thread, ms",
         [
@@ -41,15 +41,15 @@ def main() -> None:
         ],
     )
     with ExitStack() as stack:
-        work = stack.enter_context(common.workshop(given.work))
-        sides = stack.enter_context(common.both_sides(given.executorch))
+        work = stack.enter_context(common.workshop(arguments.work))
+        sides = stack.enter_context(common.both_sides(arguments.executorch))
         torch_side = stack.enter_context(common.start_rushlight())
-        for name in given.models:
+        for name in arguments.models:
             engines = _engines(name, work, sides, torch_side)
-            chosen = {by: call for by, call in engines.items() if by in given.engines}
-            found = measure(chosen, given.repeat, given.seconds)
-            _report(report, name, found)
-    report.finish(given.json)
+            chosen = {by: call for by, call in engines.items() if by in arguments.engines}
+            times = measure(chosen, arguments.repeat, arguments.seconds)
+            _report(report, name, times)
+    report.finish(arguments.json)
 
 
 def _engines(
@@ -80,20 +80,20 @@ def measure(engines: dict[str, Latency], repeat: int, seconds: float) -> dict[st
     for _ in range(repeat):
         for by, call in engines.items():
             if spent[by] < seconds or not times[by]:
-                found = call(1)
-                times[by] += found
-                spent[by] += sum(found)
+                measured = call(1)
+                times[by] += measured
+                spent[by] += sum(measured)
     return times
 
 
-def _report(report: common.Report, name: str, found: dict[str, list[float]]) -> None:
-    middle = {by: 1e3 * common.median(times) for by, times in found.items()}
-    most = max(map(len, found.values()))
+def _report(report: common.Report, name: str, seconds: dict[str, list[float]]) -> None:
+    middle = {by: 1e3 * common.median(times) for by, times in seconds.items()}
+    most = max(map(len, seconds.values()))
 
     def cell(by: str) -> str:
-        if by not in found:
+        if by not in seconds:
             return "-"
-        calls = len(found[by])
+        calls = len(seconds[by])
         return f"{middle[by]:.2f}" + (f" ({calls} calls)" if calls < most else "")
 
     def share(by: str) -> str:

@@ -20,39 +20,41 @@ def main() -> None:
     names = [name for name in common.SEVEN if name != "gpt2"]
     options = common.parser(__doc__, models=names, repeat=3)
     options.add_argument("--same", action="store_true", help="both load ExecuTorch's file")
-    given = options.parse_args()
+    arguments = options.parse_args()
     report = common.Report(
         "Loading, medians",
         ["model", "by", "ms", "peak MiB", "after a call", "anonymous", "ms ratio", "peak ratio"],
     )
-    with common.workshop(given.work) as work, common.both_sides(given.executorch) as sides:
-        for name in given.models:
+    with common.workshop(arguments.work) as work, common.both_sides(arguments.executorch) as sides:
+        for name in arguments.models:
             theirs = work.program(name, sides.executorch, "executorch")
-            ours = theirs if given.same else work.program(name, sides.rushlight, "rushlight")
+            ours = theirs if arguments.same else work.program(name, sides.rushlight, "rushlight")
             programs = {"rushlight": ours, "ExecuTorch": theirs}
-            _report(report, name, _measure(programs, work.data(name), given))
-    report.finish(given.json)
+            _report(report, name, _measure(programs, work.data(name), arguments))
+    report.finish(arguments.json)
 
 
 def _measure(
-    programs: dict[str, str], data: str, given: common.argparse.Namespace
+    programs: dict[str, str], data: str, arguments: common.argparse.Namespace
 ) -> dict[str, dict[str, float]]:
-    found: dict[str, list[dict[str, float]]] = {by: [] for by in programs}
-    for _ in range(given.repeat):
+    figures: dict[str, list[dict[str, float]]] = {by: [] for by in programs}
+    for _ in range(arguments.repeat):
         for by, pte in programs.items():
             ours = by == "rushlight"
-            side = common.start_rushlight() if ours else common.start_executorch(given.executorch)
+            side = (
+                common.start_rushlight() if ours else common.start_executorch(arguments.executorch)
+            )
             with side:
-                found[by].append(side.call("load", pte=pte, data=data))
+                figures[by].append(side.call("load", pte=pte, data=data))
     return {
         by: {key: common.median(run[key] for run in runs) for key in runs[0]}
-        for by, runs in found.items()
+        for by, runs in figures.items()
     }
 
 
-def _report(report: common.Report, name: str, found: dict[str, dict[str, float]]) -> None:
-    for by, figures in found.items():
-        peer = found["ExecuTorch"]
+def _report(report: common.Report, name: str, sides: dict[str, dict[str, float]]) -> None:
+    for by, figures in sides.items():
+        peer = sides["ExecuTorch"]
         ratios = ("", "")
         if by == "rushlight":
             ratios = (

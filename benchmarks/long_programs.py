@@ -1,4 +1,4 @@
-"""What programs of many calls cost: CPU seconds of an export by stage, as they grow.
+"""The cost of programs with many calls: CPU seconds of an export by stage, as they grow.
 
 Every step of the compiler is linear, so that a program of twice as many calls takes twice as long;
 so are loading it and its first run. The last column is the whole export, verification included,
@@ -53,7 +53,7 @@ class Residual(Chain):
 
 
 class Alternating(Chain):
-    """What backends take and what none has, in turn."""
+    """Operators that backends take and operators that none takes, alternately."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for _ in range(self.times):
@@ -117,7 +117,7 @@ def main() -> None:
     options.add_argument(
         "--backends", type=lambda text: text.split(","), default=["portable", "cpu", "xnnpack"]
     )
-    given = options.parse_args()
+    arguments = options.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     report = common.Report(
@@ -125,12 +125,12 @@ def main() -> None:
         ["shape", "calls", "backend", *STAGES, *LAST, f"x of torch (goal {GOAL:.0f})"],
     )
     _torch("chain", 4)
-    for backend in given.backends:  # imports and caches
+    for backend in arguments.backends:  # imports and caches
         _ours("quantized", 4, backend)
-    for shape in given.shapes:
-        for calls in given.calls:
+    for shape in arguments.shapes:
+        for calls in arguments.calls:
             theirs = _torch(shape, calls)
-            for backend in given.backends:
+            for backend in arguments.backends:
                 spent = _ours(shape, calls, backend)
                 total = sum(spent.get(stage, 0) for stage in STAGES)
                 report.add(
@@ -144,7 +144,7 @@ def main() -> None:
                     torch=theirs,
                     stages=spent,
                 )
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
 def _input() -> torch.Tensor:

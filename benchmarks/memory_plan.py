@@ -12,13 +12,13 @@ import common
 
 
 def main() -> None:
-    given = common.parser(__doc__, models=common.SEVEN, repeat=1).parse_args()
+    arguments = common.parser(__doc__, models=common.SEVEN, repeat=1).parse_args()
     report = common.Report(
         "Planned arenas, bytes",
         ["model", "rushlight", "lower bound", "above it", "ExecuTorch", "ratio", "found by"],
     )
-    with common.workshop(given.work) as work, common.both_sides(given.executorch) as sides:
-        for name in given.models:
+    with common.workshop(arguments.work) as work, common.both_sides(arguments.executorch) as sides:
+        for name in arguments.models:
             ours = sides.rushlight.call("plan", program=work.traced(name))
             pte = work.program(name, sides.executorch, "executorch")
             total = sum(ours["arenas"].values())
@@ -38,7 +38,7 @@ def main() -> None:
                 executorch=theirs,
                 strategy=ours["strategy"],
             )
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What of PyTorch's operator database, and of ExecuTorch's operator suite, runs here and in
-ExecuTorch's portable library; written to docs/coverage.md.
+"""The share of PyTorch's operator database and of ExecuTorch's operator suite that runs here and
+in ExecuTorch's portable library; written to docs/coverage.md.
 
 Every operator's calls (three in float32, one in integers or bools) are exported, run and compared
 with eager; tests/ops/test_opinfo_path.py and tests/e2e/executorch/test_executorch_suite.py hold
@@ -58,7 +58,7 @@ class Peer:
         over = threading.Event()
         threading.Thread(target=_kill_when_late, args=(self._side, over), daemon=True).start()
         try:
-            found = self._side.call(command, **arguments)
+            outcome = self._side.call(command, **arguments)
         except side.SideError as error:
             if self._side.alive():
                 return Outcome("broken", str(error)[-300:])
@@ -66,7 +66,7 @@ class Peer:
             return Outcome("broken", f"crash, or no answer in {SECONDS} s")
         finally:
             over.set()
-        return None if found is None else Outcome(*found)
+        return None if outcome is None else Outcome(*outcome)
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -87,11 +87,11 @@ def _kill_when_late(peer: side.Side, over: threading.Event) -> None:
 
 def ours(names: Sequence[str]) -> Outcomes:
     """Outcomes of this runtime, by operator."""
-    found = {}
+    outcomes = {}
     for name in names:
-        found[name] = opinfo_path.outcomes(name, whole=True)
-        print(f"\r{len(found)} of {len(names)} ", end="", file=sys.stderr, flush=True)
-    return found
+        outcomes[name] = opinfo_path.outcomes(name, whole=True)
+        print(f"\r{len(outcomes)} of {len(names)} ", end="", file=sys.stderr, flush=True)
+    return outcomes
 
 
 def executorchs(names: Sequence[str], peer: Peer) -> Outcomes:
@@ -109,8 +109,8 @@ def executorchs(names: Sequence[str], peer: Peer) -> Outcomes:
 
 
 def _there(peer: Peer, name: str, index: int, call: opinfo.Call) -> Outcome | None:
-    found = peer.call("outcome", name=name, index=index)
-    return found and found._replace(dtype=str(call.dtype).removeprefix("torch."))
+    outcome = peer.call("outcome", name=name, index=index)
+    return outcome and outcome._replace(dtype=str(call.dtype).removeprefix("torch."))
 
 
 def suite_cases(python: Path) -> list[Path]:
@@ -129,12 +129,12 @@ def suite_cases(python: Path) -> list[Path]:
 
 
 def our_suite_outcomes(paths: Sequence[Path]) -> Outcomes:
-    """What this runtime makes of ExecuTorch's suite, by case."""
-    found = {}
+    """The outcomes of ExecuTorch's suite in this runtime, by case."""
+    outcomes = {}
     for path in paths:
-        found[path.stem] = [opinfo_path.program_outcome(torch.export.load(path))]
-        print(f"\r{len(found)} of {len(paths)} ", end="", file=sys.stderr, flush=True)
-    return found
+        outcomes[path.stem] = [opinfo_path.program_outcome(torch.export.load(path))]
+        print(f"\r{len(outcomes)} of {len(paths)} ", end="", file=sys.stderr, flush=True)
+    return outcomes
 
 
 def sample_counts(names: Sequence[str]) -> dict[str, tuple[int, int]]:
@@ -156,7 +156,7 @@ def _runs(call: opinfo.Call) -> bool:
 
 
 def suite_outcomes(paths: Sequence[Path], peer: Peer) -> Outcomes:
-    """What ExecuTorch's portable library makes of its own suite, by case."""
+    """The outcomes of ExecuTorch's suite in its own portable library, by case."""
     kept = json.loads(SUITE_CACHE.read_text()) if SUITE_CACHE.exists() else {}
     for path in paths:
         if path.stem not in kept:
@@ -166,20 +166,22 @@ def suite_outcomes(paths: Sequence[Path], peer: Peer) -> Outcomes:
     return {p.stem: [Outcome(*o) for o in kept[p.stem] if o is not None] for p in paths}
 
 
-def update(found: Mapping[str, Sequence[Outcome]]) -> None:
+def update(outcomes: Mapping[str, Sequence[Outcome]]) -> None:
     """Write the lists of the table anew; its reasons and messages stay."""
     lines = []
     text = opinfo_path.TABLE.read_text(encoding="utf-8")
     lines += [line for line in text.splitlines() if line.startswith("#")]
     for row in opinfo_path.table():
         sections: dict[str, set[str]] = {s: set() for s in opinfo_path.SECTIONS}
-        for name, some in found.items():
+        for name, some in outcomes.items():
             refused = [o for o in some if o.kind == "refused"]
             if any(opinfo_path.row_of(o.reason) is row for o in refused):
                 all_refused = len(refused) == len(some)
                 sections["always" if all_refused else "sometimes"].add(name)
         if row["message"] == "the operators under `broken` fail":
-            sections["broken"] = {n for n, s in found.items() if any(o.kind == "broken" for o in s)}
+            sections["broken"] = {
+                n for n, s in outcomes.items() if any(o.kind == "broken" for o in s)
+            }
         lines += ["", f"- reason: {json.dumps(row['reason'])}"]
         lines += [f"  message: {json.dumps(row['message'])}"]
         for section, names in sections.items():
@@ -207,22 +209,22 @@ def main() -> None:
         "--update", action="store_true", help="write opinfo_refused.yaml's lists and the page anew"
     )
     options.add_argument("--executorch", type=Path, default=ROOT / ".venv-executorch/bin/python")
-    given = options.parse_args()
-    names = [n for n in sorted(opinfo.entries()) if re.search(given.match, n)]
+    arguments = options.parse_args()
+    names = [n for n in sorted(opinfo.entries()) if re.search(arguments.match, n)]
     database: dict[str, Outcomes] = {"Rushlight": ours(names)}
     suite: dict[str, Outcomes] = {}
-    if not given.ours_only:
-        peer = Peer(given.executorch)
+    if not arguments.ours_only:
+        peer = Peer(arguments.executorch)
         database["ExecuTorch"] = executorchs(names, peer)
-        if not given.match:
-            cases = suite_cases(given.executorch)
+        if not arguments.match:
+            cases = suite_cases(arguments.executorch)
             suite["Rushlight"] = our_suite_outcomes(cases)
             suite["ExecuTorch"] = suite_outcomes(cases, peer)
         peer.close()
     print("\n" + coverage_page.figures(database, suite))
-    if given.update:
+    if arguments.update:
         update(database["Rushlight"])
-    if given.update and suite:
+    if arguments.update and suite:
         samples = sample_counts(names)
         write_text(PAGE, coverage_page.page(SECONDS, database, samples, suite))
 

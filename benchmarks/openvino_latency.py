@@ -44,7 +44,7 @@ def main() -> None:
         default=[1, 2],
         help="numbers of threads, with commas (default: 1,2)",
     )
-    given = options.parse_args()
+    arguments = options.parse_args()
     if find_spec("openvino") is None:  # it has an environment of its own
         if not PYTHON.exists():
             sys.exit(f"{PYTHON} is missing: `make backends` makes it")
@@ -56,11 +56,13 @@ def main() -> None:
             *(f"goal {GOAL:.2f}x", "rl export", "ov export"),
         ],
     )
-    for name in given.models:
-        ours, theirs, exported = _prepare(name, given.executorch)
-        for threads in given.threads:
-            _measure(report, name, threads, ours(threads), theirs(threads), exported, given.repeat)
-    report.finish(given.json)
+    for name in arguments.models:
+        ours, theirs, exported = _prepare(name, arguments.executorch)
+        for threads in arguments.threads:
+            _measure(
+                report, name, threads, ours(threads), theirs(threads), exported, arguments.repeat
+            )
+    report.finish(arguments.json)
 
 
 Run = Callable[[], Any]
@@ -165,7 +167,7 @@ def _measure(
             call()
             times[by].append((time.perf_counter() - wall, time.process_time() - cpu))
     wall, cpu = (
-        {by: 1e3 * common.median(t[i] for t in found[5:]) for by, found in times.items()}
+        {by: 1e3 * common.median(t[i] for t in turns[5:]) for by, turns in times.items()}
         for i in (0, 1)
     )
     report.add(

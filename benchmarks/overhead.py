@@ -1,4 +1,4 @@
-"""What a call costs besides the work: programs of 1 and of 50 additions of four numbers.
+"""The overhead of a call: programs of 1 and of 50 additions of four numbers.
 
 From Python, on one thread; processes take turns. The slope is the price of one more operator.
 ExecuTorch is called as `method.execute([x, y])` with torch tensors, ours as `module(x, y)` with
@@ -18,13 +18,13 @@ EXTRA = 49
 def main() -> None:
     options = common.parser(__doc__, models=(), repeat=7)
     options.add_argument("--calls", type=int, default=20_000, help="calls in a measurement")
-    given = options.parse_args()
+    arguments = options.parse_args()
     report = common.Report(
         "Call overhead, medians",
         ["caller", "1 op, µs", "50 ops, µs", "ns per further op", "best 1 op, µs"],
     )
-    with common.workshop(given.work) as work, common.both_sides(given.executorch) as sides:
-        for caller, times in _measure(work, sides, given.repeat, given.calls).items():
+    with common.workshop(arguments.work) as work, common.both_sides(arguments.executorch) as sides:
+        for caller, times in _measure(work, sides, arguments.repeat, arguments.calls).items():
             short, long = (1e6 * common.median(times[name]) for name in (SHORT, LONG))
             slope = 1e3 * (long - short) / EXTRA
             best = 1e6 * min(times[SHORT])
@@ -40,7 +40,7 @@ def main() -> None:
                 slope_ns=slope,
                 best_one_us=best,
             )
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
 def _measure(

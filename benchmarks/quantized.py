@@ -46,17 +46,17 @@ CALLS = 8  # of calibration
 
 
 def main() -> None:
-    given = engine.options_of(__doc__, models=CASES).parse_args()
-    pythons = engine.pythons_of(given)
+    arguments = engine.options_of(__doc__, models=CASES).parse_args()
+    pythons = engine.pythons_of(arguments)
     rows = []
-    with common.workshop(given.work) as work:
-        for case in given.models:
+    with common.workshop(arguments.work) as work:
+        for case in arguments.models:
             name, _, recipe = case.partition(":")
             files = _files(work, pythons, name, recipe)
-            rows += _measure(work, pythons, case, files, given)
+            rows += _measure(work, pythons, case, files, arguments)
     _show(rows)
-    if given.json is not None:
-        write_text(given.json, json.dumps([row.figures() for row in rows], indent=1) + "\n")
+    if arguments.json is not None:
+        write_text(arguments.json, json.dumps([row.figures() for row in rows], indent=1) + "\n")
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def _files(
     work: common.Workshop, pythons: Mapping[str, str], name: str, recipe: str
 ) -> dict[str, str]:
     """The file of each engine, and of ours in float; engines whose tools fail are left out."""
-    found = {}
+    files = {}
     unprepared = (UNPREPARED,) if recipe == "int8-dynamic" and "onnxruntime" in pythons else ()
     for by in (FLOAT, *pythons, *unprepared):
         suffix = runtimes.RUNTIMES[_runtime_of(by)].suffix
@@ -100,10 +100,10 @@ def _files(
             except SideError as error:
                 print(f"  {by} cannot: {error.reason}", file=sys.stderr, flush=True)
                 continue
-        found[by] = str(path)
-    if "executorch" in found:
-        found[THEIRS] = found["executorch"]
-    return found
+        files[by] = str(path)
+    if "executorch" in files:
+        files[THEIRS] = files["executorch"]
+    return files
 
 
 def _make(
@@ -195,7 +195,7 @@ class Row:
         self.sqnr = sqnr
 
     def figures(self) -> dict[str, Any]:
-        """What goes to JSON."""
+        """The row as JSON."""
         return {
             "case": self.case,
             "threads": self.speed.threads,
@@ -211,28 +211,28 @@ def _measure(
     pythons: Mapping[str, str],
     case: str,
     files: Mapping[str, str],
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
 ) -> list[Row]:
     name = case.partition(":")[0]
-    found = []
+    rows = []
     sqnr: dict[str, float] = {}
     interpreters = {by: pythons[_runtime_of(by)] for by in files}
     with engine.started(interpreters, runtime=_runtime_of) as sides:
-        for threads in given.threads:
+        for threads in arguments.threads:
             for by, side in sides.items():
-                arguments = {"file": files[by], "data": work.data(name), "threads": threads}
-                side.call("open", runtime=_runtime_of(by), **arguments)
+                opening = {"file": files[by], "data": work.data(name), "threads": threads}
+                side.call("open", runtime=_runtime_of(by), **opening)
                 if by not in sqnr:
                     sqnr[by] = _sqnr(work, side, name)
-            times = take_turns(sides, given.repeat)
+            times = take_turns(sides, arguments.repeat)
             speed = Speed(case, threads, times, 0, 1.0, 1.0)
             engine_tables.say(speed)
             sizes = {
                 by: sum(p.stat().st_size for p in runtimes.RUNTIMES[_runtime_of(by)].files(file))
                 for by, file in files.items()
             }
-            found.append(Row(case, speed, sizes, sqnr))
-    return found
+            rows.append(Row(case, speed, sizes, sqnr))
+    return rows
 
 
 def _runtime_of(by: str) -> str:
@@ -245,9 +245,9 @@ def _sqnr(work: common.Workshop, side: Side, name: str) -> float:
     """dB of the first output beside eager's."""
     path = str(work.folder / "out.npz")
     side.call("outputs", path=path)
-    with np.load(work.data(name)) as eager, np.load(path) as found:
+    with np.load(work.data(name)) as eager, np.load(path) as outputs:
         exact = eager["out0"].astype(np.float64)
-        noise = np.square(found["out0"] - exact).sum()
+        noise = np.square(outputs["out0"] - exact).sum()
     return 10 * math.log10(np.square(exact).sum() / noise) if noise > 0 else math.inf
 
 

@@ -1,4 +1,4 @@
-"""What static int8 costs models of images, beside ONNX Runtime's and ExecuTorch's quantizers.
+"""The loss of image models in static int8, beside ONNX Runtime's and ExecuTorch's quantizers.
 
 Each quantises the same model with the same calibration images, and computes the same other images:
 ours by the recipe int8, in our runtime with the cpu backend; ExecuTorch's XNNPACKQuantizer as the
@@ -63,48 +63,48 @@ def main() -> None:
     options.add_argument(
         "--ranges", action="store_true", help="measure how long it takes to find our ranges"
     )
-    given = options.parse_args()
-    if given.ranges:
-        _time_ranges(given)
+    arguments = options.parse_args()
+    if arguments.ranges:
+        _time_ranges(arguments)
         return
-    pythons = engine.pythons_of(given)
-    columns = [name for name in COLUMNS if name.partition(" ")[0] in ("ours", *given.peers)]
+    pythons = engine.pythons_of(arguments)
+    columns = [name for name in COLUMNS if name.partition(" ")[0] in ("ours", *arguments.peers)]
     report = common.Report(
-        f"int8: dB of the outputs for {given.repeat} images beside eager float32",
+        f"int8: dB of the outputs for {arguments.repeat} images beside eager float32",
         ["model", *columns, "ours - best"],
     )
-    with common.workshop(given.work) as work:
-        for name in given.models:
-            _compare(work, pythons, name, given, columns, report)
-    report.finish(given.json)
+    with common.workshop(arguments.work) as work:
+        for name in arguments.models:
+            _compare(work, pythons, name, arguments, columns, report)
+    report.finish(arguments.json)
 
 
 def _compare(
     work: common.Workshop,
     pythons: Mapping[str, str],
     name: str,
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
     columns: Sequence[str],
     report: common.Report,
 ) -> None:
-    tests = _images(work, f"{name}.tests", name, given.repeat, seed=2)
+    tests = _images(work, f"{name}.tests", name, arguments.repeat, seed=2)
     exact = _eager(work, name, tests)
-    found: dict[str, list[float]] = {}
-    for draw in range(given.draws):
+    figures: dict[str, list[float]] = {}
+    for draw in range(arguments.draws):
         stem = f"{name}.calibration{draw}"
-        calibration = _images(work, stem, name, given.calibration, seed=2 * draw + 1)
+        calibration = _images(work, stem, name, arguments.calibration, seed=2 * draw + 1)
         for column in columns:
             outputs = work.folder / "outputs.npz"
             try:
                 _QUANTIZERS[column](work, pythons, name, calibration, tests, outputs)
-                found.setdefault(column, []).append(_sqnr(exact, _outputs(outputs)))
+                figures.setdefault(column, []).append(_sqnr(exact, _outputs(outputs)))
             except SideError as error:
                 print(f"  {column} cannot: {error.reason}", file=sys.stderr, flush=True)
-    means = {column: statistics.mean(values) for column, values in found.items()}
+    means = {column: statistics.mean(values) for column, values in figures.items()}
     peers = [value for column, value in means.items() if column != "ours"]
     ahead = means["ours"] - max(peers) if peers else math.nan
-    cells = [_cell(found.get(column, [])) for column in columns]
-    report.add(name, *cells, f"{ahead:+.1f}" if peers else "-", model=name, **found)
+    cells = [_cell(figures.get(column, [])) for column in columns]
+    report.add(name, *cells, f"{ahead:+.1f}" if peers else "-", model=name, **figures)
 
 
 def _cell(values: Sequence[float]) -> str:
@@ -143,22 +143,24 @@ def _eager(work: common.Workshop, name: str, tests: Path) -> list[Array]:
         return [module(torch.from_numpy(image)).numpy() for image in _read(tests)]
 
 
-def _sqnr(exact: Sequence[Array], found: Sequence[Array]) -> float:
-    pairs = [(a.astype(np.float64), b) for a, b in zip(exact, found, strict=True)]
+def _sqnr(exact: Sequence[Array], results: Sequence[Array]) -> float:
+    pairs = [(a.astype(np.float64), b) for a, b in zip(exact, results, strict=True)]
     noise = sum(np.square(b - a).sum() for a, b in pairs)
     signal = sum(np.square(a).sum() for a, _ in pairs)
     return 10 * math.log10(signal / noise) if noise > 0 else math.inf
 
 
-def _time_ranges(given: argparse.Namespace) -> None:
+def _time_ranges(arguments: argparse.Namespace) -> None:
     report = common.Report(
-        f"int8: seconds of CPU for {given.calibration} images, median of {given.repeat}",
+        f"int8: seconds of CPU for {arguments.calibration} images, median of {arguments.repeat}",
         ["model", "runs", "observed runs", "ranges", "ranges and observing / runs"],
     )
-    with common.workshop(given.work) as work:
-        for name in given.models:
-            calibration = _read(_images(work, f"{name}.calibration", name, given.calibration, 1))
-            times = [_seconds(work, name, calibration) for _ in range(given.repeat)]
+    with common.workshop(arguments.work) as work:
+        for name in arguments.models:
+            calibration = _read(
+                _images(work, f"{name}.calibration", name, arguments.calibration, 1)
+            )
+            times = [_seconds(work, name, calibration) for _ in range(arguments.repeat)]
             runs, observed, ranges = map(common.median, zip(*times, strict=True))
             share = common.median((o + r) / t - 1 for t, o, r in times)
             cells = [f"{seconds:.2f}" for seconds in (runs, observed, ranges)]
@@ -166,13 +168,13 @@ def _time_ranges(given: argparse.Namespace) -> None:
                 *(name, *cells, f"{share:.1f}x"),
                 model=name, runs=runs, observed=observed, ranges=ranges, share=share,
             )  # fmt: skip
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
 def _seconds(
     work: common.Workshop, name: str, images: Sequence[Array]
 ) -> tuple[float, float, float]:
-    """Of CPU on one thread: the model's runs, the same observed, and the search for the ranges."""
+    """CPU seconds on one thread: the model's runs, observed runs, and the search for the ranges."""
     import torch
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
@@ -215,8 +217,8 @@ def _ours(
     images = [(torch.from_numpy(image),) for image in _read(calibration)]
     program = rl.quantize(exported, calibrate=images, recipe="int8")
     module = rl.load(rl.export(program, backend="cpu", verify=False).buffer)
-    found = [np.asarray(module(image)) for image in _read(tests)]
-    np.savez(outputs, **{f"out{i}": value for i, value in enumerate(found)})
+    results = [np.asarray(module(image)) for image in _read(tests)]
+    np.savez(outputs, **{f"out{i}": value for i, value in enumerate(results)})
 
 
 def _executorch(

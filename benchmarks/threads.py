@@ -1,4 +1,4 @@
-"""What a second thread gains: kernels of float32 on one thread and on several, ours and eager's.
+"""The gain of more threads: kernels of float32 on one thread and on several, ours and eager's.
 
 The four take turns and the best of --repeat rounds counts. "speedup" is the time on one thread over
 that on several. As in `kernels.py`, eager runs the functional operator: its time includes a
@@ -33,19 +33,21 @@ def main() -> None:
     options.add_argument(
         "--size", type=kernels.words, default=["65536", "1048576"], help="elements, with commas"
     )
-    given = options.parse_args()
-    columns = [f"{by}, {n}" for by in ("ours", "eager") for n in ("1", given.threads, "speedup")]
+    arguments = options.parse_args()
+    columns = [
+        f"{by}, {n}" for by in ("ours", "eager") for n in ("1", arguments.threads, "speedup")
+    ]
     report = common.Report(
-        f"Microseconds on 1 and on {given.threads} threads", ["operator", "elements", *columns]
+        f"Microseconds on 1 and on {arguments.threads} threads", ["operator", "elements", *columns]
     )
     cases = {(case.op, case.note): case for case in kernels.sized_cases()}
     with torch.no_grad():
-        for size in map(int, given.size):
+        for size in map(int, arguments.size):
             for op, note in TIMED:
                 call = kernels.Call(cases[op, note], Inputs(size, torch.float32))
-                found = measure(call, given.threads, given.repeat)
-                _report(report, f"{op} {note}", size, given.threads, found)
-    report.finish(given.json)
+                seconds = measure(call, arguments.threads, arguments.repeat)
+                _report(report, f"{op} {note}", size, arguments.threads, seconds)
+    report.finish(arguments.json)
 
 
 def measure(call: kernels.Call, threads: int, rounds: int) -> dict[str, float]:
@@ -54,7 +56,7 @@ def measure(call: kernels.Call, threads: int, rounds: int) -> dict[str, float]:
     def eager(count: int) -> kernels.Timed:
         def timed(repeats: int) -> float:
             torch.set_num_threads(count)
-            call.run()  # which makes the threads
+            call.run()  # the first run starts the threads
             return call.eager(repeats)
 
         return timed
@@ -67,13 +69,13 @@ def measure(call: kernels.Call, threads: int, rounds: int) -> dict[str, float]:
 
 
 def _report(
-    report: common.Report, name: str, size: int, threads: int, found: dict[str, float]
+    report: common.Report, name: str, size: int, threads: int, seconds: dict[str, float]
 ) -> None:
     cells = []
     for by in ("ours", "eager"):
-        one, many = found[f"{by} 1"], found[f"{by} {threads}"]
+        one, many = seconds[f"{by} 1"], seconds[f"{by} {threads}"]
         cells += [f"{one:.1f}", f"{many:.1f}", f"{one / many:.2f}"]
-    report.add(name, f"{size}", *cells, operator=name, elements=size, threads=threads, **found)
+    report.add(name, f"{size}", *cells, operator=name, elements=size, threads=threads, **seconds)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def main() -> None:
         default=[1, 2],
         help="numbers of threads, with commas (default: 1,2)",
     )
-    given = options.parse_args()
+    arguments = options.parse_args()
     latency = common.Report(
         "Latency, ms: ExecuTorch's XNNPACK files, run by Rushlight and by ExecuTorch",
         ["model", "threads", "rushlight", "ExecuTorch", "ExecuTorch / ours", "least of each"],
@@ -46,19 +46,19 @@ def main() -> None:
             *(f"{what} {by}" for what in ("load", "peak", "own") for by in ("rl", "packed", "ET")),
         ],
     )
-    pythons = {"rushlight": sys.executable, "executorch": given.executorch}
+    pythons = {"rushlight": sys.executable, "executorch": arguments.executorch}
     with ExitStack() as stack:
-        work = stack.enter_context(common.workshop(given.work))
+        work = stack.enter_context(common.workshop(arguments.work))
         sides = {by: stack.enter_context(_side(by, python)) for by, python in pythons.items()}
-        for name in given.models:
+        for name in arguments.models:
             pte = str(work.folder / f"{name}.executorch.pte")
             if not Path(pte).exists():
                 program = work.traced(name)
                 sides["executorch"].call("lower", runtime="executorch", program=program, file=pte)
-            for threads in given.threads:
-                _measure(latency, work, sides, name, pte, threads, given.repeat)
+            for threads in arguments.threads:
+                _measure(latency, work, sides, name, pte, threads, arguments.repeat)
             _load(rest, work, pythons, name, pte)
-    latency.finish(given.json)
+    latency.finish(arguments.json)
     rest.finish(None)
 
 
@@ -74,8 +74,8 @@ def _check(work: common.Workshop, side: Side, name: str, by: str) -> None:
     """Ends the run if a result is not eager's."""
     out = str(work.folder / "out.npz")
     side.call("outputs", path=out)
-    with np.load(work.data(name)) as eager, np.load(out) as found:
-        worst = np.abs(found["out0"] - eager["out0"]).max() / np.abs(eager["out0"]).max()
+    with np.load(work.data(name)) as eager, np.load(out) as outputs:
+        worst = np.abs(outputs["out0"] - eager["out0"]).max() / np.abs(eager["out0"]).max()
     if not worst <= TOLERANCE:
         sys.exit(f"{name}: {by} is {worst:.1e} of the greatest output off")
 
@@ -93,8 +93,8 @@ def _measure(
         side.call("open", runtime=by, file=pte, data=work.data(name), threads=threads)
         _check(work, side, name, by)
     times = take_turns(sides, repeat)
-    ms = {by: 1e3 * middle(found) for by, found in times.items()}
-    least = {by: 1e3 * min(map(min, found)) for by, found in times.items()}
+    ms = {by: 1e3 * middle(turns) for by, turns in times.items()}
+    least = {by: 1e3 * min(map(min, turns)) for by, turns in times.items()}
     report.add(
         name,
         str(threads),
@@ -113,10 +113,10 @@ def _load(
 ) -> None:
     def load(by: str, **options: Any) -> dict[str, float]:
         with _side(by, pythons[by]) as fresh:
-            found: dict[str, float] = fresh.call(
+            opened: dict[str, float] = fresh.call(
                 "open", runtime=by, file=pte, data=work.data(name), threads=1, **options
             )
-            return found
+            return opened
 
     packed = {"backend_options": {"XnnpackBackend": {"packed_cache_path": f"{pte}.packed"}}}
     load("rushlight", **packed)  # which writes the file, if no earlier run did

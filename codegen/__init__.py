@@ -1,1 +1,1 @@
-"""What writes the checked-in generated sources; run from the root of the repository."""
+"""Writes the checked-in generated sources; run from the root of the repository."""

@@ -26,7 +26,7 @@ CLASSES = {
     "unsigned": UNSIGNED,
     "none": (),
 }
-# What a row of ops.yaml may name.
+# The keys that a row of ops.yaml may have.
 DTYPES = {**CLASSES, **{dtype: (dtype,) for dtype in CLASSES["any"]}}
 
 FIELDS = {"op", "kernel", "dtypes", "arguments", "schema"}
@@ -48,7 +48,7 @@ LETTERS = {
     "Scalar": "s",
     "str": "S",
 }
-# Only ever None in a program; any optional letter says so.
+# Always None in a program, so any optional letter will do.
 ONLY_NONE = {"Optional[Device]": "?i", "Optional[Generator]": "?i"}
 
 
@@ -75,13 +75,13 @@ def letter(type_name: str) -> str:
 
 def argument_letter(argument: Any) -> str:
     """Returns the letter of one argument: ``w`` and ``W`` for tensors that the operator writes."""
-    found = letter(str(argument.type))
+    code = letter(str(argument.type))
     written = argument.alias_info is not None and argument.alias_info.is_write
-    return {"t": "w", "T": "W"}[found] if written else found
+    return {"t": "w", "T": "W"}[code] if written else code
 
 
 def schema_of(row: dict[str, Any]) -> Any:
-    """Returns torch's schema of the row's operator, or the one that the row itself carries."""
+    """Returns torch's schema of the row's operator, or the schema in the row itself."""
     op = row["op"]
     if "schema" in row:
         return torch._C.parse_schema("rushlight::op" + row["schema"])

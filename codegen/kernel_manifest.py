@@ -1,4 +1,4 @@
-"""The manifest of kernels: what export checks programs against, as JSON for the Python package."""
+"""The manifest of kernels, as JSON in the Python package; export checks programs against it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from codegen.kernel_entries import CLASSES, Entry
 from rushlight.ir.operators import SCALAR_RESULTS, out_variant, runtime_name
 
-# Operators beside ATen that belong to a set: of the Edge dialect, and on numbers.
+# Namespaces of operators outside ATen that belong to a set: of the Edge dialect, and on numbers.
 GROUPS = {"dim_order_ops": "edge", "executorch_prim": "prim"}
 
 

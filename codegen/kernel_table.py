@@ -1,4 +1,4 @@
-"""Writes all that is known of kernels from ops/ops.yaml and torch's operator schemas.
+"""Writes the tables of kernels from ops/ops.yaml and torch's operator schemas.
 
 Four files say it: the C++ table and its declarations, the manifest that export checks programs
 against (``rushlight/ir/kernels.json``), and ``docs/operators.md``. Run ``python
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # for those who run this file by its path
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # for running this file by its path
 
 from codegen.kernel_entries import Entry, load_entries  # noqa: E402
 from codegen.kernel_manifest import manifest  # noqa: E402

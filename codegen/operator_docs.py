@@ -1,4 +1,4 @@
-"""docs/operators.md: the table of operators for people."""
+"""Writes docs/operators.md, the table of operators."""
 
 from __future__ import annotations
 
@@ -69,18 +69,18 @@ def table(entries: Iterable[Entry]) -> Iterator[str]:
 
 def core_operators() -> list[OpOverload]:
     """All functional operators that torch tags as core."""
-    found = []
+    operators = []
     for name in dir(torch.ops.aten):
         packet = getattr(torch.ops.aten, name)
         for overload in packet.overloads() if hasattr(packet, "overloads") else ():
             operator = getattr(packet, overload)
             if torch.Tag.core in operator.tags and not operator._schema.is_mutable:
-                found.append(operator)
-    return sorted(found, key=runtime_name)
+                operators.append(operator)
+    return sorted(operators, key=runtime_name)
 
 
 def kernel_of(operator: OpOverload) -> str | None:
-    """The name of the kernel that would run it."""
+    """The name of the kernel for an operator."""
     if operator in SCALAR_RESULTS:
         return SCALAR_RESULTS[operator]
     variant = out_variant(operator)
@@ -88,7 +88,7 @@ def kernel_of(operator: OpOverload) -> str | None:
 
 
 def fate(operator: OpOverload, decomposed: Any, kernels: Sequence[str]) -> str:
-    """What becomes of an operator that has no kernel of its own."""
+    """How an operator without a kernel of its own is exported."""
     name = operator._schema.name
     if operator in decomposed:
         return "decomposed"
@@ -110,7 +110,7 @@ def document(entries: Sequence[Entry]) -> str:
     rest = [operator for operator in core if operator not in here]
     runs = sum(op in NAMES for op in kernels)
     counts = f"{len(kernels)} operators have a kernel; ExecuTorch registers {runs} of them."
-    # Collectives of torch.distributed are among torch's rules where something has imported it.
+    # If torch.distributed was imported, its collectives are among torch's rules.
     here_too = [target for target in decomposed if "c10d" not in target.namespace]
     names = sorted({target._schema.name.partition("::")[2] for target in here_too})
     return "\n".join(

@@ -15,7 +15,7 @@ from rushlight.partition import CompileSpec, LoweredBackendModule, to_backend
 
 
 class Sine(nn.Module):
-    """What the backend takes whole."""
+    """A module that the backend takes as a whole."""
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.sin(x)
@@ -44,7 +44,7 @@ class AddMul(nn.Module):
 
 
 def whole(x: Tensor) -> LoweredBackendModule:
-    """Flow 1: a program goes to a backend as a whole; what comes back is a module of its own."""
+    """Flow 1: a backend takes a whole program; the result is a lowered module."""
     edge = rl.to_edge(torch.export.export(Sine(), (x,)))
     specs = [CompileSpec("max_value", bytes([1]))]
     lowered = to_backend("BackendWithCompilerDemo", edge.exported_program(), specs)
@@ -66,7 +66,7 @@ def composed(lowered: LoweredBackendModule, x: Tensor) -> None:
 
 
 def partitioned(args: tuple[Tensor, ...]) -> None:
-    """Flow 3: a partitioner looks for what its backend can take; the rest stays here."""
+    """Flow 3: a partitioner finds the nodes that its backend takes; the rest stays portable."""
     partitioner = AddMulPartitionerDemo()
     edge = rl.to_edge(torch.export.export(AddMul(), args))
     declined = partitioner.partition(edge.exported_program()).declined

@@ -1,4 +1,4 @@
-"""What `kernels.py` times: at least one call of every operator of ops/ops.yaml.
+"""The cases that `kernels.py` times: at least one call of every operator of ops/ops.yaml.
 
 A case gives the arguments of the functional operator for a number of elements and a dtype; which
 dtypes an operator takes is eager's to say. Layers at the shapes of real models, where the number of
@@ -335,7 +335,7 @@ def convolution(t: Inputs, x: Tensor, kernel: int, groups: int) -> tuple[Any, ..
 
 
 def attention(t: Inputs, mask: Tensor | None) -> tuple[Any, ...]:
-    """Of as many keys as queries."""
+    """Arguments of attention with as many keys as queries."""
     query, key, value = (t.heads.transpose(1, 2).contiguous() for _ in range(3))
     return query, key, value, mask
 
@@ -417,7 +417,7 @@ def movement() -> Iterator[Case]:
 
 
 def indexing() -> Iterator[Case]:
-    """What follows index tensors."""
+    """Operators that take index tensors."""
     yield Case("aten::embedding.out", lambda t: (t.x, t.index(t.rows, t.rows)))
     yield Case(
         "aten::embedding.out",

@@ -77,7 +77,7 @@ def model_cases() -> Iterator[Case]:
     for layer in CONVOLUTIONS:
         c, o, size, kernel, stride, _, note = layer
         text = f"{c}->{o} {size}x{size} k{kernel} s{stride} {note}"
-        yield Case("aten::convolution.out", lambda t, of=layer: convolution(t, of), text)
+        yield Case("aten::convolution.out", lambda t, layer=layer: convolution(t, layer), text)
     yield Case(
         "aten::convolution.out",
         lambda t: (

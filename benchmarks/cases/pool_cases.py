@@ -27,7 +27,7 @@ def pooling() -> Iterator[Case]:
 
 
 def gradients() -> Iterator[Case]:
-    """Of pooling and convolution."""
+    """Gradients of pooling and convolution."""
 
     def halved(t: Inputs) -> torch.Tensor:
         return t.image[:, :, ::2, ::2].clone()
@@ -99,7 +99,7 @@ def layer(t: Inputs, note: str) -> tuple[Any, ...]:
 
 
 def convolutions() -> Iterator[Case]:
-    """Those that `kernel_cases.layers` does not have."""
+    """Layers that are not in `kernel_cases.layers`."""
     for note in LAYERS[2:]:
         yield Case("aten::convolution.out", lambda t, note=note: layer(t, note), note)
 

@@ -17,7 +17,7 @@ def main(plugin: str, calls: str, *programs: str) -> None:
         sys.exit("ExecuTorch did not take the backend")
     inputs, n = [torch.ones(4)], int(calls)
     for program in programs:
-        data = Path(program).read_bytes()  # which the module reads where it lies
+        data = Path(program).read_bytes()  # the module reads it without a copy
         module = _portable_lib._load_for_executorch_from_buffer(data)
         for _ in range(n // 10):
             module.forward(inputs)

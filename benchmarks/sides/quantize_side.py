@@ -96,15 +96,15 @@ def _lower_executorch(exported: Any, file: str, dynamic: bool) -> None:
 
 
 def executorch_outputs(program: str, calibration: str, tests: str, outputs: str) -> None:
-    """What the graph that XNNPACKQuantizer makes computes of the tests: ``out0`` ..."""
+    """Run the tests by the graph that XNNPACKQuantizer makes, and write ``out0`` ..."""
     import numpy as np
     import torch
 
     exported = torch.export.load(program)
     quantised = _with_xnnpack_quantizer(exported, calibration)[0]
     with torch.no_grad():
-        found = [quantised(*map(torch.from_numpy, call)) for call in _calls(tests, 1)]
-    np.savez(outputs, **{f"out{i}": value.numpy() for i, value in enumerate(found)})
+        results = [quantised(*map(torch.from_numpy, call)) for call in _calls(tests, 1)]
+    np.savez(outputs, **{f"out{i}": value.numpy() for i, value in enumerate(results)})
 
 
 # --- ONNX Runtime, and OpenVINO by way of it ------------------------------------------------------
@@ -151,7 +151,7 @@ def onnxruntime(onnx: str, calibration: str, file: str, recipe: str) -> None:
 def onnxruntime_outputs(
     onnx: str, calibration: str, tests: str, outputs: str, per_channel: bool
 ) -> None:
-    """What the model that its static quantizer makes computes of the tests: ``out0`` ..."""
+    """Run the tests by the model that ONNX Runtime's static quantizer makes; write ``out0`` ..."""
     import numpy as np
     import onnx as library
     import onnxruntime as runtime
@@ -167,8 +167,8 @@ def onnxruntime_outputs(
         # What further levels fuse computes zeros of EfficientNet-B0; the quantizer is compared.
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         session = runtime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-        found = [session.run(None, {names[0]: call[0]})[0] for call in _calls(tests, 1)]
-    np.savez(outputs, **{f"out{i}": value for i, value in enumerate(found)})
+        results = [session.run(None, {names[0]: call[0]})[0] for call in _calls(tests, 1)]
+    np.savez(outputs, **{f"out{i}": value for i, value in enumerate(results)})
 
 
 def onnxruntime_dynamic(onnx: str, file: str) -> None:

@@ -97,8 +97,8 @@ def run(pte: str, data: str, outputs: str) -> None:
     import numpy as np
 
     results = rushlight.load(pte)(*side.read_inputs(data))
-    found = results if isinstance(results, list | tuple) else [results]
-    np.savez(outputs, **{f"out{i}": x for i, x in enumerate(found)})
+    listed = results if isinstance(results, list | tuple) else [results]
+    np.savez(outputs, **{f"out{i}": x for i, x in enumerate(listed)})
 
 
 def _call(pte: str, data: str, kind: str = "numpy") -> side.Call:

@@ -1,4 +1,4 @@
-"""docs/coverage.md, from the outcomes that ``op_coverage.py`` finds."""
+"""Writes docs/coverage.md from the outcomes of ``op_coverage.py``."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ SUITE = """
 """
 
 
-def counted(found: Outcomes) -> Counter[str]:
+def counted(outcomes: Outcomes) -> Counter[str]:
     """Calls by outcome: passes, refused, or how they fail."""
-    return Counter(kind_of(o) for some in found.values() for o in some)
+    return Counter(kind_of(o) for some in outcomes.values() for o in some)
 
 
 def kind_of(outcome: Outcome) -> str:
@@ -76,8 +76,8 @@ def calls_table(sides: Mapping[str, Outcomes]) -> str:
     """One row per runtime: its calls by outcome."""
     kinds = ("passes", "refused", "error", "another result", "crash or hang")
     rows = []
-    for title, found in sides.items():
-        counts = counted(found)
+    for title, outcomes in sides.items():
+        counts = counted(outcomes)
         total = counts.total()
         share = f"{counts['passes'] / max(total, 1):.1%}"
         rows.append([title, total, share, *(counts[k] for k in kinds)])
@@ -87,8 +87,8 @@ def calls_table(sides: Mapping[str, Outcomes]) -> str:
 def operators_table(sides: Mapping[str, Outcomes]) -> str:
     """One row per runtime: its operators by how many of their calls pass."""
     rows = []
-    for title, found in sides.items():
-        passing = [[o.kind == "passes" for o in some] for some in found.values() if some]
+    for title, outcomes in sides.items():
+        passing = [[o.kind == "passes" for o in some] for some in outcomes.values() if some]
         whole = sum(map(all, passing))
         part = sum(map(any, passing)) - whole
         rows.append([title, len(passing), whole, part, len(passing) - whole - part])
@@ -100,11 +100,11 @@ def dtypes_table(sides: Mapping[str, Outcomes]) -> str:
     counts = {
         title: Counter(
             (o.dtype, passing)
-            for some in found.values()
+            for some in outcomes.values()
             for o in some
             for passing in {o.kind == "passes", None}
         )
-        for title, found in sides.items()
+        for title, outcomes in sides.items()
     }
     first = next(iter(counts.values()))
     dtypes = sorted({d for d, _ in first}, key=lambda d: -first[d, None])
@@ -112,10 +112,10 @@ def dtypes_table(sides: Mapping[str, Outcomes]) -> str:
     return table(["dtype", "calls", *(f"pass in {t}" for t in sides)], rows)
 
 
-def refused_table(found: Outcomes) -> str:
+def refused_table(outcomes: Outcomes) -> str:
     """Refused operators and calls by the reasons of opinfo_refused.yaml."""
     by: dict[str, Counter[str]] = {}
-    for some in found.values():
+    for some in outcomes.values():
         refused = [o for o in some if o.kind == "refused"]
         for reason, calls in Counter(map(reason_of, refused)).items():
             counts = by.setdefault(reason, Counter())
@@ -133,7 +133,7 @@ def reason_of(refusal: Outcome) -> str:
 
 
 def failing(sides: Mapping[str, Outcomes]) -> str:
-    """What fails here, by name."""
+    """The calls that fail here, by name."""
     ours = next(iter(sides.values()))
     lines = [
         f"* `{name}`: {' '.join(o.reason.split())[:200]}\n"
@@ -150,7 +150,7 @@ def samples_table(samples: Mapping[str, tuple[int, int]]) -> str:
 
 
 def figures(database: Mapping[str, Outcomes], suite: Mapping[str, Outcomes]) -> str:
-    """What the command prints: the tables of outcomes, and every call that fails here."""
+    """The text that the command prints: tables of outcomes, and every call that fails here."""
     ours = next(iter(database.values()))
     parts = [calls_table(database), operators_table(database), dtypes_table(database)]
     parts += [refused_table(ours), failing(database)]

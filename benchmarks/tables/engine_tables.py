@@ -48,10 +48,10 @@ class Speed:
         """The best peer's median over ours, and the lower end of its confidence interval."""
         ours = _by_turn(self.times[to])
         theirs = np.stack([_by_turn(self.times[by]) for by in peers])
-        found = np.median(theirs, axis=1).min() / np.median(ours)
+        ratio = np.median(theirs, axis=1).min() / np.median(ours)
         turns = np.random.default_rng(0).integers(len(ours), size=(RESAMPLES, len(ours)))
         best = np.median(theirs[:, turns], axis=2).min(axis=0)
-        return float(found), float(np.percentile(best / np.median(ours[turns], axis=1), LOWER))
+        return float(ratio), float(np.percentile(best / np.median(ours[turns], axis=1), LOWER))
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class Loads:
     exported: Mapping[str, float | None]
 
     def median(self, by: str, what: str, *, cold: bool) -> float | None:
-        """Of one engine's loads; None if there were none."""
-        found = [one[what] for one in self.rounds[by][cold] if what in one]
-        return median(found) if found else None
+        """The median of one figure over an engine's loads; None if there were none."""
+        values = [one[what] for one in self.rounds[by][cold] if what in one]
+        return median(values) if values else None
 
 
 def _by_turn(turns: list[list[float]]) -> Any:
@@ -84,9 +84,9 @@ def _peers(speed: Speed) -> list[str]:
 
 
 def say(speed: Speed) -> None:
-    """What came out, as soon as it did, on standard error."""
-    found = "  ".join(f"{SHORT.get(by, by)} {1e3 * s:.2f}" for by, s in speed.medians.items())
-    print(f"{speed.model}, {speed.threads} threads, ms: {found}", file=sys.stderr, flush=True)
+    """Print one measurement on standard error at once."""
+    times = "  ".join(f"{SHORT.get(by, by)} {1e3 * s:.2f}" for by, s in speed.medians.items())
+    print(f"{speed.model}, {speed.threads} threads, ms: {times}", file=sys.stderr, flush=True)
 
 
 def show(speeds: Sequence[Speed], loads: Sequence[Loads]) -> None:
@@ -113,7 +113,7 @@ def _speed_table(speeds: Sequence[Speed], engines: list[str]) -> None:
         table.add_row(
             *(speed.model, str(speed.threads)),
             *(f"{1e3 * seconds:.2f}" for seconds in speed.medians.values()),
-            *(f"{found:.2f}x (≥ {low:.2f})" for found, low in ratios),
+            *(f"{ratio:.2f}x (≥ {low:.2f})" for ratio, low in ratios),
         )
     for threads in sorted({speed.threads for speed in speeds}):
         mine = [speed for speed in speeds if speed.threads == threads]
@@ -139,16 +139,16 @@ def _peak_table(speeds: Sequence[Speed], engines: list[str]) -> None:
     )
     first = {speed.model: speed.medians for speed in speeds if speed.threads == least}
     for speed in speeds:
-        found = speed.medians
+        medians = speed.medians
         gains = [
-            f"{first[speed.model][by] / found[by]:.2f}x" if speed.threads > least else ""
+            f"{first[speed.model][by] / medians[by]:.2f}x" if speed.threads > least else ""
             for by in engines
             if most > least
         ]
         table.add_row(
             *(speed.model, str(speed.threads), f"{speed.flops / 1e9:.2f}"),
             *(f"{speed.peak / 1e9:.0f}", f"{speed.bandwidth / 1e9:.1f}"),
-            *(f"{speed.flops / found[by] / speed.peak:.0%}" for by in engines),
+            *(f"{speed.flops / medians[by] / speed.peak:.0%}" for by in engines),
             *gains,
         )
     common.print_table(table)
@@ -186,7 +186,7 @@ def _cell(value: float | None, factor: float, form: str) -> str:
 
 def write(path: Path, speeds: Sequence[Speed], loads: Sequence[Loads]) -> None:
     """Write all figures as JSON."""
-    found = {
+    document = {
         "speed": [{**asdict(speed), "medians": speed.medians} for speed in speeds],
         "loads": [
             {**asdict(load), "rounds": {by: {"cold": r[True], "warm": r[False]}
@@ -194,4 +194,4 @@ def write(path: Path, speeds: Sequence[Speed], loads: Sequence[Loads]) -> None:
             for load in loads
         ],
     }  # fmt: skip
-    write_text(path, json.dumps(found, indent=1) + "\n")
+    write_text(path, json.dumps(document, indent=1) + "\n")

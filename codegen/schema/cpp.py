@@ -112,7 +112,7 @@ def _method(result: str, name: str, value: str) -> Iterator[str]:
         line = f"    return {value};"
         if len(line) <= 100:
             yield line
-        else:  # a call, whose arguments go to the next line
+        else:  # a call: its arguments go to the next line
             callee, _, rest = value.partition("(")
             yield f"    return {callee}("
             yield f"        {rest};"
@@ -157,7 +157,7 @@ def _literal(field: Field) -> str:
 
 
 def _root(schema: Schema) -> Iterator[str]:
-    """The verifier's layout of all tables a file can hold, and the functions at the door."""
+    """The verifier's layout of all tables that a file can hold, and the functions that open one."""
     tables = schema.reachable()
     number = {table.name: i for i, table in enumerate(tables)}
     unions = list(dict.fromkeys(f.type for t in tables for f in t.fields if f.kind is Kind.UNION))
@@ -234,6 +234,6 @@ def _layout(
 
 
 def _aligned(rows: list[tuple[str, str]]) -> Iterator[str]:
-    """Rows of an array with their comments in one column, as clang-format wants them."""
+    """Rows of an array with their comments in one column, as clang-format aligns them."""
     width = max((len(text) for text, _ in rows), default=0)
     yield from (f"    {text:<{width}}  // {comment}" for text, comment in rows)

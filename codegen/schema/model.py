@@ -1,4 +1,4 @@
-"""What an .fbs file says, as data."""
+"""The definitions of an .fbs file, as data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCALAR_BYTES = {
 
 
 class Kind(Enum):
-    """What a field holds."""
+    """The kind of a field."""
 
     SCALAR = auto()  # a number or an enum, in the table itself
     STRING = auto()
@@ -97,7 +97,7 @@ class Table:
 
     @property
     def slots(self) -> int:
-        """How many field ids the table takes."""
+        """The number of field ids of the table."""
         return sum(2 if f.kind is Kind.UNION else 1 for f in self.fields)
 
 
@@ -117,18 +117,18 @@ class Schema:
 
     def enum(self, name: str) -> EnumDef | None:
         """The enum of this name, here or in an included file."""
-        found: EnumDef | None = self._find("enums", name)
-        return found
+        enum: EnumDef | None = self._find("enums", name)
+        return enum
 
     def union(self, name: str) -> UnionDef | None:
         """The union of this name, here or in an included file."""
-        found: UnionDef | None = self._find("unions", name)
-        return found
+        union: UnionDef | None = self._find("unions", name)
+        return union
 
     def table(self, name: str) -> Table | None:
         """The table of this name, here or in an included file."""
-        found: Table | None = self._find("tables", name)
-        return found
+        table: Table | None = self._find("tables", name)
+        return table
 
     @property
     def newest(self) -> int:
@@ -147,9 +147,9 @@ class Schema:
 
     def _find(self, what: str, name: str) -> Any:
         for schema in (self, *self.includes):
-            found = getattr(schema, what).get(name)
-            if found is not None:
-                return found
+            definition = getattr(schema, what).get(name)
+            if definition is not None:
+                return definition
         return None
 
     def targets(self, table: Table) -> Iterator[str]:
@@ -181,13 +181,13 @@ class Schema:
 
     def reachable(self) -> list[Table]:
         """The tables that a file of this schema can hold, the root first."""
-        found: dict[str, Table] = {}
+        tables: dict[str, Table] = {}
         waiting = [self.root] if self.root else []
         while waiting:
             name = waiting.pop(0)
-            if name not in found:
+            if name not in tables:
                 table = self.table(name)
                 assert table is not None
-                found[name] = table
+                tables[name] = table
                 waiting.extend(self.targets(table))
-        return list(found.values())
+        return list(tables.values())

@@ -43,11 +43,11 @@ _TOKEN = re.compile(
 
 
 class SchemaError(ValueError):
-    """An .fbs file is wrong, or uses what this parser does not know."""
+    """An .fbs file is wrong, or uses a part of the language that this parser does not support."""
 
 
 class _Tokens:
-    """The tokens of a file, with the `///` lines before each kept apart."""
+    """The tokens of a file, each with the `///` lines before it."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
@@ -81,8 +81,8 @@ class _Tokens:
         return self._items[self._at][3]
 
     def take(self, kind: str) -> str:
-        found, text, _, _ = self._items[self._at]
-        if found != kind:
+        token, text, _, _ = self._items[self._at]
+        if token != kind:
             raise self.fail(f"expected a {kind}, found {text!r}")
         self._at += 1
         return text
@@ -219,7 +219,7 @@ class _Parser:
         return _RawField(name, type_name, vector, default, attributes, doc)
 
     def _attributes(self) -> dict[str, str]:
-        """What stands in parentheses: (optional, since: 2)."""
+        """The attributes in parentheses: (optional, since: 2)."""
         tokens = self._tokens
         attributes: dict[str, str] = {}
         if tokens.accept("("):
@@ -279,7 +279,7 @@ class _Parser:
 
 
 class _RawField:
-    """A field as it is written, before its type is looked up."""
+    """A field before its type is looked up."""
 
     def __init__(
         self,

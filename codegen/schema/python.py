@@ -1,4 +1,4 @@
-"""Writes the Python dataclasses of a schema, and the description that the codec packs them by."""
+"""Writes the Python dataclasses of a schema, and the description by which the codec packs them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _table(schema: Schema, table: Table) -> Iterator[str]:
 
 def _annotation(schema: Schema, f: Field) -> str:
     """The type of a field and its default."""
-    if f.kind is Kind.UNION:  # without a default, so behind others only by keyword
+    if f.kind is Kind.UNION:  # without a default, so keyword-only after fields with one
         return f.type if f.id == 0 else f"{f.type} = field(kw_only=True)"
     if f.kind is Kind.SCALAR:
         if schema.enum(f.type):
@@ -234,13 +234,13 @@ def _format(schema: Schema, code: str) -> Iterator[str]:
 
 
 def _sharing(schema: Schema) -> dict[str, list[str]]:
-    """Of each table that members of unions share under names of their own: those names."""
-    found: dict[str, list[str]] = {}
+    """For each table that members of unions use under other names, these names."""
+    members: dict[str, list[str]] = {}
     for union in schema.unions.values():
         for member, table in union.members.items():
             if member != table:
-                found.setdefault(table, []).append(member)
-    return found
+                members.setdefault(table, []).append(member)
+    return members
 
 
 def _entry(schema: Schema, f: Field) -> Iterator[str]:

@@ -185,8 +185,8 @@ def export(
     floats: dict[str, ExportedProgram | None] = {}
     if quantize is not None:
         made_of = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
-        captured = {name: found.program for name, found in made_of.items()}
-        floats = {name: found.model for name, found in made_of.items()}
+        captured = {name: notes.program for name, notes in made_of.items()}
+        floats = {name: notes.model for name, notes in made_of.items()}
     elif isinstance(model, Mapping):
         captured = {name: capture(program, name=name) for name, program in model.items()}
     else:
@@ -211,12 +211,12 @@ def export(
     check_contracts(manager)
     if not verify:
         return Program(manager)
-    found = []
+    notes = []
     for name, program in captured.items():
         for form in (f for f in forms if f.name in made):
-            found += _verify(manager, name, program, form, compile_config, is_fat, say)
-        found += _losses(name, floats.get(name), program)
-    return Program(manager, found)
+            notes += _verify(manager, name, program, form, compile_config, is_fat, say)
+        notes += _losses(name, floats.get(name), program)
+    return Program(manager, notes)
 
 
 _ROUNDED = (
@@ -226,7 +226,7 @@ _ROUNDED = (
 
 
 def _losses(name: str, model: ExportedProgram | None, program: ExportedProgram) -> list[str]:
-    """What a method loses by quantization, in words; nothing if that is not known."""
+    """The loss of a method by quantization, in words; empty if it is not known."""
     if model is None:
         return []
     from rushlight.quantization.loss import loss_of
@@ -264,7 +264,7 @@ def _quantized(
 
 
 def _limit(strict: bool | float) -> float | None:
-    """The share of the cost that `strict` allows to fall back; None: any."""
+    """The share of the cost that `strict` allows on portable kernels; None for any share."""
     if isinstance(strict, bool):
         return 0.01 if strict else None
     if not isinstance(strict, int | float) or not 0 <= strict <= 1:
@@ -276,7 +276,7 @@ def _limit(strict: bool | float) -> float | None:
 
 
 def _without_empty(made: dict[str, EdgeProgramManager]) -> dict[str, EdgeProgramManager]:
-    """The forms but those in which a backend takes nothing: they would be portable once more."""
+    """The forms without those in which a backend takes nothing, which would equal "portable"."""
     kept = {n: m for n, m in made.items() if n == PORTABLE or takes_anything(m)}
     for name in made.keys() - kept.keys():
         warnings.warn(
@@ -288,7 +288,7 @@ def _without_empty(made: dict[str, EdgeProgramManager]) -> dict[str, EdgeProgram
 
 
 def _lowering(form: Form, config: EdgeCompileConfig | None) -> Lower:
-    """What lowers a program as a form of the model is lowered."""
+    """A function that lowers a program in the same way as a form of the model."""
 
     def lower(program: ExportedProgram) -> ExecutorchProgramManager:
         edge = to_edge_transform_and_lower(program, None, form.partitioners, None, config)
@@ -306,7 +306,7 @@ def _verify(
     is_fat: bool,
     say: Callable[[str], None],
 ) -> list[str]:
-    """Check one form of a method; returns what is to be said of it."""
+    """Check one form of a method; returns notes for the report."""
     say(f"{name}: verify" + (f" {form.name}" if is_fat else ""))
     if program.example_inputs is None:
         raise ExportError(

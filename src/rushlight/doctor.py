@@ -1,8 +1,8 @@
 """Every blocker of a model in one run, each with its line and a rewrite.
 
-Where torch.export stops at the first, a draft export goes on with the example's values; where that
-stops too, every part of the model is captured by itself. What was captured is lowered as far as it
-goes, and all operators and dtypes that the runtime lacks are listed together.
+If torch.export stops at a first blocker, a draft export continues with the example's values; if
+that stops too, every part of the model is captured by itself. Captured programs are lowered as far
+as possible, and all operators and dtypes that the runtime lacks are listed together.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ Calls = dict[torch.nn.Module, tuple[tuple[Any, ...], dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the doctor found.
+    """The result of an examination.
 
     Attributes:
         findings: blockers first, then warnings.
-        signature: what was proven about inputs and results; "" if nothing was captured.
+        signature: the inputs and results with their ranges; "" if the model was not captured.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Diagnosis:
         return [f for f in self.findings if f.blocks]
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The diagnosis as JSON."""
         return {
             "exports": not self.blockers,
             "signature": self.signature,
@@ -93,7 +93,7 @@ def examine(
     *,
     dynamic_shapes: Any = None,
 ) -> Diagnosis:
-    """Everything that keeps a model from being exported; the model is not changed.
+    """Find everything that keeps a model from being exported; the model is not changed.
 
     Args:
         model: a module, or a program that was captured before.
@@ -126,7 +126,8 @@ def _export(attempt: Attempt) -> ExportedProgram:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without torch's warnings and logs, which the findings say, and what the model prints."""
+    """While active, suppresses the model's output, and torch's warnings and logs, which findings
+    replace."""
     logger = logging.getLogger("torch")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -173,7 +174,7 @@ def _meta(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _beyond(error: Exception, attempt: Attempt) -> list[Finding]:
-    """What the error says, and what is found by going on behind it."""
+    """The findings of the error, and those of code after it."""
     findings = diagnose(error, attempt)
     if any(f.kind in ("model-fails", "wrong-dynamic-shapes") for f in findings):
         return findings
@@ -208,18 +209,18 @@ def _behind(attempt: Attempt, calls: Calls, *, part: bool) -> tuple[list[Finding
 
 def _of_children(module: torch.nn.Module, calls: Calls) -> list[Finding]:
     """The findings of every part of a module, each captured by itself on the inputs it got."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for child in module.children():
         if child not in calls:  # a list of modules, or one that is not used
-            found += _of_children(child, calls)
+            findings += _of_children(child, calls)
             continue
         attempt = Attempt(child, *calls[child])
         try:
-            found += _of_program(_export(attempt), stage="part")
+            findings += _of_program(_export(attempt), stage="part")
         except Exception as error:
-            found += [f for f in diagnose(error, attempt) if f.kind != "wrong-dynamic-shapes"]
-            found += _behind(attempt, calls, part=True)[0]
-    return found
+            findings += [f for f in diagnose(error, attempt) if f.kind != "wrong-dynamic-shapes"]
+            findings += _behind(attempt, calls, part=True)[0]
+    return findings
 
 
 def _calls(attempt: Attempt) -> Calls:
@@ -240,7 +241,7 @@ def _calls(attempt: Attempt) -> Calls:
 
 
 def _draft_findings(report: Any) -> Iterator[Finding]:
-    """The failures that a draft export went over. What it says of guards torch.export said."""
+    """The failures that a draft export ignored, except guards, which torch.export has reported."""
     files = {number: name for name, number in INTERN_TABLE.items()}
     for failure in report.failures if report is not None else ():
         data = failure.data
@@ -272,7 +273,7 @@ def _graph_breaks(attempt: Attempt) -> list[Finding]:
         return []
     finally:
         torch._dynamo.reset()
-    found = []
+    findings = []
     for reason in explained.break_reasons:
         frames = [f for f in reason.user_stack or [] if Source(file=f.filename).is_users]
         if not frames:
@@ -281,34 +282,34 @@ def _graph_breaks(attempt: Attempt) -> list[Finding]:
         function = re.sub(r"^torch_dynamo_resume_in_(\w+?)_at_\d+$", r"\1", last.name)
         source = Source(last.filename, last.lineno or 0, function, last.line or "")
         text = str(reason.reason).strip().splitlines()[0]
-        found.append(graph_break(text, source, str(reason.reason)))
-    return found
+        findings.append(graph_break(text, source, str(reason.reason)))
+    return findings
 
 
 def _python_state(attempt: Attempt) -> list[Finding]:
-    """Attributes of modules that one call changes: a program keeps what it was at export."""
+    """Attributes of modules that one call changes; a program keeps their values at export."""
     model = copy.deepcopy(attempt.model)
     before = {name: _plain(m) for name, m in model.named_modules()}
     try:
         with torch.no_grad():
             inputs = copy.deepcopy((attempt.args, dict(attempt.kwargs)))
             model(*inputs[0], **inputs[1])
-    except Exception:  # reported when it is captured
+    except Exception:  # the capture will report it
         return []
-    found = []
+    findings = []
     for name, module in model.named_modules():
         old = before.get(name, {})
         for key, value in _plain(module).items():
             if key in old and repr(old[key]) == repr(value):
                 continue
             path = f"{name}.{key}" if name else key
-            found.append(_changed(path, old.get(key), value))
-    return found
+            findings.append(_changed(path, old.get(key), value))
+    return findings
 
 
 @dataclass(frozen=True)
 class _Container:
-    """A list, dict or set, as far as it is looked at."""
+    """The kind and length of a list, dict or set."""
 
     kind: str
     length: int
@@ -342,39 +343,40 @@ def _plain(module: torch.nn.Module) -> dict[str, Any]:
     return {**plain, **{k: _Container(type(v).__name__, len(v)) for k, v in held.items()}}
 
 
-# Of a program that was captured.
+# The findings of a captured program.
 
 
 def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Finding]:
     """The findings of a captured program.
 
     Args:
-        program: of the ATen dialect.
-        stage: "whole"; "draft", whose sizes are not the model's; "part", nor are its inputs.
+        program: a program of the ATen dialect.
+        stage: "whole" for the model; "draft" for a draft export, whose sizes are not the model's;
+            "part" for a part of the model, whose inputs are not the model's either.
     """
     whole = stage == "whole"
-    found = [] if stage == "part" else refused_writes(program)
+    findings = [] if stage == "part" else refused_writes(program)
     if whole:
-        found += _missing_bounds(program)
+        findings += _missing_bounds(program)
     config = EdgeCompileConfig(_check_ir_validity=False)
     try:
         edge = to_edge_dialect(program, config)
     except Exception as error:
-        if whole and not found:
-            found += _not_lowered(error)
-        return found
+        if whole and not findings:
+            findings += _not_lowered(error)
+        return findings
     for graph in (edge.graph, *(module.graph for module in branches(edge.graph_module))):
-        found += _unsupported(graph)
-    if whole and not any(f.blocks for f in found):
+        findings += _unsupported(graph)
+    if whole and not any(f.blocks for f in findings):
         try:
             _check(program)
         except Error as error:
-            found += _not_lowered(error)
-    return found
+            findings += _not_lowered(error)
+    return findings
 
 
 def _check(program: ExportedProgram) -> None:
-    """Make the program and run it on its example inputs, as an export does."""
+    """Lower the program and run it on its example inputs, as an export does."""
     manager = to_edge(program).to_executorch()
     check_kernels({name: manager.lowered_method(name) for name in manager.methods}, manifest())
     check_contracts(manager)
@@ -409,13 +411,13 @@ def _missing_bounds(program: ExportedProgram) -> list[Finding]:
     def unbounded(size: Any) -> bool:
         return isinstance(size, torch.SymInt) and bounds.interval(size)[1] is None
 
-    found = [
+    findings = [
         bounds.unbounded(place.size, place.text)
         for place in input_places(program)
         if "size" in place.text and unbounded(place.size)
     ]
-    if found:
-        return found
+    if findings:
+        return findings
     for node in program.graph.nodes:
         value = node.meta.get("val")
         for d, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
@@ -427,15 +429,17 @@ def _missing_bounds(program: ExportedProgram) -> list[Finding]:
 def _unsupported(graph: Graph) -> list[Finding]:
     """All operators without a kernel, and all dtypes that a program cannot hold."""
     have = operator_registry.operator_names
-    found = []
+    findings = []
     for node in graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor) and value.dtype not in SCALAR_TYPES:
-                found.append(unsupported_dtype(node, value.dtype))
+                findings.append(unsupported_dtype(node, value.dtype))
         reason = _missing_kernel(node, have)
         if reason is not None:
-            found.append(Finding("unsupported-operator", reason, OTHER_OPERATORS, source_of(node)))
-    return found
+            findings.append(
+                Finding("unsupported-operator", reason, OTHER_OPERATORS, source_of(node))
+            )
+    return findings
 
 
 def _missing_kernel(node: Node, have: Any) -> str | None:

@@ -55,8 +55,8 @@ class ExportError(Error):
     """A model cannot be exported, or its program does not compute what eager computes.
 
     Attributes:
-        findings: what is in the way (`rushlight.ir.findings.Finding`), each with the line of
-            Python, what to do, and a page of the gallery; empty if the model is not at fault.
+        findings: the faults of the model (`rushlight.ir.findings.Finding`), each with the line of
+            Python, advice, and a page of the gallery; empty if the model is not at fault.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LoadError(Error):
     """A file is not a program that this runtime can load.
 
     Attributes:
-        problem: the message without what to do about it.
+        problem: the message without advice.
     """
 
     def __init__(
@@ -90,20 +90,20 @@ class RunError(Error):
 
 
 REPORT_IT = "report it, with the model that shows it, to the project's issue tracker"
-"""What to do about an error of Rushlight itself."""
+"""Advice for an error of Rushlight itself."""
 
 _OURS = str(Path(__file__).parent)
 _STANDARD = sysconfig.get_paths()["stdlib"]
-# Whose code we call: what it raises out of our calls, we have caused.
+# Packages that we call: an error in their code is ours if our code called it.
 _CALLED = ("torch", "torchao", "sympy", "numpy")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def internal_error(error: Exception, where: str = "") -> ExportError:
-    """The error that says that another one, which is its cause, is a fault of Rushlight's.
+    """An error that says that its cause, `error`, is a fault of Rushlight.
 
     Args:
-        error: what was raised.
+        error: the exception that was raised.
         where: the stage, method or backend.
     """
     frame = next((f for f in _frames(error)[::-1] if f.filename.startswith(_OURS)), None)
@@ -115,9 +115,9 @@ def internal_error(error: Exception, where: str = "") -> ExportError:
 
 
 def names_internal_errors(stage: F) -> F:
-    """Makes a stage say of what it raises and does not mean to, that it is a fault of Rushlight's.
+    """Makes a stage turn unexpected exceptions into errors that report a fault of Rushlight.
 
-    What code of the caller raises, such as a pass or a callback of its own, stays as it is.
+    Exceptions of the caller's own code, such as a pass or a callback, are not changed.
     """
 
     @functools.wraps(stage)
@@ -135,7 +135,7 @@ def names_internal_errors(stage: F) -> F:
 
 
 def answers_keywords(**advice: str) -> Callable[[F], F]:
-    """Makes a function answer keywords that it does not take, but that a user may expect of it.
+    """Makes a function give advice on keywords that it does not take but a user may expect.
 
     Args:
         advice: for each such keyword, what to write instead.
@@ -158,13 +158,13 @@ def _frames(error: Exception) -> list[traceback.FrameSummary]:
 
 
 def raised_by_us(error: Exception) -> bool:
-    """Whether the line that raised is one of ours."""
+    """Whether the line that raised is in this package."""
     frames = _frames(error)
     return bool(frames) and frames[-1].filename.startswith(_OURS)
 
 
 def _is_caused_by_us(error: Exception) -> bool:
-    """Whether the innermost frame is ours that belongs neither to Python nor to what we call."""
+    """Whether the innermost frame outside of Python and the packages that we call is ours."""
     frames = [f for f in _frames(error) if not _is_called(f.filename)]
     return bool(frames) and frames[-1].filename.startswith(_OURS)
 

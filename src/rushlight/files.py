@@ -1,7 +1,7 @@
 """Writing files: each is written beside its place and renamed over it once it is whole.
 
-Who has the old file open or mapped keeps it as it was, and a write that fails (a full disk, a limit
-on file sizes) leaves the old file and nothing else. Every writer of the package uses this module.
+A process that has the old file open or mapped keeps its contents, and a write that fails (a full
+disk, a limit on file sizes) leaves only the old file. Every writer of the package uses this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 AnyPath = str | os.PathLike[str]
-_BEYOND_FILES = ("/proc/", "/dev/fd/")  # links that stand for what a process has open
+_BEYOND_FILES = ("/proc/", "/dev/fd/")  # links to open files of a process
 _MOST_LINKS = 40
 
 
@@ -32,10 +32,10 @@ def replacing(path: AnyPath) -> Iterator[BinaryIO]:
 def replacing_all(paths: Sequence[AnyPath]) -> Iterator[list[BinaryIO]]:
     """A `with` block that writes some files, opened for binary writing, in the order of `paths`.
 
-    At its end all are on the disk, and take their places one after the other in that order. If it
-    is left by an exception, or a file cannot be finished, none does. A symbolic link stays, and
-    what it leads to is replaced. Permissions are those that opening the path would give. What is
-    no file, such as a pipe or a terminal, is written as it comes.
+    At its end all files are flushed to the disk, then renamed to their paths in that order. If the
+    block raises, or a file cannot be finished, no path changes. A symbolic link stays, and its
+    target is replaced. Permissions are those that opening the path would give. A pipe, a terminal
+    or another path that is not a file is written directly.
 
     Raises:
         OSError: a file cannot be written.
@@ -56,7 +56,7 @@ def write_text(path: AnyPath, text: str) -> None:
 
 
 def open_file(path: AnyPath) -> BinaryIO:
-    """Open a file to read it; OSError if it is none: to open a pipe would wait for a writer."""
+    """Open a file to read it; OSError if it is not a file, since opening a pipe would wait."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "it is a directory, a pipe or a device, not a file")
     return open(path, "rb")
@@ -64,10 +64,10 @@ def open_file(path: AnyPath) -> BinaryIO:
 
 @contextmanager
 def new_folder(path: AnyPath) -> Iterator[Path]:
-    """A `with` block that fills a new folder, which is at `path` at its end, or not at all.
+    """A `with` block that fills a new folder, which appears at `path` only if the block succeeds.
 
     Raises:
-        OSError: it cannot be made, or something is there already.
+        OSError: the folder cannot be made, or the path exists already.
     """
     target = Path(path)
     if target.exists():
@@ -105,14 +105,14 @@ class _Written:
         return self
 
     def finish(self) -> None:
-        """Everything is written; a disk that is full says so now."""
+        """Flush and close the file; raises OSError if the disk is full."""
         self.file.flush()
         if self._beside is not None:
             os.fsync(self.file.fileno())
         self.file.close()
 
     def take_place(self) -> None:
-        """Rename it."""
+        """Rename the file to its path."""
         if self._beside is None or self._place is None:
             return
         os.replace(self._beside, self._place)
@@ -125,7 +125,7 @@ class _Written:
                 os.close(folder)
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # what was not flushed is given up
+        with suppress(OSError):  # data that was not flushed is dropped
             self.file.close()
         if self._beside is not None:
             with suppress(OSError):
@@ -137,8 +137,8 @@ def _name_beside() -> str:
 
 
 def _place_of(path: AnyPath) -> str | None:
-    """Where the file itself is or will be, behind symbolic links; None for a link to what a process
-    has open, which another file cannot take the place of."""
+    """The path of the file itself, with symbolic links resolved; None for a link to an open file of
+    a process, which cannot be replaced."""
     place = os.path.abspath(path)
     for _ in range(_MOST_LINKS):
         place = os.path.join(os.path.realpath(os.path.dirname(place)), os.path.basename(place))
@@ -158,9 +158,9 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def _give(file: int, before: os.stat_result) -> None:
-    """Give a new file the owner and permissions of the one whose place it takes."""
+    """Give a new file the owner and permissions of the file that it replaces."""
     if not hasattr(os, "fchown"):
-        return  # there permissions are the folder's
+        return  # on this system permissions are the folder's
     with suppress(OSError):  # a user cannot give files away
         os.fchown(file, before.st_uid, before.st_gid)
     with suppress(OSError):  # some file systems have no permissions

@@ -1,9 +1,9 @@
 """Fat programs: one method lowered for several backends, in one file with one set of constants.
 
-The most portable form keeps the method's name, so every runtime runs the file; the others are
-further methods, `forward@openvino`, that an index in the file's named data lists. With each of
-them goes a known answer: inputs that follow from a formula, and samples of what eager gives for
-them. `rushlight.load` chooses by what is there and by whether the answer comes out right.
+The portable form keeps the method's name, so every runtime can run the file; the others are further
+methods, `forward@openvino`, listed in an index in the file's named data. The index also has a known
+answer for each method: inputs from a formula, and samples of eager's results for them.
+`rushlight.load` chooses a form by the backends that are there and by its known answer.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Form:
     """One way to lower a program.
 
     Attributes:
-        name: what the user calls it; part of its methods' names.
-        partitioners: who takes parts of it, in order; none for "portable".
+        name: the user's name for it, which is part of its methods' names.
+        partitioners: its partitioners, in order; none for "portable".
     """
 
     name: str
@@ -44,7 +44,7 @@ class Form:
 
 
 def forms_of(backend: Backend | Sequence[Backend]) -> list[Form]:
-    """What `export(backend=...)` asks for, in order of preference.
+    """The forms that `export(backend=...)` describes, in order of preference.
 
     A list gets "portable" as its last form if it has none.
 
@@ -67,8 +67,10 @@ def forms_of(backend: Backend | Sequence[Backend]) -> list[Form]:
 
 def _form(backend: Backend) -> Form:
     parts = backend if isinstance(backend, tuple) else (backend,)
-    found = [_partitioner(part) for part in parts]
-    return Form("+".join(n for n, _ in found), tuple(p for _, p in found if p is not None))
+    partitioners = [_partitioner(part) for part in parts]
+    return Form(
+        "+".join(n for n, _ in partitioners), tuple(p for _, p in partitioners if p is not None)
+    )
 
 
 def _partitioner(backend: str | Partitioner) -> tuple[str, Partitioner | None]:
@@ -84,10 +86,10 @@ def _partitioner(backend: str | Partitioner) -> tuple[str, Partitioner | None]:
 
 
 def check_fallbacks(manager: EdgeProgramManager, limit: float) -> None:
-    """Check that what stayed on the portable kernels is less than `limit` of the cost.
+    """Check that calls on the portable kernels have at most the share `limit` of the cost.
 
     Raises:
-        ExportError: naming the operators that stayed with their shares, reasons and lines.
+        ExportError: names these operators with their shares, reasons and lines.
     """
     for method in sorted(manager.methods):
         covered = coverage(manager.exported_program(method))
@@ -119,10 +121,10 @@ def join(forms: Mapping[str, EdgeProgramManager]) -> EdgeProgramManager:
     """One manager with the methods of all forms.
 
     Args:
-        forms: by name; "portable" among them, whose methods keep their names.
+        forms: the manager of each form; methods of "portable" keep their names.
 
     Raises:
-        ExportError: if a method has the name that another one's form gets.
+        ExportError: if a method has the same name as the form of another one.
     """
     portable = forms[PORTABLE]
     taken = portable.methods | portable.config_methods
@@ -141,7 +143,7 @@ def join(forms: Mapping[str, EdgeProgramManager]) -> EdgeProgramManager:
 
 
 def takes_anything(manager: EdgeProgramManager) -> bool:
-    """Whether any part of any method went to a backend."""
+    """Whether a backend took a part of any method."""
     return any(c.backend for m in manager.methods for c in coverage(manager.exported_program(m)))
 
 
@@ -150,7 +152,7 @@ def index(
     manager: ExecutorchProgramManager,
     captured: Mapping[str, ExportedProgram],
 ) -> dict[str, Any]:
-    """The index of the forms, as the file holds it under `KEY`."""
+    """The index of the forms, for the file's named data under `KEY`."""
     names = list(forms)
     methods = {}
     for method, program in captured.items():
@@ -170,13 +172,13 @@ def index(
 def backends_of(manager: ExecutorchProgramManager, plan: str) -> list[str]:
     """The ids of the backends that a method of the file calls."""
     plans = manager.executorch_program.execution_plan
-    found = next(p for p in plans if p.name == plan)
-    return sorted({delegate.id for delegate in found.delegates})
+    method = next(p for p in plans if p.name == plan)
+    return sorted({delegate.id for delegate in method.delegates})
 
 
 def _known_answer(contract: Mapping[str, Any], program: ExportedProgram) -> dict[str, Any] | None:
-    """Inputs by formula and samples of eager's results; None if eager refuses such inputs, or if
-    results say nothing about a form because they depend on how single values are rounded."""
+    """Inputs by formula and samples of eager's results. None if eager refuses such inputs, or if
+    results depend so much on roundings that they do not tell whether a form is right."""
     if program.example_inputs is None:
         return None
     leaves, structure = pytree.tree_flatten(program.example_inputs)
@@ -210,13 +212,13 @@ def _describe(leaf: Any) -> dict[str, Any]:
 
 def _sample(result: torch.Tensor) -> dict[str, Any]:
     flat = result.detach().to(torch.float64).flatten().numpy()
-    step = max(1, flat.size // SAMPLES)
-    values = flat[::step]
+    stride = max(1, flat.size // SAMPLES)
+    values = flat[::stride]
     finite = flat[np.isfinite(flat)]
     largest = float(np.abs(finite).max()) if finite.size else 0.0
     return {
         "shape": list(result.shape),
-        "step": step,
+        "step": stride,
         "largest": largest,
         "values": [float(v) for v in values] if np.isfinite(values).all() else [],
     }

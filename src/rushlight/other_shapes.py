@@ -21,13 +21,13 @@ Chosen = dict[sympy.Symbol, int]
 
 
 def other_inputs(program: ExportedProgram, accepts: Callable[[Inputs], bool]) -> Iterator[Inputs]:
-    """Inputs whose dynamic sizes differ from the example's: one set of other sizes, and one of
-    ones, on which programs depend most easily, where a size may be one.
+    """Inputs whose dynamic sizes differ from the example's: one set with other sizes, and one with
+    sizes of one where these are allowed, for which programs are wrong most often.
 
     Args:
         program: a captured program.
-        accepts: whether the finished program takes these inputs: sizes depend on each other in ways
-            that only its contract tells.
+        accepts: whether the finished program takes these inputs, since only its contract knows how
+            sizes depend on each other.
     """
     if not program.range_constraints or program.example_inputs is None:
         return
@@ -50,24 +50,24 @@ def _pairs(program: ExportedProgram) -> list[tuple[Any, Any]]:
 
 
 def _examples(program: ExportedProgram) -> Chosen:
-    """The example's value of every symbol that is a size, or an integer, of its own."""
-    found: Chosen = {}
-    for value, given in _pairs(program):
-        sizes: Any = zip(value.shape, given.shape, strict=True) if _is_tensor(value) else ()
-        for size, actual in [(value, given)] if isinstance(value, torch.SymInt) else sizes:
+    """The example's value of every symbol that stands alone as a size or an integer."""
+    values: Chosen = {}
+    for value, example in _pairs(program):
+        sizes: Any = zip(value.shape, example.shape, strict=True) if _is_tensor(value) else ()
+        for size, actual in [(value, example)] if isinstance(value, torch.SymInt) else sizes:
             if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
-                found.setdefault(size.node.expr, actual)
-    return found
+                values.setdefault(size.node.expr, actual)
+    return values
 
 
 def _others(examples: Chosen, bounds: Bounds) -> Iterator[Chosen]:
-    """The least sizes above one, then the greatest, then the first few that go up together."""
+    """The least sizes above one, then the greatest, then a few in which all sizes rise by one."""
     ranges = {s: bounds.interval_of(s) for s in examples}
     least = {s: max(low, 2) for s, (low, _) in ranges.items()}
     greatest = {s: least[s] if high is None else high for s, (_, high) in ranges.items()}
-    steps = [{s: least[s] + i for s in ranges} for i in range(1, _STEPS)]
-    steps += [{s: value + i for s, value in examples.items()} for i in range(1, _STEPS)]
-    for chosen in (least, greatest, *steps):
+    following = [{s: least[s] + i for s in ranges} for i in range(1, _STEPS)]
+    following += [{s: value + i for s, value in examples.items()} for i in range(1, _STEPS)]
+    for chosen in (least, greatest, *following):
         if chosen != examples:
             yield {s: min(value, greatest[s]) for s, value in chosen.items()}
 
@@ -81,16 +81,16 @@ def _ones(examples: Chosen, bounds: Bounds) -> Iterator[Chosen]:
 
 
 def _inputs(program: ExportedProgram, chosen: Chosen) -> Inputs | None:
-    """The example's values at the chosen sizes; None if a size has no value or all are too many."""
+    """The example's values at the chosen sizes; None if a size has no value or is too large."""
     inputs: list[Any] = []
     try:
-        for value, given in _pairs(program):
+        for value, example in _pairs(program):
             if isinstance(value, torch.SymInt):
                 inputs.append(_at(value, chosen))
-            elif _is_tensor(value) and isinstance(given, torch.Tensor):
-                inputs.append(_resized(given, [_at(size, chosen) for size in value.shape]))
+            elif _is_tensor(value) and isinstance(example, torch.Tensor):
+                inputs.append(_resized(example, [_at(size, chosen) for size in value.shape]))
             else:
-                inputs.append(given)
+                inputs.append(example)
     except (TypeError, RuntimeError, _TooLargeError):
         return None
     args, kwargs = pytree.tree_unflatten(inputs, pytree.tree_structure(program.example_inputs))

@@ -1,4 +1,4 @@
-"""The order of the compiler's stages, and nothing else.
+"""The order of the compiler's stages.
 
     ExportedProgram → edge → partition → lower → plan → emit → serialize → .pte
 
@@ -119,10 +119,10 @@ def to_edge_transform_and_lower(
     """`to_edge`, then the passes, then the partitioners.
 
     Args:
-        programs, constant_methods, compile_config, progress: as of `to_edge`.
+        programs, constant_methods, compile_config, progress: as for `to_edge`.
         transform_passes: passes over the Edge graphs, for all methods or by method.
         partitioner: one, or several in order, for all methods or by method. A call that one of
-            them wants whole (`ops_to_not_decompose`) and none takes is decomposed in the end.
+            them keeps whole (`ops_to_not_decompose`) but none takes is decomposed after all.
     """
     config = compile_config or EdgeCompileConfig()
     captured = _captured(programs)
@@ -140,11 +140,11 @@ def to_edge_transform_and_lower(
         if transform_passes:
             manager = manager.transform(transform_passes)
         cut = Cut({name: manager.exported_program(name) for name in captured}, {})
-        for turn in range(turns):
-            mine = {name: found[turn] for name, found in chosen.items() if turn < len(found)}
+        for i in range(turns):
+            mine = {name: listed[i] for name, listed in chosen.items() if i < len(listed)}
             progress(f"partition: {', '.join(sorted({type(p).__name__ for p in mine.values()}))}")
             cut = manager._cut(mine)
-            if turn < turns - 1:
+            if i < turns - 1:
                 manager = manager._lowered(cut)
         left = {
             name: names & left_whole(captured[name], cut.tagged(name), names)
@@ -211,7 +211,7 @@ class EdgeProgramManager:
         passes: Sequence[Pass] | Mapping[str, Sequence[Pass]] | PassManager,
         compile_config: EdgeCompileConfig | None = None,
     ) -> EdgeProgramManager:
-        """A new manager whose graphs went through `passes` and were verified again.
+        """A new manager whose graphs were changed by `passes` and verified again.
 
         Args:
             passes: for all methods, or a list per method name.
@@ -237,14 +237,14 @@ class EdgeProgramManager:
     def to_backend(
         self, partitioner: Partitioner | Mapping[str, Partitioner]
     ) -> EdgeProgramManager:
-        """A new manager whose graphs call delegates in place of what `partitioner` took.
+        """A new manager whose graphs call delegates instead of the nodes that `partitioner` took.
 
         Args:
             partitioner: for all methods, or by method; a method without one stays as it is.
 
         Raises:
-            ExportError: if a partition is not sound or a backend fails: with backend, method and
-                nodes; nothing is half lowered then.
+            ExportError: if a partition is not valid or a backend fails; names the backend, the
+                method and the nodes. This manager does not change.
         """
         mine = (
             partitioner
@@ -338,8 +338,8 @@ class ExecutorchProgramManager:
 
     @property
     def contracts(self) -> dict[str, dict[str, Any]]:
-        """The shape contracts of the traced methods, as the file holds them; what is only a form of
-        a method has the method's."""
+        """The shape contracts of the traced methods, for the file; a form has the contract of its
+        method."""
         return dict(self._contracts)
 
     @property
@@ -357,7 +357,7 @@ class ExecutorchProgramManager:
         return self._methods[method_name]
 
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        """The method `method_name` with its graph of out-variants, to read."""
+        """The method `method_name` with its graph of out-variants, for inspection only."""
         method = self._methods[method_name]
         shown = copy.copy(method.program)
         shown._graph_module = GraphModule(torch.nn.Module(), method.graph)
@@ -377,7 +377,7 @@ class ExecutorchProgramManager:
 
     @property
     def debug_map(self) -> DebugMap:
-        """Where instructions come from, whole, whatever the file has of it."""
+        """The whole map from instructions to Python lines; the file may have only a part of it."""
         return self._emitted.debug
 
     def add_named_data(self, key: str, value: Data) -> None:
@@ -428,13 +428,13 @@ class ExecutorchProgramManager:
         """Write the .pte to `open_file`, which is open for binary writing."""
         if self._buffer is not None:
             open_file.write(self._buffer)
-        else:  # straight from the tensors: the weights are not held a second time
+        else:  # directly from the tensors, without a copy of the weights
             write_pte_to(open_file, self._file(), **self._alignments())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the .pte to `path`, and each external data file beside it.
 
-        Modules loaded from old files keep them; they stay if a new one cannot be written.
+        Modules loaded from old files keep these; if a file cannot be written, all old files stay.
 
         Raises:
             ExportError: if `path` does not end in .pte, or cannot be written.

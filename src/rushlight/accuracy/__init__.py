@@ -1,4 +1,4 @@
-"""What quantization costs, layer by layer, and models quantised within a budget."""
+"""The loss of accuracy by quantization, layer by layer, and quantization within a budget."""
 
 import rushlight.quantization  # noqa: F401  (first: it imports torchao, and quietly)
 from rushlight.accuracy.budget import Budgeted, LayerChoice, layers_of, quantize_within

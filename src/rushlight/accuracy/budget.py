@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 from torchao.quantization.pt2e.quantizer import QuantizationConfig
 
-from rushlight.accuracy.search import FLOAT, Found, Space, search
+from rushlight.accuracy.search import FLOAT, SearchResult, Space, search
 from rushlight.accuracy.trials import Metric, Task, Trials, measured
 from rushlight.api import export
 from rushlight.capture import Model, capture
@@ -35,20 +35,20 @@ from rushlight.quantization.taps import operator
 from rushlight.runtime.load import load
 from rushlight.runtime.peaks import measure_peaks
 
-_RUNS = 20  # of the finished program, for the times of its layers
+_RUNS = 20  # timed runs of the finished program
 
 
 @dataclass(frozen=True)
 class LayerChoice:
-    """What was chosen for a layer.
+    """The precision that was chosen for a layer.
 
     Attributes:
         name: the module's path.
         precision: a recipe, or "float".
-        sqnr: dB of the model's outputs with this layer alone at the lowest precision.
-        drop: of the metric, with this layer alone at the lowest precision.
-        bytes: of its weights as chosen.
-        seconds: of one run of the finished program, on one thread.
+        sqnr: dB of the model's outputs if only this layer has the lowest precision.
+        drop: the drop of the metric if only this layer has the lowest precision.
+        bytes: the size of its weights at the chosen precision.
+        seconds: its time in one run of the finished program, on one thread.
         blocked: why it has no lower precision; "" if it has the lowest.
     """
 
@@ -63,15 +63,15 @@ class LayerChoice:
 
 @dataclass(frozen=True)
 class Budgeted:
-    """What a search within a budget found. Prints as a table.
+    """The result of a search within a budget. Prints as a table.
 
     Attributes:
         program: the quantised program, which `rushlight.export` takes.
-        baseline, metric: of the float and of the quantised model.
+        baseline, metric: the metric of the float model and of the quantised one.
         max_drop: the budget.
-        bytes, float_bytes: of the layers' weights, as chosen and in float.
+        bytes, float_bytes: the size of the layers' weights, as chosen and in float.
         layers: the layers in the model's order.
-        trials: how many mixes were tried.
+        trials: the number of mixes that were tried.
     """
 
     program: ExportedProgram
@@ -86,8 +86,8 @@ class Budgeted:
     @property
     def blocking(self) -> tuple[LayerChoice, ...]:
         """Layers that have no lower precision, the most sensitive first."""
-        found = (layer for layer in self.layers if layer.blocked)
-        return tuple(sorted(found, key=lambda layer: -layer.drop))
+        blocked = (layer for layer in self.layers if layer.blocked)
+        return tuple(sorted(blocked, key=lambda layer: -layer.drop))
 
     def __str__(self) -> str:
         console = Console(width=120, color_system=None)
@@ -189,14 +189,14 @@ def quantize_within(
         raise _wrong(f"the metric of the float model is {baseline}: it must be a finite number")
     space = Space(tuple(weights), tuple(names), _bytes_of(weights, configs))
     trials = Trials(task, workers=workers, ray=ray, resume=resume, progress=say)
-    found = search(space, baseline - max_drop, trials)
+    result = search(space, baseline - max_drop, trials)
     say("measure the layers")
-    quantized = task.quantized(found.mix)
+    quantized = task.quantized(result.mix)
     seconds = _times(quantized, checked[0], backend)
-    layers = tuple(_choice(name, space, found, baseline, seconds) for name in space.layers)
+    layers = tuple(_choice(name, space, result, baseline, seconds) for name in space.layers)
     return Budgeted(
-        quantized, baseline, found.outcome.metric, max_drop, space.size(found.mix),
-        space.size({}), layers, found.trials,
+        quantized, baseline, result.outcome.metric, max_drop, space.size(result.mix),
+        space.size({}), layers, result.trials,
     )  # fmt: skip
 
 
@@ -205,21 +205,21 @@ def _wrong(why: str) -> ExportError:
 
 
 def layers_of(program: ExportedProgram) -> dict[str, list[torch.Tensor]]:
-    """The modules that multiply by weights, by path, and these weights.
+    """The weights of the linear and convolution modules, by the module's path.
 
     Raises:
-        ExportError: there is none.
+        ExportError: the model has no such module.
     """
     names = program.graph_signature.inputs_to_parameters
-    found: dict[str, list[torch.Tensor]] = defaultdict(list)
+    weights: dict[str, list[torch.Tensor]] = defaultdict(list)
     for node in program.graph.nodes:
         weight = _weight(node)
         if weight is not None and weight.name in names:
             tensor = program.state_dict[names[weight.name]]
-            found[source_of(node).module].append(tensor)
-    if not found:
+            weights[source_of(node).module].append(tensor)
+    if not weights:
         raise _wrong("the model has no linear layer and no convolution with a weight of its own")
-    return dict(found)
+    return dict(weights)
 
 
 def _weight(node: Node) -> Node | None:
@@ -247,7 +247,7 @@ def _config(name: str) -> QuantizationConfig:
 
 
 def _elsewhere(configs: Mapping[str, QuantizationConfig]) -> QuantizationConfig | None:
-    """Of operators between the layers: they stay integer where a recipe is static."""
+    """The configuration of operators between the layers: that of the first static recipe."""
     for config in configs.values():
         activation = config.input_activation
         if activation is not None and not activation.is_dynamic:
@@ -265,7 +265,7 @@ def _bytes_of(
                 total += weight.numel() * weight.element_size()
                 continue
             size = group_size_of(configs[level].weight)
-            # Groups that do not divide a row are not made: it has 8 bits.
+            # A row that groups do not divide has 8 bits instead.
             bits = 4 if size is not None and weight.shape[-1] % size == 0 else 8
             total += math.ceil(weight.numel() * bits / 8)
         return total
@@ -280,12 +280,12 @@ def _times(program: ExportedProgram, item: Item, backend: Backend) -> dict[str, 
     args, kwargs = pytree.tree_map_only(
         torch.Tensor, lambda t: t.detach().numpy(), (item.args, item.kwargs)
     )
-    found = profile_of(
+    profile = profile_of(
         made.buffer, module, "forward", lambda: module(*args, **kwargs), runs=_RUNS,
         peaks=measure_peaks(1),
     )  # fmt: skip
     seconds: dict[str, float] = defaultdict(float)
-    for operator_time in found.operators:
+    for operator_time in profile.operators:
         modules = {source.module for source in operator_time.sources}
         for name in modules:
             seconds[name] += operator_time.ns * 1e-9 / len(modules)
@@ -293,16 +293,16 @@ def _times(program: ExportedProgram, item: Item, backend: Backend) -> dict[str, 
 
 
 def _choice(
-    name: str, space: Space, found: Found, baseline: float, seconds: Mapping[str, float]
+    name: str, space: Space, result: SearchResult, baseline: float, seconds: Mapping[str, float]
 ) -> LayerChoice:
-    precision = found.mix.get(name, FLOAT)
-    lowest = found.alone[name, space.levels[0]]
+    precision = result.mix.get(name, FLOAT)
+    lowest = result.alone[name, space.levels[0]]
     sqnr = -10 * math.log10(lowest.noise) if lowest.noise > 0 else math.inf
     blocked = ""
     levels = space.all_levels()
     if precision != levels[0]:
         below = levels[levels.index(precision) - 1]
-        drop = baseline - found.alone[name, below].metric
+        drop = baseline - result.alone[name, below].metric
         blocked = f"at {below} alone the metric drops by {drop:.4g}"
     size = space.bytes(name, precision)
     return LayerChoice(

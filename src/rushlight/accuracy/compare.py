@@ -1,4 +1,4 @@
-"""What quantization costs each layer, from values that the runtime computes."""
+"""Compares the values of each layer of a float and a quantised program in the runtime."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def compare(
         floats, integers = (_run(program, item) for program in programs)
         n = len(taps)
         ends = ends or [Sums(None) for _ in floats[n:]]
-        for found, exact, value in zip([*sums, *ends], floats, integers, strict=True):
-            found.add(exact, value)
+        for total, exact, value in zip([*sums, *ends], floats, integers, strict=True):
+            total.add(exact, value)
     names = {tap.name for tap, _, _ in taps}
     return LossReport(
         tuple(_layers([tap for tap, _, _ in taps], sums)),
@@ -95,7 +95,7 @@ def compare(
 def _load(
     module: GraphModule, nodes: Sequence[Node], item: Item, shapes: Any, form: Backend
 ) -> Module:
-    """A program that gives the values of nodes, and then the float results of the model."""
+    """A program that returns the values of nodes, then the model's float results."""
     [output] = (n for n in module.graph.nodes if n.op == "output")
     ends = [n for n in output.all_input_nodes if _is_float(n)]
     program = export(
@@ -115,17 +115,17 @@ def _run(module: Module, item: Item) -> list[_Array]:
 
 
 def _absent(one: GraphModule, other: GraphModule, names: set[str]) -> list[str]:
-    """Layers with weights whose values the other graph has not."""
+    """Computed values of the float graph that have no counterpart in the quantised graph."""
     there = {n.name for n in other.graph.nodes}
     calls = (n for n in one.graph.nodes if n.op == "call_function" and n.name not in names)
     return [n.name for n in calls if n.name not in there and operator(n) != "batch_norm"]
 
 
 class Sums:
-    """What is known of the differences of one value, input by input.
+    """Accumulates the differences of one value over all inputs.
 
     Args:
-        range: of its integers.
+        range: the range of its integers; None for a value that stays float.
     """
 
     def __init__(self, range: Range | None) -> None:
@@ -137,7 +137,7 @@ class Sums:
         self._bins = np.zeros(BINS, dtype=np.int64)
 
     def add(self, exact: _Array, value: _Array) -> None:
-        """The values of one input: in float, and quantised. Of equal shapes."""
+        """Add the values for one input: `exact` in float and `value` quantised, of equal shapes."""
         exact = exact.astype(np.float64)
         error = value.astype(np.float64) - exact
         if not exact.size:
@@ -163,35 +163,35 @@ class Sums:
 
     @property
     def noise_to_signal(self) -> float:
-        """Sum of error² over sum of float²."""
+        """The sum of squared errors over the sum of squared float values."""
         if self._noise == 0.0:
             return 0.0
         return self._noise / self._signal if self._signal > 0 else math.inf
 
     @property
     def sqnr(self) -> float:
-        """In dB."""
+        """The signal to quantization noise ratio, in dB."""
         return sqnr_of(self.noise_to_signal)
 
     @property
     def saturation(self) -> float | None:
-        """The share beyond the range; None without one."""
+        """The share of values beyond the range of the integers; None if there is no range."""
         return None if self._range is None else self._beyond / max(self._count, 1)
 
     @property
     def histogram(self) -> tuple[int, ...]:
-        """Counts of differences."""
+        """The number of differences in each bin."""
         return tuple(int(n) for n in self._bins)
 
 
 def _layers(taps: Sequence[Tap], sums: Sequence[Sums]) -> list[Layer]:
-    shares = shares_of_noise(taps, [found.noise_to_signal for found in sums])
+    shares = shares_of_noise(taps, [total.noise_to_signal for total in sums])
     layers = []
-    for tap, found, blame in zip(taps, sums, shares, strict=True):
+    for tap, total, blame in zip(taps, sums, shares, strict=True):
         layers.append(
             Layer(
-                tap, found.sqnr, blame, found.max_error, found.max_value, found.saturation,
-                found.histogram, found.reach,
+                tap, total.sqnr, blame, total.max_error, total.max_value, total.saturation,
+                total.histogram, total.reach,
             )
         )  # fmt: skip
     return sorted(layers, key=lambda layer: -layer.blame)

@@ -1,4 +1,4 @@
-"""What quantization costs one layer, and its figures in words."""
+"""The figures of one compared layer, and their texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rushlight.quantization.taps import Tap
 
-BINS = 33  # of a histogram, an odd number: the middle one is around zero
+BINS = 33  # of a histogram; odd, so that the middle one is around zero
 
 
 @dataclass(frozen=True)
@@ -14,17 +14,17 @@ class Layer:
     """A compared value.
 
     Attributes:
-        tap: which one.
+        tap: the value's name, operators and place in the model.
         sqnr: signal to quantization noise, in dB: 10 log10(sum of float² / sum of error²); inf
             without any error, nan if a value is not finite.
-        blame: the share of the whole noise that arises here: what this value's noise to signal
-            ratio is above the greatest of those that it is computed from.
+        blame: the share of the whole noise that arises here: the noise to signal ratio of this
+            value, less the greatest of the values that it is computed from.
         max_error: the greatest difference.
         max_value: the greatest magnitude in float.
-        saturation: the share of values beyond what its integers can say; None of a float value.
-        histogram: how many differences lie in each of the bins between -reach and reach, the first
-            and the last with all beyond.
-        reach: see there.
+        saturation: the share of values beyond the range of its integers; None for a float value.
+        histogram: the number of differences in each bin between -reach and reach; the first and
+            last bins also count all differences beyond.
+        reach: the end of the histogram.
     """
 
     tap: Tap
@@ -38,11 +38,11 @@ class Layer:
 
 
 def percent(share: float | None) -> str:
-    """ "0.12 %", or "-"."""
+    """A share as text: "0.12 %", or "-" for None."""
     return "-" if share is None else f"{share * 100:.2f} %"
 
 
 def line_of(layer: Layer) -> str:
-    """ "model.py:12", or ""."""
+    """The layer's line: "model.py:12", or "" if it is not known."""
     source = layer.tap.source
     return f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else ""

@@ -1,4 +1,4 @@
-"""What quantization costs each layer, as one HTML page: no script, nothing from the network."""
+"""The report on quantization loss as one HTML page, without scripts or network access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What quantization costs each layer: the figures, as a table in the terminal."""
+"""The report on quantization loss by layer, as a table in the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rushlight.quantization.loss import decibels
 
 @dataclass(frozen=True)
 class LossReport:
-    """All compared values, the most to blame first. Prints as a table.
+    """All compared values, the greatest share of the noise first. Prints as a table.
 
     Attributes:
         layers: the compared values.
@@ -42,7 +42,7 @@ class LossReport:
         return got.get()
 
     def html(self) -> str:
-        """The report as one page that needs nothing else."""
+        """The report as one self-contained HTML page."""
         return page(self.layers, self.outputs, self.inputs, self.backend, self.not_compared)
 
 
@@ -72,4 +72,4 @@ def _lines(report: LossReport) -> Iterator[RenderableType]:
     yield Text.assemble(" outputs  ", (outputs, "bold"))
     if report.not_compared:
         names = ", ".join(report.not_compared[:5])
-        yield Text(f" not compared, for the quantised graph has them not: {names}", "dim")
+        yield Text(f" not compared, because the quantised graph lacks them: {names}", "dim")

@@ -1,10 +1,10 @@
 """The smallest mix of precisions whose metric stays within a budget.
 
-Each layer's precisions are tried alone first; their noise is about additive, so the noise that a
-mix makes is foretold as the sum. From the lowest precision everywhere, layers are raised one by
-one where a byte takes away the most noise (the greedy solution of the knapsack); how many of these
-steps the metric needs is found by bisection, for it is what counts. Then layers are lowered again
-as far as the budget allows. Batches of trials do not depend on how many run at a time.
+Each layer's precisions are tried alone first. Their noise is about additive, so the noise of a mix
+is estimated as the sum. From the lowest precision everywhere, layers are raised one by one, always
+the one that removes the most noise per byte (the greedy solution of the knapsack problem); the
+number of raises that the metric needs is found by bisection. Then layers are lowered again as far
+as the budget allows. Batches of trials do not depend on how many run at a time.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ FLOAT = "float"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a trial gave.
+    """The result of a trial.
 
     Attributes:
-        metric: of the quantised model, greater is better.
-        noise: noise to signal ratio of its outputs, beside the float model's.
+        metric: the metric of the quantised model; greater is better.
+        noise: the noise to signal ratio of its outputs, relative to the float model's.
     """
 
     metric: float
@@ -36,12 +36,12 @@ AreGood = Callable[[Sequence[Mix]], list[bool]]
 
 @dataclass(frozen=True)
 class Space:
-    """What can be chosen.
+    """The layers and precisions to choose from.
 
     Attributes:
         layers: names, in the order of the model.
         levels: recipes from the lowest precision to the highest; then comes float.
-        bytes: of a layer's weights at a level.
+        bytes: computes the size of a layer's weights at a level.
     """
 
     layers: tuple[str, ...]
@@ -58,14 +58,14 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search ends with.
+class SearchResult:
+    """The result of a search.
 
     Attributes:
         mix: the precision of each layer that is not float.
-        outcome: of that mix.
-        alone: of each layer at each level, the rest in float.
-        trials: how many mixes were tried.
+        outcome: the outcome of that mix.
+        alone: the outcomes of each layer at each level, the rest in float.
+        trials: the number of mixes that were tried.
     """
 
     mix: dict[str, str]
@@ -74,13 +74,13 @@ class Found:
     trials: int
 
 
-def search(space: Space, least: float, evaluate: Evaluate) -> Found:
+def search(space: Space, least: float, evaluate: Evaluate) -> SearchResult:
     """The smallest mix found whose metric is `least` or more.
 
     Args:
-        space: layers and levels.
-        least: the metric must not be below it.
-        evaluate: tries mixes; the same mix always gives the same outcome.
+        space: the layers and levels.
+        least: the least metric that is allowed.
+        evaluate: tries mixes; the same mix always has the same outcome.
     """
     known: dict[tuple[tuple[str, str], ...], Outcome] = {}
 
@@ -99,18 +99,18 @@ def search(space: Space, least: float, evaluate: Evaluate) -> Found:
 
     mix = _first(_raised(space, alone), are_good)
     mix = _lowered(space, mix, are_good)
-    return Found(mix, tried([mix])[0], alone, len(known))
+    return SearchResult(mix, tried([mix])[0], alone, len(known))
 
 
 _PROBES = 4  # tried at a time, whatever number can run at a time
 
 
 def _first(mixes: Sequence[dict[str, str]], are_good: AreGood) -> dict[str, str]:
-    """The first good one, where those after a good one are good; the last is good in any case."""
+    """The first good mix. All mixes after a good one are good, and so is the last one."""
     low, high = 0, len(mixes) - 1
     while low < high:
-        step = max((high - low) // (_PROBES + 1), 1)
-        probes = list(range(low, high, step))[:_PROBES]
+        distance = max((high - low) // (_PROBES + 1), 1)
+        probes = list(range(low, high, distance))[:_PROBES]
         good = are_good([mixes[i] for i in probes])
         if any(good):
             at = good.index(True)
@@ -121,7 +121,7 @@ def _first(mixes: Sequence[dict[str, str]], are_good: AreGood) -> dict[str, str]
 
 
 def _raised(space: Space, alone: Mapping[tuple[str, str], Outcome]) -> list[dict[str, str]]:
-    """From all layers at the lowest level to all in float, a layer at a time."""
+    """Mixes from all layers at the lowest level to all in float, one layer raised at a time."""
     levels = space.all_levels()
     at = dict.fromkeys(space.layers, 0)
     mixes = [_mix_of(at, levels)]
@@ -145,12 +145,12 @@ def _noise(alone: Mapping[tuple[str, str], Outcome], layer: str, level: str) -> 
     if level == FLOAT:
         return 0.0
     noise = alone[layer, level].noise
-    return noise if noise == noise else float("inf")  # what is not a number is the worst
+    return noise if noise == noise else float("inf")  # NaN counts as the worst
 
 
 def _lowered(space: Space, mix: dict[str, str], are_good: AreGood) -> dict[str, str]:
-    """The mix with layers a level lower: those that the budget allows alone, as many together as it
-    allows, largest savings first."""
+    """The mix with some layers one level lower: of the layers that the budget allows to lower
+    alone, as many as it allows together, the largest savings first."""
     levels = space.all_levels()
     lower: list[tuple[int, str, str]] = []
     for layer in space.layers:
@@ -159,8 +159,8 @@ def _lowered(space: Space, mix: dict[str, str], are_good: AreGood) -> dict[str, 
             saved = space.bytes(layer, levels[i]) - space.bytes(layer, levels[i - 1])
             lower.append((saved, layer, levels[i - 1]))
     good = are_good([{**mix, layer: level} for _, layer, level in lower])
-    kept = [step for step, fits in zip(lower, good, strict=True) if fits]
+    kept = [change for change, fits in zip(lower, good, strict=True) if fits]
     mixes = [mix]
-    for _, layer, level in sorted(kept, key=lambda step: (-step[0], step[1])):
+    for _, layer, level in sorted(kept, key=lambda change: (-change[0], change[1])):
         mixes.append({**mixes[-1], layer: level})
     return _first(mixes[::-1], are_good)

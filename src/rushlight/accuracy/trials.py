@@ -1,4 +1,4 @@
-"""Trials of mixes: each quantises the model and measures it, several at a time if wanted."""
+"""Trials of mixes: each quantises the model and measures it; several can run at a time."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ Metric = Callable[[torch.nn.Module], float]
 
 @dataclass
 class Task:
-    """What trials have in common; it goes to other processes as one file.
+    """The data that all trials share; it is sent to other processes as one file.
 
     Attributes:
         program: the captured float model.
-        layers: paths of modules.
-        configs: of each level.
-        elsewhere: how operators outside the layers are quantised; None: not at all.
-        items: inputs that calibrate and are compared.
-        metric: takes the quantised module; greater is better.
+        layers: the paths of the modules.
+        configs: the configuration of each level.
+        elsewhere: how operators outside the layers are quantised; None if they stay float.
+        items: the inputs, for calibration and comparison.
+        metric: a function of the quantised module; greater is better.
     """
 
     program: ExportedProgram
@@ -62,7 +62,7 @@ class Task:
         return quantize(self.program, calibrate=data, recipe=quantizer)
 
     def run(self, mix: Mix) -> Outcome:
-        """Quantise, and measure the result beside the float model."""
+        """Quantise, and measure the metric and the noise relative to the float model."""
         module = self.quantized(mix).module()
         signal = noise = 0.0
         for exact, value in zip(self._exact, self._results(module), strict=True):
@@ -94,10 +94,10 @@ class Task:
 
 
 def measured(metric: Metric, module: torch.nn.Module) -> float:
-    """What the metric says.
+    """The metric of a module.
 
     Raises:
-        ExportError: it gives no number.
+        ExportError: the metric does not return a number.
     """
     with torch.no_grad():
         value = metric(module)
@@ -105,19 +105,19 @@ def measured(metric: Metric, module: torch.nn.Module) -> float:
         return float(value)
     except (TypeError, ValueError) as error:
         raise ExportError(
-            f"metric gave {type(value).__name__}, not a number: let it return one float for the "
-            f"module that it is given, greater for a better model",
+            f"metric gave {type(value).__name__}, not a number: let it return one float for its "
+            f"module, greater for a better model",
             code=Code.INVALID_ARGUMENT,
         ) from error
 
 
 class Trials:
-    """Runs trials, remembers what they gave, and where wanted writes it down.
+    """Runs trials, and reads and writes a file of finished ones if there is one.
 
     Args:
-        task: what they share.
-        workers: how many run at a time; each is a process.
-        ray: run them on a Ray cluster that this process is, or can be, connected to.
+        task: the data that all trials share.
+        workers: the number of trials at a time; each has a process.
+        ray: run the trials on a Ray cluster that this process is, or can be, connected to.
         resume: a file of finished trials, which is read first and added to.
         progress: called with a line before each batch.
     """
@@ -142,17 +142,17 @@ class Trials:
         known = self._journal.known if self._journal else {}
         keys = [_key(mix) for mix in mixes]
         fresh = [(key, mix) for key, mix in zip(keys, mixes, strict=True) if key not in known]
-        found = dict(known)
+        outcomes = dict(known)
         if fresh:
             self._say(f"{len(fresh)} trials")
             for (key, _), outcome in zip(fresh, self._run([m for _, m in fresh]), strict=True):
-                found[key] = outcome
+                outcomes[key] = outcome
                 if self._journal:
                     self._journal.add(key, outcome)
-        return [found[key] for key in keys]
+        return [outcomes[key] for key in keys]
 
     def _run(self, mixes: Sequence[Mix]) -> Iterator[Outcome]:
-        """Outcomes as they come, so that what is finished is written down."""
+        """Outcomes as trials finish, so that each is written at once."""
         if self._ray:
             _register_ray()
             data = _packed(self._task)  # not as a file: workers may be other machines
@@ -187,8 +187,8 @@ def _run_one(task: str | bytes, mix: Mix) -> Outcome:
 @lru_cache(maxsize=1)
 def _loaded(task: str | bytes) -> Task:
     data = task if isinstance(task, bytes) else Path(task).read_bytes()
-    found: Task = cloudpickle.loads(data)
-    return found
+    loaded: Task = cloudpickle.loads(data)
+    return loaded
 
 
 def _register_ray() -> None:
@@ -208,7 +208,7 @@ def _key(mix: Mix) -> str:
 
 
 def fingerprint(task: Task) -> str:
-    """What is equal of searches whose trials give the same: the graph, weights, data, levels."""
+    """A hash of what outcomes depend on: the graph, weights, data and levels."""
     digest = hashlib.sha256(str(task.program.graph).encode())
     digest.update(repr([(k, str(v)) for k, v in task.configs.items()]).encode())
     tensors = [*task.program.state_dict.values(), *task.program.constants.values()]
@@ -224,11 +224,11 @@ class Journal:
     """A file with a line for each finished trial.
 
     Args:
-        path: of the file; made if it is not there.
+        path: the file's path; it is made if it does not exist.
         task: the fingerprint of the trials' task.
 
     Raises:
-        ExportError: the file is of another search, or is none of these.
+        ExportError: the file is of another search, or is not a file of trials.
     """
 
     def __init__(self, path: str | os.PathLike[str], task: str) -> None:
@@ -243,14 +243,14 @@ class Journal:
                 code=Code.INVALID_ARGUMENT,
             )
         for line in lines[1:]:
-            found = _parsed(line)
-            if found.keys() == {"mix", "metric", "noise"}:  # the last line may be cut
-                self.known[found["mix"]] = Outcome(found["metric"], found["noise"])
+            trial = _parsed(line)
+            if trial.keys() == {"mix", "metric", "noise"}:  # the last line may be cut
+                self.known[trial["mix"]] = Outcome(trial["metric"], trial["noise"])
         rows = [head, *(_row(key, outcome) for key, outcome in self.known.items())]
         write_text(self._path, "".join(json.dumps(row) + "\n" for row in rows))
 
     def add(self, key: str, outcome: Outcome) -> None:
-        """Write a finished trial down."""
+        """Append a finished trial to the file."""
         self.known[key] = outcome
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(_row(key, outcome)) + "\n")
@@ -262,7 +262,7 @@ def _row(key: str, outcome: Outcome) -> dict[str, Any]:
 
 def _parsed(line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        row = json.loads(line)
     except json.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return row if isinstance(row, dict) else {}

@@ -1,4 +1,4 @@
-"""From a module to an `ExportedProgram` of the ATen dialect."""
+"""Captures a module as an `ExportedProgram` of the ATen dialect."""
 
 from __future__ import annotations
 
@@ -40,14 +40,13 @@ def capture(
     Args:
         model: a module, or an `ExportedProgram`, which is returned as it is, or the file of one
             (a path or an open binary file).
-        args, kwargs: example inputs; their shapes are the contract where `dynamic_shapes` says
-            nothing.
+        args, kwargs: example inputs; a size that `dynamic_shapes` does not name is fixed to theirs.
         dynamic_shapes: as `torch.export.export` takes it.
         name: the method's name, for messages.
 
     Raises:
         ExportError: if torch cannot capture the model, with torch's reason and the line, or if
-            the file is none that `torch.export.save` wrote.
+            the file was not written by `torch.export.save`.
     """
     warn_if_untested()
     if isinstance(model, str | os.PathLike | io.IOBase):

@@ -33,7 +33,7 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
     Returns:
         `{"inputs", "parameters", "positional", "in_spec", "outputs", "out_spec", "relations"}`,
         all JSON. The first `positional` parameters may be given by position; a later one only by
-        keyword, because the model has others between that got no value.
+        keyword, because the model has parameters before it that got no value.
 
     Raises:
         ExportError: if a dynamic dimension has no upper bound, or the program is right only under
@@ -45,8 +45,8 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
     paths = leaf_paths(in_spec, names)
     nodes = {n.name: n for n in program.graph.nodes}
     inputs = []
-    given = _user(program, InputKind.USER_INPUT)
-    for path, spec in zip(paths, given, strict=True):
+    specs = _user(program, InputKind.USER_INPUT)
+    for path, spec in zip(paths, specs, strict=True):
         inputs.append({"name": path, **_describe(spec.arg, nodes, bounds, path)})
     outputs = []
     for i, spec in enumerate(_user(program, OutputKind.USER_OUTPUT)):
@@ -65,27 +65,27 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
 
 
 def input_places(program: ExportedProgram) -> list[Place]:
-    """Every number that the inputs of a program tell."""
+    """Every size of a tensor and every integer in the inputs of a program."""
     values = {n.name: n.meta.get("val") for n in program.graph.nodes}
     named = _named_inputs(program)
     return places_of([path for _, path in named], [values.get(name) for name, _ in named])
 
 
 def symbol_names(program: ExportedProgram, bounds: Bounds) -> dict[str, str]:
-    """The symbols of a program by the names that the user has for them: "size 0 of x"."""
+    """The symbols of a program and the user's name for each: "size 0 of x"."""
     begun = {str(symbol): origin_text(symbol, node) for symbol, node in bounds.origins.items()}
     return {**begun, **names_of(input_places(program))}
 
 
 def input_paths(program: ExportedProgram) -> dict[str, str]:
-    """The name of every placeholder of a user's input to the user's own: "batch['ids']"."""
+    """Every placeholder of a user's input and the user's name for it: "batch['ids']"."""
     return dict(_named_inputs(program))
 
 
 def _named_inputs(program: ExportedProgram) -> list[tuple[str, str]]:
     paths = leaf_paths(program.call_spec.in_spec, parameter_names(program))
-    given = _user(program, InputKind.USER_INPUT)
-    return [(getattr(s.arg, "name", ""), path) for path, s in zip(paths, given, strict=True)]
+    specs = _user(program, InputKind.USER_INPUT)
+    return [(getattr(s.arg, "name", ""), path) for path, s in zip(paths, specs, strict=True)]
 
 
 def parameter_names(program: ExportedProgram) -> list[str]:
@@ -96,14 +96,14 @@ def parameter_names(program: ExportedProgram) -> list[str]:
     return (names + [f"args[{i}]" for i in range(len(names), n)])[:n]
 
 
-def _positional(program: ExportedProgram, parameters: list[str], given: int) -> int:
+def _positional(program: ExportedProgram, parameters: list[str], least: int) -> int:
     declared = program.graph_module.meta.get(FORWARD_PARAMETERS)
-    if declared is None:  # captured elsewhere: what else forward takes is not known
+    if declared is None:  # captured elsewhere: forward's other parameters are not known
         return len(parameters)
     same = 0
     while same < min(len(parameters), len(declared)) and parameters[same] == declared[same]:
         same += 1
-    return max(same, given)
+    return max(same, least)
 
 
 def _user(program: ExportedProgram, kind: Any) -> list[Any]:

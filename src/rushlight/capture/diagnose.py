@@ -1,8 +1,8 @@
-"""From what torch.export raised to findings in the user's own terms.
+"""Turns an error of torch.export into findings in the user's own terms.
 
 Torch names symbols and its own files; a finding names the argument and its dimension, the user's
-line, and the change that lifts it. Lines of guards, which torch does not keep, come from capturing
-once more with sizes that may settle as the model asks.
+line, and the change that helps. Torch does not keep the lines of guards: they come from a second
+capture, in which every dynamic size may become what the model requires.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from rushlight.ir.torch_release import guards_of, text_of
 
 @dataclass(frozen=True)
 class Attempt:
-    """What was to be captured."""
+    """A model with the example inputs of its capture."""
 
     model: torch.nn.Module
     args: tuple[Any, ...]
@@ -51,12 +51,12 @@ class Attempt:
 
 
 def diagnose(error: Exception, attempt: Attempt) -> list[Finding]:
-    """What is wrong, from the error that torch.export raised; never empty."""
+    """The findings for an error of torch.export; never empty."""
     message = _own_words(error)
     for rule in _RULES:
-        found = distinct(list(rule(error, message, attempt)))
-        if found:
-            return found
+        findings = distinct(list(rule(error, message, attempt)))
+        if findings:
+            return findings
     return [graph_break(_first_line(message), line_of(error), message)]
 
 
@@ -74,9 +74,9 @@ def _first_line(message: str) -> str:
 
 
 def _packed_sequence(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
-    found = packed_in_error(error, (attempt.args, attempt.kwargs))
-    if found is not None:
-        yield found
+    finding = packed_in_error(error, (attempt.args, attempt.kwargs))
+    if finding is not None:
+        yield finding
 
 
 def _too_deep(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
@@ -133,17 +133,17 @@ def _constraints(error: Exception, message: str, attempt: Attempt) -> Iterator[F
     sizes = attempt.sizes()
     lines = _Lines(attempt)
     fixes = dict(re.findall(r"^  (\w+) = (.+)$", message.partition("Suggested fixes:")[2], re.M))
-    for found in _SPECIALISED.finditer(message):
-        for size in _named(sizes, found["name"]):
-            yield _specialised(size, int(found["value"]), lines, message)
+    for match in _SPECIALISED.finditer(message):
+        for size in _named(sizes, match["name"]):
+            yield _specialised(size, int(match["value"]), lines, message)
     seen: set[str] = set()
-    for found in _NARROW.finditer(message):
-        for size in _named(sizes, found["name"])[:1]:
+    for match in _NARROW.finditer(message):
+        for size in _named(sizes, match["name"])[:1]:
             if size.text not in seen:
                 seen.add(size.text)
-                yield _narrow(size, found["guard"], fixes, lines, message)
-    for found in _EQUAL.finditer(message):
-        first, second = _named(sizes, found["a"])[:1], _named(sizes, found["b"])[:1]
+                yield _narrow(size, match["guard"], fixes, lines, message)
+    for match in _EQUAL.finditer(message):
+        first, second = _named(sizes, match["a"])[:1], _named(sizes, match["b"])[:1]
         for a, b in zip(first, second, strict=True):
             yield Finding(
                 "related-sizes",
@@ -154,12 +154,12 @@ def _constraints(error: Exception, message: str, attempt: Attempt) -> Iterator[F
                 lines.of(a, sympy.Eq),
                 torch=message,
             )
-    for found in _DERIVED.finditer(message):
+    for match in _DERIVED.finditer(message):
         yield Finding(
             "related-sizes",
-            f"sizes that dynamic_shapes declares apart are tied: {found['relation']}",
+            f"sizes that dynamic_shapes declares apart are tied: {match['relation']}",
             f"Write that relation into dynamic_shapes: "
-            f"{'; '.join(f'{k} = {v}' for k, v in fixes.items()) or found['relation']}",
+            f"{'; '.join(f'{k} = {v}' for k, v in fixes.items()) or match['relation']}",
             torch=message,
         )
 
@@ -223,9 +223,9 @@ def _narrow(
 
 
 def _data_dependent(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
-    found = re.search(r"data-dependent expression (?P<expr>.+?) \(unhinted", message)
-    if isinstance(error, GuardOnDataDependentSymNode) or found is not None:
-        expression = found["expr"] if found else ""
+    match = re.search(r"data-dependent expression (?P<expr>.+?) \(unhinted", message)
+    if isinstance(error, GuardOnDataDependentSymNode) or match is not None:
+        expression = match["expr"] if match else ""
         sized = re.search(r"Size-like symbols: (?!none)", message) is not None
         yield data_dependent(
             in_words(expression, symbol_texts(error)), line_of(error), sized, message
@@ -236,11 +236,11 @@ def data_dependent(expression: str, source: Source, sized: bool, message: str) -
     """The finding for a value that torch.export cannot know.
 
     Args:
-        expression: what it wanted to know: "the value of `x.item()` > 5"; what has torch's own
-            symbols is not shown.
-        source: the line.
-        sized: whether it is about a size that depends on data.
-        message: torch's own.
+        expression: the condition that torch could not decide: "the value of `x.item()` > 5"; one
+            with torch's own symbols is not shown.
+        source: the line of the model.
+        sized: whether the condition is about a size that depends on data.
+        message: torch's own message.
     """
     rewrite = by_line(source.text)
     shown = "" if re.search(r"\b(?:zuf|u|s)\d+\b", expression) else f" ({expression})"
@@ -317,16 +317,18 @@ def missing_fake(operator: str, source: Source, message: str) -> Finding:
 
 
 def _output(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
-    found = re.search(r"Found <class '(?P<name>.+?)'> in output", message)
-    if found or "Unsupported output type" in message or "unsupported input type" in message.lower():
-        given = None if found else _unknown_class(attempt)
-        name = found["name"].rpartition(".")[2] if found else given.__name__ if given else "objects"
+    match = re.search(r"Found <class '(?P<name>.+?)'> in output", message)
+    unsupported = "Unsupported output type" in message
+    if match or unsupported or "unsupported input type" in message.lower():
+        unknown = None if match else _unknown_class(attempt)
+        name = unknown.__name__ if unknown else "objects"
+        name = match["name"].rpartition(".")[2] if match else name
         register = f"a dataclass: torch.export.register_dataclass({name})"
-        if given is not None and not dataclasses.is_dataclass(given):
+        if unknown is not None and not dataclasses.is_dataclass(unknown):
             register = f"the class: torch.utils._pytree.register_pytree_node({name}, ...)"
         yield Finding(
             "unsupported-output",
-            f"the model {'returns' if found else 'takes'} {name}, which is no container of "
+            f"the model {'returns' if match else 'takes'} {name}, which is no container of "
             f"tensors that torch.export knows",
             f"Use tensors, numbers, and tuples, lists, dicts or named tuples of them, or register "
             f"{register}",
@@ -367,7 +369,7 @@ def _graph_break(error: Exception, message: str, attempt: Attempt) -> Iterator[F
 
 
 def _branch_break(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
-    """What is wrong inside a function that torch.cond or another such operator was given."""
+    """The finding for an error in a function that torch.cond or a similar operator calls."""
     if type(error).__name__ not in ("UncapturedHigherOrderOpError", "TorchRuntimeError"):
         return
     told, _, place = message.partition("from user code:")
@@ -409,7 +411,7 @@ _RULES: tuple[Callable[[Exception, str, Attempt], Iterator[Finding]], ...] = (
 
 
 class _Lines:
-    """The lines of guards on sizes, from a second capture that lets sizes settle."""
+    """The lines of guards on sizes, from a second capture in which sizes may become fixed."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._guards: list[tuple[set[str], sympy.Basic, Source]] = []
@@ -421,7 +423,7 @@ class _Lines:
                     dict(attempt.kwargs),
                     dynamic_shapes=loosened(attempt.dynamic_shapes),
                 )
-        except Exception:  # then the lines are not known
+        except Exception:  # the lines stay unknown
             return
         self.read(program, lines)
 
@@ -448,11 +450,11 @@ class _Lines:
 
 
 def specialised_sizes(attempt: Attempt, program: ExportedProgram) -> list[Finding]:
-    """Warnings for sizes that were to vary and are fixed in a program that was captured.
+    """Warnings for sizes that should vary but are fixed in a captured program.
 
     Args:
-        attempt: what was captured.
-        program: the result.
+        attempt: the model and inputs of the capture.
+        program: its result.
     """
     wanted = {size.guard: size for size in attempt.sizes()}
     if not wanted:

@@ -1,4 +1,4 @@
-"""Which line of the user's Python something comes from: of a raised error, of a guard on sizes."""
+"""The line of the user's Python that raised an error or added a guard on sizes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def is_users(filename: str) -> bool:
 
 
 def line_of(error: BaseException) -> Source:
-    """The innermost line of the user's that raised `error` while it was traced."""
+    """The innermost line of the user's code that raised `error` during tracing."""
     frames = traceback.extract_tb(error.__traceback__)
     traced = [i for i, f in enumerate(frames) if _TRACER in f.filename]
     chosen = Source()
@@ -51,8 +51,8 @@ def _source(filename: str, line: int, function: str) -> Source:
 
 @contextlib.contextmanager
 def lines_of_functions() -> Iterator[None]:
-    """While active, a captured node has the lines of functions that forward calls: torch keeps
-    those of functions called `forward` only."""
+    """While active, captured nodes also keep the lines of functions that `forward` calls; torch
+    alone keeps only lines of functions named `forward`."""
 
     def kept(tracer: TracerBase, stack: traceback.StackSummary) -> traceback.StackSummary:
         first = next((i for i, frame in enumerate(stack) if frame.name == "forward"), len(stack))
@@ -65,30 +65,30 @@ def lines_of_functions() -> Iterator[None]:
 
 
 def symbol_texts(error: BaseException) -> dict[str, str]:
-    """The symbols that an error of torch's speaks of, by the names that the user has for them."""
+    """The symbols in an error of torch, and the user's name for each."""
     shapes = _shape_env_of(error)
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     if shapes is None:
-        return found
+        return texts
     for symbol, stack in shapes.var_to_stack.items():
         lines = [f for f in stack.summary() if is_users(f.filename)]
         item = ITEM.search(lines[-1].line or "") if lines else None
         if item is not None:
             place = f"{os.path.basename(lines[-1].filename)}:{lines[-1].lineno}"
-            found[str(symbol)] = f"the value of `{item[0]}` ({place})"
+            texts[str(symbol)] = f"the value of `{item[0]}` ({place})"
     for symbol, sources in shapes.var_to_sources.items():
         size = _SIZE.fullmatch(sources[0].name) if sources else None
         if size is not None:
             name = f"{size['name']}{size['rest']}"
-            found[str(symbol)] = f"size {size['dim']} of {name}" if size["dim"] else name
-    return found
+            texts[str(symbol)] = f"size {size['dim']} of {name}" if size["dim"] else name
+    return texts
 
 
 _SIZE = re.compile(r"L\['(?P<name>\w+)'\](?P<rest>.*?)(?:\.size\(\)\[(?P<dim>\d+)\])?")
 
 
 def _shape_env_of(error: BaseException) -> ShapeEnv | None:
-    """The environment of the capture that raised an error, from the frames that it went through."""
+    """The shape environment of the capture that raised `error`, from its stack frames."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         for value in (frame.f_locals.get("self"), frame.f_locals.get("shape_env")):
             if isinstance(value, ShapeEnv):
@@ -108,7 +108,7 @@ def _current_line() -> Source:
 
 @contextlib.contextmanager
 def guard_lines() -> Iterator[dict[sympy.Basic, Source]]:
-    """Records the line of every guard that is added meanwhile: torch keeps only its own lines."""
+    """While active, records the user's line of every guard; torch keeps only its own lines."""
     lines: dict[sympy.Basic, Source] = {}
     original = ShapeEnv._log_guard
 

@@ -1,7 +1,7 @@
-"""What a captured program writes in place, and which of it is refused.
+"""In-place writes of a captured program, and which of them are refused.
 
-A program does not change its caller's tensors, and a branch of control flow is a function of what
-it is given, which it cannot change either.
+A program does not change its caller's tensors, and a branch of control flow does not change its
+operands.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _BLOCKS = (
 
 
 def refused_writes(program: ExportedProgram) -> list[Finding]:
-    """What a program of the ATen dialect writes and must not, each with the line."""
+    """The forbidden writes of a program of the ATen dialect, each with its line."""
     return [*mutated_inputs(program), *mutated_operands(program)]
 
 
 def mutated_inputs(program: ExportedProgram) -> list[Finding]:
-    """The inputs that a program of the ATen dialect writes, each with the line.
+    """The inputs that a program of the ATen dialect writes, each with its line.
 
-    A write through views, those that `chunk` or `unbind` give included, is one too.
+    A write through a view, such as a result of `chunk` or `unbind`, counts too.
     """
     paths = input_paths(program)
-    found = [(base.name, source_of(n)) for n, base in written_values(program.graph)]
+    writes = [(base.name, source_of(n)) for n, base in written_values(program.graph)]
     nodes = {node.name: node for node in program.graph.nodes}
     for spec in program.graph_signature.output_specs:
         if spec.kind == OutputKind.USER_INPUT_MUTATION:
             node = nodes.get(spec.arg.name)
-            found.append((str(spec.target), source_of(node) if node else Source()))
-    return [mutated_input(paths[name], source) for name, source in found if name in paths]
+            writes.append((str(spec.target), source_of(node) if node else Source()))
+    return [mutated_input(paths[name], source) for name, source in writes if name in paths]
 
 
 def mutated_operands(program: ExportedProgram) -> list[Finding]:
-    """What functions of control flow write that they did not make, each with the line."""
+    """The operands that functions of control flow write, each with its line."""
     specs = program.graph_signature.input_specs
     names = {s.arg.name: str(s.target) for s in specs if s.target is not None}
     names.update(input_paths(program))
@@ -65,15 +65,15 @@ def mutated_operands(program: ExportedProgram) -> list[Finding]:
 
 
 def _written_operands(call: Node) -> Iterator[tuple[object, Node]]:
-    """What a call of control flow passes to functions that write it, with their writes."""
+    """Each operand of a call of control flow that its functions write, with the write."""
     named = [i for i, arg in enumerate(call.args) if isinstance(arg, Node) and arg.op == "get_attr"]
     operands = pytree.tree_leaves(call.args[named[-1] + 1 :]) if named else []
     graphs = [branch(call.args[i]) for i in named]  # type: ignore[arg-type]
     for module in filter(None, graphs):
-        given = dict(zip(module.graph.find_nodes(op="placeholder"), operands, strict=False))
+        operand_of = dict(zip(module.graph.find_nodes(op="placeholder"), operands, strict=False))
         for node, base in written_values(module.graph):
             if base.op == "placeholder":
-                yield given.get(base), node
+                yield operand_of.get(base), node
 
 
 def _mutated_operand(operator: str, name: str | None, write: Node) -> Finding:
@@ -88,8 +88,8 @@ def _mutated_operand(operator: str, name: str | None, write: Node) -> Finding:
 
 
 def written_values(graph: Graph) -> Iterator[tuple[Node, Node]]:
-    """Each call that writes in place, with the value that it writes, whole or through views; a call
-    in a block stands for itself."""
+    """Each call that writes in place, with the value that it writes, whole or through a view. For a
+    block such as `with torch.no_grad()`, the calls inside it are listed."""
     for node in graph.nodes:
         writes = ((value, node) for value in _written(node))
         for value, write in _written_operands(node) if node.target in _BLOCKS else writes:
@@ -99,7 +99,7 @@ def written_values(graph: Graph) -> Iterator[tuple[Node, Node]]:
 
 
 def mutated_input(name: str, source: Source) -> Finding:
-    """The finding for one input, by the name that the user has for it."""
+    """The finding for one input, by the user's name for it."""
     return Finding(
         "mutated-input",
         f"the model writes its input {name!r}, and a program does not change its caller's tensors",
@@ -114,13 +114,13 @@ def _written(node: Node) -> list[object]:
     if not isinstance(node.target, OpOverload):
         return []
     arguments = node.target._schema.arguments
-    given = {a.name: v for a, v in zip(arguments, node.args, strict=False)} | node.kwargs
+    values = {a.name: v for a, v in zip(arguments, node.args, strict=False)} | node.kwargs
     written = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
-    return [value for name in written for value in pytree.tree_leaves(given.get(name))]
+    return [value for name in written for value in pytree.tree_leaves(values.get(name))]
 
 
 def base_of(value: object) -> object:
-    """What a chain of views is of; the value itself if it is no view."""
+    """The value that a chain of views begins at; the value itself if it is no view."""
     while isinstance(value, Node) and _returns_alias(value):
         value = value.args[0]
     return value

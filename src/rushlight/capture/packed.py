@@ -17,7 +17,7 @@ _RECURRENT = ("torch/nn/modules/rnn.py", "torch/nn/utils/rnn.py")
 
 
 def packed_in_error(error: Exception, inputs: Any) -> Finding | None:
-    """The finding for what torch.export raised on these inputs, if a packed sequence caused it."""
+    """The finding for an error of torch.export, if a packed sequence in `inputs` caused it."""
     if any(map(_is_packed, pytree.tree_leaves(inputs, is_leaf=_is_packed))):
         return _packed("an input is", line_of(error), str(error))
     for frame, _ in traceback.walk_tb(error.__traceback__):

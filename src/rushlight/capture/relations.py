@@ -1,4 +1,4 @@
-"""Relations between inputs: what must hold, beyond ranges, for a captured program to be right.
+"""Relations between inputs: conditions beyond ranges under which a captured program is right.
 
 torch.export records them in two places: guards, as Python text over the inputs
 (`L['x'].size()[0] % 8 == 0`), and assertions in the graph. Both become conditions on the symbols of
@@ -29,11 +29,11 @@ Relation = dict[str, str]
 
 @dataclass(frozen=True)
 class Place:
-    """A number that an input tells: one size of a tensor, or an integer.
+    """A number that an input determines: one size of a tensor, or an integer.
 
     Attributes:
         source: how a guard writes it: "L['x'].size()[0]".
-        text: how a message calls it: "size 0 of x".
+        text: its name in messages: "size 0 of x".
         size: its value in the captured program.
     """
 
@@ -46,7 +46,7 @@ def places_of(paths: Sequence[str], values: Sequence[Any]) -> list[Place]:
     """The places of all inputs, each under every name that torch.export's tracers give it.
 
     Args:
-        paths: of the flattened inputs, as `leaf_paths` writes them.
+        paths: the paths of the flattened inputs, from `leaf_paths`.
         values: their example values.
     """
     places = []
@@ -63,7 +63,7 @@ def places_of(paths: Sequence[str], values: Sequence[Any]) -> list[Place]:
 
 
 def names_of(places: Iterable[Place]) -> dict[str, str]:
-    """The symbols that are the size of a place, by name, to the texts of these places."""
+    """The names of the symbols that stand alone as the size of a place, with that place's text."""
     names: dict[str, str] = {}
     for place in places:
         if isinstance(place.size, torch.SymInt) and place.size.node.expr.is_Symbol:
@@ -86,31 +86,31 @@ def relations_of(
     """The relations of one program.
 
     Args:
-        guards: as torch.export wrote them.
-        graph: its graph, for assertions on what the inputs tell.
-        places: see `places_of`.
-        bounds: the ranges of its symbols.
+        guards: the text of each guard, from torch.export.
+        graph: the program's graph, for assertions on sizes of inputs.
+        places: the places of the inputs, from `places_of`.
+        bounds: the ranges of the program's symbols.
 
     Returns:
-        Each as `expr`, over the symbols of the contract, and `text`, for people.
+        For each relation `expr`, over the symbols of the contract, and `text`, for messages.
 
     Raises:
         ExportError: if a guard speaks of something that is no size and no integer of an input.
     """
     by_source = {_normal(place.source): place for place in places}
     names = names_of(places)
-    found: dict[str, Relation] = {}
+    relations: dict[str, Relation] = {}
     for guard in guards:
         relation = _of_guard(guard, by_source, bounds)
         if relation is not None:
-            found.setdefault(relation["expr"], relation)
+            relations.setdefault(relation["expr"], relation)
     told = told_symbols(place.size for place in places)
     for expression in _asserted(graph, told):
         owned = _own(expression)
         if not _implied(owned, bounds):
             text = PythonPrinter().doprint(owned)
-            found.setdefault(text, {"expr": text, "text": in_words(text, names)})
-    return list(found.values())
+            relations.setdefault(text, {"expr": text, "text": in_words(text, names)})
+    return list(relations.values())
 
 
 def _asserted(graph: Graph, told: set[sympy.Symbol]) -> Iterable[sympy.Basic]:
@@ -126,7 +126,7 @@ def _normal(source: str) -> str:
 
 
 class _Places(ast.NodeTransformer):
-    """Puts a name for every place into a guard."""
+    """Replaces every place in a guard by a name."""
 
     def __init__(self, by_source: Mapping[str, Place]) -> None:
         self._by_source = by_source
@@ -190,13 +190,13 @@ def _implied(condition: sympy.Basic, bounds: Bounds) -> bool:
         _symbol(s): r for s, r in bounds.ranges.items() if s.is_Symbol
     }
     try:
-        found = bound_sympy(condition, ranges)
-        return bool(found.is_singleton() and found.lower == sympy.true)
+        result = bound_sympy(condition, ranges)
+        return bool(result.is_singleton() and result.lower == sympy.true)
     except Exception:  # torch's range analysis does not know every function: nothing is implied
         return False
 
 
-# A guard as sympy: what is not here stays text.
+# Guards as sympy expressions; a guard with other operators stays text.
 
 
 class _OpaqueError(Exception):

@@ -1,4 +1,4 @@
-"""How to write what cannot be traced: by the reason that torch gives, and by the line itself."""
+"""Advice for code that cannot be traced, by torch's reason and by the line of code."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _KEYS = "Use keys that are Python's own; for values of tensors use torch.where o
 
 
 class Rewrite(NamedTuple):
-    """What a pattern says.
+    """The advice for reasons or lines that match a pattern.
 
     Attributes:
-        pattern: that the reason, or the line, must match.
-        cause: a sentence for the user; "" keeps the reason.
-        advice: the change.
+        pattern: a regular expression that the reason or the line must match.
+        cause: a sentence for the user; "" keeps torch's reason.
+        advice: the change to make.
     """
 
     pattern: str
@@ -89,7 +89,7 @@ _REASONS = (
     Rewrite(r"context manager", "", "Leave the context manager out of forward, or enter it before"),
     Rewrite(r"generator|yield", "", "Make a list of what the generator gives"),
 )
-# A line at which a tensor's value becomes Python's, or decides.
+# Lines that turn a tensor's value into a Python value, or branch on it.
 _LINES = (
     Rewrite(
         r"^assert\b",
@@ -115,7 +115,7 @@ _LINES = (
     Rewrite(r"\bprint\(|logg(er|ing)|(?<!\w)f[\"']|\.format\(|(?<![\w.])str\(", "", _TEXT),
     Rewrite(r"^(try|except)\b", "", "Test the condition with torch.where or torch.cond instead"),
 )
-# A line at which a size is fixed.
+# Lines that fix a size.
 _SIZES = (
     Rewrite(
         r"\bfor\b|\brange\(|enumerate\(|\.unbind\(|\.tolist\(",
@@ -131,17 +131,17 @@ _SIZES = (
 
 
 def by_reason(reason: str) -> Rewrite | None:
-    """For the reason that torch gives for not tracing something."""
+    """The advice for the reason that torch gives."""
     return _first(_REASONS, reason)
 
 
 def by_line(line: str) -> Rewrite | None:
-    """For a line at which a tensor's value becomes Python's, or decides."""
+    """The advice for a line that turns a tensor's value into a Python value or branches on it."""
     return _first(_LINES, line)
 
 
 def by_size(line: str) -> Rewrite | None:
-    """For a line at which a size that should vary is fixed."""
+    """The advice for a line that fixes a size that should vary."""
     return _first(_SIZES, line)
 
 

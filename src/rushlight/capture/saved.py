@@ -16,7 +16,7 @@ from rushlight.ir.quiet import import_torchao
 
 Saved = str | os.PathLike[str] | BinaryIO
 
-# Records of which an archive has one: of today's format, and of torch 2.6 and before.
+# An archive has one of these records: that of today's format, or that of torch 2.6 and before.
 _RECORDS = ("archive_format", "serialized_exported_program.json")
 
 
@@ -42,7 +42,7 @@ def load_exported(source: Saved) -> ExportedProgram:
 
 
 def _read(file: BinaryIO, name: str) -> ExportedProgram:
-    """Looks at what the file is first: torch tries several formats and logs each failure."""
+    """Checks the kind of file first: torch tries several formats and logs each failure."""
     start = file.tell()
     other = _something_else(file)
     if other is not None:
@@ -58,7 +58,7 @@ def _read(file: BinaryIO, name: str) -> ExportedProgram:
     file.seek(start)
     try:
         return torch.export.load(file)
-    except Exception as error:  # whatever a damaged archive makes torch raise
+    except Exception as error:  # torch raises many kinds on a damaged archive
         raise ExportError(
             f"{name} cannot be read as an ExportedProgram: {error}; write it anew with "
             f"torch.export.save of this version of torch ({torch.__version__}), and import what "
@@ -77,7 +77,7 @@ def _has_quantized_operators(file: BinaryIO) -> bool:
 
 
 def _something_else(file: BinaryIO) -> str | None:
-    """What the file is if it is no archive of a captured program."""
+    """A description of the file, or None if it is an archive of a captured program."""
     if file.read(8)[4:6] == b"ET":
         return "a finished program (rushlight.load runs it)"
     try:

@@ -1,4 +1,4 @@
-"""`dynamic_shapes` as the user wrote it: which size of which argument is to vary, and how."""
+"""Reads `dynamic_shapes` as the user wrote it: which size of which argument varies, and how."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from torch.export.dynamic_shapes import _DimHint, _DimHintType
 
 @dataclass(frozen=True)
 class Wanted:
-    """A size that is to vary.
+    """A size that should vary.
 
     Attributes:
-        path: of the argument: "x", "batch['ids']".
+        path: the argument: "x", "batch['ids']".
         dim: the dimension; None for an integer argument.
-        size: the example's.
-        spec: what dynamic_shapes says: a `Dim`, or `Dim.AUTO` or `Dim.DYNAMIC`.
+        size: its value in the example inputs.
+        spec: its entry in dynamic_shapes: a `Dim`, or `Dim.AUTO` or `Dim.DYNAMIC`.
     """
 
     path: str
@@ -31,23 +31,23 @@ class Wanted:
 
     @property
     def text(self) -> str:
-        """For a message: "size 0 of x"."""
+        """Its name in messages: "size 0 of x"."""
         return self.path if self.dim is None else f"size {self.dim} of {self.path}"
 
     @property
     def guard(self) -> str:
-        """As torch writes it in guards and errors."""
+        """Its name in torch's guards and errors: "L['x'].size()[0]"."""
         name, at, rest = self.path.partition("[")
         root = f"L['{name}']{at}{rest}"
         return root if self.dim is None else f"{root}.size()[{self.dim}]"
 
     @property
     def name(self) -> str:
-        """The name of its Dim; "" of a hint."""
+        """The name of its Dim; "" for a hint such as `Dim.AUTO`."""
         return "" if isinstance(self.spec, _DimHint) else str(getattr(self.spec, "__name__", ""))
 
     def suggestion(self, dim: str) -> str:
-        """The part of dynamic_shapes that says `dim` of this size."""
+        """The entry of dynamic_shapes that declares this size as `dim`."""
         place = dim if self.dim is None else f"{{{self.dim}: {dim}}}"
         return f'dynamic_shapes={{"{self.path}": {place}}}'
 
@@ -94,7 +94,8 @@ def _varies(spec: Any) -> bool:
 
 
 def loosened(shapes: Any) -> Any:
-    """`shapes` with every Dim as Dim.AUTO of its range: torch then takes what the model asks."""
+    """`shapes` with every Dim replaced by a Dim.AUTO of its range, so that torch accepts what the
+    model requires."""
 
     def loosen(spec: Any) -> Any:
         if not _varies(spec):

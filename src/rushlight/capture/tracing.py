@@ -1,4 +1,4 @@
-"""The state that torch captures a model in, the same wherever that is done."""
+"""The settings of torch under which models are captured, the same for every capture."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from rushlight.capture.recurrent import whole_recurrence
 from rushlight.ir.quiet import quiet
 
 _MASKED_SELECT = torch.ops.aten.masked_select.default
-# Torch's own recurrent layers keep a list of their weights, which they may not. Whether a size of 1
-# is fixed is told by our own message, which says what to do.
+# Torch warns of the list of weights that its own recurrent layers keep.
 _FLAT_WEIGHTS = r"The tensor attributes? (?:self\.[\w.]*_flat_weights\[\d+\](?:, )?)+ w"
-# What torch says of a size that depends on values is in its error as well.
+# Our own message says that a size of 1 is fixed, and what to do; torch's error repeats the other.
 _LOGGED = {
     "torch._export.non_strict_utils": "0/1 specialized",
     "torch.fx.experimental.symbolic_shapes": "Unable to find user code corresponding to",
@@ -45,7 +44,7 @@ def one_at_a_time(stage: F) -> F:
 
 
 def _forget_threads() -> None:
-    """In a child after a fork: the thread that held the lock is not there."""
+    """In a child after a fork, replace the lock: the thread that held it does not exist there."""
     global _one_at_a_time
     _one_at_a_time = RLock()
 
@@ -86,7 +85,7 @@ def _no_printed_graphs() -> AbstractContextManager[object]:
 @contextmanager
 def _deeper_calls() -> Iterator[None]:
     """While active, calls may be nested three times as deeply: torch puts calls of its own between
-    those of modules, and what runs in eager is to be captured."""
+    those of modules, and a model that runs in eager should not fail for it."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(3 * limit)
     try:
@@ -97,9 +96,9 @@ def _deeper_calls() -> Iterator[None]:
 
 @contextmanager
 def broadcast_counts() -> Iterator[None]:
-    """While active, what `masked_select` picks counts up to the shape that input and mask have
-    together; torch takes the input's alone for the bound, also where the mask is larger. One
-    thread at a time."""
+    """While active, the bound of `masked_select`'s result is the number of elements of input and
+    mask broadcast together; torch counts the input's alone, which is too few for a larger mask.
+    One thread at a time."""
 
     def of_both(mode: Any, func: Any, x: Any, mask: Any) -> Any:
         with mode:

@@ -1,4 +1,4 @@
-"""Container structure: torch's pytree specs in our JSON form and in ExecuTorch's string form."""
+"""Structures of inputs and outputs: torch's pytree specs as our JSON and as ExecuTorch's string."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ def _keys(spec: pytree.TreeSpec) -> list[str]:
 
 
 def _sequences(context: Any) -> list[Any]:
-    found = [context] if isinstance(context, list | tuple) else []
-    for item in list(found[0]) if found else []:
+    sequences = [context] if isinstance(context, list | tuple) else []
+    for item in list(sequences[0]) if sequences else []:
         if isinstance(item, list | tuple):
-            found.append(item)
-    return found
+            sequences.append(item)
+    return sequences
 
 
 def encode_container(spec: pytree.TreeSpec) -> str:
-    """`spec` in the string form of the .pte's ContainerMetadata; "" if it has none."""
+    """`spec` as the string of the .pte's ContainerMetadata; "" if it has none."""
     try:
         return pytree.treespec_dumps(spec)
     except (NotImplementedError, ValueError, TypeError):
-        return ""  # a type that was registered without a serialised name: ours is beside it
+        return ""  # a type registered without a serialised name: our JSON describes it
 
 
 def leaf_paths(spec: pytree.TreeSpec, names: list[str]) -> list[str]:
@@ -90,7 +90,7 @@ def _walk(spec: pytree.TreeSpec, path: str, paths: list[str]) -> None:
         return
     tree = tree_of(spec)
     for i, child in enumerate(spec.children()):
-        step = f"[{tree['k'][i]!r}]" if tree["t"] == "dict" else f"[{i}]"
+        suffix = f"[{tree['k'][i]!r}]" if tree["t"] == "dict" else f"[{i}]"
         if tree["t"] in ("object", "namedtuple"):
-            step = f".{tree['k'][i]}"
-        _walk(child, path + step, paths)
+            suffix = f".{tree['k'][i]}"
+        _walk(child, path + suffix, paths)

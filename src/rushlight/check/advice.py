@@ -1,4 +1,4 @@
-"""What to do about a program that cannot be loaded, fails, or departs from eager."""
+"""Findings, with advice, for a program that cannot be loaded, fails, or departs from eager."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cannot_load(error: LoadError, *, has_varying_sizes: bool) -> Finding:
         advice = "Pass verify=False to make it for a runtime that has what is missing"
     else:
         advice = _OURS
-    # What a damaged or old file needs is no advice for one that was just made.
+    # The error's own advice is for damaged or old files, and this one was just made.
     return Finding("not-lowered", f"the program cannot be loaded here: {error.problem}", advice)
 
 
@@ -39,9 +39,9 @@ def fails(error: RunError, inputs: str, *, has_varying_sizes: bool) -> Finding:
     """The finding for a program that fails where eager does not.
 
     Args:
-        error: of the call.
-        inputs: their shapes, in words.
-        has_varying_sizes: of the program.
+        error: the error of the call.
+        inputs: the shapes of the inputs, in words.
+        has_varying_sizes: whether the program has dynamic sizes.
     """
     if error.__cause__ is not None:  # raised by a backend in Python
         advice = "Mend the backend that raised it, or export with backend='portable'"
@@ -62,9 +62,9 @@ def departs(output: int, reason: str, fault: Fault) -> Finding:
     """The finding for a program whose results are not eager's.
 
     Args:
-        output: the first that departs.
-        reason: how.
-        fault: where it begins.
+        output: the index of the first output that departs.
+        reason: how it departs.
+        fault: the first node or fused operator that departs.
     """
     until = "write the line with other operators" if fault.source.file else "pass verify=False"
     whose, other = _OURS, ""

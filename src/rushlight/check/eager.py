@@ -1,4 +1,4 @@
-"""What eager gives, for programs to be compared with."""
+"""Eager's results, which programs are compared with."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from rushlight.capture.mutations import written_values
 def eager_results(
     program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
-    """What eager gives, flattened; the program's buffers, which are the model's, stay as they are.
+    """Eager's results, flattened; the program's buffers, which are the model's, are not changed.
 
     Raises:
-        whatever the model raises on these inputs.
+        Exception: whatever the model raises on these inputs.
     """
     # Not `program.module()`, which takes time quadratic in inputs and parameters.
     values = placeholder_values(program, clone(flat_inputs(program, args, kwargs)))
     kinds = [spec.kind for spec in program.graph_signature.output_specs]
     with as_after_loading(program):
-        found = Interpreter(program.graph_module).run(*values)
-        results = zip(found, kinds, strict=True)
+        outputs = Interpreter(program.graph_module).run(*values)
+        results = zip(outputs, kinds, strict=True)
         # Copies, since a result may be a view of a buffer.
         return [clone(value) for value, kind in results if kind == OutputKind.USER_OUTPUT]
 
@@ -50,7 +50,7 @@ def flat_inputs(
     """The inputs in the order of the graph's placeholders.
 
     Raises:
-        ValueError: if they are not arranged as the model's.
+        ValueError: if they have another structure than the model's inputs.
     """
     wanted = program.call_spec.in_spec
     flat, spec = pytree.tree_flatten((tuple(args), reorder_kwargs(dict(kwargs), wanted)))
@@ -61,10 +61,11 @@ def flat_inputs(
 
 @contextmanager
 def as_after_loading(program: ExportedProgram) -> Iterator[None]:
-    """A run of eager like the first one of a loaded program: its generator is new, and no gradient
-    is kept. What the run writes to its state, and the caller's generator, are put back."""
-    # A captured graph writes its state in place, which its signature does not tell, nor do the
-    # schemas of all operators.
+    """While active, eager runs like the first call of a loaded program: with a new random generator
+    and without gradients. Afterwards the program's state and the caller's generator are restored.
+    """
+    # A captured graph writes its state in place; neither its signature nor the schemas of all
+    # operators say so.
     written = {base.name for _, base in written_values(program.graph)}
     state = [
         str(spec.target)
@@ -72,7 +73,10 @@ def as_after_loading(program: ExportedProgram) -> Iterator[None]:
         if spec.kind == InputKind.BUFFER
         or (spec.kind == InputKind.PARAMETER and spec.arg.name in written)
     ]
-    held = {**program.constants, **program.state_dict}  # buffers that are not saved are the former
+    held = {
+        **program.constants,
+        **program.state_dict,
+    }  # constants include buffers that are not saved
     # Whole memories: a buffer may be a view of another, or one element many times.
     memories = [held[name].untyped_storage() for name in state]
     before = [(m, m.clone()) for m in {m.data_ptr(): m for m in memories}.values()]

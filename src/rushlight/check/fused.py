@@ -1,12 +1,12 @@
 """Checking a quantised program fused operator by fused operator, each on eager's own inputs.
 
-Where values are rounded to integers, one that lies between two steps may go either way, and a deep
-model can make anything of that: its results then say nothing about the program. So the graph is cut
-wherever a value is quantised. Each piece gets what eager computed before it, the pieces are lowered
-like the model and run by the runtime, and each result must be eager's but for one step.
+A value halfway between two integers may be rounded to either, and a deep model can amplify that
+without limit: its results then say nothing about the program. So the graph is cut wherever a value
+is quantised. Each piece gets the inputs that eager computed, the pieces are lowered like the model
+and run by the runtime, and each quantised result may differ from eager's by one unit.
 
-What is left is the whole: it may depart from eager as far as eager departs from itself when as many
-of its values are rounded the other way.
+The whole program may then depart from eager as far as eager departs from itself when as many of its
+values are rounded the other way.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from rushlight.ir.source import Source, source_of
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 Runs = Callable[[ExportedProgram, Sequence[Any]], list[Any]]
-"""Lowers a captured program, runs it in the runtime on flat inputs, and gives its flat results."""
+"""Lowers a captured program, runs it in the runtime on flat inputs, and returns flat results."""
 
-_STEP = Tolerance(steps=1)  # of values that the graph quantises
-_CHOSEN = Tolerance(relative=5e-2)  # of products whose inputs are quantised by what they hold
-_SAMPLES = ((1, 0), (-1, 0), (1, 1))  # runs of eager with other roundings: sign, places further
+_ONE_UNIT = Tolerance(units=1)  # of values that the graph quantises
+_CHOSEN = Tolerance(relative=5e-2)  # of products whose inputs are quantised dynamically
+_SAMPLES = ((1, 0), (-1, 0), (1, 1))  # (sign, shift) of the noise in other runs of eager
 _SHARE = 1e-3  # of the values at each cut that are rounded the other way in any case
-_FACTOR = 4.0  # between how far one choice of roundings leads and another
+_FACTOR = 4.0  # how much further one choice of roundings may lead than another
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Where a program departs from eager further than roundings explain.
+    """The place where a program departs from eager further than roundings explain.
 
     Attributes:
         text: a sentence.
         source: the user's line; empty if no single operator is to blame.
-        backend: that computes it; empty if none does, or if it may be any.
+        backend: the id of the backend that computes it; "" if none does, or any may.
     """
 
     text: str
@@ -60,31 +60,33 @@ def fault_in_quantised(
     got: Sequence[Any],
     run: Runs,
 ) -> Fault | None:
-    """Why a quantised program is wrong whose results are not eager's; None if roundings explain it.
+    """The fault of a quantised program whose results depart from eager's; None if roundings explain
+    them.
 
     Args:
-        program: captured, with calls that quantise.
+        program: the captured program, with calls that quantise.
         args, kwargs: the inputs.
-        got: what the finished program gave for them.
-        run: how the program's pieces are run.
+        got: the finished program's results for them.
+        run: runs the program's pieces.
     """
     flat = flat_inputs(program, args, kwargs)
     whole = _Whole(program, flat)
     pieces, recorded = whole.pieces()
     results = run(pieces, [*flat, *recorded])
     noise = {}
-    for node, wanted, found in zip(whole.cuts, recorded, results, strict=False):
-        tolerance = _STEP if quantizes(node) else _CHOSEN
-        reason = difference(found, wanted, tolerance)
+    for node, wanted, result in zip(whole.cuts, recorded, results, strict=False):
+        tolerance = _ONE_UNIT if quantizes(node) else _CHOSEN
+        reason = difference(result, wanted, tolerance)
         if reason is not None:
             return _fault_of(node, reason)
-        noise[node] = _error(found, wanted)
+        noise[node] = _error(result, wanted)
     exact = [v for v in whole.results if isinstance(v, torch.Tensor)]
-    for i, (wanted, found) in enumerate(zip(exact, results[len(recorded) :], strict=True)):
-        reason = difference(found, wanted, _CHOSEN)
+    for i, (wanted, result) in enumerate(zip(exact, results[len(recorded) :], strict=True)):
+        reason = difference(result, wanted, _CHOSEN)
         if reason is not None:
             return Fault(
-                f"What computes output {i} departs on eager's own inputs: {reason}", Source()
+                f"The part that computes output {i} departs on eager's own inputs: {reason}",
+                Source(),
             )
     return _unexplained(whole, got, noise)
 
@@ -92,8 +94,8 @@ def fault_in_quantised(
 def amplifies_roundings(
     program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any], allowed: float
 ) -> bool:
-    """Whether a quantised program's results depart from eager's by more than a share of their
-    magnitude if some of its values are rounded the other way."""
+    """Whether rounding some values the other way changes a quantised program's results by more than
+    the share `allowed` of their magnitude."""
     whole = _Whole(program, flat_inputs(program, args, kwargs))
     whole.run()
     others = whole.rounded_otherwise({})
@@ -101,7 +103,7 @@ def amplifies_roundings(
 
 
 def _unexplained(whole: _Whole, got: Sequence[Any], noise: Mapping[Node, _Array]) -> Fault | None:
-    """Why other roundings do not explain the results, if they do not."""
+    """The fault if other roundings do not explain the results, else None."""
     departs = _departure(got, whole.results)
     most = max(_departure(results, whole.results) for results in whole.rounded_otherwise(noise))
     if departs <= _FACTOR * most:
@@ -120,7 +122,7 @@ def _fault_of(node: Node, reason: str) -> Fault:
     return Fault(
         f"The fused operator that ends with {computed.name} ({computed.target}) departs on eager's "
         f"own inputs{f', at {source}' if source.file else ''}: {reason}"
-        + (", allowed is one step" if quantizes(node) else ""),
+        + (", allowed is one unit" if quantizes(node) else ""),
         source,
     )
 
@@ -129,12 +131,12 @@ class _Whole:
     """The reference of a quantised program: its graph, run by eager.
 
     Args:
-        program: captured.
-        flat: its inputs.
+        program: the captured program.
+        flat: its flat inputs.
 
     Attributes:
-        cuts: the nodes whose values end a fused operator, in order.
-        results: what eager gives, flat.
+        cuts: the last nodes of the fused operators, in order.
+        results: eager's flat results.
     """
 
     def __init__(self, program: ExportedProgram, flat: Sequence[Any]) -> None:
@@ -147,8 +149,8 @@ class _Whole:
         self.results: list[Any] = []
 
     def pieces(self) -> tuple[ExportedProgram, list[torch.Tensor]]:
-        """A program of all pieces side by side, and its inputs behind the model's own: what eager
-        computes at each cut. Its results are the same values, then the model's."""
+        """A program of all pieces side by side, and the values that eager computes at each cut.
+        These are its inputs after the model's own, and its results before the model's own."""
         recorded: dict[Node, torch.Tensor] = {}
 
         def record(node: Node, value: torch.Tensor) -> torch.Tensor:
@@ -163,20 +165,20 @@ class _Whole:
     def run(
         self, change: Callable[[Node, torch.Tensor], torch.Tensor] = lambda node, value: value
     ) -> None:
-        """Find the results, with the values at the cuts as `change` gives them."""
+        """Compute the results, with the values at the cuts replaced by `change`."""
         self.results = self._run(change)
 
     def rounded_otherwise(self, noise: Mapping[Node, _Array]) -> Iterator[list[Any]]:
-        """Eager's results when values at the cuts are rounded otherwise: as the pieces rounded
-        them, the other way, and at other elements; and some elements more."""
+        """Eager's results with other roundings at the cuts: those of the pieces, the opposite ones,
+        and the same at other elements; each with some more elements changed."""
         for sign, places in _SAMPLES:
             yield self._run(_Rounding(noise, sign, places).change)
 
     def _run(self, change: Callable[[Node, torch.Tensor], torch.Tensor]) -> list[Any]:
         with as_after_loading(self._program):
             interpreter = _Changing(self._module, set(self.cuts), change)
-            found = interpreter.run(*clone(self._flat), enable_io_processing=False)
-            return pytree.tree_leaves(clone(found))
+            results = interpreter.run(*clone(self._flat), enable_io_processing=False)
+            return pytree.tree_leaves(clone(results))
 
 
 class _Changing(Interpreter):
@@ -198,9 +200,9 @@ class _Changing(Interpreter):
 
 
 def _cuts(graph: Graph) -> Iterator[Node]:
-    """Where fused operators end: at values that are quantised, and at products whose inputs are
-    quantised by what they hold."""
-    fixed: set[Node] = set()  # made of constants alone
+    """The last nodes of fused operators: values that are quantised, and products whose inputs are
+    quantised dynamically."""
+    fixed: set[Node] = set()  # computed from constants alone
     products: set[Node] = set()
     for node in graph.nodes:
         inputs = node.all_input_nodes
@@ -217,12 +219,12 @@ def _cuts(graph: Graph) -> Iterator[Node]:
 
 
 def _is_chosen(node: Node) -> bool:
-    found = affine_of(node)
-    return found is not None and found.chosen is not None
+    affine = affine_of(node)
+    return affine is not None and affine.chosen is not None
 
 
 def _product_of(node: Node) -> Node:
-    """The call that computes with what is dequantised: the next that has more than one input."""
+    """The call that computes with a dequantised value: the next one with more than one input."""
     while len(node.users) == 1:
         [user] = node.users
         if user.op != "call_function" or not isinstance(user.meta.get("val"), torch.Tensor):
@@ -234,21 +236,21 @@ def _product_of(node: Node) -> Node:
 
 
 def _in_pieces(graph: Graph, cuts: Sequence[Node]) -> Graph:
-    """A copy whose cuts are results, and whose calls behind them take inputs instead."""
+    """A copy whose cuts are results, and in which the users of a cut read a new input instead."""
     pieces = Graph()
     values: dict[Node, Node] = {}
     for node in graph.find_nodes(op="placeholder"):
         values[node] = pieces.node_copy(node)
-    given = {node: pieces.placeholder(f"given_{node.name}") for node in cuts}
+    inputs = {node: pieces.placeholder(f"input_{node.name}") for node in cuts}
     ends = []
     for node in graph.nodes:
         if node.op in ("placeholder", "output"):
             continue
         values[node] = pieces.node_copy(node, values.__getitem__)
-        if node in given:
+        if node in inputs:
             ends.append(values[node])
-            # A copy, since what follows may write it in place.
-            values[node] = pieces.call_function(torch.ops.aten.clone.default, (given[node],))
+            # A copy, since later calls may write it in place.
+            values[node] = pieces.call_function(torch.ops.aten.clone.default, (inputs[node],))
     returned = [n for n in pytree.tree_leaves(graph.output_node().args[0]) if isinstance(n, Node)]
     tensors = [n for n in returned if isinstance(n.meta.get("val"), torch.Tensor)]
     pieces.output((*ends, *(values[n] for n in tensors)))
@@ -259,9 +261,9 @@ class _Rounding:
     """One choice of roundings.
 
     Args:
-        noise: how far the pieces' values were from eager's, as far as that is known.
-        sign: 1 or -1, by which it is taken.
-        places: by which it is shifted among the elements.
+        noise: the pieces' values minus eager's, where they are known.
+        sign: 1 or -1, the factor of the noise.
+        places: how far the noise is shifted among the elements.
     """
 
     def __init__(self, noise: Mapping[Node, _Array], sign: int, places: int) -> None:
@@ -269,7 +271,7 @@ class _Rounding:
         self._generator = np.random.default_rng(0)
 
     def change(self, node: Node, value: torch.Tensor) -> torch.Tensor:
-        """A value at a cut as it is with these roundings."""
+        """The value at a cut with these roundings."""
         exact = as_array(value)
         noise = self._noise.get(node, np.zeros_like(exact))
         own = np.roll(noise.reshape(-1) * self._sign, self._places).reshape(noise.shape)
@@ -277,18 +279,18 @@ class _Rounding:
         return torch.from_numpy(_within(node, moved)).to(value.dtype)
 
     def _more(self, node: Node, value: torch.Tensor) -> _Array:
-        """One step up or down for some of the elements; of real numbers a little of all."""
+        """One unit up or down for some of the integers; for real numbers a little noise for all."""
         shape, draw = tuple(value.shape), self._generator
         if quantizes(node):
-            steps: _Array = draw.choice((-1, 1), shape)
-            return np.where(draw.random(shape) < _SHARE, steps, 0)
+            changes: _Array = draw.choice((-1, 1), shape)
+            return np.where(draw.random(shape) < _SHARE, changes, 0)
         finite = value[value.isfinite()]
         magnitude = float(finite.double().square().mean().sqrt()) if finite.numel() else 0.0
         return draw.standard_normal(shape) * (_SHARE * magnitude)
 
 
 def _within(node: Node, values: _Array) -> Any:
-    """Integers within the range that a call quantises to; real numbers as they are."""
+    """Integers, clamped to the range that the call quantises to; real numbers as they are."""
     affine = affine_of(node) if quantizes(node) else None
     if affine is None or isinstance(affine.low, Node) or isinstance(affine.high, Node):
         return values
@@ -296,8 +298,8 @@ def _within(node: Node, values: _Array) -> Any:
 
 
 def _departure(got: Sequence[Any], wanted: Sequence[Any]) -> float:
-    """The norm of the difference of all results, relative to that of the finite values that are
-    wanted."""
+    """The norm of the difference of all results, relative to the norm of the finite values of
+    `wanted`."""
     pairs = [
         (one, other)
         for one, other in zip(got, wanted, strict=True)

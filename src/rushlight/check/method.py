@@ -2,8 +2,8 @@
 
 The program runs in the real runtime on the example inputs. If an output is out of tolerance, a
 program that quantises is checked fused operator by fused operator (`fused.py`), since roundings
-alone can make anything of it. Of any other, the runtime is stepped instruction by instruction
-beside an interpreter of the Edge graph, which names the first node whose value differs.
+alone may change its results. For any other program the runtime runs instruction by instruction
+beside an interpreter of the Edge graph, to find the first node whose value differs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.stepping import Stepper
 
 Lower = Callable[[ExportedProgram], ExecutorchProgramManager]
-"""Makes a program of a captured one, for the same backend as the program that is checked."""
+"""Lowers a captured program for the same backend as the program that is checked."""
 
 
 def _portable(program: ExportedProgram) -> ExecutorchProgramManager:
@@ -49,10 +49,10 @@ def _portable(program: ExportedProgram) -> ExecutorchProgramManager:
 
 
 def check_available(method: LoweredMethod) -> None:
-    """Check that a method can be run here, to be verified.
+    """Check that this runtime can run a method.
 
     Raises:
-        ExportError: naming the operators that this runtime has no kernel for.
+        ExportError: names the operators that this runtime has no kernel for.
     """
     absent = sorted(operators_of(method) - operator_registry.operator_names)
     if absent:
@@ -68,7 +68,7 @@ def check_contracts(manager: ExecutorchProgramManager) -> None:
     """Check that the runtime can test every condition under which the program is right.
 
     Raises:
-        ExportError: naming the first that it cannot.
+        ExportError: names the first condition that it cannot test.
     """
     for method, contract in sorted(manager.contracts.items()):
         conditions = [(r["expr"], r["text"]) for r in contract["relations"]]
@@ -118,24 +118,24 @@ def check_method(
 ) -> bool:
     """Run one method in the runtime and compare it with eager.
 
-    The results of a program that quantises may be others if no fused operator by itself, and no
-    more than roundings, made them so.
+    The results of a program that quantises may depart from eager's, if each fused operator is right
+    by itself and roundings explain the difference.
 
     Args:
         manager: the finished program.
         method: the method to run.
-        program: its captured program, which gives eager's results.
+        program: its captured program, which eager runs.
         args, kwargs: the inputs.
-        tolerance: what counts as equal; by default `tolerance_of` the program.
-        if_eager_runs: do nothing where eager refuses the inputs.
-        form: which form of a fat program.
-        lower: makes a program of the pieces of a quantised one, for the same backend.
+        tolerance: the allowed difference; by default `tolerance_of` the program.
+        if_eager_runs: do nothing if eager refuses the inputs.
+        form: the form of a fat program to check.
+        lower: lowers the pieces of a quantised program for the same backend.
 
     Returns:
         Whether the results are eager's; False if they depend on how single values are rounded.
 
     Raises:
-        ExportError: if the program fails, or naming the first node whose value departs, with its
+        ExportError: if the program fails or departs; names the first node that departs and its
             Python line.
     """
     tolerance = tolerance or tolerance_of(program)
@@ -169,7 +169,7 @@ def check_method(
     if is_in_pieces:
         try:
             fault = fault_in_quantised(program, args, kwargs, got, _running(lower))
-        except Error:  # its pieces are no program for this backend
+        except Error:  # the backend cannot lower the pieces
             is_in_pieces = False
     if not is_in_pieces:
         fault = first_departure(manager, plan, args, kwargs, tolerance)
@@ -180,7 +180,7 @@ def check_method(
 
 
 def _running(lower: Lower) -> Runs:
-    """Lowers a program and runs it on flat inputs."""
+    """A function that lowers a program with `lower` and runs it on flat inputs."""
 
     def run(program: ExportedProgram, flat: Sequence[Any]) -> list[Any]:
         return load(lower(program).buffer)["forward"].call_flat(tuple(flat), {})
@@ -243,7 +243,7 @@ def first_departure(
 
 
 def _backend_of(node: Node) -> str:
-    """The backend that a call of a delegate is for; "" of any other node."""
+    """The backend of a node that calls a delegate; "" for any other node."""
     if node.target is not executorch_call_delegate:
         return ""
     return str(getattr(attribute(node.all_input_nodes[0]), "backend_id", ""))

@@ -1,4 +1,4 @@
-"""What counts as equal to eager's values."""
+"""The differences from eager's values that are allowed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from torch.export import ExportedProgram
 class Tolerance:
     """Largest allowed difference: absolute, and relative to the largest magnitude of the value.
 
-    Integers may differ by `steps`.
+    Integers may differ by `units`.
     """
 
     absolute: float = 1e-5
     relative: float = 1e-4
-    steps: int = 0
+    units: int = 0
 
     def exceeded(self, got: np.ndarray, wanted: np.ndarray) -> str | None:
         """Why `got` is not `wanted`, or None."""
@@ -30,8 +30,8 @@ class Tolerance:
             )
         if not np.issubdtype(wanted.dtype, np.inexact):
             different = got != wanted
-            if self.steps and wanted.dtype != np.bool_:
-                different = np.abs(got.astype(np.int64) - wanted.astype(np.int64)) > self.steps
+            if self.units and wanted.dtype != np.bool_:
+                different = np.abs(got.astype(np.int64) - wanted.astype(np.int64)) > self.units
             wrong = int(different.sum())
             return f"{wrong} of {wanted.size} values differ" if wrong else None
         finite = np.isfinite(wanted)
@@ -48,14 +48,14 @@ class Tolerance:
         return f"it differs by up to {difference:.3g}, allowed is {allowed:.3g}"
 
 
-# Of the largest value: some steps of the last bit of half precisions, which sums in another order
-# round otherwise, and some of 8 bits, of which one that is rounded otherwise moves all behind it.
+# Relative to the largest value: some units of the last bit of half precisions, since sums in
+# another order round differently, and some of 8 bits, since one rounding changes all later values.
 _RELATIVE = {torch.float16: 1e-2, torch.bfloat16: 5e-2}
-_QUANTISED = Tolerance(relative=5e-2, steps=2)
+_QUANTISED = Tolerance(relative=5e-2, units=2)
 
 
 def tolerance_of(program: ExportedProgram) -> Tolerance:
-    """What counts as equal for `program`, by the coarsest numbers that it computes with."""
+    """The tolerance for `program`, by the coarsest dtype that it computes with."""
     if quantises(program):
         return _QUANTISED
     calls = [n for n in program.graph.nodes if n.op == "call_function"]
@@ -77,7 +77,7 @@ def difference(ours: Any, eager: Any, tolerance: Tolerance) -> str | None:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """As an array; the half precisions as float32, which holds them exactly."""
+    """`value` as an array; half precisions become float32, which holds them exactly."""
     if isinstance(value, torch.Tensor):
         value = value.detach().resolve_conj().resolve_neg()
         half = value.dtype in (torch.bfloat16, torch.float16)

@@ -1,7 +1,7 @@
 """The command line: `rushlight export | doctor | run | bench | profile | inspect | ops | ...`.
 
-`export`, `doctor`, `recipes` and `accuracy` import torch, `bench --compare` does for a model that
-is no program yet; each command imports what it needs when it runs.
+`export`, `doctor`, `recipes` and `accuracy` import torch, and so does `bench --compare` of a model
+that is not a program yet; each command imports its modules when it runs.
 """
 
 from __future__ import annotations

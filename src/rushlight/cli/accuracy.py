@@ -129,22 +129,22 @@ def main(
         data: Any = ranges if inputs is None else list(read_data(inputs))
         if data is None:
             raise _wrong("give --inputs, or --calibrate: the layers are compared on some inputs")
-        found = None
+        search = None
         if metric is None and max_drop is None:
             program = _by_recipe(target, quantize or "int8", ranges, shapes, stages)
         elif metric is None or max_drop is None or quantize is not None:
             raise _wrong("a search takes both --metric and --max-drop, and --recipe, no --quantize")
         else:
             options = {"recipes": recipes, "backend": backend, "workers": workers, "resume": resume}
-            found = _within(target, ranges or data, metric, max_drop, shapes, stages, options)
-            program = found.program
+            search = _within(target, ranges or data, metric, max_drop, shapes, stages, options)
+            program = search.program
         stages("compare the layers")
         report = compare(target.model, program, data, backend=backend, dynamic_shapes=shapes)
         if output is not None:
             stages("export")
             export(program, backend=backend).save(output, quiet=True)
-    if found is not None:
-        console().print(found)
+    if search is not None:
+        console().print(search)
     console().print(report)
     if html is not None:
         try:

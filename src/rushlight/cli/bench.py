@@ -98,7 +98,7 @@ def main(
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
-    given = Options(
+    options = Options(
         model=model,
         inputs=inputs or [],
         threads=threads,
@@ -116,13 +116,13 @@ def main(
             raise RunError(
                 "--peer, --only and --plot go with --compare", code=Code.INVALID_ARGUMENT
             )
-        _bench(given, method, operators)
+        _bench(options, method, operators)
         return
     others = {"--operators": operators, "--method": method != "forward", "--backend": backend}
     wrong = [name for name, is_given in others.items() if is_given]
     if wrong:
         raise RunError(f"{wrong[0]} does not go with --compare", code=Code.INVALID_ARGUMENT)
-    run_comparison(given)
+    run_comparison(options)
 
 
 def _bench(options: Options, method: str, operators: bool) -> None:
@@ -187,7 +187,7 @@ def _summary(module: Module, loads: Sequence[int], runs: Sequence[int]) -> Table
 
 
 def time_text(nanoseconds: float) -> str:
-    """A time for people: "1.23 ms"."""
+    """A time with its unit: "1.23 ms"."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if nanoseconds >= size:
             return f"{nanoseconds / size:.3g} {unit}"
@@ -195,7 +195,7 @@ def time_text(nanoseconds: float) -> str:
 
 
 def _peak_resident() -> int:
-    """Bytes of memory that this process had at most."""
+    """The most bytes of memory that this process had resident so far."""
     import resource
     import sys
 

@@ -1,4 +1,4 @@
-"""What the commands share: consoles, errors without tracebacks, the text of a help page."""
+"""Shared by the commands: options, consoles, errors without tracebacks, texts of help pages."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ DataOption = Annotated[
     typer.Option("--data", metavar="FILE.ptd", help="The data file, if the weights are in one."),
 ]
 
-# What errors advise in Python, and the option of a command that does the same.
+# Advice that errors give in Python, and the command's option that does the same.
 _OPTIONS = {
     "verify=False": "--no-verify",
     "backend='portable'": "--backend portable",
     "recipe='int8-dynamic'": "--quantize int8-dynamic",
     "calibrate=[(x,), ...]": "--calibrate FILE.py:NAME",
 }
-_HELP_WIDTH = 70  # of an example, without what stands before and behind it
-_PIPE_WIDTH = 120  # columns where the output is no terminal
+_HELP_WIDTH = 70  # columns of an example, without its prompt and backslash
+_PIPE_WIDTH = 120  # columns if the output is not a terminal
 
 
 def help_text(summary: str, examples: Sequence[str]) -> str:
-    """The text of a command's help page: what it does, then examples that keep their lines."""
+    """The text of a command's help page: a summary, then examples that keep their line breaks."""
     lines = "\n".join(_example(example) for example in examples)
     return f"{summary}\n\n\b\nExamples:\n{lines}"
 
 
 def _example(line: str) -> str:
-    """A command of a help page, in several lines where it is too long for one."""
+    """An example command of a help page, broken into several lines if it is too long for one."""
     parts = textwrap.wrap(line, _HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
     return "  $ " + " \\\n      ".join(parts)
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console for standard output or error; wide enough for tables if nobody sees it, and as
-    wide as COLUMNS says if it is set."""
+    """A console for standard output or error. Its width is the terminal's, or COLUMNS if that is
+    set; output to a file or a pipe is wide enough for tables."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -76,7 +76,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def _in_options(message: str) -> str:
-    """A message whose advice names options of the command line."""
+    """The message, with advice in Python replaced by options of the command line."""
     for argument, option in _OPTIONS.items():
         message = message.replace(argument, option)
     return message
@@ -96,7 +96,7 @@ def reports_errors(command: F) -> F:
 
             told = _in_options(str(error))
             out = console(stderr=True)
-            # In a pipe a line stays one, for whoever searches it.
+            # In a pipe a line is not broken, so that it can be searched.
             out.print(Text(f"error: {told}", style="red"), soft_wrap=not out.is_terminal)
             raise typer.Exit(1) from None
 

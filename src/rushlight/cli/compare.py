@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rushlight.peers.compare import Candidate, Peer, Row
 
 PEERS = ("eager", "compile", "executorch", "onnxruntime", "openvino")
-# It shows how a backend is written, and is faster at nothing.
+# The demo backend only shows how a backend is written.
 _LEFT_OUT = ("demo",)
-# Backends that have threads of their own: the option that says how many.
+# Backends with a thread pool of their own, and their option for its size.
 _THREADS = {"openvino": ("OpenvinoBackend", "INFERENCE_NUM_THREADS")}
 
 Progress = Callable[[str], None]
@@ -28,7 +28,7 @@ Progress = Callable[[str], None]
 
 @dataclass
 class Options:
-    """What the command was given; see `rushlight.cli.bench`."""
+    """The command's arguments; see `rushlight.cli.bench`."""
 
     model: str
     inputs: Sequence[str]
@@ -48,8 +48,8 @@ class Options:
 
 
 @dataclass
-class _Field:
-    """Who takes part, who cannot and why, and what there is to say about it."""
+class _Entrants:
+    """The forms and runtimes to time, those that cannot run and why, and notes to print."""
 
     candidates: list[Candidate] = field(default_factory=list)
     unable: list[tuple[str, str]] = field(default_factory=list)  # title and reason
@@ -68,26 +68,26 @@ def run_comparison(options: Options) -> None:
     from rushlight.peers.compare import Row, compare
 
     if options.plot is not None:
-        plot.check(options.plot)  # before minutes are spent
+        plot.check(options.plot)  # before the measurements, which take minutes
     threads = options.threads or 0
-    if threads < 1:  # none is what `load` takes as all, too
+    if threads < 1:  # as `load` does, take all cores
         threads = _core.usable_cores()
     with tempfile.TemporaryDirectory(prefix="rushlight-compare-") as name:
         folder = Path(name)
         with Stages(console(stderr=True)) as stages:
             if options.model.endswith(".pte"):
-                found = _of_program(options, folder, stages)
+                entrants = _of_program(options, folder, stages)
             else:
-                found = _of_model(options, folder, threads, stages)
+                entrants = _of_model(options, folder, threads, stages)
             rows = compare(
-                found.candidates,
+                entrants.candidates,
                 str(folder / "data.npz"),
                 threads=threads,
                 repeat=options.repeat,
                 warmup=options.warmup,
                 progress=stages,
             )
-    rows += [Row(title, reason) for title, reason in found.unable]
+    rows += [Row(title, reason) for title, reason in entrants.unable]
     rows.sort(key=lambda row: row.median if row.seconds else float("inf"))
     title = f"{options.model}, {threads} thread{'s' if threads > 1 else ''}"
     timed = [row for row in rows if row.seconds]
@@ -96,7 +96,7 @@ def run_comparison(options: Options) -> None:
         out.print(_table(title, timed))
     if len(timed) < len(rows):
         out.print(_unable([row for row in rows if not row.seconds]))
-    for note in found.notes:
+    for note in entrants.notes:
         out.print(note, style="dim", markup=False)
     if not timed:
         raise RunError("nothing could be timed: see above", code=Code.NOT_SUPPORTED)
@@ -105,11 +105,11 @@ def run_comparison(options: Options) -> None:
         out.print(f"wrote {options.plot}", markup=False)
 
 
-# --- who takes part -------------------------------------------------------------------------------
+# --- candidates -----------------------------------------------------------------------------------
 
 
-def _of_model(options: Options, folder: Path, threads: int, progress: Progress) -> _Field:
-    """A model that can be exported: every form of it, and every peer."""
+def _of_model(options: Options, folder: Path, threads: int, progress: Progress) -> _Entrants:
+    """The candidates for a model that can be exported: every form of it, and every peer."""
     if options.inputs or options.data:
         raise RunError(
             "--input and --data go with a .pte; a model is timed on its example inputs",
@@ -130,12 +130,12 @@ def _of_model(options: Options, folder: Path, threads: int, progress: Progress) 
     _save_example(exported, folder / "data.npz")
     program = str(folder / "model.pt2")
     torch.export.save(exported, program)
-    found = _Field()
+    entrants = _Entrants()
     for form in filter(options.takes, forms):
         progress(f"export for {form}")
-        _add_form(found, exported, form, folder, threads)
-    _add_peers(found, options, program, folder, progress)
-    return found
+        _add_form(entrants, exported, form, folder, threads)
+    _add_peers(entrants, options, program, folder, progress)
+    return entrants
 
 
 def _check_names(options: Options, known: Sequence[str]) -> None:
@@ -146,7 +146,7 @@ def _check_names(options: Options, known: Sequence[str]) -> None:
             )
 
 
-def _add_form(found: _Field, exported: Any, form: str, folder: Path, threads: int) -> None:
+def _add_form(entrants: _Entrants, exported: Any, form: str, folder: Path, threads: int) -> None:
     from rushlight.api import export
     from rushlight.inspect import report_of
     from rushlight.peers.compare import Candidate
@@ -156,20 +156,20 @@ def _add_form(found: _Field, exported: Any, form: str, folder: Path, threads: in
     try:
         export(exported, backend=form, verify=False).save(file, quiet=True)
     except Error as error:
-        found.unable.append((title, str(error)))
+        entrants.unable.append((title, str(error)))
         return
     if form != PORTABLE and not any(method.delegates for method in report_of(file).methods):
-        found.unable.append((title, "the backend takes no part of this model"))
+        entrants.unable.append((title, "the backend takes no part of this model"))
         return
     options = {}
     if form in _THREADS:
         backend, key = _THREADS[form]
         options["backend_options"] = {backend: {key: threads}}
-    found.candidates.append(Candidate(title, "rushlight", sys.executable, str(file), options))
+    entrants.candidates.append(Candidate(title, "rushlight", sys.executable, str(file), options))
 
 
 def _add_peers(
-    found: _Field, options: Options, program: str, folder: Path, progress: Progress
+    entrants: _Entrants, options: Options, program: str, folder: Path, progress: Progress
 ) -> None:
     from rushlight.peers.compare import find_peers, lower_for
 
@@ -180,14 +180,14 @@ def _add_peers(
         progress(f"make it ready for {peer.title}")
         candidate, reason = lower_for(peer, pythons, program, folder)
         if candidate is None:
-            found.unable.append((peer.title, reason))
+            entrants.unable.append((peer.title, reason))
         else:
-            found.candidates.append(candidate)
-    found.notes += _absent(wanted, peers)
+            entrants.candidates.append(candidate)
+    entrants.notes += _absent(wanted, peers)
 
 
 def _absent(wanted: Sequence[str], peers: Sequence[Peer]) -> list[str]:
-    """What to say of the wanted runtimes that are not among the peers."""
+    """A note that names the wanted runtimes that are not among the peers."""
     from rushlight.peers.runtimes import RUNTIMES
 
     missing = [RUNTIMES[n].title for n in wanted if n not in {peer.runtime for peer in peers}]
@@ -198,10 +198,11 @@ def _absent(wanted: Sequence[str], peers: Sequence[Peer]) -> list[str]:
 
 
 def _save_example(exported: Any, path: Path) -> None:
-    """The program's example inputs and what eager makes of them.
+    """Write the program's example inputs and eager's results for them to a file.
 
     Raises:
-        RunError: it has none, or they are not all tensors that NumPy can hold.
+        RunError: the program has no example inputs, or they are not all tensors that NumPy can
+            hold.
     """
     import numpy as np
     import torch
@@ -224,7 +225,7 @@ def _save_example(exported: Any, path: Path) -> None:
 
 
 def _array(value: Any) -> Any:
-    """An example input for NumPy."""
+    """An example input as a NumPy array."""
     try:
         return value.detach().numpy().copy()
     except (AttributeError, TypeError) as error:  # no tensor, or of a dtype that NumPy lacks
@@ -236,8 +237,8 @@ def _array(value: Any) -> Any:
         ) from error
 
 
-def _of_program(options: Options, folder: Path, progress: Progress) -> _Field:
-    """A finished program: itself in each of its forms, and ExecuTorch if that can run it."""
+def _of_program(options: Options, folder: Path, progress: Progress) -> _Entrants:
+    """The candidates for a .pte: each of its forms, and ExecuTorch if that can run it."""
     import numpy as np
 
     from rushlight.cli.inputs import complete, read_inputs
@@ -247,8 +248,8 @@ def _of_program(options: Options, folder: Path, progress: Progress) -> _Field:
 
     progress("read the program")
     method = load(options.model, threads=1, data=options.data)["forward"]
-    given = read_inputs(options.inputs, method.contract.inputs)
-    flat = complete(method, given, random=True, seed=options.seed)
+    values = read_inputs(options.inputs, method.contract.inputs)
+    flat = complete(method, values, random=True, seed=options.seed)
     if not all(isinstance(value, np.ndarray) for value in flat):
         raise RunError(
             "--compare takes programs whose inputs are arrays; bench without it times this one",
@@ -259,33 +260,33 @@ def _of_program(options: Options, folder: Path, progress: Progress) -> _Field:
     report = report_of(options.model)
     forms = [form.name for form in report.forms]
     _check_names(options, [*forms, "executorch"])
-    found = _Field()
+    entrants = _Entrants()
     data = {"data": options.data} if options.data else {}
     for form in filter(options.takes, forms):
         more = (sys.executable, options.model, {"backend": form, **data})
-        found.candidates.append(Candidate(f"Rushlight {form}", "rushlight", *more))
+        entrants.candidates.append(Candidate(f"Rushlight {form}", "rushlight", *more))
     if not forms:
-        found.candidates.append(
+        entrants.candidates.append(
             Candidate("Rushlight", "rushlight", sys.executable, options.model, data)
         )
-    found.notes.append(
+    entrants.notes.append(
         "a .pte holds what it was exported for: only itself can be compared. Other runtimes and "
         "other forms need the model, model.py:build"
     )
     if not options.takes("executorch"):
-        return found
+        return entrants
     if report.executorch or options.data:
         why = report.executorch[0] if report.executorch else "its weights are in a data file"
-        found.notes.append(f"ExecuTorch cannot run it: {why}")
-        return found
+        entrants.notes.append(f"ExecuTorch cannot run it: {why}")
+        return entrants
     peers = find_peers([sys.executable, *options.peers], ("executorch",))
-    found.notes += _absent(("executorch",), peers)
+    entrants.notes += _absent(("executorch",), peers)
     for peer in peers:
-        found.candidates.append(Candidate(peer.title, peer.runtime, peer.python, options.model))
-    return found
+        entrants.candidates.append(Candidate(peer.title, peer.runtime, peer.python, options.model))
+    return entrants
 
 
-# --- what came out --------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def _table(title: str, rows: Sequence[Row]) -> Table:
@@ -324,6 +325,6 @@ def _unable(rows: Sequence[Row]) -> Table:
 
 
 def ms_text(seconds: float) -> str:
-    """Milliseconds with three digits or so, without a unit: for columns."""
+    """Milliseconds with about three digits, without the unit: for columns."""
     ms = 1e3 * seconds
     return f"{ms:.0f}" if ms >= 100 else f"{ms:.1f}" if ms >= 10 else f"{ms:.3g}"

@@ -48,18 +48,18 @@ def main(
         target = read_target(model)
     methods = target.model if isinstance(target.model, dict) else {"forward": target.model}
     shapes = target.dynamic_shapes(dynamic or [])
-    found = {
+    diagnoses = {
         name: examine(one, target.args, target.kwargs, dynamic_shapes=shapes)
         for name, one in methods.items()
     }
     if json:
         import json as encoder
 
-        print(encoder.dumps({name: d.to_json() for name, d in found.items()}, indent=2))
+        print(encoder.dumps({name: d.to_json() for name, d in diagnoses.items()}, indent=2))
     else:
-        for name, diagnosis in found.items():
+        for name, diagnosis in diagnoses.items():
             _show(name, diagnosis)
-    if any(d.findings for d in found.values()):
+    if any(d.findings for d in diagnoses.values()):
         raise typer.Exit(1)
 
 

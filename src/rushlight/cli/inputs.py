@@ -1,4 +1,4 @@
-"""Inputs of a method from files, or made up, and its results as named arrays."""
+"""A method's inputs, read from files or made up, and its results as named arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# Sizes that are tried for a size that may vary, from the first one that is allowed; conditions
+# The values that are tried for a dynamic size, the nearest to the preferred one first; conditions
 # between sizes ("a multiple of 8") rule some out.
 _PREFERRED_SIZE, _SIZES_TRIED = 64, 256
 
@@ -26,14 +26,14 @@ def read_inputs(options: Sequence[str], values: Sequence[Value]) -> dict[int, An
     """Inputs by position, from `--input` options.
 
     Args:
-        options: each "x.npy" (the next input that has none), "name=x.npy", or "all.npz" (inputs by
-            the names of its arrays).
+        options: each is "x.npy" (for the next input without a value), "name=x.npy", or "all.npz"
+            (inputs by the names of its arrays).
         values: the method's flattened inputs.
 
     Raises:
         RunError: a file cannot be read, or a name is not one of an input.
     """
-    found: dict[int, Any] = {}
+    inputs: dict[int, Any] = {}
     unnamed: list[Any] = []
     for option in options:
         name, equals, path = option.partition("=")
@@ -42,20 +42,20 @@ def read_inputs(options: Sequence[str], values: Sequence[Value]) -> dict[int, An
         content = _read(path)
         if not isinstance(content, dict):
             if name:
-                _put(found, _position(name, values), content, name)
+                _put(inputs, _position(name, values), content, name)
             else:
                 unnamed.append(content)
             continue
         for key, array in content.items():
-            _put(found, _position(key, values), array, key)
-    free = [i for i in range(len(values)) if i not in found and values[i].kind != "none"]
+            _put(inputs, _position(key, values), array, key)
+    free = [i for i in range(len(values)) if i not in inputs and values[i].kind != "none"]
     if len(unnamed) > len(free):
         raise RunError(
             f"{len(options)} inputs are given, the method takes {_names(values)}",
             code=Code.INVALID_ARGUMENT,
         )
-    found.update(zip(free, unnamed, strict=False))
-    return found
+    inputs.update(zip(free, unnamed, strict=False))
+    return inputs
 
 
 def _read(path: str) -> Array | dict[str, Array]:
@@ -73,10 +73,10 @@ def _read(path: str) -> Array | dict[str, Array]:
         ) from error
 
 
-def _put(found: dict[int, Any], position: int, value: Any, name: str) -> None:
-    if position in found:
+def _put(inputs: dict[int, Any], position: int, value: Any, name: str) -> None:
+    if position in inputs:
         raise RunError(f"input {name!r} is given twice", code=Code.INVALID_ARGUMENT)
-    found[position] = value
+    inputs[position] = value
 
 
 def _position(name: str, values: Sequence[Value]) -> int:
@@ -96,23 +96,23 @@ def _names(values: Sequence[Value]) -> str:
     return ", ".join(str(value) for value in values) or "no inputs"
 
 
-def complete(method: Method, given: dict[int, Any], *, random: bool, seed: int) -> list[Any]:
+def complete(method: Method, inputs: dict[int, Any], *, random: bool, seed: int) -> list[Any]:
     """All flattened inputs of a method.
 
     Args:
-        method: of a loaded module.
+        method: a method of a loaded module.
         given: inputs by position; scalars may be arrays of one element.
-        random: make up those that are not given. Integers are 0 or 1, which every table of
-            embeddings has; a size that may vary is 64, or the nearest that is allowed.
-        seed: of the random numbers.
+        random: make up the missing inputs. Integers are 0 or 1, which are valid indices of every
+            embedding; a dynamic size is 64, or the nearest that is allowed.
+        seed: the seed of the random numbers.
 
     Raises:
-        RunError: one is missing, or no allowed sizes were found.
+        RunError: an input is missing, or no allowed sizes were found.
     """
     contract = method.contract
     values = contract.inputs
-    given = {i: _scalar(values[i], value) for i, value in given.items()}
-    missing = [i for i in range(len(values)) if i not in given and not _has_default(values[i])]
+    inputs = {i: _scalar(values[i], value) for i, value in inputs.items()}
+    missing = [i for i in range(len(values)) if i not in inputs and not _has_default(values[i])]
     if missing and not random:
         names = ", ".join(str(values[i]) for i in missing)
         raise RunError(
@@ -121,31 +121,31 @@ def complete(method: Method, given: dict[int, Any], *, random: bool, seed: int) 
             where=method.name,
         )
     if not missing:
-        return [given.get(i, values[i].value) for i in range(len(values))]
-    return _made_up(method, contract, given, np.random.default_rng(seed))
+        return [inputs.get(i, values[i].value) for i in range(len(values))]
+    return _made_up(method, contract, inputs, np.random.default_rng(seed))
 
 
 def _has_default(value: Value) -> bool:
     return value.kind == "none" or (value.kind != "tensor" and value.value is not None)
 
 
-def _scalar(value: Value, given: Any) -> Any:
-    if value.kind in ("int", "float", "bool") and isinstance(given, np.ndarray) and given.size == 1:
-        return given.reshape(-1)[0].item()
-    return given
+def _scalar(value: Value, array: Any) -> Any:
+    if value.kind in ("int", "float", "bool") and isinstance(array, np.ndarray) and array.size == 1:
+        return array.reshape(-1)[0].item()
+    return array
 
 
 def _made_up(
-    method: Method, contract: Contract, given: dict[int, Any], rng: np.random.Generator
+    method: Method, contract: Contract, inputs: dict[int, Any], rng: np.random.Generator
 ) -> list[Any]:
     """Inputs with the first sizes, near the preferred one, that the method accepts."""
     refused: RunError | None = None
     tried: list[list[Any]] = []
     for size in _sizes():
-        symbols = _symbols(contract, given, size)
+        symbols = _symbols(contract, inputs, size)
         shapes = [tuple(_size(dim, size, symbols) for dim in v.shape) for v in contract.inputs]
         flat = [
-            given[i] if i in given else _blank(value, shape, size)
+            inputs[i] if i in inputs else _blank(value, shape, size)
             for i, (value, shape) in enumerate(zip(contract.inputs, shapes, strict=True))
         ]
         sizes = [x if isinstance(x, int) else np.shape(x) for x in flat]
@@ -158,7 +158,7 @@ def _made_up(
         except RunError as error:
             refused = refused or error
             continue
-        return [x if i in given else _randomised(x, rng) for i, x in enumerate(flat)]
+        return [x if i in inputs else _randomised(x, rng) for i, x in enumerate(flat)]
     assert refused is not None  # at least one size was tried
     raise refused
 
@@ -171,19 +171,19 @@ def _sizes() -> Iterator[int]:
         yield _PREFERRED_SIZE + distance
 
 
-def _symbols(contract: Contract, given: dict[int, Any], size: int) -> dict[str, int]:
-    """A value for every symbol: what the given inputs have, else `size` as far as is allowed."""
-    found: dict[str, int] = {}
+def _symbols(contract: Contract, inputs: dict[int, Any], size: int) -> dict[str, int]:
+    """A value for every symbol: its size in `inputs`, else the allowed one nearest to `size`."""
+    symbols: dict[str, int] = {}
     for i, value in enumerate(contract.inputs):
-        sizes = np.shape(given[i]) if i in given else ()
+        sizes = np.shape(inputs[i]) if i in inputs else ()
         for k, dim in enumerate(value.shape):
             if dim.symbol and k < len(sizes):
-                found[dim.symbol] = int(sizes[k])
+                symbols[dim.symbol] = int(sizes[k])
     for value in contract.inputs:
         for dim in value.shape:
             if dim.symbol:
-                found.setdefault(dim.symbol, min(max(size, dim.min), dim.max))
-    return found
+                symbols.setdefault(dim.symbol, min(max(size, dim.min), dim.max))
+    return symbols
 
 
 def _size(dim: Dim, size: int, symbols: dict[str, int]) -> int:
@@ -223,8 +223,8 @@ def _dtype(value: Value) -> np.dtype[Any]:
         try:
             import ml_dtypes
 
-            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, value.dtype))
-            return found
+            dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, value.dtype))
+            return dtype
         except (ImportError, AttributeError, TypeError):
             raise RunError(
                 f"NumPy has no {value.dtype}, which {value.name} takes: install ml_dtypes",
@@ -233,7 +233,7 @@ def _dtype(value: Value) -> np.dtype[Any]:
 
 
 def named_outputs(method: Method, result: Any) -> dict[str, Any]:
-    """The flattened results of a call by a readable path: "output", "[0]", "logits"."""
+    """The flattened results of a call, each under a readable path: "output", "[0]", "logits"."""
     leaves: list[Any] = []
     spec = method.contract.out_spec
     spec.flatten(result, "output", leaves)
@@ -249,5 +249,5 @@ def _paths(spec: Tree, path: str) -> Iterator[str]:
         return
     keys = spec.keys or range(len(spec.children))
     for key, child in zip(keys, spec.children, strict=True):
-        step = f"[{key}]" if isinstance(key, int) else f".{key}" if path else str(key)
-        yield from _paths(child, path + step)
+        suffix = f"[{key}]" if isinstance(key, int) else f".{key}" if path else str(key)
+        yield from _paths(child, path + suffix)

@@ -1,4 +1,4 @@
-"""`rushlight inspect`: what a program is made of."""
+"""`rushlight inspect`: the contents of a program, as tables, a page or JSON."""
 
 from __future__ import annotations
 

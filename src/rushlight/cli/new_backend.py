@@ -1,4 +1,4 @@
-"""`rushlight new-backend`: a package that is a working backend, to change into one's own."""
+"""`rushlight new-backend`: writes a package with a working backend, as a start for a new one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def main(
 
     out = console()
     out.print(Text(f"{target}: backend {name!r}, in files as {prefix}Backend\n"))
-    # What is to be copied is not broken.
+    # Commands to copy are not broken into lines.
     for line in (
         f"  pip install -e {target}",
         f"  python -m pytest {target}",
@@ -69,15 +69,15 @@ def main(
 
 
 def _names(name: str) -> tuple[str, str, str, str]:
-    """Module, distribution, prefix of classes and the name itself, as `skeleton.NAMES` has them.
+    """Module, distribution, prefix of classes and the name itself, in order of `skeleton.NAMES`.
 
     Raises:
-        Error: if it is no name, or somebody has it.
+        Error: if the name is not valid or is taken.
     """
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
         raise Error(
-            f"{name!r} is no name of a backend: small letters, digits and single hyphens, a letter "
-            f"first, at most {_MAX_NAME} characters",
+            f"{name!r} is not a name for a backend: use small letters, digits and single hyphens, "
+            f"a letter first, at most {_MAX_NAME} characters",
             code=Code.INVALID_ARGUMENT,
         )
     prefix = "".join(part.capitalize() for part in name.split("-"))

@@ -46,33 +46,33 @@ def main(
     from rushlight.ir.kernels import Manifest, manifest
 
     have = manifest()
-    found = _chosen(have, name, dtype)
+    listed = _chosen(have, name, dtype)
     if as_json:
-        chosen = Manifest({kernel.name: kernel for kernel in found}, have.classes)
+        chosen = Manifest({kernel.name: kernel for kernel in listed}, have.classes)
         typer.echo(json.dumps(chosen.to_json(), indent=1))
         return
     out = console()
-    for family, kernels in groupby(found, key=lambda kernel: kernel.family):
+    for family, kernels in groupby(listed, key=lambda kernel: kernel.family):
         out.print(_table(family, list(kernels), have))
-    out.print(f"{len(found)} operators", style="dim")
+    out.print(f"{len(listed)} operators", style="dim")
 
 
 def _chosen(have: Manifest, name: str | None, dtype: str | None) -> list[Kernel]:
-    """The kernels whose name has that part and that take that dtype, by family.
+    """The kernels whose names contain `name` and that take `dtype`, by family.
 
     Raises:
-        Error: the dtype is none, or no kernel is left.
+        Error: `dtype` is not a dtype, or no kernel is left.
     """
     if dtype is not None and dtype not in have.classes["any"]:
         dtypes = ", ".join(sorted(have.classes["any"]))
         raise Error(f"{dtype!r} is no dtype; there are {dtypes}", code=Code.INVALID_ARGUMENT)
-    found = [
+    kernels = [
         kernel
         for kernel in sorted(have, key=lambda kernel: (kernel.family, kernel.name))
         if (name is None or name in kernel.name)
         and (dtype is None or kernel.dtypes is None or dtype in kernel.dtypes)
     ]
-    if not found:
+    if not kernels:
         what = [] if name is None else [f"{name!r} in its name"]
         what += [] if dtype is None else [f"dtype {dtype}"]
         raise Error(
@@ -80,7 +80,7 @@ def _chosen(have: Manifest, name: str | None, dtype: str | None) -> list[Kernel]
             f"docs/operators.md says which are decomposed",
             code=Code.NOT_FOUND,
         )
-    return found
+    return kernels
 
 
 def _table(family: str, kernels: list[Kernel], have: Manifest) -> Table:

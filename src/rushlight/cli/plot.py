@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from rushlight.peers.compare import Row
 
 _KINDS = (".png", ".svg")
-_WIDE = 30.0  # between the slowest and the fastest: the axis is logarithmic
+_WIDE = 30.0  # slowest to fastest: beyond this ratio the axis is logarithmic
 _OURS, _THEIRS = "#d9822b", "#8a9ba8"
 
 
 def check(path: str) -> None:
-    """Whether a picture could be written.
+    """Check that a picture can be written.
 
     Raises:
-        RunError: matplotlib is missing, or the name is not one of a picture.
+        RunError: matplotlib is missing, or the name has another suffix or no folder.
     """
     if Path(path).suffix not in _KINDS:
         raise RunError(
@@ -41,7 +41,7 @@ def check(path: str) -> None:
 
 
 def write(path: str, title: str, rows: Sequence[Row]) -> None:
-    """Draw rows that have figures, with whiskers from the 10th to the 90th percentile.
+    """Draw the timed rows as bars, with whiskers from the 10th to the 90th percentile.
 
     Raises:
         RunError: the file cannot be written.

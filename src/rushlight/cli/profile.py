@@ -67,26 +67,26 @@ def main(
 
     module = load(model, threads=threads, backend=backend, data=data, trace=True)
     chosen = module[method]
-    given = read_inputs(inputs or [], chosen.contract.inputs)
-    flat = complete(chosen, given, random=True, seed=seed)
+    values = read_inputs(inputs or [], chosen.contract.inputs)
+    flat = complete(chosen, values, random=True, seed=seed)
     args, kwargs = chosen.contract.in_spec.unflatten(iter(flat))
     peaks = measure_peaks(module.threads)
     for _ in range(warmup):
         chosen.call(args, kwargs)
     sizes = {method: sizes_of_run(model, method, flat, data)}
-    found = profile_of(
+    profile = profile_of(
         *(model, module, method, lambda: chosen.call(args, kwargs)),
         runs=repeat,
         peaks=peaks,
         sizes=sizes,
     )
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=1))
+        typer.echo(json.dumps(profile.to_json(), indent=1))
         return
     out = console()
-    out.print(_table(found, rows))
-    out.print(_totals(found))
-    if not any(operator.sources for operator in found.operators):
+    out.print(_table(profile, rows))
+    out.print(_totals(profile))
+    if not any(operator.sources for operator in profile.operators):
         out.print(
             "The file has no debug information, so Python lines are not known: programs that "
             "rushlight.export makes have it, unless it is told debug='none'.",
@@ -124,13 +124,13 @@ def _table(profile: Profile, rows: int) -> Table:
 
 
 def _name(operator: OperatorTime) -> str:
-    """ "Product+ (linear, gelu)"."""
+    """The operator with its nodes: "Product+ (linear, gelu)"."""
     nodes = f" ({', '.join(operator.nodes)})" if operator.nodes else ""
     return f"{operator.name}{nodes}" + (f" x{operator.calls}" if operator.calls > 1 else "")
 
 
 def _operations(profile: Profile) -> str:
-    """What the operations of all operators are counted in."""
+    """The unit in which the operations of all operators are counted."""
     return "GOP" if any(operator.is_integer for operator in profile.operators) else "GFLOP"
 
 

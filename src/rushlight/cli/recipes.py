@@ -34,17 +34,17 @@ def main(
     from rushlight.inspect.text import table_of
     from rushlight.quantization import RECIPES
 
-    found = [recipe for recipe in RECIPES.values() if name is None or name in recipe.name]
-    if not found:
+    recipes = [recipe for recipe in RECIPES.values() if name is None or name in recipe.name]
+    if not recipes:
         raise Error(
             f"no recipe with {name!r} in its name; there are {', '.join(RECIPES)}",
             code=Code.NOT_FOUND,
         )
     if as_json:
         keys = ("name", "meaning", "needs_data")
-        typer.echo(json.dumps([{k: getattr(r, k) for k in keys} for r in found], indent=1))
+        typer.echo(json.dumps([{k: getattr(r, k) for k in keys} for r in recipes], indent=1))
         return
     table = table_of("", "recipe", "calibration data", "meaning")
-    for recipe in found:
+    for recipe in recipes:
         table.add_row(recipe.name, "needed" if recipe.needs_data else "none", recipe.meaning)
     console().print(table)

@@ -78,8 +78,8 @@ def main(
 
     module = load(model, threads=threads, backend=backend, data=data)
     chosen = module[method]
-    given = read_inputs(inputs or [], chosen.contract.inputs)
-    flat = complete(chosen, given, random=random, seed=seed)
+    values = read_inputs(inputs or [], chosen.contract.inputs)
+    flat = complete(chosen, values, random=random, seed=seed)
     args, kwargs = chosen.contract.in_spec.unflatten(iter(flat))
     results = named_outputs(chosen, chosen.call(args, kwargs))
     out = console()

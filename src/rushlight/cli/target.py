@@ -1,4 +1,4 @@
-"""The model that `rushlight export` is given: found, loaded, its sizes that may vary understood."""
+"""Loads the model that a command names, and reads its `--dynamic` options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DYNAMIC = re.compile(
 
 @dataclass
 class Target:
-    """A model with its example inputs; those of an ExportedProgram are its own."""
+    """A model with its example inputs; an ExportedProgram has its own."""
 
     model: Any
     args: tuple[Any, ...] = ()
@@ -33,8 +33,8 @@ class Target:
         """torch.export's `dynamic_shapes` from "INPUT:DIM=[NAME:]MIN..MAX".
 
         Raises:
-            ExportError: an option is not of that form, or names an input or a size that the model
-                has not.
+            ExportError: an option is written differently, or names an input or a size that the
+                model does not have.
         """
         import torch
 
@@ -55,7 +55,7 @@ class Target:
         return shapes
 
     def _inputs(self) -> dict[str, Any]:
-        """The example inputs by the names of the parameters that take them."""
+        """The example inputs by the names of forward's parameters."""
         signature = inspect.signature(self.model.forward)
         try:
             bound = signature.bind(*self.args, **self.kwargs)
@@ -73,11 +73,11 @@ def _parse_dynamic(
     """(input, dimension, torch's Dim); dims with a name are made once and kept in `dims`."""
     import torch
 
-    found = _DYNAMIC.fullmatch(option.strip())
-    if found is None:
+    match = _DYNAMIC.fullmatch(option.strip())
+    if match is None:
         raise _bad_dynamic(option, 'write INPUT:DIM=MIN..MAX, such as "x:0=1..8"')
-    name, dim = found["input"], int(found["dim"])
-    low, high = int(found["min"]), int(found["max"])
+    name, dim = match["input"], int(match["dim"])
+    low, high = int(match["min"]), int(match["max"])
     tensor = inputs.get(name)
     if not isinstance(tensor, torch.Tensor):
         tensors = [key for key, value in inputs.items() if isinstance(value, torch.Tensor)]
@@ -88,7 +88,7 @@ def _parse_dynamic(
     if low > high:
         raise _bad_dynamic(option, f"{low} is greater than {high}")
     dim %= tensor.dim()
-    label = found["name"] or f"{name}_{dim}"
+    label = match["name"] or f"{name}_{dim}"
     size = dims.setdefault(label, torch.export.Dim(label, min=low, max=high))
     if (size.min, size.max) != (low, high):
         raise _bad_dynamic(option, f"{label} was given the range {size.min}..{size.max} before")
@@ -111,7 +111,7 @@ def read_target(model: str) -> Target:
     """The model that "FILE.py:NAME", "PACKAGE.MODULE:NAME" or "FILE.pt2" names.
 
     Raises:
-        ExportError: it cannot be found or loaded, or is not what can be exported.
+        ExportError: it cannot be found or loaded, or cannot be exported.
     """
     import torch
 
@@ -119,33 +119,33 @@ def read_target(model: str) -> Target:
         from rushlight.capture import load_exported
 
         return Target(load_exported(model))
-    found, name = _named(
+    value, name = _named(
         model,
         f"{model!r} names no model: write FILE.py:NAME, where NAME is a function that returns "
         f"(model, args), or give a .pt2 file",
     )
-    models = (torch.nn.Module, torch.export.ExportedProgram)  # which can be called, too
-    if callable(found) and not isinstance(found, models):
-        found = _users_code(found, f"{name}()")
-    return _target(found, model)
+    models = (torch.nn.Module, torch.export.ExportedProgram)  # both can be called as well
+    if callable(value) and not isinstance(value, models):
+        value = _users_code(value, f"{name}()")
+    return _target(value, model)
 
 
 def read_data(data: str) -> Any:
     """The calibration data that "FILE.py:NAME" or "PACKAGE.MODULE:NAME" names.
 
     Raises:
-        ExportError: it cannot be found or made.
+        ExportError: it cannot be found, or its function raises.
     """
-    found, name = _named(
+    value, name = _named(
         data,
         f"{data!r} names no calibration data: write FILE.py:NAME, where NAME is a function that "
         f"returns, or an attribute that is, an iterable of inputs",
     )
-    return _users_code(found, f"{name}()") if callable(found) else found
+    return _users_code(value, f"{name}()") if callable(value) else value
 
 
 def read_object(reference: str) -> Any:
-    """What "FILE.py:NAME" or "PACKAGE.MODULE:NAME" names.
+    """The object that "FILE.py:NAME" or "PACKAGE.MODULE:NAME" names.
 
     Raises:
         ExportError: it cannot be found.
@@ -154,33 +154,33 @@ def read_object(reference: str) -> Any:
 
 
 def _named(reference: str, refused: str) -> tuple[Any, str]:
-    """What "FILE.py:NAME" names, and NAME; `refused` is the error if it is not of that form."""
+    """The object that "FILE.py:NAME" names, and NAME; `refused` is the error for other texts."""
     place, _, name = reference.rpartition(":")
     if not place or not name:
         raise ExportError(refused, code=Code.INVALID_ARGUMENT)
     module = _import(place)
-    found: Any = module
+    value: Any = module
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             public = [n for n in vars(module) if not n.startswith("_")]
             raise ExportError(
                 f"{place} has no {name!r}; it has {', '.join(public[:20]) or 'nothing'}",
                 code=Code.NOT_FOUND,
             )
-        found = getattr(found, part)
-    return found, name
+        value = getattr(value, part)
+    return value, name
 
 
 def _import(place: str) -> ModuleType:
-    """The module in a file, or of that dotted name."""
+    """Import a file ("model.py") or a module by its dotted name."""
     if not place.endswith(".py"):
         sys.path.insert(0, str(Path.cwd()))
-        found: ModuleType = _users_code(lambda: importlib.import_module(place), place)
-        return found
+        imported: ModuleType = _users_code(lambda: importlib.import_module(place), place)
+        return imported
     path = Path(place).resolve()
     if not path.is_file():
         raise ExportError(f"no such file: {place}; check the path", code=Code.ACCESS_FAILED)
-    sys.path.insert(0, str(path.parent))  # the file may import what lies beside it
+    sys.path.insert(0, str(path.parent))  # the file may import files beside it
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None  # it ends in .py
     module = importlib.util.module_from_spec(spec)
@@ -191,7 +191,7 @@ def _import(place: str) -> ModuleType:
 
 
 def _users_code(call: Any, what: str) -> Any:
-    """Runs code of the user's; what it raises becomes an error that names its line."""
+    """Run the user's code; an exception becomes an ExportError that names its line."""
     try:
         return call()
     except Exception as error:
@@ -205,15 +205,15 @@ def _users_code(call: Any, what: str) -> Any:
         ) from error
 
 
-def _target(found: Any, name: str) -> Target:
+def _target(value: Any, name: str) -> Target:
     import torch
 
-    if isinstance(found, torch.export.ExportedProgram) or _is_methods(found):
-        return Target(found)
-    parts = found if isinstance(found, tuple) else (found,)
+    if isinstance(value, torch.export.ExportedProgram) or _is_methods(value):
+        return Target(value)
+    parts = value if isinstance(value, tuple) else (value,)
     if not 1 <= len(parts) <= 3 or not isinstance(parts[0], torch.nn.Module):
         raise ExportError(
-            f"{name} is {type(found).__name__}: it must be an nn.Module, (model, args), "
+            f"{name} is {type(value).__name__}: it must be an nn.Module, (model, args), "
             f"(model, args, kwargs) or an ExportedProgram",
             code=Code.INVALID_TYPE,
         )
@@ -230,11 +230,11 @@ def _target(found: Any, name: str) -> Target:
     return Target(parts[0].eval(), tuple(args), dict(kwargs))  # programs are for inference
 
 
-def _is_methods(found: Any) -> bool:
+def _is_methods(value: Any) -> bool:
     import torch
 
     return (
-        isinstance(found, Mapping)
-        and bool(found)
-        and all(isinstance(value, torch.export.ExportedProgram) for value in found.values())
+        isinstance(value, Mapping)
+        and bool(value)
+        and all(isinstance(program, torch.export.ExportedProgram) for program in value.values())
     )

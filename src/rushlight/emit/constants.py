@@ -1,4 +1,4 @@
-"""The program's constant data: each different value once, whoever uses it."""
+"""The program's constant data: equal values are stored once."""
 
 from __future__ import annotations
 

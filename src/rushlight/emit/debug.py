@@ -1,4 +1,4 @@
-"""Makes the map from a program to Python lines of what the stages know."""
+"""Builds the map from a program's instructions to Python lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DebugMapBuilder:
     """Builds the map; equal nodes and lines are one object.
 
     Attributes:
-        map: what was told so far.
+        map: the map so far.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class DebugMapBuilder:
         self._method(method).delegates.append(places)
 
     def add_coverage(self, method: str, covered: Sequence[Covered]) -> None:
-        """Note what became of a method's operator calls."""
+        """Record the backend of each of a method's operator calls."""
         self._method(method).coverage = [
             DebugCall(
                 self._node(c.name, c.operator, c.source),
@@ -50,7 +50,7 @@ class DebugMapBuilder:
         ]
 
     def name_value(self, method: str, index: int, name: str) -> None:
-        """Note the name of a parameter or buffer."""
+        """Record the name of a parameter or buffer."""
         self._method(method).values[index] = name
 
     def _method(self, name: str) -> DebugMethod:
@@ -76,8 +76,8 @@ class DebugMapBuilder:
 
 
 def _relative(path: PurePath, folder: PurePath) -> str:
-    """A normal path relative to `folder`, with "/" on every system. Of a path outside it, the file
-    and its folder alone: a program does not tell where on a disk its model was written."""
+    """A normalised path relative to `folder`, with "/" on every system. For a path outside of it,
+    only the file and its folder, so that a program does not reveal paths of the machine."""
     if path.is_absolute():
         inside = path.is_relative_to(folder)
         path = path.relative_to(folder) if inside else path.relative_to(path.anchor)

@@ -1,4 +1,4 @@
-"""From lowered methods to one program: values, instructions, constants, debug map."""
+"""Emits lowered methods as one program: values, instructions, constants, debug map."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from rushlight.schema.debug import DebugMap
 
 @dataclass
 class EmittedProgram:
-    """A program and the data that goes beside its flatbuffer.
+    """A program and the data outside its flatbuffer.
 
     Attributes:
         program: the schema's dataclasses.
         constants: bytes of constant i + 1.
         mutable_data: initial bytes of mutable buffer i + 1.
         external: for each external file tag the tensors by qualified name.
-        payloads: of delegates, which `processed.index` counts.
-        named_data: what backends store beside their payloads.
+        payloads: the payloads of delegates, indexed by `processed.index`.
+        named_data: the named data that backends store besides their payloads.
         debug: the map from instructions to Python lines.
         debug_handles: {method: {instruction: debug handle}}.
     """
@@ -66,7 +66,7 @@ def emit(
         emitter = MethodEmitter(methods[name], shared)
         plans.append(emitter.plan())
         covered = coverage(methods[name].program)
-        if any(c.backend or c.reasons for c in covered):  # somebody was asked
+        if any(c.backend or c.reasons for c in covered):  # there was a partitioner
             shared.debug.add_coverage(name, covered)
         handles[name], nodes[name] = emitter.handles, emitter.nodes
     for name, value in (constant_methods or {}).items():

@@ -1,4 +1,4 @@
-"""What the methods of a program share: constants, state, payloads, named data, debug map."""
+"""Data shared by a program's methods: constants, state, payloads, named data, debug map."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rushlight.schema import program as schema
 
 
 class ProgramEmitter:
-    """What the methods of one program share while they are emitted."""
+    """Collects the data shared by the methods of one program while they are emitted."""
 
     def __init__(self, config: ExecutorchBackendConfig) -> None:
         self.config = config
@@ -39,10 +39,10 @@ class ProgramEmitter:
         return len(self.mutable_data)
 
     def add_delegate(self, method: str, module: LoweredBackendModule) -> schema.BackendDelegate:
-        """Store a payload, equal ones once, and what goes with it.
+        """Store a payload, equal ones once, with its named data and debug map.
 
         Returns:
-            The delegate that the plan names.
+            The delegate for the method's plan.
 
         Raises:
             ExportError: if its named data contradict those of another delegate.
@@ -62,7 +62,7 @@ class ProgramEmitter:
         return schema.BackendDelegate(module.backend_id, place, module.compile_specs)
 
     def external_tag(self, node: Node) -> str | None:
-        """The file that the constant of `node` goes to; None keeps it in the program."""
+        """The tag of the data file for the constant of `node`; None keeps it in the program."""
         wanted = self.config.external_constants
         if callable(wanted):
             return wanted(node)

@@ -1,4 +1,4 @@
-"""One method: its values in a table, its calls as instructions."""
+"""Emits one method: a table of its values, and its calls as instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program is made of: reports in the terminal, as JSON and as a page to explore."""
+"""Reports on the contents of a program: in the terminal, as JSON and as an interactive page."""
 
 from rushlight.inspect.delegation import (
     DelegationBreakdown,

@@ -1,4 +1,4 @@
-"""What of a method went to which backend, what stayed and why: tables for the terminal."""
+"""Tables of the nodes that each backend took from a method, and why the others stayed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Fallback:
 
     Attributes:
         op: the operator.
-        reasons: backend and why, in words.
-        share: of the method's estimated cost.
-        calls: those that it stands for, the most expensive first.
+        reasons: each backend with its reason, in words.
+        share: the share of the method's estimated cost.
+        calls: the calls, the most expensive first.
     """
 
     op: str
@@ -30,40 +30,40 @@ class Fallback:
 
 
 def shares(covered: Iterable[Covered]) -> dict[str, float]:
-    """The share of the estimated cost by backend; "" is what stayed."""
+    """The share of the estimated cost by backend; "" stands for the portable kernels."""
     covered = list(covered)
     total = sum(c.cost for c in covered) or 1.0
-    found: dict[str, float] = {}
+    by_backend: dict[str, float] = {}
     for one in covered:
-        found[one.backend] = found.get(one.backend, 0.0) + one.cost / total
-    return found
+        by_backend[one.backend] = by_backend.get(one.backend, 0.0) + one.cost / total
+    return by_backend
 
 
 def fallbacks(covered: Iterable[Covered]) -> list[Fallback]:
-    """What stayed, by operator and reasons, the greatest share first."""
+    """Calls that no backend took, by operator and reasons, the greatest share first."""
     return _grouped(covered, lambda one: not one.backend)
 
 
 def noted(covered: Iterable[Covered]) -> list[Fallback]:
-    """What a backend took and says something of, by operator and note."""
+    """Calls that a backend took with a note, by operator and note."""
     return _grouped(covered, lambda one: bool(one.backend and one.reasons))
 
 
 def _grouped(covered: Iterable[Covered], is_meant: Callable[[Covered], bool]) -> list[Fallback]:
     covered = list(covered)
     total = sum(c.cost for c in covered) or 1.0
-    found: dict[tuple[str, str], Fallback] = {}
+    groups: dict[tuple[str, str], Fallback] = {}
     for one in sorted(covered, key=lambda c: -c.cost):
         if is_meant(one):
             why = "; ".join(f"{b}: {r}" for b, r in sorted(one.reasons.items()))
-            entry = found.setdefault((one.op, why), Fallback(one.op, why))
+            entry = groups.setdefault((one.op, why), Fallback(one.op, why))
             entry.share += one.cost / total
             entry.calls.append(one)
-    return sorted(found.values(), key=lambda f: -f.share)
+    return sorted(groups.values(), key=lambda f: -f.share)
 
 
 def coverage_tables(method: Method) -> RenderableType:
-    """Shares by backend, then what stayed."""
+    """A table of shares by backend, then tables of calls that stayed or have notes."""
     title = f"{method.name}: where it runs (shares of the estimated cost)"
     table = table_of(title, "backend", "parts", "operators", "share", right=(1, 2, 3))
     share = shares(method.coverage)
@@ -73,8 +73,8 @@ def coverage_tables(method: Method) -> RenderableType:
         name = Text(backend) if backend else Text("portable kernels", style="yellow")
         table.add_row(name, str(parts), f"{len(mine):,}", f"{share[backend]:.1%}")
     tables: list[RenderableType] = [table]
-    for what, found in (("stayed", fallbacks), ("taken, but", noted)):
-        entries = found(method.coverage)
+    for what, grouped in (("stayed", fallbacks), ("taken, but", noted)):
+        entries = grouped(method.coverage)
         if entries:
             tables.append(_entries(what, entries))
     return Group(*tables)

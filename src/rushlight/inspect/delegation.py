@@ -1,4 +1,4 @@
-"""What of a graph went to backends, from the graph itself: counts, and the graph as text."""
+"""The delegated nodes of a graph, read from the graph itself: counts, and the graph as text."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ class DelegationBreakdown:
 
 @dataclass
 class DelegationInfo:
-    """What of a graph went to backends.
+    """The numbers of delegated and other nodes of a graph.
 
     Attributes:
-        num_delegated_subgraphs: delegates; one that is called twice counts once.
-        num_delegated_nodes, num_non_delegated_nodes: calls inside of them, and beside them.
+        num_delegated_subgraphs: the number of delegates; one that is called twice counts once.
+        num_delegated_nodes, num_non_delegated_nodes: the numbers of calls inside and outside of
+            delegates.
         delegation_by_operator: the same by operator, such as "aten_add_tensor".
     """
 
@@ -78,16 +79,16 @@ class DelegationInfo:
 
 
 def get_delegation_info(graph_module: GraphModule) -> DelegationInfo:
-    """What of a graph, its branches of control flow included, went to backends.
+    """The numbers of delegated and other nodes of a graph, with its branches of control flow.
 
     Args:
-        graph_module: of `EdgeProgramManager.exported_program()`.
+        graph_module: the graph module of `EdgeProgramManager.exported_program()`.
     """
-    found: dict[str, DelegationBreakdown] = {}
+    breakdowns: dict[str, DelegationBreakdown] = {}
     delegates: set[int] = set()
     for node, delegate in _calls(graph_module, None):
         name = _op_type(node)
-        row = found.setdefault(name, DelegationBreakdown(name))
+        row = breakdowns.setdefault(name, DelegationBreakdown(name))
         if delegate is None:
             row.non_delegated += 1
         else:
@@ -95,16 +96,16 @@ def get_delegation_info(graph_module: GraphModule) -> DelegationInfo:
             delegates.add(id(delegate))
     return DelegationInfo(
         len(delegates),
-        sum(row.delegated for row in found.values()),
-        sum(row.non_delegated for row in found.values()),
-        found,
+        sum(row.delegated for row in breakdowns.values()),
+        sum(row.non_delegated for row in breakdowns.values()),
+        breakdowns,
     )
 
 
 def _calls(
     module: GraphModule, delegate: LoweredBackendModule | None
 ) -> Iterator[tuple[Node, LoweredBackendModule | None]]:
-    """Every call, with the delegate that it is in; a shared delegate's calls once."""
+    """Every call with the delegate that it is in, if any; a shared delegate's calls appear once."""
     from rushlight.ir.branches import attribute, branch
     from rushlight.partition import LoweredBackendModule, executorch_call_delegate
 
@@ -123,7 +124,7 @@ def _calls(
 
 
 def _op_type(node: Node) -> str:
-    """ "aten_add_tensor" of `aten.add.Tensor`, "getitem" of `operator.getitem`."""
+    """The name "aten_add_tensor" for `aten.add.Tensor`, "getitem" for `operator.getitem`."""
     target: Any = node.target
     schema = getattr(target, "_schema", None)
     if schema is None:
@@ -133,7 +134,7 @@ def _op_type(node: Node) -> str:
 
 
 def format_delegated_graph(graph_module: GraphModule) -> str:
-    """The graph as text, with what was lowered under each delegate."""
+    """The graph as text, with the lowered graph of each delegate below its node."""
     return "\n".join(_lines(graph_module, ""))
 
 

@@ -1,7 +1,7 @@
-"""What each instruction of a method reads and writes, from the format's calling convention.
+"""The values that each instruction of a method reads and writes, by the calling convention.
 
-A kernel call ends with what it returns: the out tensor once more, a list of the out tensors, a
-computed number, or `self` if the operator works in place. So no operator schema is needed here.
+The last argument of a kernel call is its result: the out tensor once more, a list of the out
+tensors, a computed number, or `self` if the operator works in place. So no schemas are needed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from rushlight.errors import Code, LoadError
 from rushlight.schema import program as fb
 
-# Items of lists that all calls together may name. Honest programs have a few per call; a list of
-# a million items that a million calls name would never come to an end.
+# The most items of lists that all calls together may name. Real programs have a few per call; a
+# damaged file, with a million calls that name a list of a million items, would take forever.
 _MAX_LIST_ITEMS = 10_000_000
 _COPY_INDEX, _VIEW = "executorch_prim::et_copy_index.tensor", "executorch_prim::et_view.default"
 _LISTS = fb.TensorList | fb.OptionalTensorList | fb.IntList
@@ -21,7 +21,7 @@ _LISTS = fb.TensorList | fb.OptionalTensorList | fb.IntList
 
 @dataclass(slots=True)
 class Effect:
-    """What one instruction does to the values of its method.
+    """The reads and writes of one instruction.
 
     Attributes:
         reads, writes: tensors and computed numbers, each once, in the order of the arguments.
@@ -51,7 +51,7 @@ def check_index(index: int, count: int, where: str, what: str) -> int:
     """`index`, if it is one of `count`.
 
     Raises:
-        LoadError: it is not; `where` and `what` say whose index it is.
+        LoadError: it is not; `where` and `what` name the place and kind of the index.
     """
     if not 0 <= index < count:
         raise LoadError(
@@ -109,7 +109,7 @@ class _Effects:
             self._computed.add(returns)
 
     def _items(self, index: int, where: str) -> list[int]:
-        """What a value stands for: itself, or the items of a list without its "none"s."""
+        """The values that an argument refers to: itself, or a list's items without its "none"s."""
         value = self._values[index]
         if not isinstance(value, _LISTS):
             return [index]
@@ -127,13 +127,13 @@ class _Effects:
         return items
 
     def _carriers(self, indices: Sequence[int]) -> list[int]:
-        """The tensors and computed numbers among `indices`, lists opened up, each once."""
-        found: dict[int, None] = {}
+        """The tensors and computed numbers among `indices` and the items of lists, each once."""
+        carriers: dict[int, None] = {}
         for index in indices:
             for item in self._items(index, self._where):
                 if isinstance(self._values[item], fb.Tensor) or item in self._computed:
-                    found[item] = None
-        return list(found)
+                    carriers[item] = None
+        return list(carriers)
 
     def _effect(self, call: fb.InstructionArguments) -> Effect:
         if isinstance(call, fb.KernelCall):
@@ -172,7 +172,7 @@ class _Effects:
         return rest
 
     def _delegate(self, args: list[int]) -> Effect:
-        """Inputs come first, then outputs: values that nothing has filled yet."""
+        """Inputs come first, then outputs, which are values that no instruction has written yet."""
         split = len(args)
         while split > 0 and self._is_fresh(args[split - 1]):
             split -= 1

@@ -1,4 +1,4 @@
-"""What the bytes of a program file are: every byte counted once, under one kind."""
+"""The bytes of a program file by kind; every byte is counted once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rushlight.serialize.segments import Data, as_bytes
 PROGRAM, CONSTANTS, STATE = "program", "constants", "initial state"
 DELEGATES, NAMED_DATA, PADDING = "delegates", "named data", "padding"
 
-# Behind the flatbuffer's first 8 bytes, if the file has segments: magic, length, program bytes.
+# After the flatbuffer's first 8 bytes, if the file has segments: magic, length, program bytes.
 _HEADER = struct.Struct("<4sIQ")
 
 
@@ -23,8 +23,8 @@ def bytes_by_kind(data: Buffer, pte: PTEFile) -> dict[str, int]:
     """Bytes of the file by kind; they sum to the length of `data`.
 
     Args:
-        data: the file.
-        pte: what :func:`~rushlight.serialize.pte.read_pte` made of the same object.
+        data: the file's bytes.
+        pte: the result of :func:`~rushlight.serialize.pte.read_pte` for the same object.
     """
     view = memoryview(data).cast("B")
     magic, _, program_bytes = _HEADER.unpack_from(view, 8)
@@ -36,7 +36,7 @@ def bytes_by_kind(data: Buffer, pte: PTEFile) -> dict[str, int]:
         DELEGATES: pte.delegate_blobs,
         NAMED_DATA: list(pte.named_data.values()),
     }
-    found = {PROGRAM: end, **dict.fromkeys(kinds, 0)}
+    sizes = {PROGRAM: end, **dict.fromkeys(kinds, 0)}
     taken: list[tuple[int, int]] = []
     for kind, parts in kinds.items():
         ranges = []
@@ -44,15 +44,15 @@ def bytes_by_kind(data: Buffer, pte: PTEFile) -> dict[str, int]:
             at = _address(part) - start if len(part) else 0
             if end <= at and at + len(part) <= len(view):
                 ranges.append((at, at + len(part)))
-            elif len(part):  # read out of the flatbuffer
-                inside = min(len(part), found[PROGRAM])
-                found[PROGRAM] -= inside
-                found[kind] += inside
+            elif len(part):  # stored inside the flatbuffer
+                inside = min(len(part), sizes[PROGRAM])
+                sizes[PROGRAM] -= inside
+                sizes[kind] += inside
         before = _covered(taken)
         taken += ranges
-        found[kind] += _covered(taken) - before
-    found[PADDING] = len(view) - sum(found.values())
-    return {kind: size for kind, size in found.items() if size or kind == PROGRAM}
+        sizes[kind] += _covered(taken) - before
+    sizes[PADDING] = len(view) - sum(sizes.values())
+    return {kind: size for kind, size in sizes.items() if size or kind == PROGRAM}
 
 
 def _address(view: memoryview) -> int:
@@ -60,14 +60,14 @@ def _address(view: memoryview) -> int:
 
 
 def same_place(parts: Iterable[Data]) -> list[bool]:
-    """For each of `parts` of one file, whether another one is the same range of it."""
+    """For each of `parts` of one file, whether another part is the same range of the file."""
     places = [(_address(p), len(p)) if len(p := as_bytes(part)) else None for part in parts]
     seen = Counter(places)
     return [place is not None and seen[place] > 1 for place in places]
 
 
 def _covered(ranges: list[tuple[int, int]]) -> int:
-    """Bytes in at least one of the ranges."""
+    """The number of bytes in at least one of the ranges."""
     total, reached = 0, 0
     for start, end in sorted(ranges):
         total += max(end - max(start, reached), 0)

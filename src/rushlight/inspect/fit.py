@@ -11,12 +11,12 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Column, Table
 from rich.text import Text
 
-# Where a name may be broken that is wider than its column can ever be.
+# The places where a name that is too wide for its column may be broken.
 _PIECES = re.compile(r"(?<=[._/:,])(?=\w)")
 
 
 class FittingTable(Table):
-    """A table that is never wider than its screen, and breaks no word that could be kept whole.
+    """A table that is never wider than its screen, and breaks a word only if it has to.
 
     Args:
         drop: the columns that may be left out, the least important first.
@@ -63,13 +63,13 @@ class FittingTable(Table):
             yield Text(f"  left out for lack of room: {names}", style="dim")
 
     def _frame(self, columns: int) -> int:
-        """The width of what is not text: the box and the space in it."""
+        """The width of the box and the padding."""
         _, right, _, left = self.padding
         return columns * (left + right) + (columns + 1 if self.box is not None else 0)
 
 
-def _column(given: Column, index: int) -> Column:
-    column = given.copy()
+def _column(original: Column, index: int) -> Column:
+    column = original.copy()
     column._index = index
     column.ratio = None
     column.no_wrap = False
@@ -86,8 +86,8 @@ def _note(text: Any, style: Any) -> Text:
 
 
 def _least(cells: Sequence[Text], figures: bool) -> int:
-    """The width that breaks no word, and no figure from its unit; of text that is cut off, only the
-    first word counts."""
+    """The least width that breaks no word, and separates no figure from its unit; of text that may
+    be cut off, only the first word counts."""
     heading, *others = cells
     words = heading.plain.split()
     for text in others:
@@ -105,7 +105,7 @@ def _widths(least: list[int], most: list[int], space: int) -> list[int]:
     if sum(most) <= space:
         return most
     over = sum(least) - space
-    while over > 0:  # names have to be broken: those of the widest column
+    while over > 0:  # names must be broken: make the widest column narrower
         widest = max(range(len(least)), key=least.__getitem__)
         if least[widest] <= 1:
             break
@@ -115,14 +115,16 @@ def _widths(least: list[int], most: list[int], space: int) -> list[int]:
     wanted = [m - n for m, n in zip(most, least, strict=True)]
     widths = list(least)
     for rest, index in enumerate(sorted(range(len(least)), key=wanted.__getitem__)):
-        more = min(wanted[index], left // (len(least) - rest))  # a heading's few before a text's
+        more = min(
+            wanted[index], left // (len(least) - rest)
+        )  # columns that need little come first
         widths[index] += more
         left -= more
     return widths
 
 
 def _fitted(text: Text, width: int) -> Text:
-    """The text with breaks in what is too wide for the column, cut off if it shall not wrap."""
+    """The text with breaks in words too wide for the column, or cut off if it must not wrap."""
     if text.no_wrap:
         return _cut(text, width)
     parts = []
@@ -133,7 +135,7 @@ def _fitted(text: Text, width: int) -> Text:
 
 
 def _broken(word: Text, width: int) -> Text:
-    """A word in lines that fit, broken behind dots and the like."""
+    """A word in lines that fit, broken after dots and similar characters."""
     if cell_len(word.plain) <= width:
         return word
     at, start, last = [], 0, 0

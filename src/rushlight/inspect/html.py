@@ -1,4 +1,4 @@
-"""A program report as one page: no file beside it, nothing from the network, works from a disk."""
+"""A program report as one self-contained HTML page, without other files or network access."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from rushlight.inspect.model import ProgramContents
 
-# Concatenated in this order into one script; each file may use what stands before it.
+# Concatenated in this order into one script; each file may use the files before it.
 _SCRIPTS = ("dom.js", "program.js", "memory.js", "layout.js", "drawing.js", "graph.js", "tables.js",
             "main.js")  # fmt: skip
 
@@ -30,14 +30,14 @@ def page(report: ProgramContents) -> str:
     }
     head, *rest = part("page.html").split("<!--")
     text = [head]
-    for piece in rest:  # replaced piece by piece, so that no part is searched for another's mark
+    for piece in rest:  # piece by piece, so that inserted text is not searched for marks
         mark, _, after = piece.partition("-->")
         text += [parts[mark], after]
     return "".join(text)
 
 
 def embedded(value: Any) -> str:
-    """JSON that may stand inside a script element, whatever names it holds."""
+    """JSON that is safe inside a script element, whatever names it holds."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -48,12 +48,12 @@ def _compact(value: Any) -> Any:
         return [_compact(item) for item in value]
     if not dataclasses.is_dataclass(value):
         return value
-    found = {}
+    fields = {}
     for f in dataclasses.fields(value):
         item = getattr(value, f.name)
         default = f.default
         if f.default_factory is not dataclasses.MISSING:
             default = f.default_factory()
         if default is dataclasses.MISSING or item != default:
-            found[f.name] = _compact(item)
-    return found
+            fields[f.name] = _compact(item)
+    return fields

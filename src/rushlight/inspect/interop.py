@@ -61,12 +61,12 @@ def reasons_against(
 
 
 def needs(methods: list[Method], operators: list[Operator]) -> list[str]:
-    """What ExecuTorch must be given beside the file."""
-    found = []
+    """What ExecuTorch needs besides the file."""
+    texts = []
     namespaces = {operator.name.partition("::")[0] for operator in operators}
-    found += [text for namespace, text in _LIBRARIES.items() if namespace in namespaces]
+    texts += [text for namespace, text in _LIBRARIES.items() if namespace in namespaces]
     backends = sorted({d.backend for method in methods for d in method.delegates})
-    found += [f"its {name} backend" for name in backends if runs_backend(name)]
+    texts += [f"its {name} backend" for name in backends if runs_backend(name)]
     if any(value.role == "external" for method in methods for value in method.values):
-        found.append("the data file (.ptd) with the external tensors")
-    return found
+        texts.append("the data file (.ptd) with the external tensors")
+    return texts

@@ -1,8 +1,8 @@
-"""The memory plan of a method as it lies in the file: blocks, their lifetimes, live bytes.
+"""The memory plan of a method, read from the file: blocks, their lifetimes, live bytes.
 
-The file holds an offset for every planned tensor and nothing about time; lifetimes follow from
-what instructions read and write, as a planner sees them: inputs live from the start, outputs and
-state to the end, everything else from its first write to its last read, both inclusive.
+The file holds an offset for every planned tensor but no lifetimes. These follow from the reads and
+writes of the instructions: inputs live from the start, outputs and state to the end, everything
+else from its first write to its last read, both inclusive.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from rushlight.schema import program as fb
 
 _NEVER = 1 << 62
 _DEFAULT_ALIGNMENT = 16  # of ExecuTorch's planner, and of ours
-# Above this, loops are taken together as one, so that a damaged file cannot take minutes.
+# More loops than this are treated as one, so that a damaged file cannot take minutes.
 _MAX_LOOPS = 1000
 
 
 @dataclass(slots=True)
 class _Span:
-    """When a value is touched. `first` is the first write, `read` the first read."""
+    """Instructions that use a value: `first` writes it first, `read` reads it first, `last` is the
+    last use."""
 
     first: int = _NEVER
     last: int = -1
@@ -35,12 +36,12 @@ class _Span:
 def arenas_of(
     plan: fb.ExecutionPlan, values: Sequence[Value], effects: Sequence[Effect]
 ) -> tuple[list[Arena], dict[int, int]]:
-    """The arenas of a method with what lies in them.
+    """The arenas of a method with their blocks.
 
     Args:
         plan: the method.
         values: its values as the report shows them.
-        effects: of its instructions.
+        effects: the effects of its instructions.
 
     Returns:
         The arenas by rising memory id, and for each view the value whose bytes it shows.
@@ -73,15 +74,15 @@ def _add_moved(
     moved: int,
     last_move: int,
 ) -> None:
-    """Keeps what `moved` may stand for: the results of the branches of a conditional.
+    """Extend the lifetimes of the values that moves copy to `moved`: the results of branches.
 
-    Each result is needed up to its move and again where the branches have met, not in between,
-    where the other branch runs and may use the same bytes.
+    Each result is needed up to its move, and again after both branches; not in between, where the
+    other branch runs and may use the same bytes.
     """
     end = lives.spans[moved].last
     start = min(last_move + 1, end)
-    found = [(base, blocks[values[base].memory_id].get(base)) for base in lives.moved_from(moved)]
-    sources = [(block.last < start, base, block) for base, block in found if block is not None]
+    bases = [(base, blocks[values[base].memory_id].get(base)) for base in lives.moved_from(moved)]
+    sources = [(block.last < start, base, block) for base, block in bases if block is not None]
     merged: list[Block] = []
     for ended, base, source in sorted(sources, key=lambda item: item[:2]):
         same = next((block for block in merged if _shares_bytes(block, source)), None)
@@ -93,7 +94,7 @@ def _add_moved(
         else:
             place = (values[base].text, "temporary", source.offset, source.bytes)
             merged.append(Block(moved, values[moved].name, *place, start, end, writer=last_move))
-            # Under the source's number, complemented: there may be one such block per branch.
+            # The key is the complement of the source's index: each branch may have such a block.
             blocks[values[base].memory_id][~base] = merged[-1]
 
 
@@ -117,7 +118,7 @@ def _arena(memory_id: int, size: int, blocks: list[Block]) -> Arena:
         for i, block in enumerate(blocks)
     ]
     live = live_bytes(group)
-    peak_at, peak = max(live, key=lambda step: (step[1], -step[0]), default=(0, 0))
+    peak_at, peak = max(live, key=lambda entry: (entry[1], -entry[0]), default=(0, 0))
     blocks.sort(key=lambda block: (block.first, block.offset))
     overlap = _overlap(blocks)
     if not overlap:
@@ -126,7 +127,7 @@ def _arena(memory_id: int, size: int, blocks: list[Block]) -> Arena:
 
 
 def _alignment(blocks: Sequence[Block]) -> int:
-    """What all offsets are multiples of: a power of two, at most the planners' default."""
+    """The greatest power of two that divides all offsets, at most the planners' default."""
     common = _DEFAULT_ALIGNMENT
     for block in blocks:
         common = math.gcd(common, block.offset)
@@ -162,10 +163,10 @@ class _Lifetimes:
     """Spans of all tensors of a method.
 
     Attributes:
-        spans: by value; only of values that something touches.
-        moved_at: for each value that moves fill the last of them.
+        spans: by value; only of values that an instruction uses.
+        moved_at: the last move to each value that moves write.
         base: for each view the value whose bytes it shows.
-        state: planned values that hold something before the method starts, beside inputs.
+        state: planned values other than inputs that hold data before the method starts.
     """
 
     def __init__(self, plan: fb.ExecutionPlan, effects: Sequence[Effect]) -> None:
@@ -195,12 +196,12 @@ class _Lifetimes:
 
     @property
     def filled_before(self) -> set[int]:
-        """Values that hold something when the method starts: its inputs and its state."""
+        """Values that hold data when the method starts: its inputs and its state."""
         return self._inputs | self.state
 
     def moved_from(self, value: int) -> set[int]:
-        """The values that own the bytes which `value` may stand for after its moves."""
-        found: set[int] = set()
+        """The values whose bytes moves may have given to `value`."""
+        owners: set[int] = set()
         todo = [value]
         seen = set(todo)
         while todo:
@@ -211,8 +212,8 @@ class _Lifetimes:
                 if base in self.moved_at:
                     todo.append(base)
                 else:
-                    found.add(base)
-        return found
+                    owners.add(base)
+        return owners
 
     def _planned(self, index: int) -> bool:
         tensor = self._tensors.get(index)
@@ -235,7 +236,7 @@ class _Lifetimes:
             spans[index].last = self._end
 
     def _share(self, value: int, base: int, at: int) -> None:
-        """A view that an instruction makes: `et_view`, or a move, which may have several bases."""
+        """Record a view made by `et_view` or by a move; moves may give it several bases."""
         root = self.base.get(base, base)
         if value == root or value not in self._tensors:
             return
@@ -250,7 +251,8 @@ class _Lifetimes:
         return len(places) == 2 and None not in places and places[0] == places[1]
 
     def _find_state(self) -> None:
-        """What is read before it is written was there before; in a loop, from the last turn."""
+        """A value that is read before it is written is state; in a loop it may be of the iteration
+        before."""
         for index, span in self.spans.items():
             tensor = self._tensors.get(index)
             if tensor is None or tensor.allocation_info is None or index in self._inputs:
@@ -266,7 +268,7 @@ class _Lifetimes:
             span.first, span.last = 0, self._end
 
     def _find_views(self) -> None:
-        """Values that nothing writes show what lies there: the block that was filled last."""
+        """A value that no instruction writes is a view of the block that was last written there."""
         filled: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for index, span in self.spans.items():
             if self._planned(index) and span.first != _NEVER and index not in self.base:
@@ -283,12 +285,12 @@ class _Lifetimes:
             at = bisect_right(entries, (use, -1))
             if at > 0:
                 self.base[index] = entries[at - 1][1]
-            else:  # a buffer that is only read, whose content nothing in the file gives
+            else:  # a buffer that is only read and has no initial content in the file
                 self.state.add(index)
                 span.first, span.last = 0, self._end
 
     def _extend(self) -> None:
-        """Bases live as long as what shows them; loops keep what they use until they end."""
+        """Bases live as long as their views, and values used in a loop live until it ends."""
         for _ in range(2):  # a loop may extend a view, and through it a base that another loop uses
             for start, end in self._loops:
                 for span in self.spans.values():
@@ -302,15 +304,15 @@ class _Lifetimes:
 def _loops(plan: fb.ExecutionPlan) -> list[tuple[int, int]]:
     """(first, last) instruction of every backward jump, inner loops before outer ones."""
     calls = plan.chains[0].instructions if plan.chains else []
-    found = [
+    loops = [
         (call.instr_args.destination_instruction, at)
         for at, call in enumerate(calls)
         if isinstance(call.instr_args, fb.JumpFalseCall)
         and call.instr_args.destination_instruction <= at
     ]
-    if len(found) > _MAX_LOOPS:
-        return [(min(start for start, _ in found), max(end for _, end in found))]
-    return sorted(found, key=lambda loop: loop[1] - loop[0])
+    if len(loops) > _MAX_LOOPS:
+        return [(min(start for start, _ in loops), max(end for _, end in loops))]
+    return sorted(loops, key=lambda loop: loop[1] - loop[0])
 
 
 def _place(tensor: fb.Tensor) -> tuple[int, int] | None:

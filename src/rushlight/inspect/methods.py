@@ -1,4 +1,4 @@
-"""One method of a program as a report shows it."""
+"""Reads one method of a program for a report."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def read_method(
     """The report's view of one method.
 
     Args:
-        pte: the program it belongs to.
+        pte: the method's program.
         plan: the method.
-        signature: what the contract says about it; None makes one from its tensors.
-        debug: where it comes from; may be empty.
+        signature: the signature in the contract; None makes one from the method's tensors.
+        debug: the method's debug map; may be empty.
 
     Raises:
-        LoadError: an index, a size or a place of it is out of range.
+        LoadError: an index, a size or an offset is out of range.
     """
     _check(plan)
     effects = effects_of(plan)
@@ -48,7 +48,7 @@ def read_method(
     inputs = _slots(plan.inputs, values, signature.inputs if signature else [])
     outputs = _slots(plan.outputs, values, signature.outputs if signature else [])
     delegates = _delegates(pte, plan, instructions)
-    given = {slot.value for slot in (*inputs, *outputs) if values[slot.value].role == "caller"}
+    lent = {slot.value for slot in (*inputs, *outputs) if values[slot.value].role == "caller"}
     return Method(
         name=plan.name,
         signature=_signature(plan.name, inputs, outputs, signature),
@@ -62,7 +62,7 @@ def read_method(
         delegates=delegates,
         constant_bytes=_bytes_of_constants(values),
         delegate_bytes=_bytes_of_payloads(pte, plan),
-        caller_bytes=sum(values[i].bytes for i in given),
+        caller_bytes=sum(values[i].bytes for i in lent),
         coverage=coverage_of(debug),
     )
 
@@ -89,11 +89,11 @@ def _check(plan: fb.ExecutionPlan) -> None:
 def _instructions(
     plan: fb.ExecutionPlan, effects: Sequence[Effect], rows: Sequence[Row]
 ) -> list[Instruction]:
-    found = []
+    instructions = []
     calls = plan.chains[0].instructions if plan.chains else []
     for call, effect, row in zip(calls, effects, rows, strict=True):
-        found.append(_instruction(plan, call.instr_args, effect, row))
-    return found
+        instructions.append(_instruction(plan, call.instr_args, effect, row))
+    return instructions
 
 
 def _instruction(
@@ -119,12 +119,12 @@ def _instruction(
 
 def _slots(indices: Sequence[int], values: Sequence[Value], types: Sequence[str]) -> list[Slot]:
     known = len(types) == len(indices)
-    found = []
+    slots = []
     for i, index in enumerate(indices):
         value = values[index]
         text = value.text if value.kind == "tensor" else f"{value.kind} = {value.text}"
-        found.append(Slot(value.name, types[i] if known else text, index))
-    return found
+        slots.append(Slot(value.name, types[i] if known else text, index))
+    return slots
 
 
 def _signature(
@@ -148,11 +148,11 @@ def _delegates(
         for delegate in other.delegates:
             users[delegate.processed.index] = users.get(delegate.processed.index, 0) + 1
     same = same_place(pte.delegate_blobs)
-    found = []
+    delegates = []
     for i, delegate in enumerate(plan.delegates):
         payload = delegate.processed.index
         data = as_bytes(pte.delegate_blobs[payload])
-        found.append(
+        delegates.append(
             Delegate(
                 backend=delegate.id,
                 bytes=len(data),
@@ -162,7 +162,7 @@ def _delegates(
                 specs=[(spec.key, len(as_bytes(spec.value))) for spec in delegate.compile_specs],
             )
         )
-    return found
+    return delegates
 
 
 def _bytes_of_payloads(pte: PTEFile, plan: fb.ExecutionPlan) -> int:
@@ -171,7 +171,7 @@ def _bytes_of_payloads(pte: PTEFile, plan: fb.ExecutionPlan) -> int:
 
 
 def _bytes_of_constants(values: Sequence[Value]) -> int:
-    """Each constant once; the largest tensor that shows it says how many bytes it has."""
+    """Bytes of all constants, each once, with the size of the largest tensor that shows it."""
     sizes: dict[tuple[str, str | int], int] = {}
     for value in values:
         if value.role in ("constant", "external"):

@@ -1,7 +1,7 @@
-"""What a program file holds, as plain data: made by `program.py`, shown in terminal and page.
+"""The contents of a program file as plain data: read by `program.py`, shown in terminal and page.
 
-Indices of values and instructions are those of the file. Everything here is numbers, strings and
-lists of them, so that :meth:`ProgramContents.to_json` is the whole report.
+Indices of values and instructions are those of the file. All fields are numbers, strings and lists
+of them, so that :meth:`ProgramContents.to_json` is the whole report.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Actual = tuple[int, ...] | int
-"""What a value was in a run: a tensor's sizes, or a number."""
+"""A value in a run: a tensor's sizes, or a number."""
 
 
 @dataclass(slots=True)
 class Source:
-    """The Python line that an instruction was traced from; what is not known is "" or 0.
+    """The Python line that an instruction was traced from; unknown fields are "" or 0.
 
     Attributes:
-        file: path as it was recorded at export.
+        file: the path that was recorded at export.
         line: counted from 1.
         function: the function that holds the line.
         text: the line itself.
@@ -43,15 +43,15 @@ class Value:
 
     Attributes:
         kind: "tensor", "int", "bool", "double", "string", "none" or "list".
-        name: of the graph node, parameter, buffer or input; made up where the file has none.
+        name: the name of the graph node, parameter, buffer or input; made up if the file has none.
         text: the type of a tensor ("float32[1, 3, 64, 64]"), else the value itself.
         role: "input", "output", "temporary" (planned), "state" (planned, keeps its content between
             calls), "caller" (memory given by the caller), "constant", "external" or "literal".
-        dtype, shape, bytes: of a tensor; upper bounds if `dynamic`.
-        constant: index of its constant or initial content; 0 is none.
-        memory_id: arena it is planned in; 0 is none.
+        dtype, shape, bytes: for a tensor; upper bounds if `dynamic`.
+        constant: the index of its constant or initial content; 0 is none.
+        memory_id: the arena in which it is planned; 0 is none.
         offset: bytes from the start of that arena.
-        base: the value whose bytes it shows under other sizes; None if it has its own.
+        base: the value of which it is a view; None if it has its own bytes.
     """
 
     kind: str
@@ -70,17 +70,17 @@ class Value:
 
 @dataclass(slots=True)
 class Instruction:
-    """One step of a method.
+    """One instruction of a method.
 
     Attributes:
         kind: "kernel", "delegate", "move", "jump" or "free".
         op: the operator's runtime name, the backend's name, or "move", "jump_if_false", "free".
-        name: of the graph node; "" if the file does not tell.
+        name: the graph node's name; "" if it is not known.
         args: all arguments, as indices of values.
-        reads, writes: the tensors and computed numbers among them, lists opened up.
-        delegate: index into the method's delegates; -1 if it is no delegate call.
-        target: the instruction that a jump goes to; -1 if it is no jump.
-        source: the Python line; None if the file does not tell.
+        reads, writes: the tensors and computed numbers among them, with the items of lists.
+        delegate: the index of the called delegate; -1 if no delegate is called.
+        target: the instruction that a jump goes to; -1 if it is not a jump.
+        source: the Python line; None if it is not known.
     """
 
     kind: str
@@ -96,17 +96,16 @@ class Instruction:
 
 @dataclass(slots=True)
 class Work:
-    """What an operator does, from the sizes in the file; None is what they do not tell.
+    """The work of an operator, computed from the sizes in the file; None if it is not known.
 
     Attributes:
-        name: of the operator, or of a step inside a delegate; "+": with what follows it.
+        name: the name of the operator, or of a node in a delegate; "+" for one with an epilogue.
         flops: multiplications and additions of a product, a convolution or attention by its
-            definition, whatever algorithm computes it, and of whatever numbers; None of other
-            operators.
-        bytes: of everything that it reads and writes, each value once.
+            definition, whatever algorithm and dtype compute it; None for other operators.
+        bytes: the bytes of all values that it reads and writes, each once.
         nodes: the operators of the model that it was made from.
-        sources: their Python lines, each once; empty if the file does not tell.
-        is_integer: it multiplies integers.
+        sources: their Python lines, each once; empty if they are not known.
+        is_integer: whether it multiplies integers.
     """
 
     name: str
@@ -119,15 +118,15 @@ class Work:
 
 @dataclass(slots=True)
 class Block:
-    """A planned range of an arena and the time it is needed.
+    """A planned range of an arena and its lifetime.
 
     Attributes:
-        value: index of the value that it was planned for.
-        name, text, role: those of the value.
-        offset, bytes: where it lies; views that reach further are counted in.
-        first, last: instructions between which its content matters, both inclusive.
-        views: values that show the same bytes under other sizes.
-        writer: the instruction that fills it first; -1 for inputs and state.
+        value: the index of the value that it was planned for.
+        name, text, role: the fields of that value.
+        offset, bytes: its range in the arena, with views that reach further.
+        first, last: the instructions of its lifetime, both inclusive.
+        views: the values that are views of it.
+        writer: the instruction that writes it first; -1 for inputs and state.
     """
 
     value: int
@@ -153,7 +152,7 @@ class Arena:
         peak_at: the first instruction at which that many are live.
         live: (instruction, bytes live from there on), where they change. Sizes of blocks are
             rounded up to the alignment of the plan, here and in the lower bound.
-        overlap: two values whose blocks share bytes while both are live; empty in a sound plan.
+        overlap: two values whose blocks share bytes while both are live; empty in a valid plan.
     """
 
     memory_id: int
@@ -170,12 +169,12 @@ class Delegate:
     """A part of a method that a backend runs.
 
     Attributes:
-        backend: its registered name.
-        bytes: of its payload.
-        scratch: bytes that it allocates beside it, as far as its payload says that.
+        backend: the backend's registered name.
+        bytes: the size of its payload.
+        scratch: the bytes of scratch that it needs besides; 0 if its payload does not say it.
         shared: whether another delegate uses the same payload.
-        calls: instructions that run it.
-        specs: its compile specs, key and bytes of the value.
+        calls: the instructions that call it.
+        specs: its compile specs: each key, and the number of bytes of its value.
     """
 
     backend: str
@@ -188,15 +187,17 @@ class Delegate:
 
 @dataclass(slots=True)
 class Covered:
-    """One operator call of the method as it was before it was partitioned.
+    """One operator call of the method before it was partitioned.
 
     Attributes:
-        backend: who took it; "" if it stayed.
-        part: counts the method's delegates; -1 if it stayed.
-        cost: estimated microseconds on one core, which tell the call's share.
-        reasons: of one that stayed, {backend: why it did not take it}; of another one, what its
-            backend says of it, if anything.
-        source: the Python line; None if the file does not tell.
+        name: the node's name.
+        op: its operator.
+        backend: the backend that took it; "" if it stayed.
+        part: the index of its partition in the method; -1 if it stayed.
+        cost: estimated microseconds on one core, from which shares are computed.
+        reasons: for a call that stayed, why each backend did not take it; for a delegated call, a
+            note of its backend, if there is one.
+        source: the Python line; None if it is not known.
     """
 
     name: str
@@ -224,11 +225,11 @@ class Method:
     Attributes:
         signature: "forward(x: float32[s0 in 2..8, 6]) -> float32[12, 6]".
         weak: the signature is made from the tensors alone, since the file has no contract.
-        relations: what must hold between the inputs' sizes, in words.
-        constant_bytes: of the constants that it uses.
-        delegate_bytes: of the payloads that it uses.
-        caller_bytes: of inputs and outputs whose memory the caller provides.
-        coverage: what became of each operator call; empty if no partitioner was asked.
+        relations: the conditions between the inputs' sizes, in words.
+        constant_bytes: the size of the constants that it uses.
+        delegate_bytes: the size of the payloads that it uses.
+        caller_bytes: the size of inputs and outputs whose memory the caller provides.
+        coverage: each operator call and its backend; empty if there was no partitioner.
     """
 
     name: str
@@ -258,8 +259,8 @@ class Constant:
 
     Attributes:
         index: its number in the file, from 1; 0 for a tensor in a data file beside the program.
-        name: of the first tensor that uses it.
-        uses: tensors that use it, as "method: name".
+        name: the name of the first tensor that uses it.
+        uses: the tensors that use it, as "method: name".
         kind: "constant", "initial state" or "external".
     """
 
@@ -277,12 +278,12 @@ class Operator:
     """An operator of the program.
 
     Attributes:
-        name: as the runtime registers it, or the backend's name.
-        calls: instructions that run it, over all methods.
+        name: its name in the runtime, or the backend's name.
+        calls: the number of instructions that call it, in all methods.
         kind: "kernel" or "delegate".
         executorch: whether ExecuTorch 1.4.1 has it.
-        library: the kernel library that runs it here: "portable", or what the exporter named; ""
-            if that is not known, and of a delegate.
+        library: the kernel library that runs it here: "portable", or the one named at export; ""
+            for a delegate, or if it is not known.
     """
 
     name: str
@@ -306,11 +307,11 @@ class FormUse:
     """One form of a fat program.
 
     Attributes:
-        name: as `rushlight.load(backend=...)` takes it.
+        name: its name for `rushlight.load(backend=...)`.
         methods: its methods in the file.
-        backends: that must be there.
-        constant_bytes: of constants that it uses, which forms share.
-        payload_bytes: of what its backends stored, with weights of their own or none.
+        backends: the backends that it needs.
+        constant_bytes: the size of the constants that it uses; forms share these.
+        payload_bytes: the size of its payloads, with the weights in them.
     """
 
     name: str
@@ -322,19 +323,18 @@ class FormUse:
 
 @dataclass(slots=True)
 class ProgramContents:
-    """All that can be said about a program file without running it.
+    """The contents of a program file, as far as they can be read without running it.
 
     Attributes:
-        name: of the file, "" for bytes.
-        bytes: of the file.
-        by_kind: bytes of the file by what they are; they sum to `bytes`.
+        name: the name of the file, "" for bytes.
+        bytes: the size of the file.
+        by_kind: the bytes of the file by kind; they sum to `bytes`.
         executorch: why ExecuTorch 1.4.1 cannot run the file; empty if it can.
-        executorch_needs: what it needs beside the file to run it.
-        needs: what must be linked into a runtime beside the portable kernels, in words.
-        forms: of a fat program, the preferred one first.
-        debug_left_out: what the file does not tell of where it came from, to stay small.
-        quantization: what its export found out about what quantization loses, in words; the file
-            does not hold it.
+        executorch_needs: what ExecuTorch needs besides the file to run it.
+        needs: what must be linked into a runtime besides the portable kernels, in words.
+        forms: the forms of a fat program, the preferred one first.
+        debug_left_out: the parts of the debug map that were left out to keep the file small.
+        quantization: the loss by quantization that the export measured, in words; not in the file.
     """
 
     name: str
@@ -360,10 +360,10 @@ class ProgramContents:
 
         Returns:
             For each method `arenas` (planned memory), `constants` (that it uses), `delegates`
-            (payloads of its delegates), `scratch` (what backends say they need beside it), `io`
-            (inputs and outputs that the caller provides) and `peak`, the sum of all.
+            (payloads of its delegates), `scratch` (of its delegates), `io` (inputs and outputs that
+            the caller provides) and `peak`, the sum of all.
         """
-        found = {}
+        by_method = {}
         for method in self.methods:
             parts = {
                 "arenas": method.arena_bytes,
@@ -372,5 +372,5 @@ class ProgramContents:
                 "scratch": sum(delegate.scratch for delegate in method.delegates),
                 "io": method.caller_bytes,
             }
-            found[method.name] = {**parts, "peak": sum(parts.values())}
-        return found
+            by_method[method.name] = {**parts, "peak": sum(parts.values())}
+        return by_method

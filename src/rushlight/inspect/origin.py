@@ -1,7 +1,7 @@
-"""What a file says about where it came from: the contract of its inputs, its Python lines, names.
+"""Reads the shape contract and the debug map of a file for a report.
 
-Both are in the program's named data, and both may be missing or damaged: a report of the file is
-worth having without them, so whatever has not the expected form counts as absent.
+Both are in the program's named data, and may be missing or damaged. A report is useful without
+them, so data that cannot be read counts as absent.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rushlight.serialize.debug import read_debug
 from rushlight.serialize.segments import Data, as_bytes
 
 CONTRACT = "rushlight/contract"
-KERNELS = "rushlight/kernels"  # the libraries of operators that are not ours
+KERNELS = "rushlight/kernels"  # the kernel libraries of operators that are not ours
 
 
 @dataclass(slots=True)
 class Row:
-    """What is known about one instruction: the graph node's name and its Python line."""
+    """The graph node's name and the Python line of one instruction."""
 
     name: str = ""
     source: Source | None = None
@@ -33,14 +33,15 @@ class Row:
 
 @dataclass(slots=True)
 class Signature:
-    """What the contract says about one method.
+    """The signature of one method, from the contract.
 
     Attributes:
-        names: of the flattened inputs.
+        names: the names of the flattened inputs.
         inputs, outputs: their types, such as "float32[s0 in 2..8, 6]".
-        relations: what must hold between sizes, in words.
-        takes, gives: all of them in the structures that the model takes and returns; "" if the
-            contract does not tell these.
+        relations: the conditions between sizes, in words.
+        varying: the names of the scalar inputs that may vary.
+        takes, gives: all inputs, and all outputs, in the model's structures; "" if these are not
+            in the contract.
     """
 
     names: list[str] = field(default_factory=list)
@@ -55,14 +56,14 @@ class Signature:
 def read_json(named_data: Mapping[str, Data], key: str) -> dict[str, Any]:
     """The JSON object under `key`; empty if there is none or it is not one."""
     try:
-        found = json.loads(bytes(as_bytes(named_data.get(key, b"{}"))))
+        document = json.loads(bytes(as_bytes(named_data.get(key, b"{}"))))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _tolerant(read: Callable[..., Any], empty: Any) -> Any:
-    """`read()`, or `empty` if the data has not the form that it expects."""
+    """`read()`, or `empty` if the data cannot be read."""
     try:
         return read()
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
@@ -70,7 +71,7 @@ def _tolerant(read: Callable[..., Any], empty: Any) -> Any:
 
 
 def debug_of(named_data: Mapping[str, Data]) -> DebugMap:
-    """Where the program came from, as far as the file tells."""
+    """The debug map of a program; empty if the file has none."""
     return read_debug(as_bytes(named_data.get(DEBUG, b"")))
 
 
@@ -84,7 +85,7 @@ def rows_of(nodes: Sequence[DebugNode], plan: fb.ExecutionPlan) -> list[Row]:
 
 
 def coverage_of(debug: DebugMethod) -> list[Covered]:
-    """What became of a method's operator calls; empty if the file does not tell."""
+    """The operator calls of a method with their backends; empty if the file does not list them."""
     return [
         Covered(
             *(call.node.name, call.node.operator, call.backend, call.part, call.cost),
@@ -96,8 +97,8 @@ def coverage_of(debug: DebugMethod) -> list[Covered]:
 
 
 def delegate_rows(debug: DebugMethod, delegate: int) -> dict[str, list[Row]]:
-    """The graph nodes of each place inside a delegate, by the backend's id for it; their names are
-    operators ("linear"). Empty if the file does not tell."""
+    """The graph nodes of each place inside a delegate, by the backend's id for it; the rows' names
+    are operators ("linear"). Empty if the file does not list them."""
     if delegate >= len(debug.delegates):
         return {}
     return {
@@ -107,13 +108,13 @@ def delegate_rows(debug: DebugMethod, delegate: int) -> dict[str, list[Row]]:
 
 
 def unique_sources(rows: Sequence[Row]) -> list[Source]:
-    """The Python lines of rows, each once."""
+    """The Python lines of `rows`, each once."""
     sources = (row.source for row in rows if row.source is not None)
     return list({astuple(source): source for source in sources}.values())
 
 
 def _without_namespace(operator: str) -> str:
-    """ "linear" of "aten.linear.default"; of a function's name all of it."""
+    """The name "linear" for "aten.linear.default"; the whole name of a function."""
     name = operator.partition(".")[2] or operator
     return name.partition(".")[0]
 
@@ -134,7 +135,7 @@ def _traced_row(frames: fb.FrameList) -> Row:
 
 
 def signature_of(contract: Mapping[str, Any], method: str) -> Signature | None:
-    """What the contract says about a method; None if it says nothing."""
+    """The signature of a method in the contract; None if it has none."""
 
     def read() -> Signature:
         entry = contract["methods"][method]
@@ -150,11 +151,12 @@ def signature_of(contract: Mapping[str, Any], method: str) -> Signature | None:
             ],
         )
 
-    found: Signature | None = _tolerant(read, None)
-    if found is not None:
+    signature: Signature | None = _tolerant(read, None)
+    if signature is not None:
         entry = contract["methods"][method]
-        found.takes, found.gives = _tolerant(lambda: _in_structures(entry, found), ("", ""))
-    return found
+        written = _tolerant(lambda: _in_structures(entry, signature), ("", ""))
+        signature.takes, signature.gives = written
+    return signature
 
 
 def _in_structures(entry: Mapping[str, Any], signature: Signature) -> tuple[str, str]:

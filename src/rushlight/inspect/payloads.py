@@ -1,4 +1,4 @@
-"""What the payloads of backends hold: readers that backends give, found by their entry points."""
+"""Readers of backends' payloads, which installed packages offer as entry points."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class PayloadNode:
     """One node of a backend's own graph.
 
     Attributes:
-        work: what it does by itself.
-        reads, writes: the bytes of its values, by their numbers.
+        work: its own work.
+        reads, writes: the bytes of its values, by index of the value.
     """
 
     work: Work
@@ -38,10 +38,10 @@ class PayloadReader:
     """Reads a backend's payloads for reports. Both functions raise LoadError for a damaged one.
 
     Attributes:
-        nodes: the nodes that the backend's events count, given the payload and what the delegate's
-            inputs are in a run (None where that is not known).
-        scratch_bytes: the memory that a delegate allocates beside its payload; 0 if the payload
-            does not say it.
+        nodes: lists the nodes of a payload in the order of the ids in the backend's events. Takes
+            the payload and the sizes or numbers of the delegate's inputs (None if not known).
+        scratch_bytes: the scratch that a delegate needs besides its payload; 0 if the payload does
+            not say it.
     """
 
     nodes: Callable[[Buffer, Sequence[Actual | None]], list[PayloadNode]]
@@ -50,8 +50,8 @@ class PayloadReader:
 
 @cache
 def reader_of(backend: str) -> PayloadReader | None:
-    """The reader that an installed package gives for a backend; None if there is none, or if it
-    cannot be imported: a report is worth having without it."""
+    """The reader that an installed package offers for a backend; None if there is none, or if it
+    cannot be imported, since a report is useful without it."""
     for point in entry_points(group=GROUP, name=backend):
         try:
             reader = point.load()
@@ -63,7 +63,7 @@ def reader_of(backend: str) -> PayloadReader | None:
 
 
 def nodes_of(backend: str, payload: Buffer, inputs: Sequence[Actual | None]) -> list[PayloadNode]:
-    """The nodes of a payload; none if nobody reads the backend's payloads, or it is damaged."""
+    """The nodes of a payload; empty if the backend has no reader, or the payload is damaged."""
     reader = reader_of(backend)
     try:
         return [] if reader is None else reader.nodes(payload, inputs)
@@ -72,7 +72,7 @@ def nodes_of(backend: str, payload: Buffer, inputs: Sequence[Actual | None]) -> 
 
 
 def scratch_of(backend: str, payload: Buffer) -> int:
-    """The bytes that a delegate needs beside its payload; 0 if that is not known."""
+    """The bytes of scratch that a delegate needs besides its payload; 0 if not known."""
     reader = reader_of(backend)
     try:
         return 0 if reader is None else reader.scratch_bytes(payload)
@@ -81,16 +81,16 @@ def scratch_of(backend: str, payload: Buffer) -> int:
 
 
 def joined(nodes: Mapping[str, PayloadNode], places: Collection[str]) -> dict[str, Work]:
-    """What is done under each place that reports a time: its node, and those before it that report
-    none and whose results lead there."""
+    """The work of each node that reports a time, with that of the nodes before it that report none
+    and whose results it uses."""
     owners: dict[str, str] = {}
     readers: dict[int, str] = {}
     for place, node in reversed(list(nodes.items())):
-        found = place if place in places else None
+        timed = place if place in places else None
         for value in node.writes:
-            found = found or owners.get(readers.get(value, ""))
-        if found is not None:
-            owners[place] = found
+            timed = timed or owners.get(readers.get(value, ""))
+        if timed is not None:
+            owners[place] = timed
         readers.update(dict.fromkeys(node.reads, place))
     members: dict[str, list[PayloadNode]] = {}
     for place, owner in reversed(list(owners.items())):

@@ -1,5 +1,4 @@
-"""Where the time of a program goes: its operators' times beside what they do and what the machine
-reaches."""
+"""Profiles of programs: the times of operators, beside their work and the machine's peaks."""
 
 from __future__ import annotations
 
@@ -24,18 +23,18 @@ _Key = tuple[str, int, str]  # method, instruction, place inside a delegate
 
 @dataclass(slots=True)
 class OperatorTime:
-    """One operator: a kernel's instruction, a step inside a delegate, or a whole delegate that
-    does not tell its steps.
+    """The time of one operator: a kernel call, a node inside a delegate, or a whole delegate that
+    does not report its nodes.
 
     Attributes:
-        name: of the kernel, the kind of step ("Product+": with what follows it), or the backend.
-        method, instruction, place: where it is; `place` is the id inside a delegate, or "".
+        name: the kernel, the kind of node ("Product+" has an epilogue), or the backend.
+        method, instruction, place: its position; `place` is the id inside a delegate, or "".
         ns: nanoseconds in one run: the median over the runs.
-        calls: in one run.
-        flops, bytes: of one run, from the sizes in the file; None where those do not tell.
+        calls: the number of calls in one run.
+        flops, bytes: the work in one run, from the sizes in the file; None if not known.
         nodes: the operators of the model that it was made from.
-        sources: their Python lines; empty if the file does not tell.
-        is_integer: its operations are those of integers.
+        sources: their Python lines; empty if they are not known.
+        is_integer: whether it computes with integers.
     """
 
     name: str
@@ -52,41 +51,41 @@ class OperatorTime:
 
     @property
     def gflops(self) -> float | None:
-        """GFLOP/s; of integers 10^9 operations per second."""
+        """GFLOP/s; for integers 10^9 operations per second."""
         return None if self.flops is None or not self.ns else self.flops / self.ns
 
     @property
     def gbytes(self) -> float | None:
-        """GB/s of what it reads and writes, wherever that lies."""
+        """GB/s of the values that it reads and writes, in memory or in a cache."""
         return None if self.bytes is None or not self.ns else self.bytes / self.ns
 
     def of_flops(self, peaks: Peaks) -> float | None:
-        """Its share of the operations that the machine reaches, of such numbers."""
+        """Its rate of operations as a share of the machine's peak for this kind of number."""
         return None if self.gflops is None else self.gflops * 1e9 / self._peak(peaks)
 
     def least_ns(self, peaks: Peaks) -> float:
-        """Nanoseconds that its operations take at least."""
+        """The least nanoseconds in which the machine could do its operations."""
         return (self.flops or 0) * 1e9 / self._peak(peaks)
 
     def _peak(self, peaks: Peaks) -> float:
         return peaks.integer_ops if self.is_integer else peaks.flops
 
     def of_bandwidth(self, peaks: Peaks) -> float | None:
-        """Its share of what memory reaches; above 1 if a cache has what it reads."""
+        """Its bandwidth as a share of the memory's; above 1 if its data is in a cache."""
         return None if self.gbytes is None else self.gbytes * 1e9 / peaks.bandwidth
 
 
 @dataclass(slots=True)
 class Profile:
-    """Where the time of a method goes.
+    """The profile of a method.
 
     Attributes:
-        method: the method.
-        runs: how many there were.
-        peaks: what the machine reaches on as many threads.
-        total_ns: of a run, from the call in Python to its return: the median.
-        outside_ns: of a run, what no operator accounts for: the median.
-        operators: the slowest first.
+        method: the method's name.
+        runs: the number of runs.
+        peaks: the machine's peaks on as many threads.
+        total_ns: the time of a run, from the call in Python to its return: the median.
+        outside_ns: the time of a run that is in no operator: the median.
+        operators: the operators, the slowest first.
     """
 
     method: str
@@ -128,16 +127,16 @@ def profile_of(
     peaks: Peaks,
     sizes: Sizes | None = None,
 ) -> Profile:
-    """Run a method and tell where its time went.
+    """Run a method several times and return its profile.
 
     Args:
         source: the program, a path or its bytes.
-        module: it, loaded with trace=True.
+        module: the same program, loaded with trace=True.
         method: the method that `call` calls.
-        call: one run.
-        runs: how many, at least 1.
-        peaks: what the machine reaches on the module's threads.
-        sizes: of values that vary, in such a run (`rushlight.inspect.work.sizes_of_run`).
+        call: runs the method once.
+        runs: the number of runs, at least 1.
+        peaks: the machine's peaks on the module's threads.
+        sizes: the dynamic sizes in such a run, from `rushlight.inspect.work.sizes_of_run`.
 
     Raises:
         LoadError: the file cannot be read.
@@ -169,17 +168,17 @@ def profile_of(
     places: dict[tuple[str, int], set[str]] = defaultdict(set)
     for name, instruction, place in spent:
         places[name, instruction].add(place)
-    inside = {at: work[at[0]][at[1]].timed(found) for at, found in places.items()}
-    found = [
+    inside = {at: work[at[0]][at[1]].timed(reported) for at, reported in places.items()}
+    operators = [
         _operator(key, names[key], calls[key], median(times), work, inside[key[:2]])
         for key, times in spent.items()
     ]
-    found.sort(key=lambda operator: -operator.ns)
-    return Profile(method, runs, peaks, median(totals), max(median(outside), 0), found)
+    operators.sort(key=lambda operator: -operator.ns)
+    return Profile(method, runs, peaks, median(totals), max(median(outside), 0), operators)
 
 
 def _operator_events(events: Sequence[TraceEvent]) -> list[TraceEvent]:
-    """Kernels, the stretches inside delegates, and delegates that report none."""
+    """The events of kernels, of nodes inside delegates, and of delegates that report no nodes."""
     inside = {(e.method, e.instruction) for e in events if e.inside}
     return [
         event
@@ -200,14 +199,14 @@ def _operator(
 ) -> OperatorTime:
     method, instruction, place = key
     known = work[method][instruction]
-    found = inside.get(place, Work(f"{name} {place}")) if place else known.whole
-    if known.steps and not place:  # a delegate as a whole: all its lines
-        found.sources = [s for step in known.inside.values() for s in step.sources]
+    own = inside.get(place, Work(f"{name} {place}")) if place else known.whole
+    if known.nodes and not place:  # a whole delegate has the lines of all its nodes
+        own.sources = [s for work in known.inside.values() for s in work.sources]
     return OperatorTime(
-        *(found.name, method, instruction, place, ns, calls),
-        flops=None if found.flops is None else found.flops * calls,
-        bytes=None if found.bytes is None else found.bytes * calls,
-        nodes=found.nodes,
-        sources=found.sources,
-        is_integer=found.is_integer,
+        *(own.name, method, instruction, place, ns, calls),
+        flops=None if own.flops is None else own.flops * calls,
+        bytes=None if own.bytes is None else own.bytes * calls,
+        nodes=own.nodes,
+        sources=own.sources,
+        is_integer=own.is_integer,
     )

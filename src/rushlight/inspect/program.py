@@ -1,4 +1,4 @@
-"""From a program file to its report; needs no torch and runs nothing."""
+"""Reads a program file and makes its report, without torch and without running it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def report_of(
 
     Args:
         source: a path, or the bytes of the file.
-        debug: where it came from, if more of that is known than the file tells.
+        debug: a debug map to use instead of the file's, which may have less.
 
     Raises:
         LoadError: the file cannot be read, is not a program, or is damaged; says where.
@@ -70,8 +70,7 @@ def memory_of(source: str | os.PathLike[str] | Buffer) -> dict[str, dict[str, in
 def methods_of(
     source: str | os.PathLike[str] | Buffer,
 ) -> tuple[PTEFile, list[Method], DebugMap]:
-    """A program as it is read, its methods, hidden forms among them, in order, and where they
-    come from.
+    """The contents of a program, its methods in order, with hidden forms, and its debug map.
 
     Raises:
         LoadError: as :func:`report_of`.
@@ -101,7 +100,7 @@ def _methods(
 
 
 def _map(path: str | os.PathLike[str]) -> Buffer:
-    """The bytes of a file, mapped: a report looks only at a small part of a large one."""
+    """The bytes of a file, mapped: a report reads only a small part of a large file."""
     try:
         with open_file(path) as file:
             if os.fstat(file.fileno()).st_size == 0:
@@ -160,16 +159,16 @@ def _operators(methods: Sequence[Method], kernels: Mapping[str, Any]) -> list[Op
         if instruction.kind in ("kernel", "delegate")
     )
     libraries: Any = kernels.get("libraries")
-    found = []
+    operators = []
     for (kind, name), count in calls.most_common():
         if kind == "delegate":
-            found.append(Operator(name, count, kind, interop.runs_backend(name)))
+            operators.append(Operator(name, count, kind, interop.runs_backend(name)))
             continue
         known = manifest().find(name)
         told = libraries.get(name, "") if isinstance(libraries, dict) else ""
         library = known.library if known is not None else str(told)
-        found.append(Operator(name, count, kind, interop.runs_kernel(name), library))
-    return found
+        operators.append(Operator(name, count, kind, interop.runs_kernel(name), library))
+    return operators
 
 
 def _forms(index: Index | None, methods: Sequence[Method]) -> list[FormUse]:
@@ -177,12 +176,12 @@ def _forms(index: Index | None, methods: Sequence[Method]) -> list[FormUse]:
     if index is None:
         return []
     by_name = {method.name: method for method in methods}
-    found = []
+    forms = []
     for name in index.order:
         plans = [p for plans in index.methods.values() for p in plans if p.form == name]
         mine = [by_name[plan.plan] for plan in plans]
         backends = sorted({backend for plan in plans for backend in plan.backends})
-        found.append(
+        forms.append(
             FormUse(
                 name,
                 [method.name for method in mine],
@@ -191,38 +190,38 @@ def _forms(index: Index | None, methods: Sequence[Method]) -> list[FormUse]:
                 sum(method.delegate_bytes for method in mine),
             )
         )
-    return found
+    return forms
 
 
 def _needs(operators: Sequence[Operator]) -> list[str]:
-    """What a runtime must have beside the portable kernels."""
-    found = []
+    """The kernels that a runtime must have besides the portable ones, in words."""
+    texts = []
     for operator in operators:
         if operator.kind == "kernel" and operator.library != "portable":
             place = f"library {operator.library!r}" if operator.library else "a library of yours"
-            found.append(f"a kernel for {operator.name}: link {place}")
-    return found
+            texts.append(f"a kernel for {operator.name}: link {place}")
+    return texts
 
 
 def _constants(methods: Sequence[Method]) -> list[Constant]:
     """Constants, initial states and external tensors, the largest ones first."""
-    found: dict[tuple[str, str | int], Constant] = {}
+    constants: dict[tuple[str, str | int], Constant] = {}
     for method in methods:
         for value in method.values:
             kind = _constant_kind(value)
             if kind is None:
                 continue
             key = (kind, value.constant or value.name)
-            if key not in found:
-                found[key] = Constant(
+            if key not in constants:
+                constants[key] = Constant(
                     *(value.constant, value.name, value.dtype, value.shape, value.bytes), [], kind
                 )
-            constant = found[key]
+            constant = constants[key]
             constant.uses.append(f"{method.name}: {value.name}")
             if value.bytes > constant.bytes:
                 constant.dtype, constant.shape = value.dtype, value.shape
                 constant.bytes = value.bytes
-    return sorted(found.values(), key=lambda constant: -constant.bytes)
+    return sorted(constants.values(), key=lambda constant: -constant.bytes)
 
 
 def _constant_kind(value: Value) -> str | None:

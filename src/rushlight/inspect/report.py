@@ -1,4 +1,4 @@
-"""What a program file holds, as a report that prints itself."""
+"""The report on a program file, which prints itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ProgramReport(ProgramContents):
-    """All that can be said about a program file without running it; see `ProgramContents`.
+    """The report on a program file; see `ProgramContents` for its fields.
 
     Rich prints it as tables, `str()` gives the same as text.
     """

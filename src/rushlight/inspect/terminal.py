@@ -22,7 +22,7 @@ _BAR = 24  # characters of a bar
 
 
 def overview(report: ProgramContents) -> Iterator[RenderableType]:
-    """What matters after an export: methods and their memory, what runs where, bytes by kind."""
+    """The summary after an export: methods and their memory, their backends, bytes by kind."""
     yield _title(report)
     yield _methods(report)
     yield _by_kind(report)
@@ -101,7 +101,7 @@ def _above(size: int, bound: int) -> str:
 
 
 def _places(method: Method) -> str:
-    """ "portable 12, XnnpackBackend 2": kernels, and calls of each backend."""
+    """The calls of kernels and of each backend: "portable 12, XnnpackBackend 2"."""
     kernels = sum(instruction.kind == "kernel" for instruction in method.instructions)
     counts = {"portable": kernels} if kernels else {}
     for instruction in method.instructions:
@@ -120,7 +120,7 @@ def _by_kind(report: ProgramContents) -> RenderableType:
 
 
 def _left_out(report: ProgramContents) -> Text:
-    """What the file does not tell of where it came from, to stay small."""
+    """A note on the parts of the debug map that were left out to keep the file small."""
     left = ", ".join(report.debug_left_out)
     return Text.assemble(
         ("\n The map to Python lines is cut", "yellow"),
@@ -157,7 +157,7 @@ def _method(method: Method) -> Iterator[RenderableType]:
 
 
 def _arena(arena: Arena, method: Method) -> RenderableType:
-    """The arena and what is in it at its peak."""
+    """The arena and the blocks that are live at its peak."""
     title = (
         f"memory {arena.memory_id}: {size_text(arena.bytes)}, "
         f"lower bound {size_text(arena.lower_bound)}{_above(arena.bytes, arena.lower_bound)}; "

@@ -1,4 +1,4 @@
-"""What the tables of a report in the terminal share."""
+"""Tables and texts shared by reports in the terminal."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rich.table import Table
 from rushlight.inspect.fit import FittingTable
 from rushlight.inspect.model import Source
 
-MAX_ROWS = 20  # of a table that could grow with the model; the page shows all
+MAX_ROWS = 20  # of a table that grows with the model; the HTML page shows all rows
 _UNITS = ("B", "KiB", "MiB", "GiB")
 
 
 def size_text(count: int) -> str:
-    """Bytes for people: "1.5 KiB"."""
+    """Bytes with a unit: "1.5 KiB"."""
     value, unit = float(count), 0
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
@@ -29,10 +29,10 @@ def table_of(
     """A table with headings.
 
     Args:
-        title: stands above it.
+        title: the title above the table.
         columns: the headings.
         right: the columns that are aligned to the right.
-        drop: the columns that may be left out where there is no room, the least important first.
+        drop: the columns that may be left out if there is no room, the least important first.
     """
     table = FittingTable(box=box.SIMPLE_HEAD, title=title, title_style="bold", drop=drop)
     for i, column in enumerate(columns):
@@ -41,7 +41,7 @@ def table_of(
 
 
 def pairs_of(columns: int, right: Sequence[int] = ()) -> FittingTable:
-    """A table without headings and lines: figures and what they are."""
+    """A table of labels and figures, without headings and lines."""
     table = FittingTable(box=None, show_header=False, padding=(0, 2, 0, 1))
     for i in range(columns):
         style = "dim" if i == columns - 1 else ""

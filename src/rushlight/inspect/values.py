@@ -1,4 +1,4 @@
-"""The values of a method as a report shows them: names, types, roles."""
+"""The values of a method for a report: names, types, roles."""
 
 from __future__ import annotations
 
@@ -36,23 +36,22 @@ def describe_values(
 
     Args:
         plan: the method.
-        signature: what the contract says about it.
-        names: of parameters and buffers, as far as the file tells.
+        signature: the method's signature in the contract, if there is one.
+        names: the known names of parameters and buffers, by index of the value.
 
     Raises:
-        LoadError: a tensor has a negative size, or lies in an arena that does not exist or is
-            too small.
+        LoadError: a tensor has a negative size, or its arena does not exist or is too small.
     """
     known = dict(names)
+    inputs = signature.names if signature else []
     for i, index in enumerate(plan.inputs):
-        given = signature.names if signature else []
-        known[index] = given[i] if i < len(given) else f"input_{i}"
-    found = [_describe(plan, i, known.get(i, "")) for i in range(len(plan.values))]
+        known[index] = inputs[i] if i < len(inputs) else f"input_{i}"
+    values = [_describe(plan, i, known.get(i, "")) for i in range(len(plan.values))]
     for role, indices in (("output", plan.outputs), ("input", plan.inputs)):
         for index in indices:
-            if found[index].memory_id:
-                found[index].role = role
-    return found
+            if values[index].memory_id:
+                values[index].role = role
+    return values
 
 
 def _describe(plan: fb.ExecutionPlan, index: int, name: str) -> Value:
@@ -86,7 +85,7 @@ def _scalars_text(plan: fb.ExecutionPlan, value: fb.KernelTypes) -> str:
 
 
 def _cut(items: Sequence[str], total: int) -> str:
-    """ "[1, 2, 3]", the end of a long list left out."""
+    """A list as text, "[1, 2, 3]", without the end of a long one."""
     more = [f"… {total - _MAX_ITEMS} more"] if total > _MAX_ITEMS else []
     return f"[{', '.join([*items[:_MAX_ITEMS], *more])}]"
 
@@ -101,7 +100,7 @@ def _tensor(plan: fb.ExecutionPlan, index: int, tensor: fb.Tensor, name: str) ->
     bound = "≤" if dynamic else ""
     dtype = dtype_name(tensor.scalar_type)
     extra = tensor.extra_tensor_info
-    found = Value(
+    value = Value(
         kind="tensor",
         name=(extra.fully_qualified_name if extra is not None else None) or name,
         text=f"{dtype}[{', '.join(f'{bound}{size}' for size in tensor.sizes)}]",
@@ -114,10 +113,10 @@ def _tensor(plan: fb.ExecutionPlan, index: int, tensor: fb.Tensor, name: str) ->
     )
     info = tensor.allocation_info
     if info is not None:
-        found.memory_id = info.memory_id
-        found.offset = info.memory_offset_low | info.memory_offset_high << 32
-        _check_place(plan, found, where)
-    return found
+        value.memory_id = info.memory_id
+        value.offset = info.memory_offset_low | info.memory_offset_high << 32
+        _check_place(plan, value, where)
+    return value
 
 
 def _role(tensor: fb.Tensor) -> str:
@@ -145,9 +144,9 @@ def _damaged(where: str, what: str) -> LoadError:
 
 
 def name_results(values: Sequence[Value], instructions: Sequence[Instruction]) -> None:
-    """Names, in place, what instructions compute after the instruction.
+    """Give the results of instructions, in place, the instructions' names.
 
-    What an instruction changes in place was there before it and is not named after it.
+    A value that an instruction changes in place existed before and is not named after it.
     """
     for i, instruction in enumerate(instructions):
         base = instruction.name
@@ -162,7 +161,7 @@ def name_results(values: Sequence[Value], instructions: Sequence[Instruction]) -
 def name_the_rest(
     plan: fb.ExecutionPlan, values: Sequence[Value], views: Mapping[int, int]
 ) -> None:
-    """Names, in place, what is left: views after their base, constants by number, lists."""
+    """Name the remaining values in place: views after their base, constants by index, lists."""
     for view, base in views.items():
         values[view].base = base
         if not values[view].name and values[base].name:

@@ -1,4 +1,4 @@
-"""What the operators of a program do: operations and bytes, as far as the file's sizes tell."""
+"""The work of a program's operators, operations and bytes, computed from the sizes in the file."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ _PRODUCTS = {
     "aten::addmm": (1, 2),
     "aten::baddbmm": (1, 2),
 }
-_TRANSPOSED = 6  # among the arguments of a convolution
+_TRANSPOSED = 6  # the index of a convolution's argument
 
 
 @dataclass(slots=True)
 class InstructionWork:
-    """The work of an instruction, and of the steps of a delegate by the id that events name."""
+    """The work of an instruction, and of the nodes of a delegate by the ids in its events."""
 
     whole: Work
-    steps: dict[str, PayloadNode] = field(default_factory=dict)
+    nodes: dict[str, PayloadNode] = field(default_factory=dict)
 
     @property
     def inside(self) -> dict[str, Work]:
-        """Each step by itself."""
-        return {place: step.work for place, step in self.steps.items()}
+        """The work of each node by itself."""
+        return {place: node.work for place, node in self.nodes.items()}
 
     def timed(self, places: Collection[str]) -> dict[str, Work]:
-        """What is done under each of these places: what else leads there is done with it."""
-        return joined(self.steps, places)
+        """The work of each of these nodes, with that of the nodes that are timed with it."""
+        return joined(self.nodes, places)
 
 
 Sizes = Mapping[str, Mapping[int, Actual]]
-"""By method and index of the value: those that vary, as they were in a run."""
+"""The dynamic sizes and numbers in a run, by method and index of the value."""
 
 
 def work_of(
@@ -55,16 +55,16 @@ def work_of(
 
     Args:
         source: a path, or the bytes of the file.
-        sizes: of values that vary; what is not among them is unknown.
+        sizes: the known dynamic sizes.
 
     Returns:
-        For each method (of a fat program: each method of each form), by index of the instruction.
+        The work by method (and form of a fat program), and by index of the instruction.
 
     Raises:
         LoadError: the file cannot be read, or is damaged.
     """
     pte, methods, debug = methods_of(source)
-    found = {}
+    works_by_method = {}
     for plan, method in zip(pte.program.execution_plan, methods, strict=True):
         _set_sizes(method.values, (sizes or {}).get(method.name, {}))
         works = []
@@ -76,22 +76,22 @@ def work_of(
             payload = pte.delegate_blobs[delegate.processed.index]
             actual = [_actual(method.values[i]) for i in instruction.args]
             rows = delegate_rows(debug.method(method.name), instruction.delegate)
-            steps = _with_rows(nodes_of(delegate.id, as_bytes(payload), actual), rows)
-            works.append(InstructionWork(Work(instruction.op), steps))
-        found[method.name] = works
-    return found
+            nodes = _with_rows(nodes_of(delegate.id, as_bytes(payload), actual), rows)
+            works.append(InstructionWork(Work(instruction.op), nodes))
+        works_by_method[method.name] = works
+    return works_by_method
 
 
 def sizes_of_run(
     source: str | os.PathLike[str] | Buffer, method: str, inputs: Sequence[Any], data: Any = None
 ) -> dict[int, Actual]:
-    """What the values of a method that vary are in a run on these inputs, which is made for it
-    instruction by instruction; empty if none does, or if it fails.
+    """The dynamic sizes and numbers of a method on these inputs, from a run made for this purpose;
+    empty if there are none, or if the run fails.
 
     Args:
         source: a path, or the bytes of the file.
-        method: its name.
-        inputs: flattened, as `rushlight.runtime.stepping.Stepper` takes them.
+        method: the method's name.
+        inputs: the flattened inputs, as `rushlight.runtime.stepping.Stepper` takes them.
         data: a data file, as for `rushlight.load`.
     """
     _, methods, _ = methods_of(source)
@@ -100,7 +100,7 @@ def sizes_of_run(
     if not any(value.dynamic for value in values):
         return {}
     [instructions] = [one.instructions for one in methods if one.name == method]
-    found: dict[int, Actual] = {}
+    sizes: dict[int, Actual] = {}
     try:
         stepper = Stepper(source, method, inputs, data=data)
         for index in stepper:
@@ -108,14 +108,14 @@ def sizes_of_run(
             for i in varying.intersection((*instruction.args, *instruction.reads)):
                 value = stepper.value(i)
                 if value is not None:
-                    found[i] = value if isinstance(value, int) else tuple(value.shape)
+                    sizes[i] = value if isinstance(value, int) else tuple(value.shape)
     except Error:
         return {}
-    return found
+    return sizes
 
 
 def _set_sizes(values: Sequence[Value], sizes: Mapping[int, Actual]) -> None:
-    """Put what is known in place of what varies."""
+    """Replace dynamic sizes and numbers, in place, by the known ones."""
     for i, actual in sizes.items():
         value = values[i]
         if isinstance(actual, int):
@@ -127,7 +127,7 @@ def _set_sizes(values: Sequence[Value], sizes: Mapping[int, Actual]) -> None:
 
 
 def _actual(value: Value) -> Actual | None:
-    """What a value is in a run; None if it is not known."""
+    """The sizes or number of a value in a run; None if not known."""
     if value.kind == "int":
         return int(value.text)
     return None if value.kind != "tensor" or value.dynamic else tuple(value.shape)
@@ -142,20 +142,20 @@ def flops_of(source: str | os.PathLike[str] | Buffer, method: str = "forward") -
 
 
 def _with_rows(
-    steps: Sequence[PayloadNode], rows: Mapping[str, Sequence[Row]]
+    nodes: Sequence[PayloadNode], rows: Mapping[str, Sequence[Row]]
 ) -> dict[str, PayloadNode]:
-    """The steps of a delegate by the id that its events have, with the nodes that they come from;
-    those of other backends have no sizes."""
-    found = {str(i): step for i, step in enumerate(steps)}
-    for place, nodes in rows.items():
-        work = found.setdefault(place, PayloadNode(Work(place))).work
-        work.nodes = list(dict.fromkeys(node.name for node in nodes))
-        work.sources = unique_sources(nodes)
-    return found
+    """The nodes of a delegate by the ids in its events, with the model's operators and lines; nodes
+    of a backend whose payloads cannot be read have no work."""
+    by_id = {str(i): node for i, node in enumerate(nodes)}
+    for place, listed in rows.items():
+        work = by_id.setdefault(place, PayloadNode(Work(place))).work
+        work.nodes = list(dict.fromkeys(row.name for row in listed))
+        work.sources = unique_sources(listed)
+    return by_id
 
 
 def _kernel_work(instruction: Instruction, values: Sequence[Value]) -> Work:
-    """Bytes are those of all tensors that it is given; unknown where a size may vary."""
+    """The work of a kernel call: the bytes of all its tensors, unknown if a size is dynamic."""
     source = instruction.source
     work = Work(instruction.op, sources=[] if source is None else [source])
     if instruction.kind != "kernel":

@@ -1,4 +1,4 @@
-"""Whether a runtime can run a lowered method: its operators, and the dtypes that each is given."""
+"""Checks that a runtime can run a lowered method: its operators, and the dtypes of each call."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rushlight.ir.operators import kernel_name
 from rushlight.ir.source import Source, source_of
 from rushlight.lower.method import LoweredMethod, spec_of
 
-_SHOWN = 5  # places of one fault
+_SHOWN = 5  # places that are listed for one fault
 _OTHER_DTYPE = "Give each a dtype that its kernel takes; `rushlight ops` lists them"
 
-Faults = dict[str, dict[str, Source]]  # what is wrong: where: the line
+Faults = dict[str, dict[str, Source]]  # {fault: {place: line}}
 
 
 def check_kernels(methods: Mapping[str, LoweredMethod], manifest: Manifest) -> None:
@@ -26,10 +26,10 @@ def check_kernels(methods: Mapping[str, LoweredMethod], manifest: Manifest) -> N
 
     Args:
         methods: lowered methods by name.
-        manifest: what the runtime has.
+        manifest: the kernels of the runtime.
 
     Raises:
-        ExportError: listing every operator without kernel and every argument whose dtype the
+        ExportError: lists every operator without a kernel and every argument whose dtype the
             kernel does not take, each with the Python lines that need it.
     """
     missing: Faults = {}
@@ -56,10 +56,10 @@ def operators_of(method: LoweredMethod) -> set[str]:
 
 
 def _wrong_dtypes(node: Node, operator: str, manifest: Manifest) -> Iterator[str]:
-    """What is wrong with the dtypes of one call, in words."""
+    """The arguments of one call whose dtypes the kernel does not take, in words."""
     kernel = manifest.find(operator)
     if kernel is None or not isinstance(node.target, OpOverload):
-        return  # views and numbers: any dtype will do
+        return  # views and numbers may have any dtype
     schema = node.target._schema
     outs = {a.name for a in schema.arguments if a.is_out}
     has_inputs = any("Tensor" in str(a.type) and not a.is_out for a in schema.arguments)
@@ -77,7 +77,7 @@ def _wrong_dtypes(node: Node, operator: str, manifest: Manifest) -> Iterator[str
 
 
 def _arguments(node: Node) -> Iterator[tuple[str, Any]]:
-    """The arguments of a call by the names that its schema has for them."""
+    """The arguments of a call with their names in the schema."""
     names = [a.name for a in node.target._schema.arguments]  # type: ignore[union-attr]
     yield from zip(names, node.args, strict=False)
     yield from node.kwargs.items()

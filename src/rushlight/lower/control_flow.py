@@ -3,11 +3,11 @@
     cond         jump if false to else; true branch; jump to end; else: false branch; end:
     while_loop   carried = inputs; head: condition; jump if false to end; body; carried = results;
                  jump to head; end:
-    map, scan    the same, counting over the first dimension, with one slice of every input taken
-                 and one slice of every stacked output appended on each turn
+    map, scan    the same, counting over the first dimension; each iteration takes one slice of
+                 every input and appends one slice to every stacked output
 
-What a branch or a turn returns is written to tensors and numbers that belong to the operator, so
-whoever comes later reads one place whichever way the program went, and a second run starts clean.
+Results of a branch or an iteration are written to tensors and numbers that belong to the operator.
+So its users read one place whichever branch ran, and a second run starts with fresh values.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ aten = torch.ops.aten
 
 
 class Lowering(Protocol):
-    """What the writer of the Out graph offers.
+    """The interface of the writer of the Out graph.
 
     Attributes:
-        written: all nodes so far but the placeholders, in order.
+        written: all nodes so far except placeholders, in order.
         specs: makes specs.
     """
 
@@ -47,10 +47,10 @@ class Lowering(Protocol):
         """Append a call that comes from the Edge node `like`."""
 
     def alloc(self, like: Node, spec: TensorSpec) -> Node:
-        """Append a tensor."""
+        """Append the allocation of a tensor."""
 
     def erase(self, node: Node) -> None:
-        """Take out a node that nothing uses."""
+        """Remove a node without users."""
 
     def inline(self, module: GraphModule, operands: Sequence[Any], call: Node) -> list[Any]:
         """Append the nodes of an inner graph of `call`; returns its results."""
@@ -60,7 +60,7 @@ def lower_control_flow(lowering: Lowering, node: Node, args: tuple[Any, ...]) ->
     """Lower one call of a higher-order operator.
 
     Args:
-        lowering: where to.
+        lowering: the writer of the Out graph.
         node: the call, in the Edge graph.
         args: its arguments in the Out graph; inner graphs as modules.
 
@@ -68,7 +68,7 @@ def lower_control_flow(lowering: Lowering, node: Node, args: tuple[Any, ...]) ->
         The results in the Out graph: tensors and numbers.
 
     Raises:
-        ExportError: if it is another operator than those above.
+        ExportError: if the operator is not cond, while_loop, map or scan.
     """
     rule = _RULES.get(str(node.target))
     if rule is None:
@@ -84,7 +84,7 @@ def lower_control_flow(lowering: Lowering, node: Node, args: tuple[Any, ...]) ->
 
 
 class _Flow:
-    """The writing of one call."""
+    """Writes the nodes of one call."""
 
     def __init__(self, lowering: Lowering, node: Node) -> None:
         self.lowering = lowering
@@ -100,11 +100,11 @@ class _Flow:
     def emit(self, target: Any, *args: Any, **kwargs: Any) -> Node:
         """Append a call."""
         node = self.lowering.emit(self.node, target, args, kwargs)
-        node.meta["edge_node"] += ".flow"  # it gives no value of the Edge graph
+        node.meta["edge_node"] += ".flow"  # it computes no value of the Edge graph
         return node
 
     def compute(self, target: Any, *args: Any, like: Any) -> Node:
-        """Append a call that gives a number such as `like`."""
+        """Append a call whose result is a number of the type of `like`."""
         node = self.emit(target, *args)
         node.meta["val"] = like
         return node
@@ -114,7 +114,7 @@ class _Flow:
         return self.lowering.inline(module, operands, self.node)
 
     def places(self, values: Sequence[Any]) -> list[Node]:
-        """What results are written to: a tensor, or a variable, for every example value."""
+        """Places for results: a tensor or a variable for every example value."""
         return [
             self.lowering.alloc(self.node, self.lowering.specs.of_value(self.node, value))
             if isinstance(value, torch.Tensor)
@@ -147,7 +147,7 @@ class _Flow:
         return new
 
     def branch(self, module: GraphModule, operands: Sequence[Any], into: Sequence[Node]) -> None:
-        """Inline a graph that leaves its results in `into`."""
+        """Inline a graph whose results are written to `into`."""
         start = len(self.lowering.written)
         values = self.inline(module, *operands)
         for i, place in enumerate(into):
@@ -158,7 +158,7 @@ class _Flow:
                 self.write(value, place)
 
     def _is_replaced(self, value: Any, place: Node, start: int) -> bool:
-        """Let what computes `value` write to `place` at once, if that can be."""
+        """Make the node that computes `value` write to `place`, if possible; True if so."""
         nodes = self.lowering.written[start:]
         spec, wanted = _tensor_spec(value), spec_of(place)
         if spec is None or wanted is None or value not in nodes or value.target is not alloc:
@@ -177,10 +177,11 @@ class _Flow:
 
     @contextmanager
     def loop(self, kept: Sequence[Node]) -> Iterator[str]:
-        """The nodes appended inside run until one of them jumps to the label that is given.
+        """While active, appended nodes are the body of a loop, which ends by a jump to the yielded
+        label.
 
         Args:
-            kept: places that hold something from one turn to the next.
+            kept: places that keep their values from one iteration to the next.
         """
         written = self.lowering.written
         head, end = self.label("head"), self.label("end")
@@ -197,7 +198,7 @@ class _Flow:
         self.emit(label, end)
 
     def carry(self, values: Sequence[Any], into: Sequence[Node]) -> None:
-        """Write the results of a turn into the places that the next one reads, all at once."""
+        """Write an iteration's results to the places that the next one reads, as if at once."""
         taken = {_place(p) for p in into}
         moves = []
         for value, place in zip(values, into, strict=True):
@@ -214,7 +215,7 @@ def _tensor_spec(value: Any) -> TensorSpec | None:
 
 
 def _place(node: Node) -> Any:
-    """What tells whether two nodes are kept in one place."""
+    """A key that is equal for nodes that share their memory."""
     spec = spec_of(node)
     return node if spec is None else spec.storage
 
@@ -256,21 +257,21 @@ def _scan(flow: _Flow, body: GraphModule, carried: Any, scanned: Any, extra: Any
         flow.write(value, place)
     stacked = [_stacked(flow, value) for value in flow.values[len(carried) :]]
     length = _length(flow, scanned[0])
-    turn = flow.variable(0)
-    flow.emit(move, 0, turn)
+    counter = flow.variable(0)
+    flow.emit(move, 0, counter)
     with flow.loop([*state, *stacked]) as end:
-        flow.emit(jump_if_false, flow.compute(operator.lt, turn, length, like=True), end)
-        slices = [_slice(flow, value, turn) for value in scanned]
+        flow.emit(jump_if_false, flow.compute(operator.lt, counter, length, like=True), end)
+        slices = [_slice(flow, value, counter) for value in scanned]
         results = flow.inline(body, *state, *slices, *extra)
         for whole, value in zip(stacked, results[len(state) :], strict=True):
-            flow.emit(copy_index, whole, _contiguous(flow, value), turn).meta["outs"] = [whole]
+            flow.emit(copy_index, whole, _contiguous(flow, value), counter).meta["outs"] = [whole]
         flow.carry(results[: len(state)], state)
-        flow.emit(move, flow.compute(operator.add, turn, 1, like=1), turn)
+        flow.emit(move, flow.compute(operator.add, counter, 1, like=1), counter)
     return [*state, *stacked]
 
 
 def _stacked(flow: _Flow, value: torch.Tensor) -> Node:
-    """The tensor that the slices `value[i]` are appended to: it grows, so it counts as dynamic."""
+    """The tensor to which the slices `value[i]` are appended; it grows, so it is dynamic."""
     spec = replace(flow.lowering.specs.of_value(flow.node, value), dynamic=True)
     whole = flow.lowering.alloc(flow.node, spec)
     if flow.lowering.specs.least(value.shape[0]) == 0:
@@ -279,8 +280,8 @@ def _stacked(flow: _Flow, value: torch.Tensor) -> Node:
             raise refusal(
                 Finding(
                     "not-lowered",
-                    f"{flow.node.target} may get an empty input, and the other sizes of what it "
-                    f"returns, {list(rest)}, are not known then",
+                    f"{flow.node.target} may get an empty input, and the other sizes of its "
+                    f"result, {list(rest)}, are not known then",
                     "Give the dimension that it runs over min=1",
                     source_of(flow.node),
                 )

@@ -40,9 +40,9 @@ def lower(
     """Lower one Edge program, which is not changed.
 
     Args:
-        program: of the Edge dialect.
-        method: its name in the file.
-        remove_view_copy: let views share their base's memory where no byte moves.
+        program: a program of the Edge dialect.
+        method: the method's name in the file.
+        remove_view_copy: let views share their base's memory if no byte moves.
 
     Raises:
         ExportError: if a value has no bound, an unsupported dtype, or an input is written.
@@ -84,9 +84,9 @@ class _Lowering:
 
     def _node(self, node: Node) -> None:
         if node.op == "get_attr":
-            found = attribute(node)
-            is_tensor = isinstance(found, torch.Tensor)
-            self.values[node] = self._inner_constant(node) if is_tensor else found
+            value = attribute(node)
+            is_tensor = isinstance(value, torch.Tensor)
+            self.values[node] = self._inner_constant(node) if is_tensor else value
         elif node.target is executorch_call_delegate:
             self._delegate(node)
         elif isinstance(node.target, HigherOrderOperator):
@@ -157,13 +157,13 @@ class _Lowering:
         return node
 
     def alloc(self, like: Node, spec: TensorSpec) -> Node:
-        """Append a tensor."""
+        """Append the allocation of a tensor."""
         node = self.emit(like, alloc, (spec,), {})
         node.meta["spec"] = spec
         return node
 
     def erase(self, node: Node) -> None:
-        """Take out a node that nothing uses."""
+        """Remove a node without users."""
         self.graph.erase_node(node)
         self.written.remove(node)
 
@@ -184,7 +184,7 @@ class _Lowering:
         outs = [self.alloc(node, s) for s in (result if isinstance(result, list) else [result])]
         names = out_arguments(variant)
         if isinstance(variant._schema.arguments[-1].type, torch.ListType):
-            kwargs[names[0]] = outs  # one argument holds all results, be it only one
+            kwargs[names[0]] = outs  # one argument holds all results, even a single one
         else:
             kwargs.update(zip(names, outs, strict=True))
         call = self.emit(node, variant, args, kwargs)
@@ -193,9 +193,9 @@ class _Lowering:
 
     def _delegate(self, node: Node) -> None:
         """A call of a lowered module: its results are tensors, in any structure."""
-        module, *given = node.args
+        module, *operands = node.args
         module = self._map(module)
-        inputs = [self._as_captured(node, one) for one in pytree.tree_leaves(given)]
+        inputs = [self._as_captured(node, one) for one in pytree.tree_leaves(operands)]
         leaves, structure = pytree.tree_flatten(node.meta["val"])
         outs = [self.alloc(node, self.specs.of_value(node, value)) for value in leaves]
         call = self.emit(node, call_delegate, (module, inputs, outs), {})
@@ -203,17 +203,17 @@ class _Lowering:
         self.values[node] = pytree.tree_unflatten(outs, structure)
 
     def _as_captured(self, call: Node, value: Any) -> Any:
-        """A delegate's input in the layout that its backend was shown."""
-        given = self._map(value)
-        spec = spec_of(given) if isinstance(given, Node) else None
+        """A delegate's input in the layout that it had when its backend compiled the partition."""
+        operand = self._map(value)
+        spec = spec_of(operand) if isinstance(operand, Node) else None
         if spec is None:
-            return given
+            return operand
         order = dim_order_of(value.meta["val"])
         if order == spec.dim_order:
-            return given
-        name = f"{given.name}_laid_out"
+            return operand
+        name = f"{operand.name}_laid_out"
         new = replace(spec, dim_order=order, const=False, alias_of=None, name=name)
-        return self._clone(call, given, new)
+        return self._clone(call, operand, new)
 
     def _clone(self, like: Node, value: Node, spec: TensorSpec) -> Node:
         out = self.alloc(like, spec)
@@ -223,7 +223,7 @@ class _Lowering:
         return out
 
     def _share(self, node: Node, args: tuple[Any, ...], result: TensorSpec) -> bool:
-        """Make the result a view of its input's memory if that is right; True if it was."""
+        """Make the result a view of its input's memory, if possible; True if so."""
         if not self.remove_view_copy or not args or not isinstance(args[0], Node):
             return False
         base = spec_of(args[0])
@@ -264,7 +264,7 @@ class _Lowering:
         self.graph.output(tuple(self.method.outputs))
 
     def _detach(self, node: Node, value: Any) -> Any:
-        """The Out value of a returned one; a buffer's old value is saved before it is written."""
+        """The Out value for a returned value; a buffer's old value is copied before a write."""
         new = self.values[value] if isinstance(value, Node) else value
         if new not in self.method.buffers:
             return new
@@ -281,5 +281,5 @@ def _specs(value: Any) -> list[TensorSpec]:
 
 
 def _is_user_free(node: Node) -> bool:
-    """A run-time view must not feed an output: the caller may own that memory."""
+    """Whether no user is the graph's output, which may be in the caller's memory."""
     return all(u.op != "output" for u in node.users)

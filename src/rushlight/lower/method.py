@@ -1,4 +1,4 @@
-"""A method in the Out dialect: what the planner and the emitter read."""
+"""A method in the Out dialect, for the planner and the emitter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LoweredMethod:
     Attributes:
         name: the method's name.
         graph: Out dialect; every tensor node has its `TensorSpec` in `meta["spec"]`.
-        program: the Edge program it was made of (not changed).
+        program: the Edge program from which it was lowered (not changed).
         inputs: user-input placeholders in order.
         constants, buffers: the other placeholders.
         outputs: user outputs in order: nodes, or plain Python values.

@@ -14,7 +14,7 @@ from rushlight.ir.source import source_of
 from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, common_dim_order, dim_order_of
 
 _LAYOUT_OPS = {clone_dim_order, to_dim_order_copy}
-# Results whose dimensions are not their input's: these are row-major.
+# Operators whose results have other dimensions than their inputs: these results are row-major.
 _RESHAPING = frozenset(
     """
     aten::view_copy aten::permute_copy aten::transpose_copy aten::t_copy aten::expand_copy
@@ -26,7 +26,7 @@ _RESHAPING = frozenset(
 
 
 def unsupported_dtype(node: Node, dtype: torch.dtype) -> Finding:
-    """The finding for a value of a dtype that `SCALAR_TYPES` has not."""
+    """The finding for a value of a dtype that is not in `SCALAR_TYPES`."""
     return Finding(
         "unsupported-dtype",
         f"{node.name} has dtype {dtype}, which a program cannot hold",
@@ -46,7 +46,7 @@ class Specs:
         return self._make(node, tensor, dim_order_of(tensor))
 
     def of_value(self, node: Node, tensor: torch.Tensor) -> TensorSpec:
-        """The spec of a row-major tensor of the sizes and dtype of `tensor`, which `node` makes."""
+        """The spec of a row-major result of `node` with the sizes and dtype of `tensor`."""
         return self._make(node, tensor, tuple(range(tensor.dim())))
 
     def least(self, size: int | torch.SymInt) -> int:

@@ -1,4 +1,4 @@
-"""Which view copies need no copy: their result can share its base's memory."""
+"""Finds view copies that need no copy, because the result can share its base's memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rushlight.ir.spec import TensorSpec
 
 aten = torch.ops.aten
 
-# Results that have their input's elements in their input's order, whatever the arguments.
+# Operators whose results always have their input's elements in the same order.
 _RESHAPES = {
     aten.view_copy.default,
     aten.squeeze_copy.default,
@@ -19,7 +19,7 @@ _RESHAPES = {
     aten.squeeze_copy.dims,
     aten.unsqueeze_copy.default,
 }
-# Results that may have: only if no element moves, which the specs tell.
+# Operators for which this depends on the specs.
 _MAYBE = {
     clone_dim_order,
     to_dim_order_copy,
@@ -38,7 +38,7 @@ def _memory_order(spec: TensorSpec, dims: tuple[int, ...] | None = None) -> list
 
 
 def keeps_bytes(target: object, args: tuple[Any, ...], base: TensorSpec, out: TensorSpec) -> bool:
-    """True if the operator's result is its input's bytes under other sizes.
+    """Whether the operator's result has its input's bytes, with other sizes.
 
     Args:
         target: the operator.
@@ -57,7 +57,7 @@ def keeps_bytes(target: object, args: tuple[Any, ...], base: TensorSpec, out: Te
 
 
 def _permutation(target: object, args: tuple[Any, ...], rank: int) -> tuple[int, ...]:
-    """For every dimension of the result the dimension of the input that it is."""
+    """For every dimension of the result, the same dimension of the input."""
     if target is aten.permute_copy.default:
         return tuple(int(d) % rank for d in args[1])
     dims = list(range(rank))

@@ -1,1 +1,1 @@
-"""Other runtimes, to time programs beside them: each in a process and an environment of its own."""
+"""Other runtimes for comparisons, each in a process and an environment of its own."""

@@ -20,7 +20,7 @@ from rushlight.peers.side import Side, SideError
 from rushlight.peers.turns import take_turns
 
 _TURNS = 10
-_PACKAGES = Path(__file__).resolve().parents[2]  # for our own process, however we were found
+_PACKAGES = Path(__file__).resolve().parents[2]  # the path from which our process imports us
 _MISSING = ("ModuleNotFoundError", "ImportError")
 
 
@@ -34,7 +34,7 @@ class Peer:
 
     @property
     def title(self) -> str:
-        """Its name and version, for people."""
+        """Its name and version for tables."""
         return f"{RUNTIMES[self.runtime].title} {self.version}"
 
 
@@ -44,9 +44,9 @@ class Candidate:
 
     Attributes:
         title: the name of its row.
-        runtime, python: who runs it, and where.
+        runtime, python: the runtime, and the interpreter of its environment.
         file: the runtime's file.
-        options: of `rushlight.load`, for our own files.
+        options: options of `rushlight.load`, for our own files.
     """
 
     title: str
@@ -58,17 +58,16 @@ class Candidate:
 
 @dataclass
 class Row:
-    """What came out.
+    """The measurements of one candidate.
 
     Attributes:
-        title: whose row it is.
+        title: the candidate's title.
         reason: why there are no figures; "" if there are.
-        seconds: of each call.
-        load: seconds of the load.
-        memory: bytes that loading and a first call took at their peak; None if the system does not
-            tell.
-        error: the greatest difference from the expected outputs, of their scale; None if nothing
-            is known to expect.
+        seconds: the time of each call.
+        load: the time of the load, in seconds.
+        memory: the peak bytes of loading and a first call; None if the system does not report it.
+        error: the greatest difference from the expected outputs, relative to their largest value;
+            None if no outputs are expected.
     """
 
     title: str
@@ -80,7 +79,7 @@ class Row:
 
     @property
     def median(self) -> float:
-        """Seconds of a call."""
+        """The median seconds of a call."""
         return median(self.seconds)
 
     @property
@@ -93,15 +92,16 @@ class Row:
 
 
 def find_peers(pythons: Sequence[str], names: Sequence[str]) -> list[Peer]:
-    """Which of the runtimes `names` are installed: each in the first environment that has it.
+    """The runtimes among `names` that are installed, each in the first environment that has it.
 
     Args:
-        pythons: interpreters of environments.
+        pythons: the interpreters of environments.
+        names: the names of runtimes.
 
     Raises:
-        RunError: one does not run.
+        RunError: an interpreter does not run.
     """
-    found: dict[str, Peer] = {}
+    peers: dict[str, Peer] = {}
     for python in pythons:
         try:
             with _side("", python, 1) as side:
@@ -113,18 +113,18 @@ def find_peers(pythons: Sequence[str], names: Sequence[str]) -> list[Peer]:
                 code=Code.NOT_FOUND,
             ) from error
         for name in names:
-            if name in installed and name not in found:
-                found[name] = Peer(name, python, installed[name])
-    return [found[name] for name in names if name in found]
+            if name in installed and name not in peers:
+                peers[name] = Peer(name, python, installed[name])
+    return [peers[name] for name in names if name in peers]
 
 
 def lower_for(
     peer: Peer, pythons: Sequence[str], program: str, folder: Path
 ) -> tuple[Candidate | None, str]:
-    """The runtime's file of a program of ``torch.export.save``.
+    """Convert a program of ``torch.export.save`` to the runtime's file.
 
-    The environment that has the runtime makes it; where that lacks what the export takes (torch,
-    onnx), the first of the others that has it does.
+    It is made in the runtime's environment or, if that lacks a package for the export (torch,
+    onnx), in the first of the others that has it.
 
     Returns:
         The candidate, or None and why it cannot be made.
@@ -157,11 +157,11 @@ def compare(
     """Time all candidates by turns.
 
     Args:
-        candidates: each runs in a process of its own.
+        candidates: the files to time; each runs in a process of its own.
         data: an .npz with flattened inputs ``in0`` ..., and outputs ``out0`` ... if they are known.
-        threads: that each may use.
-        repeat: measured calls of each, at least.
-        warmup: calls of each before all measured ones.
+        threads: the number of threads for each.
+        repeat: the least number of measured calls of each.
+        warmup: the number of calls of each before all measured ones.
         progress: called with the name of each stage.
 
     Returns:
@@ -179,15 +179,15 @@ def compare(
             except SideError as error:
                 row.reason = error.reason
         progress("time by turns")
-        turns = min(_TURNS, repeat)
-        times = take_turns(sides, turns, warmup=warmup, least=-(-repeat // turns))
-    for name, found in times.items():
-        rows[int(name)].seconds = [seconds for turn in found for seconds in turn]
+        count = min(_TURNS, repeat)
+        times = take_turns(sides, count, warmup=warmup, least=-(-repeat // count))
+    for name, turns in times.items():
+        rows[int(name)].seconds = [seconds for turn in turns for seconds in turn]
     return rows
 
 
 def _open(candidate: Candidate, row: Row, side: Side, data: str, threads: int) -> None:
-    found = side.call(
+    opened = side.call(
         "open",
         runtime=candidate.runtime,
         file=candidate.file,
@@ -195,26 +195,26 @@ def _open(candidate: Candidate, row: Row, side: Side, data: str, threads: int) -
         threads=threads,
         **candidate.options,
     )
-    row.load, row.memory = found["seconds"], found.get("run_peak")
+    row.load, row.memory = opened["seconds"], opened.get("run_peak")
     with np.load(data) as expected:
         if "out0" not in expected:
             return
-        path = str(Path(data).with_name("found.npz"))
+        path = str(Path(data).with_name("results.npz"))
         side.call("outputs", path=path)
         with np.load(path) as outputs:
             row.error = _difference(expected, outputs)
 
 
-def _difference(expected: Any, found: Any) -> float:
-    """The greatest difference of any output, of the greatest number that was expected in it.
+def _difference(expected: Any, results: Any) -> float:
+    """The greatest difference of any output, relative to its greatest expected number.
 
-    It is infinite where one of them alone is infinite or no number, or has another shape.
+    It is infinite if shapes differ, or only one of two numbers is infinite or NaN.
     """
     worst = 0.0
     for name in (name for name in expected if name.startswith("out")):
-        if name not in found or found[name].shape != expected[name].shape:
+        if name not in results or results[name].shape != expected[name].shape:
             return math.inf
-        a, b = (np.asarray(x[name], np.complex128) for x in (expected, found))
+        a, b = (np.asarray(x[name], np.complex128) for x in (expected, results))
         differ = ~((a == b) | (np.isnan(a) & np.isnan(b)))
         if not np.isfinite([a[differ], b[differ]]).all():
             return math.inf
@@ -225,7 +225,7 @@ def _difference(expected: Any, found: Any) -> float:
 
 
 def _side(runtime: str, python: str, threads: int) -> Side:
-    """A process for a runtime; ours finds this package, the others nothing of it."""
+    """Start a process for a runtime; only our own can import this package."""
     environment = {}
     if runtime == "rushlight":
         path = os.environ.get("PYTHONPATH")

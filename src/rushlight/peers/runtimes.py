@@ -1,7 +1,7 @@
-"""Programs timed in one of several runtimes: the script of a process in that runtime's environment.
+"""The script of a process that runs programs in one runtime, in that runtime's environment.
 
-It runs where NumPy and the runtime are, and imports nothing of Rushlight but `side.py` beside it
-(and the package itself, for our own programs). A process has one program open at a time.
+It needs only NumPy and the runtime, and imports nothing of Rushlight except `side.py` (and the
+package itself, for our own programs). A process has one program open at a time.
 
 Commands (`serve` answers requests for them): `installed`, `start`, `lower`, `open`, `outputs`,
 `latency`, `peaks`. `program` is a file of ``torch.export.save``, `data` an .npz with flattened
@@ -26,24 +26,24 @@ Writer = Callable[[Path], Any]
 
 
 class Opened(NamedTuple):
-    """A loaded program: one call on its inputs, and the arrays among what such a call returned."""
+    """A loaded program: `call` runs it on its inputs, `arrays` takes the arrays from the result."""
 
     call: Callable[[], Any]
     arrays: Callable[[Any], Sequence[Any]]
 
 
 class Runtime(NamedTuple):
-    """How to use a runtime.
+    """The functions for one runtime.
 
     Attributes:
-        title: its name for people.
-        package: that has to be installed.
-        suffix: of its files.
+        title: its name in tables.
+        package: the package that must be installed.
+        suffix: the suffix of its files.
         start: imports it.
-        open: loads such a file for a number of threads (and options), and binds inputs.
-        lower: from an exported program (and options) to what writes the runtime's file; None: it
-            runs what ``torch.export.save`` wrote.
-        beside: what takes the suffix's place in further files that belong to one.
+        open: loads a file for a number of threads (and options), and binds inputs.
+        lower: converts an exported program (with options) and returns a function that writes the
+            file; None if the runtime runs files of ``torch.export.save``.
+        beside: the suffixes of further files of one program.
     """
 
     title: str
@@ -84,9 +84,9 @@ def _open_rushlight(file: str, threads: int, inputs: Sequence[Array], **options:
     spec = method.contract.out_spec
 
     def arrays(result: Any) -> list[Array]:
-        found = [x for x in spec.leaves(result) if isinstance(x, np.ndarray)]
-        # What only ml_dtypes has, such as bfloat16, is of NumPy's kind V.
-        return [x.astype(np.float32) if x.dtype.kind == "V" else x for x in found]
+        values = [x for x in spec.leaves(result) if isinstance(x, np.ndarray)]
+        # Types of ml_dtypes, such as bfloat16, have NumPy's kind V.
+        return [x.astype(np.float32) if x.dtype.kind == "V" else x for x in values]
 
     return Opened(lambda: method.call(args, kwargs), arrays)
 
@@ -99,7 +99,7 @@ def _start_torch() -> None:
 
 
 def arrays_of(values: Sequence[Any]) -> list[Array]:
-    """The tensors among PyTorch's values as arrays; as float32 where NumPy has no such dtype."""
+    """The tensors among `values` as arrays; float32 for dtypes that NumPy lacks."""
     import torch
 
     arrays = []
@@ -132,7 +132,7 @@ def _open_torch(file: str, threads: int, inputs: Sequence[Array], compiled: bool
             return module(*args, **kwargs)
 
     if compiled:
-        call()  # which compiles
+        call()  # the first call compiles
     return Opened(call, lambda result: arrays_of(pytree.tree_leaves(result)))
 
 
@@ -225,9 +225,9 @@ def _open_openvino(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
     }
     compiled = openvino.Core().compile_model(file, "CPU", properties)
     request = compiled.create_infer_request()
-    given = list(inputs)
+    arrays = list(inputs)
     return Opened(
-        lambda: request.infer(given, share_inputs=True, share_outputs=True),
+        lambda: request.infer(arrays, share_inputs=True, share_outputs=True),
         lambda result: [result[output] for output in compiled.outputs],
     )
 
@@ -262,7 +262,7 @@ RUNTIMES = {
         beside=(".bin",),
     ),
 }
-"""By the name that options take."""
+"""The runtimes by their names in options."""
 
 
 # --- commands -------------------------------------------------------------------------------------
@@ -280,11 +280,11 @@ def installed() -> dict[str, str]:
     """The runtimes whose packages are installed here, with their versions; imports none."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    versions = {}
     for name, runtime in RUNTIMES.items():
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(runtime.package).partition("+")[0]
-    return found
+            versions[name] = version(runtime.package).partition("+")[0]
+    return versions
 
 
 def start(runtime: str) -> None:
@@ -293,7 +293,7 @@ def start(runtime: str) -> None:
 
 
 def lower(runtime: str, program: str, file: str, **options: Any) -> dict[str, float]:
-    """Make the runtime's file; CPU and wall seconds that this takes without reading and writing."""
+    """Make the runtime's file; returns CPU and wall seconds without reading and writing."""
     import torch
 
     exported = torch.export.load(program)
@@ -308,26 +308,30 @@ def lower(runtime: str, program: str, file: str, **options: Any) -> dict[str, fl
 def open_program(
     runtime: str, file: str, data: str, threads: int, cold: bool = False, **options: Any
 ) -> dict[str, float]:
-    """Load a program, in place of the one that was open, and call it once.
+    """Load a program instead of the one that was open, and call it once.
 
     Args:
-        cold: take it out of the page cache first.
-        options: of our own programs, what `rushlight.load` takes.
+        runtime: the runtime's name.
+        file: the runtime's file.
+        data: an .npz with the inputs.
+        threads: the number of threads.
+        cold: remove the file from the page cache first.
+        options: options of `rushlight.load`, for our own programs.
 
     Returns:
-        Time and memory (see `side.measure_load`); the latter means something in a fresh process.
+        Time and memory (see `side.measure_load`); memory is valid only in a fresh process.
     """
     global _open
     _open = None
-    found = RUNTIMES[runtime]
-    found.start()
+    chosen = RUNTIMES[runtime]
+    chosen.start()
     inputs = side.read_inputs(data)
     if cold:
-        side.drop_pages(found.files(file))
+        side.drop_pages(chosen.files(file))
 
     def load() -> Callable[[], Any]:
         global _open
-        _open = found.open(file, threads, inputs, **options)
+        _open = chosen.open(file, threads, inputs, **options)
         return _open.call
 
     return dict(side.measure_load(load))
@@ -337,8 +341,8 @@ def outputs(path: str) -> None:
     """Run the open program and write its outputs ``out0`` ..."""
     import numpy as np
 
-    found = _current().arrays(_current().call())
-    arrays: dict[str, Any] = {f"out{i}": np.asarray(x) for i, x in enumerate(found)}
+    results = _current().arrays(_current().call())
+    arrays: dict[str, Any] = {f"out{i}": np.asarray(x) for i, x in enumerate(results)}
     np.savez(path, **arrays)
 
 
@@ -348,7 +352,7 @@ def latency(calls: int = 1, warmup: int = 0) -> list[float]:
 
 
 def peaks(threads: int) -> dict[str, float]:
-    """What the machine reaches, measured by our runtime: see `rushlight.runtime.peaks`."""
+    """The machine's peaks, measured by our runtime: see `rushlight.runtime.peaks`."""
     from rushlight.runtime.peaks import measure_peaks
 
     return measure_peaks(threads)._asdict()

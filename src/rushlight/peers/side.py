@@ -27,7 +27,7 @@ Call = Callable[[], Any]
 
 
 def main(commands: Mapping[str, Command], usage: str | None) -> None:
-    """What a peer's script does with its command line: ``serve``, or ``COMMAND name=value ...``."""
+    """Run the command line of a peer's script: ``serve``, or ``COMMAND name=value ...``."""
     if sys.argv[1:] == ["serve"]:
         serve(commands)
     elif len(sys.argv) < 2 or sys.argv[1] not in commands:
@@ -63,7 +63,7 @@ def read_inputs(path: str | Path) -> list[Any]:
 
 
 def measure_once(call: Callable[[], Result]) -> tuple[Result, dict[str, float]]:
-    """What `call` returns, and the CPU and wall seconds it took."""
+    """The result of `call`, and its CPU and wall seconds."""
     cpu, wall = time.process_time(), time.perf_counter()
     result = call()
     return result, {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
@@ -104,14 +104,14 @@ def measure_load(load: Callable[[], Call]) -> dict[str, float]:
 
     Returns:
         seconds: wall time of the load; first: the same until after the first call. In bytes, and
-        only where the system tells (Linux): resident: growth of the resident size while loading;
+        only if the system reports it (Linux): resident: growth of the resident size while loading;
         peak: growth of its peak while loading; run_peak: the same until after the first call;
-        anonymous: growth of resident pages after that call that no file backs.
+        anonymous: growth, after that call, of resident pages without a file.
     """
-    told = Path("/proc/self/clear_refs")
-    if not told.exists():
+    clear = Path("/proc/self/clear_refs")
+    if not clear.exists():
         return _timed_load(load)[1]
-    told.write_text("5")  # the peak starts anew from here
+    clear.write_text("5")  # resets the peak of the resident size
     resident, anonymous = status_bytes("VmRSS"), status_bytes("RssAnon")
     memory = {}
 
@@ -140,22 +140,22 @@ def _timed_load(
 
 
 def drop_pages(files: Iterable[str | Path]) -> None:
-    """Take what the page cache holds of these files out of it; where nobody has mapped them and the
-    system can (Linux), they are read from the disk next."""
+    """Remove these files from the page cache, so that they are read from the disk; works only on
+    Linux, and for files that no process has mapped."""
     if not hasattr(os, "posix_fadvise"):
         return
     for path in files:
         file = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(file)  # only clean pages can go
+            os.fsync(file)  # only clean pages can be removed
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(file)
 
 
 def measure_sizes(load: Callable[[], Callable[[int], Any]], sizes: Sequence[int]) -> list[int]:
-    """Growth of resident memory that no file backs, since before `load`, after each call of what it
-    returns with one of `sizes`; in bytes."""
+    """The growth in bytes of resident memory without a file, since before `load`, after a call of
+    its result with each of `sizes`."""
     before = status_bytes("RssAnon")
     call = load()
     grown = []
@@ -198,7 +198,7 @@ class Side:
             variables[name] = str(threads)
         variables["PYTHONWARNINGS"] = "ignore"
         variables.update(environment or {})
-        # `close` closes it; what native libraries print may be no text.
+        # `close` closes it; output of native libraries may not be valid text.
         self._log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self._process = subprocess.Popen(
             [str(python), str(script), "serve"],
@@ -216,10 +216,10 @@ class Side:
         self.close()
 
     def call(self, command: str, **arguments: Any) -> Any:
-        """Run one command there and return its result.
+        """Run one command in the process and return its result.
 
         Raises:
-            SideError: it raised, or the process is gone.
+            SideError: the command raised, or the process has ended.
         """
         assert self._process.stdin is not None and self._process.stdout is not None
         request = json.dumps({"command": command, "arguments": arguments})
@@ -242,7 +242,7 @@ class Side:
         return self._process.poll() is None
 
     def cpu_seconds(self) -> float:
-        """What the process has computed so far, all its threads together; 0 if it is gone."""
+        """The CPU seconds of the process so far, of all threads together; 0 if it has ended."""
         try:
             fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:

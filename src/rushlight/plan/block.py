@@ -1,4 +1,4 @@
-"""What a memory planner is given and what it returns, the lower bound, and the check of a plan."""
+"""The blocks that a memory planner places, its plan, the lower bound, and the check of a plan."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Block:
     """Bytes that one value (or several that share their memory) occupy for a while.
 
     Attributes:
-        id: how the caller recognises it; unique among the blocks planned together.
+        id: the caller's name for it; unique among the blocks planned together.
         size: bytes; 0 is allowed and takes no space.
-        start: index of the first instruction that touches it.
-        end: index of the last one; the block is live at both.
-        memory_id: which memory it lives in, counted from 1.
+        start: the index of the first instruction that uses it.
+        end: the index of the last one; the block is live at both.
+        memory_id: the memory for it, counted from 1.
         alignment: its offset is a multiple of this power of two.
     """
 
@@ -52,12 +52,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where every block lies.
+    """The offset of every block.
 
     Attributes:
         offsets: bytes from the start of the block's memory, by block id.
         sizes: bytes that each memory must have, by memory id.
-        strategy: what found it (one name, or one for each memory).
+        strategy: the strategy that found it (one name, or one for each memory).
         lower_bound: the size below which no plan can go, by memory id.
     """
 
@@ -68,9 +68,9 @@ class Plan:
 
 
 class Planner(Protocol):
-    """A planner of the user's: called with all blocks, returns an offset for every id.
+    """A planner of the user: called with all blocks, returns an offset for every id.
 
-    What it returns goes through `check_plan` before it is used.
+    Its plan is checked by `check_plan` before it is used.
     """
 
     def __call__(self, blocks: Sequence[Block]) -> Mapping[BlockId, int]:
@@ -92,7 +92,7 @@ def by_memory(blocks: Iterable[Block]) -> dict[int, list[Block]]:
 
 
 def padded_sizes(group: Sequence[Block]) -> list[int]:
-    """Sizes rounded up to the least alignment in this memory: nothing can use the rest."""
+    """Sizes rounded up to the least alignment in this memory: no block can use the padding."""
     least = min((block.alignment for block in group if block.size), default=1)
     return [align(block.size, least) for block in group]
 
@@ -103,11 +103,11 @@ def live_bytes(group: Sequence[Block]) -> list[tuple[int, int]]:
     for block, size in zip(group, padded_sizes(group), strict=True):
         change[block.start] += size
         change[block.end + 1] -= size
-    live, steps = 0, []
+    live, changes = 0, []
     for instruction, delta in sorted(change.items()):
         live += delta
-        steps.append((instruction, live))
-    return steps
+        changes.append((instruction, live))
+    return changes
 
 
 def lower_bound(blocks: Iterable[Block]) -> dict[int, int]:
@@ -149,7 +149,7 @@ def _check_block(block: Block, offset: int | None, size: int) -> None:
         raise _invalid(f"block {block.id!r} has no offset")
     if offset < 0 or offset % block.alignment:
         raise _invalid(
-            f"block {block.id!r} lies at offset {offset}, which is not a multiple of its "
+            f"block {block.id!r} is at offset {offset}, which is not a multiple of its "
             f"alignment {block.alignment}"
         )
     if offset + block.size > size:

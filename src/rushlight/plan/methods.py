@@ -53,16 +53,16 @@ def lifetimes(method: LoweredMethod, options: MemoryPlanningPass) -> dict[Tensor
 
 
 def _unplanned_outputs(method: LoweredMethod) -> set[TensorSpec]:
-    """Outputs whose memory the caller provides; one that shares memory with another value is not
-    among them, because that value needs memory whether the caller gives some or not."""
-    found = set()
+    """Outputs whose memory the caller provides. An output that shares memory with another value is
+    not among them, because that value needs memory even if the caller provides none."""
+    unplanned = set()
     views = {s.storage for n in method.graph.nodes if (s := spec_of(n)) and s.alias_of}
     inputs = {s.storage for n in (*method.inputs, *method.buffers) if (s := spec_of(n))}
     for node in method.outputs:
         spec = spec_of(node) if isinstance(node, Node) else None
         if spec is not None and not spec.const and spec not in inputs | views and not spec.alias_of:
-            found.add(spec)
-    return found
+            unplanned.add(spec)
+    return unplanned
 
 
 def plan_methods(
@@ -71,7 +71,7 @@ def plan_methods(
     """Place every tensor of every method; sets specs' mem_id and mem_offset and the arenas.
 
     Raises:
-        ExportError: if a planner that the user gave returns a plan in which live tensors overlap.
+        ExportError: if the user's planner returns a plan in which live tensors overlap.
     """
     shared = _shared_buffers(methods, options_of)
     for name, method in methods.items():
@@ -98,7 +98,7 @@ def plan_methods(
 
 
 def _overread(method: LoweredMethod) -> int:
-    """Bytes that the method's delegates may read behind their tensors."""
+    """The number of bytes that the method's delegates may read beyond the end of their tensors."""
     calls = method.graph.find_nodes(op="call_function", target=call_delegate)
     return max((getattr(call.args[0], "overread", 0) for call in calls), default=0)
 
@@ -140,7 +140,7 @@ def _shared_buffers(
     offsets: dict[str, int] = {}
     sizes: dict[str, int] = {}
     used = 0
-    found: set[TensorSpec] = set()
+    shared: set[TensorSpec] = set()
     for name, node, buffer in _buffers(methods):
         spec = spec_of(node)
         if spec is None or not options_of[name].share_mutable_buffers:
@@ -156,8 +156,8 @@ def _shared_buffers(
                 where=name,
             )
         spec.mem_id, spec.mem_offset = _SHARED, offsets[buffer]
-        found.add(spec)
-    return found
+        shared.add(spec)
+    return shared
 
 
 def _buffers(methods: Mapping[str, LoweredMethod]) -> Iterable[tuple[str, Node, str]]:

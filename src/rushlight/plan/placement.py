@@ -1,7 +1,7 @@
-"""Placing blocks one after the other, each into a gap between those that live when it does.
+"""Places blocks one after the other, each into a gap between blocks with overlapping lifetimes.
 
-All strategies differ only in the order of the blocks and in the gap they choose; this is the
-engine they share. Only pairs that are live at the same time are ever looked at.
+Strategies differ only in the order of the blocks and in the gap that they choose; all use this
+class. Only pairs of blocks that are live at the same time are compared.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _UNPLACED = -1
 class Placement:
     """The blocks of one memory, prepared for being placed in many different orders.
 
-    Blocks are known by their index in the sequence given here. Blocks that are live together
-    with every other one ("residents") are put at the bottom once and for all, which costs
-    nothing; only the others, in `free`, are given an order.
+    A block is named by its index in the sequence passed here. Blocks that are live together with
+    every other one ("residents") are placed at the bottom once, which wastes no memory; only the
+    others, in `free`, are placed in an order.
 
     Attributes:
         sizes: padded sizes in bytes.
         base: bytes that residents take.
         free: indices of all other blocks, in order of their start.
-        pairs: what placing all of them once costs: neighbours looked at.
+        pairs: the cost of placing all of them once, in comparisons of neighbours.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -43,7 +43,7 @@ class Placement:
         self.pairs = sum(map(len, self._neighbours))
 
     def neighbours(self, index: int) -> list[int]:
-        """The free blocks that are live at some time when block `index` is."""
+        """The free blocks that are live at some time together with block `index`."""
         return self._neighbours[index]
 
     def new_offsets(self) -> list[int]:
@@ -62,20 +62,20 @@ class Placement:
 
         Args:
             order: indices of free blocks.
-            fit: which gap to take.
+            fit: the gap to choose.
             limit: give up as soon as a block ends above this many bytes.
-            offsets: what is placed already (from `new_offsets`, changed in place).
+            offsets: the offsets of blocks placed already (from `new_offsets`, changed in place).
 
         Returns:
             the offset of every block by index, or None if it gave up.
         """
-        found = self.new_offsets() if offsets is None else offsets
+        placed = self.new_offsets() if offsets is None else offsets
         for index in order:
-            offset = self._gap(index, found, fit)
+            offset = self._gap(index, placed, fit)
             if limit is not None and offset + self.sizes[index] > limit:
                 return None
-            found[index] = offset
-        return found
+            placed[index] = offset
+        return placed
 
     def top(self, offsets: Sequence[int]) -> int:
         """Bytes that the memory needs for these offsets."""

@@ -22,13 +22,13 @@ from rushlight.plan.strategies import STRATEGIES, Strategy
 from rushlight.plan.sweep import overlaps, place_by_start
 
 SEARCH_BUDGET = 1_000_000
-"""Pairs of neighbours that the search may look at, per memory: 0.3 s or so."""
+"""Pairs of neighbours that the search may compare in each memory: about 0.3 s."""
 
 MOST_PAIRS = 1_000_000
-"""Pairs of neighbours in one memory up to which strategies and the search look at them."""
+"""Pairs of neighbours in one memory above which strategies and the search are left out."""
 
 _SHARES = (0.5, 0.25, 0.25)
-"""How the budget is divided among the best strategies' plans, from each of which it begins."""
+"""The shares of the search budget for the best strategies' plans, from which a search starts."""
 
 _GOOD_ENOUGH = 1.001
 """The search is left out, or ends, within this factor of the lower bound."""
@@ -50,16 +50,14 @@ def plan_memory(
 ) -> Plan:
     """Choose an offset for every block, so that blocks that live together share no byte.
 
-    Every memory is planned by itself: by each strategy in turn, then by a search that begins at
-    the best of them, each step only if the lower bound is not reached yet. Equal blocks always
-    get an equal plan.
+    Every memory is planned by itself: by each strategy in turn until one reaches the lower bound,
+    else by a search that starts from the best plans. Equal blocks always get an equal plan.
 
     Args:
         blocks: what to place; values that alias each other must have been merged into one block.
-        planner: the caller's own planner, used in place of all this.
+        planner: the caller's own planner, used instead of the strategies and the search.
         strategies: the strategies to try, by name.
-        search_budget: how much work the search may do, in pairs of neighbours looked at; 0
-            leaves it out.
+        search_budget: the most work of the search, in comparisons of neighbours; 0 leaves it out.
 
     Raises:
         ExportError: two blocks have one id, or `planner` returned a plan that cannot be used.
@@ -85,7 +83,7 @@ def plan_memory(
 def _plan_group(
     group: Sequence[Block], target: int, strategies: Mapping[str, Strategy], budget: int
 ) -> tuple[dict[BlockId, int], str]:
-    """Plan the blocks of one memory; returns offsets and the name of what found them."""
+    """Plan the blocks of one memory; returns offsets and the name of the strategy."""
     if overlaps(group) > MOST_PAIRS:
         offsets = place_by_start(group)
         return {b.id: o for b, o in zip(group, offsets, strict=True)}, "best fit by start"
@@ -102,8 +100,8 @@ def _plan_group(
         if best.size <= enough or budget == 0:
             break
         offsets = improve(placement, start.offsets, enough, int(budget * share))
-        found = _Attempt(placement.top(offsets), f"search from {start.strategy}", offsets)
-        best = min(best, found, key=lambda attempt: attempt.size)
+        improved = _Attempt(placement.top(offsets), f"search from {start.strategy}", offsets)
+        best = min(best, improved, key=lambda attempt: attempt.size)
     return {b.id: o for b, o in zip(group, best.offsets, strict=True)}, best.strategy
 
 

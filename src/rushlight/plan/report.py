@@ -1,4 +1,4 @@
-"""A memory plan as data to draw: rectangles over time, the live bytes, what is left over."""
+"""A memory plan as data to draw: rectangles over time, live bytes, and the overhead."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class MemoryReport:
     """The plan of one memory.
 
     Attributes:
-        memory_id: which memory.
+        memory_id: the memory's id.
         size: its planned bytes.
         lower_bound: the peak of live bytes; `size` cannot be below it.
-        strategy: what found the plan.
+        strategy: the strategy that found the plan.
         blocks: the rectangles, in order of start, then offset.
         live: live bytes over time, as (instruction, bytes from there on).
-        sum_of_blocks: what it would take without sharing.
+        sum_of_blocks: the bytes that it would need without sharing.
     """
 
     memory_id: int
@@ -47,8 +47,8 @@ class MemoryReport:
         return self.size / self.lower_bound - 1.0 if self.lower_bound else 0.0
 
     def at_peak(self) -> tuple[PlacedBlock, ...]:
-        """The blocks that are live at the first of the most crowded instructions, largest first."""
-        instruction, _ = max(self.live, key=lambda step: step[1], default=(0, 0))
+        """The blocks that are live at the first instruction of the peak, largest first."""
+        instruction, _ = max(self.live, key=lambda entry: entry[1], default=(0, 0))
         crowd = (b for b in self.blocks if b.start <= instruction <= b.end)
         return tuple(sorted(crowd, key=lambda b: -b.size))
 
@@ -59,9 +59,9 @@ def report_plan(
     """Describe a plan, one report for each memory.
 
     Args:
-        blocks: what was planned.
-        plan: the result.
-        names: what to call the blocks; those without a name go by their id.
+        blocks: the planned blocks.
+        plan: their plan.
+        names: names of the blocks; a block without a name is called by its id.
     """
     names = names or {}
     reports = []

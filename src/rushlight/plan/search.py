@@ -1,10 +1,10 @@
 """Improving a plan by local search over the order of placement.
 
-Placed in the order of their offsets, each at the lowest free address, the blocks of any plan
-come to lie where they were or lower. So every plan is an order, and orders can be searched: what
-reaches the top rests on a stack of blocks that touch each other; moving one of that stack before
-a block that stands in its way may let the stack sink. Moves that leave the top as it is are kept
-too, since the way down often leads along a plateau.
+If the blocks of any plan are placed again in the order of their offsets, each at the lowest free
+address, none gets a higher offset. So a plan can be represented by an order. The block at the top
+rests on a stack of blocks that touch each other; placing one of these before a block that is in its
+way may lower the stack. Moves that keep the top are accepted too, since improvements are often
+reached only across a plateau.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def improve(placement: Placement, offsets: list[int], target: int, budget: int) 
         placement: the blocks.
         offsets: a valid plan, by index.
         target: stop when the plan is no larger than this many bytes (the lower bound).
-        budget: work to spend at most, in pairs of neighbours looked at. It counts work and not
-            time, so that equal blocks always get an equal plan.
+        budget: the most work, in comparisons of neighbours. It counts work and not time, so that
+            equal blocks always get an equal plan.
 
     Returns:
         offsets of the best plan found; never a larger one.
@@ -33,12 +33,12 @@ def improve(placement: Placement, offsets: list[int], target: int, budget: int) 
     if not placement.free:
         return climber.offsets
     while climber.top > target and climber.work < budget:
-        climber.step()
+        climber.move()
     return climber.offsets
 
 
 class _Climber:
-    """The state of a search: an order and the plan that it leads to."""
+    """The state of a search: an order and its plan."""
 
     def __init__(self, placement: Placement, offsets: list[int]) -> None:
         self._placement = placement
@@ -50,7 +50,7 @@ class _Climber:
         self.offsets = placed
         self.top = placement.top(placed)
 
-    def step(self) -> None:
+    def move(self) -> None:
         """Change the order in one place; keep the change unless the plan grows."""
         position = {index: at for at, index in enumerate(self._order)}
         moved = self._random.choice(self._stack())
@@ -71,7 +71,7 @@ class _Climber:
             self.top = self._placement.top(placed)
 
     def _stack(self) -> list[int]:
-        """A block that reaches the top, and those it rests on, directly or through others."""
+        """A block that reaches the top, and the blocks below it that touch each other."""
         sizes, offsets = self._placement.sizes, self.offsets
         tops = [i for i in self._placement.free if offsets[i] + sizes[i] == self.top]
         if not tops:

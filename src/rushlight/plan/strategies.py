@@ -1,4 +1,4 @@
-"""Orders in which to place blocks. Each is a guess at what decides the peak.
+"""Orders in which to place blocks. Each is a heuristic for the blocks that determine the peak.
 
 A strategy is a pure function from a prepared `Placement` to offsets by index. All are cheap and
 none is best on every model, so the planner tries them all; `rushlight.plan.search` starts from
@@ -19,24 +19,24 @@ Strategy = Callable[[Placement], list[int]]
 
 
 def greedy_by_size(placement: Placement) -> list[int]:
-    """Large blocks first, each into the tightest gap: small ones then fill what is left."""
+    """Large blocks first, each into the tightest gap; small ones then fill the rest."""
     return _place(placement, order_by_size(placement), "best")
 
 
 def greedy_by_duration(placement: Placement) -> list[int]:
-    """Long-lived blocks first: they get the bottom, and what comes and goes piles up on them."""
+    """Long-lived blocks first, at the bottom; short-lived ones are placed above them."""
     order = sorted(placement.free, key=lambda i: (-_duration(placement, i), -placement.sizes[i]))
     return _place(placement, order)
 
 
 def greedy_by_area(placement: Placement) -> list[int]:
-    """By bytes times instructions: a block's share of the whole picture."""
+    """By bytes times instructions, a block's area in the picture of the plan."""
     order = sorted(placement.free, key=lambda i: -placement.sizes[i] * _duration(placement, i))
     return _place(placement, order)
 
 
 def greedy_by_breadth(placement: Placement) -> list[int]:
-    """Around the crowded instructions first: all blocks live there, largest first."""
+    """The blocks at the instructions with most live bytes first, largest first."""
     return _place(placement, order_by_breadth(placement))
 
 
@@ -61,7 +61,7 @@ def order_by_size(placement: Placement) -> list[int]:
 
 
 def order_by_breadth(placement: Placement) -> list[int]:
-    """Free blocks, by the live bytes of the most crowded instruction that each one sees."""
+    """Free blocks, by the most live bytes during the lifetime of each."""
     instructions, live = zip(*live_bytes(placement.blocks), strict=True)
     crowd = np.array(live)
 

@@ -1,8 +1,8 @@
-"""Placing very many blocks: in the order of execution, as an allocator at run time would.
+"""Places very many blocks in the order of execution, as an allocator at run time would.
 
-Where thousands of blocks are live at once, pairs of neighbours are too many to be looked at. This
-looks at free gaps alone: each block goes into the tightest gap, or on top, and what ends becomes a
-gap again.
+If thousands of blocks are live at once, there are too many pairs of neighbours to compare. Here
+only free gaps are tracked: each block is placed in the tightest gap or on top, and becomes a gap
+when its lifetime ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rushlight.plan.block import Block, align, padded_sizes
 
 
 def overlaps(blocks: Sequence[Block]) -> int:
-    """How many pairs of blocks are live at the same time."""
+    """The number of pairs of blocks that are live at the same time."""
     used = [block for block in blocks if block.size]
     starts = sorted(block.start for block in used)
     ends = sorted(block.end for block in used)
@@ -48,7 +48,7 @@ class _Gaps:
         self._ends: list[int] = []
 
     def take(self, size: int) -> int:
-        """The offset of so many bytes: in the tightest gap, else at the top."""
+        """The offset for `size` bytes: in the tightest gap, else at the top."""
         at = bisect_left(self._by_size, (size, 0))
         if at < len(self._by_size):
             length, offset = self._by_size[at]
@@ -57,7 +57,7 @@ class _Gaps:
                 self._add(offset + size, offset + length)
             return offset
         offset = self._top
-        if self._ends and self._ends[-1] == offset:  # what is free below the top is of use, too
+        if self._ends and self._ends[-1] == offset:  # use the gap below the top, too
             offset = self._starts[-1]
             self._remove(len(self._starts) - 1)
         self._top = offset + size

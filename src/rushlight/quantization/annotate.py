@@ -1,10 +1,9 @@
-"""Which values around an operator are quantised, operator by operator.
+"""Writes torchao's annotations: which inputs and results of each operator are quantised.
 
-A rule looks at one call and writes torchao's annotations. A product (convolution, linear) begins
-with a quantised input and takes a batch norm and a clamp behind it into its own annotation, so that
-nothing is quantised between them. The other operators go on where integers already are: they are
-annotated if their inputs are quantised anyway, for an operator between two float ones would only
-lose accuracy.
+A rule annotates one call. A product (convolution, linear) gets a quantised input, and a batch norm
+and a clamp after it are part of its annotation, so that nothing is quantised between them. Other
+operators are annotated only if their inputs are quantised anyway: between two float operators they
+would only lose accuracy.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ AVERAGES = frozenset(
         *(aten.adaptive_avg_pool1d.default, aten.adaptive_avg_pool2d.default),
     }
 )
-# Operators whose results are among their inputs' values (or zero): the scale stays.
+# Operators that only move their inputs' values (or add zeros): the scale stays the same.
 MOVES = frozenset(
     {
         *(aten.max_pool1d.default, aten.max_pool2d.default, aten.adaptive_max_pool2d.default),
@@ -80,7 +79,7 @@ MOVES = frozenset(
 )
 PADS = frozenset({aten.pad.default, aten.constant_pad_nd.default})
 JOINS = frozenset({aten.cat.default, aten.concat.default, aten.stack.default})
-# Functions of one value, for which an engine has a table; those with a range of their own have it.
+# Functions of one value, which an engine computes by a table; (scale, zero point) if it is fixed.
 TABLES: dict[Any, tuple[float, int] | None] = {
     aten.sigmoid.default: (1.0 / 256, -128),
     aten.tanh.default: (1.0 / 128, 0),
@@ -93,7 +92,7 @@ TABLES: dict[Any, tuple[float, int] | None] = {
     ),
 }
 SIZES = frozenset({aten.sym_size.int, aten.sym_numel.default})
-PARTED = "parted"  # in the meta of an alias that a value is joined as; see joins.py
+PARTED = "parted"  # the key in the meta of an alias that replaces a value in a join; see joins.py
 
 Spec: TypeAlias = "QuantizationSpec | FixedQParamsQuantizationSpec"
 
@@ -102,7 +101,7 @@ class Annotator:
     """Annotates the calls of one graph, in order.
 
     Attributes:
-        quantised: to each value that is quantised, the specification it has.
+        quantised: the specification of each quantised value.
     """
 
     def __init__(self) -> None:
@@ -114,7 +113,7 @@ class Annotator:
             self._learn(node)
             return False
         if PARTED in node.meta:
-            return False  # until the join is
+            return False  # it is annotated with its join
         if node.target in CONVOLUTIONS or node.target is LINEAR:
             return self._product(node, config)
         if node.target in LAYERS:
@@ -126,7 +125,7 @@ class Annotator:
         return rule(node, config)
 
     def _learn(self, node: Node) -> None:
-        """Take note of what another quantizer has annotated."""
+        """Record the specification that another quantizer gave a node's result."""
         spec = node.meta[Q_ANNOTATION_KEY].output_qspec
         if isinstance(spec, QuantizationSpec | FixedQParamsQuantizationSpec):
             self.quantised.setdefault(node, spec)
@@ -143,7 +142,7 @@ class Annotator:
         return self._table if target in TABLES else None
 
     def _product(self, node: Node, config: QuantizationConfig) -> bool:
-        """A convolution or linear with constant weights, and the norm and clamp behind it."""
+        """A convolution or linear with constant weights, and the norm and clamp after it."""
         x, weight = _argument(node, 0), _argument(node, 1)
         bias = _argument(node, 2)
         if not (isinstance(x, Node) and isinstance(weight, Node) and weight.op == "get_attr"):
@@ -212,8 +211,8 @@ class Annotator:
             return False
         last = fused_with(node)
         output = config.output_activation
-        given = {x: self._spec_of(x, config) for x in inputs}
-        self._write(node, given, output if last is node else None)
+        specs = {x: self._spec_of(x, config) for x in inputs}
+        self._write(node, specs, output if last is node else None)
         if last is not node:
             self._write(last, {}, output)
         self._remember(last, output)
@@ -223,8 +222,8 @@ class Annotator:
         inputs = node.all_input_nodes[:1]
         if not self._all_quantised(inputs, config):
             return False
-        given = {inputs[0]: self._spec_of(inputs[0], config)}
-        self._write(node, given, config.output_activation)
+        specs = {inputs[0]: self._spec_of(inputs[0], config)}
+        self._write(node, specs, config.output_activation)
         self._remember(node, config.output_activation)
         return True
 
@@ -266,9 +265,9 @@ class Annotator:
                 self._remember(x, config.output_activation)
         first = inputs[0]
         shared = SharedQuantizationSpec((first, node))
-        given: dict[Node, QuantizationSpecBase | None] = dict.fromkeys(inputs, shared)
-        spec = given[first] = config.input_activation
-        self._write(node, given, shared)
+        specs: dict[Node, QuantizationSpecBase | None] = dict.fromkeys(inputs, shared)
+        spec = specs[first] = config.input_activation
+        self._write(node, specs, shared)
         self._remember(node, spec)
         return True
 
@@ -289,7 +288,8 @@ class Annotator:
         return True
 
     def _all_quantised(self, nodes: list[Node], config: QuantizationConfig) -> bool:
-        """Whether integers are or cost nothing: an input of the model, or a constant."""
+        """Whether all nodes are quantised, or are inputs of the model or constants, but not only
+        constants."""
         if all(n.op == "get_attr" for n in nodes):
             return False
         return all(
@@ -304,12 +304,12 @@ class Annotator:
         return bool(have.dtype == wanted.dtype)
 
     def _spec_of(self, node: Node, config: QuantizationConfig) -> Spec | None:
-        """What `node` is quantised by already, or what the configuration says."""
+        """The specification that `node` has already, else the one in the configuration."""
         if self._is_integer(node, config):
             return self.quantised[node]
         spec = config.input_activation
         if isinstance(spec, QuantizationSpec) and is_per_token(spec):
-            return replace(spec, is_dynamic=False)  # torchao looks for the nodes of its own form
+            return replace(spec, is_dynamic=False)  # torchao would look for nodes of its own
         return spec
 
     def _remember(self, node: Node, spec: Spec | None) -> None:
@@ -332,12 +332,12 @@ def is_annotated(node: Node) -> bool:
 
 
 def mark(node: Node) -> None:
-    """Decide that nothing more is said about `node`."""
+    """Mark `node` as annotated, so that no rule annotates it again."""
     node.meta.setdefault(Q_ANNOTATION_KEY, QuantizationAnnotation())._annotated = True
 
 
 def fused_with(node: Node) -> Node:
-    """The last call that one kernel computes with `node`: itself, or a norm or clamp behind it."""
+    """The last call that one kernel computes with `node`: itself, or a norm or clamp after it."""
     last = node
     is_product = node.target in CONVOLUTIONS or node.target is LINEAR
     follower = _only_user(last)
@@ -395,7 +395,7 @@ def _weight_of(node: Node, weight: Node, config: QuantizationConfig) -> Quantiza
 
 
 def _bias_of(x: Node, weight: Node, node: Node, spec: QuantizationSpec) -> DerivedQuantizationSpec:
-    """int32 by the product of the scales of input and weight: what the sums are counted in."""
+    """int32 with the product of the scales of input and weight, as the accumulators have."""
     is_per_channel = spec.qscheme == torch.per_channel_symmetric
     return DerivedQuantizationSpec(
         derived_from=[(x, node), (weight, node)],

@@ -1,4 +1,4 @@
-"""Calibration: the data that a prepared model is run on, and what may be wrong with it."""
+"""Calibration: checks the data and runs a prepared model on them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Item(NamedTuple):
 
 
 def items_of(data: Iterable[Any], argument: str = "calibrate") -> list[Item]:
-    """The calls that `data` means.
+    """The calls of the model that `data` describes.
 
     Args:
         data: an iterable of tuples of arguments, single tensors and dicts of keyword arguments.
-        argument: the name of the argument that errors are about.
+        argument: the name of the argument for errors.
 
     Raises:
-        ExportError: if it is no iterable of these.
+        ExportError: if `data` is not an iterable of these.
     """
     if isinstance(data, torch.Tensor | Mapping) or not isinstance(data, Iterable):
         raise ExportError(
@@ -67,11 +67,11 @@ def calibration(
 
     Args:
         captured: the program.
-        data: what `items_of` made.
-        argument: the name of the argument that errors are about.
+        data: the result of `items_of`.
+        argument: the name of the argument for errors.
 
     Raises:
-        ExportError: naming the item and the input with another structure, dtype or shape.
+        ExportError: names the item and the input with another structure, dtype or shape.
     """
     assert captured.example_inputs is not None
     examples, spec = pytree.tree_flatten_with_path(captured.example_inputs)
@@ -99,25 +99,25 @@ def calibration(
 
 
 def _arranged(item: Item, names: list[str], positional: int) -> Item:
-    """The item with its inputs given by position or by name as the example's are."""
-    given = {**dict(zip(names, item.args, strict=False)), **item.kwargs}
-    if set(given) != set(names) or len(given) != len(item.args) + len(item.kwargs):
+    """The item with its inputs by position or by name, in the same way as the example inputs."""
+    values = {**dict(zip(names, item.args, strict=False)), **item.kwargs}
+    if set(values) != set(names) or len(values) != len(item.args) + len(item.kwargs):
         return item
     args, rest = names[:positional], names[positional:]
-    return Item(tuple(given[n] for n in args), {n: given[n] for n in rest})
+    return Item(tuple(values[n] for n in args), {n: values[n] for n in rest})
 
 
 def _varying(captured: ExportedProgram) -> list[set[int]]:
     """The dimensions of each input that may have another size than the example's."""
     names = set(captured.graph_signature.user_inputs)
-    found = []
+    varying = []
     for node in captured.graph.nodes:
         if node.op == "placeholder" and node.name in names:
             value = node.meta.get("val")
             sizes = value.shape if isinstance(value, torch.Tensor) else ()
-            found.append({i for i, s in enumerate(sizes) if isinstance(s, torch.SymInt)})
-    missing = len(pytree.tree_leaves(captured.example_inputs)) - len(found)
-    return found + [set()] * missing
+            varying.append({i for i, s in enumerate(sizes) if isinstance(s, torch.SymInt)})
+    missing = len(pytree.tree_leaves(captured.example_inputs)) - len(varying)
+    return varying + [set()] * missing
 
 
 def _fault(example: Any, value: Any, free: set[int]) -> str:
@@ -151,7 +151,7 @@ def _kind(value: Any) -> str:
 
 
 def _path(path: Any) -> str:
-    """ "args[0]" or "kwargs['x']" of the place in the pair of both."""
+    """The text "args[0]" or "kwargs['x']" for a path in (args, kwargs)."""
     return ("args", "kwargs")[path[0].idx] + str(pytree.keystr(path[1:]))
 
 
@@ -159,8 +159,8 @@ def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress 
     """Run the model on the data, so that its observers see the values.
 
     Raises:
-        ExportError: if the model fails on an item, or naming the layer that first computes NaN or
-            infinite values.
+        ExportError: if the model fails on an item or computes NaN or infinite values; names the
+            first layer that does.
     """
     observers = list(observers_of(prepared))
     ranges = [(node, module) for node, module in observers if isinstance(module, RangeObserver)]
@@ -168,7 +168,7 @@ def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress 
     handles = [
         (module, module.register_forward_pre_hook(_finite(node)))
         for node, module in observers
-        if not isinstance(module, RangeObserver)  # which looks for the ends anyway
+        if not isinstance(module, RangeObserver)  # it finds such values by itself
     ]
     observing = {id(b) for _, module in observers for b in module.buffers()}
     own = [buffer for buffer in prepared.buffers() if id(buffer) not in observing]
@@ -190,16 +190,16 @@ def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress 
 def _of_parameters(
     prepared: GraphModule, observers: Sequence[tuple[Node, torch.nn.Module]]
 ) -> set[torch.nn.Module]:
-    """The observers that see parameters and nothing else."""
+    """The observers that observe only parameters."""
     parameters = {name for name, _ in prepared.named_parameters(remove_duplicate=False)}
-    found: dict[torch.nn.Module, bool] = {}
+    only_parameters: dict[torch.nn.Module, bool] = {}
     for node, module in observers:
         source = node.args[0]
         assert isinstance(source, Node)
         is_parameter = source.op == "get_attr" and str(source.target) in parameters
         is_plain = isinstance(module, ObserverBase) and not isinstance(module, RangeObserver)
-        found[module] = found.get(module, True) and is_parameter and is_plain
-    return {module for module, is_weight in found.items() if is_weight}
+        only_parameters[module] = only_parameters.get(module, True) and is_parameter and is_plain
+    return {module for module, is_weight in only_parameters.items() if is_weight}
 
 
 def _same(value: torch.Tensor) -> torch.Tensor:
@@ -207,7 +207,7 @@ def _same(value: torch.Tensor) -> torch.Tensor:
 
 
 def observe_constants(prepared: GraphModule) -> None:
-    """Show its weights to a prepared model's observers, where no data is needed."""
+    """Run the observers of a prepared model's weights, for recipes that need no data."""
     for node, module in observers_of(prepared):
         source: Any = node.args[0]
         if source.op == "get_attr":
@@ -217,8 +217,7 @@ def observe_constants(prepared: GraphModule) -> None:
 
 
 def needs_ranges(prepared: GraphModule) -> bool:
-    """Whether any observer must see values of a run: what is no weight, and has a scale before the
-    program runs."""
+    """Whether any observer must see values of a run: that of an activation with a static scale."""
     return any(
         isinstance(source := node.args[0], Node)
         and source.op != "get_attr"
@@ -240,7 +239,7 @@ def _call(
                 raise _not_finite(node)
     except ExportError as error:
         raise ExportError(f"calibrate: item {index}: {error}", code=error.code) from None
-    except Exception as error:  # whatever the model raises
+    except Exception as error:  # the model may raise anything
         raise ExportError(
             f"calibrate: the model fails on item {index}: {type(error).__name__}: {error}",
             code=Code.INVALID_ARGUMENT,
@@ -262,7 +261,7 @@ def observers_of(prepared: GraphModule) -> Iterator[tuple[Node, torch.nn.Module]
 def _finite(node: Node) -> Callable[[torch.nn.Module, tuple[Any, ...]], None]:
     def check(module: torch.nn.Module, args: tuple[Any, ...]) -> None:
         value = args[0]
-        # An eighth of the time of isfinite().all().
+        # Takes an eighth of the time of isfinite().all().
         if value.numel() and not bool(torch.stack(torch.aminmax(value)).isfinite().all()):
             raise _not_finite(node)
 
@@ -280,7 +279,7 @@ def _not_finite(node: Node) -> ExportError:
 
 
 def _shown(data: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
-    """The items; how far it is goes to `progress`, or to a terminal if there is one."""
+    """The items, with their progress reported to `progress`, or to a terminal if there is one."""
     if progress is not None:
         for index, item in enumerate(data):
             progress(f"calibrate: {index + 1} of {len(data)}")

@@ -1,8 +1,8 @@
-"""How values are quantised: torchao's `QuantizationConfig` for each scheme of the recipes.
+"""torchao's `QuantizationConfig` for each scheme of the recipes.
 
 Observers keep a scale above a floor. ExecuTorch's floor, 2**-12, is larger than the scales of many
-trained layers (a folded batch norm makes weights of 1e-3) and turns them into zeros. The floor here
-is what float32 can still invert; `scales.py` keeps the products of two scales normal numbers.
+trained layers (a folded batch norm makes weights of 1e-3) and turns them into zeros. The inverse of
+the floor here is still a float32; `scales.py` keeps the products of two scales normal numbers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def dynamic_config(*, weight_bits: int = 8, group_size: int = 32) -> Quantizatio
 
     Args:
         weight_bits: 8, with a scale for each output channel, or 4, with one for each group.
-        group_size: how many weights of a row have one scale, if they have 4 bits.
+        group_size: the number of weights of a row with one scale, if they have 4 bits.
     """
     activation = replace(row_activation(), is_dynamic=True)
     weight = grouped_weight(group_size) if weight_bits == 4 else channel_weight()
@@ -82,20 +82,20 @@ def grouped_weight(group_size: int) -> QuantizationSpec:
 
 
 def group_size_of(weight: QuantizationSpec) -> int | None:
-    """The size of a weight's groups; None of one without groups."""
+    """The size of a weight's groups; None for a weight without groups."""
     made = _made_by(weight)
     size = made.keywords.get("group_size") if made is not None else None
     return None if size is None else int(size)
 
 
 def is_per_token(spec: QuantizationSpec) -> bool:
-    """Whether rows get their scales at run time; so it is of a copy from another process, too."""
+    """Whether rows get their scales at run time; also for a copy from another process."""
     made = _made_by(spec)
     return made is not None and made.func is PerTokenObserver
 
 
 def _made_by(spec: QuantizationSpec) -> functools.partial[Any] | None:
-    """The class and the arguments of what observes."""
+    """The class and the arguments of the observer."""
     return getattr(spec.observer_or_fake_quant_ctr, "p", None)
 
 
@@ -103,7 +103,7 @@ def _activation(bits: int, is_qat: bool) -> QuantizationSpec:
     wide = bits == 16
     options: dict[str, Any] = {"eps": FLOOR}
     if not is_qat:
-        # A histogram's bins are too wide for what 16 bits can still tell apart.
+        # The bins of a histogram are wider than the differences between 16-bit values.
         observer: Any = MinMaxObserver if wide else RangeObserver
     elif wide:
         observer = FakeQuantize

@@ -1,7 +1,7 @@
 """GPTQ: 4-bit weights rounded so that a layer's results, not its weights, change least.
 
-Columns are rounded one after the other, and the error of each is made up for by those that are
-still to come, as far as they are correlated in the layer's inputs. Source: Frantar et al., "GPTQ:
+Columns are rounded one after the other, and the later columns compensate the error of each, as far
+as they are correlated in the layer's inputs. Source: Frantar et al., "GPTQ:
 Accurate Post-Training Quantization for Generative Pre-trained Transformers" (2022).
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import torch
 
-# Of the mean of the diagonal. The paper has 0.01 for 128 texts of 2048 tokens; data that a user has
-# at hand is a thousandth of that, and says less about how inputs are correlated.
+# Relative to the mean of the diagonal. The paper has 0.01 for 128 texts of 2048 tokens; the data of
+# a user are often a thousandth of that, so correlations are estimated less well.
 _DAMPING = 0.1
 
 
@@ -28,9 +28,9 @@ def rounded(
     Args:
         weight: float32[out, in].
         moments: float32[in, in], the sum of the products of the inputs with each other.
-        group_size: how many weights of a row have one scale; divides `in`.
-        scales_of: the scales, [out], of a group [out, group_size].
-        limits: of the integers.
+        group_size: the number of weights of a row with one scale; divides `in`.
+        scales_of: computes the scales, [out], of a group [out, group_size].
+        limits: the least and the greatest integer.
 
     Returns:
         Integers as float32[out, in], and scales, float32[out, in/group_size].
@@ -55,7 +55,7 @@ def rounded(
 
 
 def _factor(moments: torch.Tensor) -> torch.Tensor:
-    """The upper Cholesky factor of the moments' inverse; inputs that are always zero are free."""
+    """The upper Cholesky factor of the moments' inverse; always zero inputs have no effect."""
     moments = moments.double().clone()
     diagonal = moments.diagonal()
     diagonal[diagonal == 0] = 1

@@ -1,9 +1,9 @@
-"""Values that are joined with others, and used elsewhere with a scale of their own.
+"""Separate scales for values that are joined with others and also used elsewhere.
 
-What `cat` and `stack` join has one scale, which is that of the widest. A value that is used
-elsewhere, too, would lose there what the others' scale cannot say: beside values of 0.1, those of
-1e-4 become zeros. So an `alias` stands before the join, whose result is quantised again. Where
-calibration finds both scales about the same, one is enough.
+The inputs of `cat` and `stack` share one scale, that of the widest. With it a value that is also
+used elsewhere would lose accuracy there: beside values of 0.1, those of 1e-4 become zeros. So the
+join gets an `alias` of the value, which is quantised again. If calibration finds that both scales
+are about the same, they share one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rushlight.quantization.annotate import CLAMPS, JOINS, MOVES, PARTED, SIZES
 
 aten = torch.ops.aten
 
-# Scales that are nearer cost a value less than 4 dB where it is used elsewhere, and no step.
+# Scales within this ratio are shared: it costs less than 4 dB, and saves a requantization.
 _NEAR = 1.5
 
 
 def part_joins(model: GraphModule) -> None:
-    """Let values that are used elsewhere be joined as their aliases; `model` is changed."""
+    """Replace joined values that are used elsewhere by aliases in the join; `model` is changed."""
     for node in list(model.graph.nodes):
         if node.target not in JOINS:
             continue
@@ -39,7 +39,7 @@ def part_joins(model: GraphModule) -> None:
 
 
 def _is_used_elsewhere(x: Any) -> bool:
-    """Whether something else uses a value that is computed, or what it was moved from."""
+    """Whether a computed value, or a value that it was moved from, has other users."""
     while isinstance(x, Node) and x.op in ("call_function", "placeholder"):
         if sum(user.target not in SIZES for user in x.users) > 1:
             return True
@@ -50,7 +50,7 @@ def _is_used_elsewhere(x: Any) -> bool:
 
 
 def drop_parted(model: GraphModule, nodes: list[Node]) -> None:
-    """Take these aliases out, so that their values are joined themselves; `model` is changed."""
+    """Remove these aliases, so that joins read the values themselves; `model` is changed."""
     for node in nodes:
         node.replace_all_uses_with(node.args[0])  # type: ignore[arg-type]
         model.graph.erase_node(node)
@@ -63,10 +63,10 @@ def parted(model: GraphModule) -> list[Node]:
 
 
 def share_near_scales(prepared: GraphModule) -> None:
-    """Let a value and the join have one observer, if their scales are about the same.
+    """Give a value and its join one observer, if their scales are about the same.
 
     Args:
-        prepared: calibrated; changed.
+        prepared: the calibrated model; it is changed.
     """
     for node in parted(prepared):
         before: Any = node.args[0]
@@ -83,16 +83,16 @@ def _scale(observer: Any) -> float:
 
 
 def _replace(prepared: GraphModule, module: torch.nn.Module, by: torch.nn.Module) -> None:
-    for name, found in list(prepared.named_modules(remove_duplicate=False)):
-        if found is module:
+    for name, child in list(prepared.named_modules(remove_duplicate=False)):
+        if child is module:
             prepared.set_submodule(name, by)
-        elif isinstance(found, DerivedObserverOrFakeQuantize):
-            found.obs_or_fqs = [by if one is module else one for one in found.obs_or_fqs]
+        elif isinstance(child, DerivedObserverOrFakeQuantize):
+            child.obs_or_fqs = [by if one is module else one for one in child.obs_or_fqs]
 
 
 def requantise_joined(converted: GraphModule) -> None:
-    """Take the aliases out of a converted graph: what is left of one is a change of scale, or
-    nothing where there is none; `converted` is changed."""
+    """Remove the aliases from a converted graph; only a requantization remains of one, if the
+    scales differ. `converted` is changed."""
     for node in parted(converted):
         back: Any = node.args[0]
         [there] = node.users

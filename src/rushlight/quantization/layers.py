@@ -1,4 +1,4 @@
-"""Layers and their constants by name, and the state of a model."""
+"""Names of layers, constants by name, and saving the state of a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def attribute_of(model: GraphModule, name: str) -> torch.Tensor:
 
 @contextmanager
 def unchanged(buffers: Iterable[torch.Tensor]) -> Iterator[None]:
-    """Give buffers, which may be the state of the user's model, their values back afterwards."""
+    """Restore the values of buffers afterwards; they may be the state of the user's model."""
     held = [(buffer, buffer.clone()) for buffer in buffers]
     try:
         yield

@@ -1,4 +1,4 @@
-"""What quantization costs a model on its example inputs, by eager's arithmetic, and where."""
+"""The loss by quantization on a model's example inputs, computed by eager, and where it arises."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rushlight.quantization.layers import unchanged
 from rushlight.quantization.taps import Tap, find_taps, tapped
 
 _SHOWN = 3  # layers in one line
-_LEAST = 0.01  # share of the noise of one that is shown
+_LEAST = 0.01  # the least share of the noise that is shown
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What one method loses.
+    """The loss of one method.
 
     Attributes:
         sqnr: signal to quantization noise of all real results, in dB; inf without noise, nan if a
             result is not finite.
-        layers: the values in between, each with its share of the noise, the greatest first.
+        layers: the compared values, each with its share of the noise, the greatest first.
     """
 
     sqnr: float
@@ -38,7 +38,7 @@ class Loss:
 
 
 def decibels(sqnr: float) -> str:
-    """ "41.3 dB"."""
+    """A ratio in dB as text: "41.3 dB"."""
     if math.isnan(sqnr):
         return "not finite"
     return "exact" if sqnr == math.inf else f"{sqnr:.1f} dB"
@@ -52,13 +52,13 @@ def sqnr_of(noise_to_signal: float) -> float:
 
 
 def shares_of_noise(taps: Sequence[Tap], noise_to_signal: Sequence[float]) -> list[float]:
-    """The share of the whole noise that arises at each tap: what its noise to signal ratio is above
-    the greatest of those that it is computed from."""
+    """The share of the whole noise that arises at each tap: its noise to signal ratio, less the
+    greatest of the taps that it is computed from."""
     by_name = {tap.name: ratio for tap, ratio in zip(taps, noise_to_signal, strict=True)}
     arisen = []
     for tap in taps:
         before = max((by_name[name] for name in tap.inputs), default=0.0)
-        # What is not finite is to blame where it is seen first.
+        # A value that is not finite is attributed to the first tap with one.
         arisen.append(max(by_name[tap.name] - before, 0.0) if math.isfinite(before) else 0.0)
     finite = [a if math.isfinite(a) else 0.0 for a in arisen]
     total = math.inf if finite != arisen else sum(finite)
@@ -66,7 +66,7 @@ def shares_of_noise(taps: Sequence[Tap], noise_to_signal: Sequence[float]) -> li
 
 
 def loss_of(model: ExportedProgram, quantised: ExportedProgram) -> Loss | None:
-    """What a captured model's quantised form loses; None if they have no real result to compare."""
+    """The loss of a captured model when quantised; None if there is no real result to compare."""
     assert quantised.example_inputs is not None
     args, kwargs = quantised.example_inputs
     one, other = (_module(program) for program in (model, quantised))
@@ -76,8 +76,8 @@ def loss_of(model: ExportedProgram, quantised: ExportedProgram) -> Loss | None:
         return None
     compared = [(a, b) for _, a, b in taps] + pairs
     exact = _run(one, [a for a, _ in compared], args, kwargs)
-    found = _run(other, [b for _, b in compared], args, kwargs)
-    squares = [_squares(a, b) for a, b in zip(exact, found, strict=True)]
+    rounded = _run(other, [b for _, b in compared], args, kwargs)
+    squares = [_squares(a, b) for a, b in zip(exact, rounded, strict=True)]
     ratios = [_ratio(noise, signal) for noise, signal in squares]
     shares = shares_of_noise([tap for tap, _, _ in taps], ratios[: len(taps)])
     layers = sorted(zip((tap for tap, _, _ in taps), shares, strict=True), key=lambda x: -x[1])
@@ -93,7 +93,7 @@ def _module(program: ExportedProgram) -> GraphModule:
 
 
 def _ends(module: GraphModule) -> list[Node]:
-    """The real results."""
+    """The results with real numbers."""
     [output] = (node for node in module.graph.nodes if node.op == "output")
     return [node for node in output.all_input_nodes if _is_real(node.meta.get("val"))]
 
@@ -105,16 +105,16 @@ def _is_real(value: Any) -> bool:
 def _run(
     module: GraphModule, nodes: Sequence[Node], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[torch.Tensor]:
-    """The values of nodes in one run, which leaves the module's state as it was."""
+    """The values of nodes in one run, which does not change the module's state."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]), unchanged(list(module.buffers())):
         torch.manual_seed(0)
         return list(tapped(module, nodes)(*args, **kwargs))
 
 
-def _squares(exact: torch.Tensor, found: torch.Tensor) -> tuple[float, float]:
-    """The sums of squares of the noise, and of the signal."""
+def _squares(exact: torch.Tensor, rounded: torch.Tensor) -> tuple[float, float]:
+    """The sums of squares of the noise and of the signal."""
     noise, signal = (
-        float(torch.linalg.vector_norm(x, dtype=torch.float64)) for x in (found - exact, exact)
+        float(torch.linalg.vector_norm(x, dtype=torch.float64)) for x in (rounded - exact, exact)
     )
     return noise * noise, signal * signal
 

@@ -1,4 +1,4 @@
-"""Recipes that change a model's modules before it is captured: weights alone, half precisions."""
+"""Recipes that change a model's modules before capture: weight-only and half precisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rushlight.quantization.recipes import Recipe, eight_bit_weights
 
 
 def change_modules(model: Any, recipe: Recipe) -> torch.nn.Module:
-    """A copy of `model` with its weights quantised or converted, as the recipe says.
+    """A copy of `model` with its weights quantised or converted by `recipe`.
 
     Raises:
         ExportError: if there are no modules to change.
@@ -51,7 +51,7 @@ def _quantise_weights(model: torch.nn.Module, config: AOBaseConfig, name: str) -
                 f"{layer}.weight has NaN or infinite values, which have no scale",
                 code=Code.INVALID_ARGUMENT,
             )
-    if isinstance(config, FqnToConfig):  # which says by itself what it is for
+    if isinstance(config, FqnToConfig):  # it names the modules by itself
         _run(model, config, None)
         return
     granularity = getattr(config, "granularity", getattr(config, "weight_granularity", None))
@@ -78,9 +78,9 @@ def _run(
     """Let torchao change the modules of `model` that are chosen.
 
     Raises:
-        ExportError: it cannot: the configuration is for another processor, or lacks something.
+        ExportError: torchao fails: the configuration is for another processor, or is incomplete.
     """
-    at = ""  # which weight torchao was given last
+    at = ""  # the weight that torchao changes now
 
     def is_next(module: torch.nn.Module, name: str) -> bool:
         nonlocal at
@@ -90,7 +90,7 @@ def _run(
 
     try:
         quantize_(model, config, None if chosen is None else is_next)
-    except Exception as error:  # whatever torchao raises
+    except Exception as error:  # torchao raises many kinds
         raise ExportError(
             f"torchao cannot apply {type(config).__name__}{at} here: it lacks something, as the "
             f"scales of static activations, or is for another processor; complete it, or choose "

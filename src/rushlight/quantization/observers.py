@@ -1,7 +1,7 @@
-"""Observers of values that torchao's own have no form for: rows at run time, groups of weights.
+"""Observers that torchao lacks: for rows quantised at run time, and for groups of weights.
 
-torchao's `convert` asks an observer for its nodes if it has a method `convert`; these write the
-operators that ExecuTorch's exporter writes.
+torchao calls an observer's method `convert` to write its nodes, if it has one; these write the same
+operators as ExecuTorch's exporter.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from torchao.quantization.pt2e.utils import create_getattr_from_value
 
 from rushlight.quantization.gptq import rounded
 
-_CLIPS = 24  # scales that are tried for each group
+_CLIPS = 24  # the number of scales that are tried for each group
 
 
 class PerTokenObserver(ObserverBase):  # type: ignore[misc]  # torchao has no types
-    """Of an activation whose rows get their scales and zero points at run time."""
+    """The observer of an activation whose rows get scales and zero points at run time."""
 
     def __init__(self, dtype: torch.dtype = torch.int8, **_: Any) -> None:
         super().__init__(dtype, is_dynamic=True)
@@ -29,15 +29,15 @@ class PerTokenObserver(ObserverBase):  # type: ignore[misc]  # torchao has no ty
         self.moments: torch.Tensor | None = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`x` as it is; what weights are fitted to is summed up, if they want that."""
+        """Returns `x`; sums up the moments of its rows, if a weight is rounded by them."""
         if self.wants_moments:
             rows = x.detach().reshape(-1, x.shape[-1]).float()
-            found = rows.T @ rows
-            self.moments = found if self.moments is None else self.moments + found
+            moments = rows.T @ rows
+            self.moments = moments if self.moments is None else self.moments + moments
         return x
 
     def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Refuses: there are none before the program runs."""
+        """Raises an error: the parameters are computed at run time."""
         raise RuntimeError("the scales of a dynamically quantised value are found at run time")
 
     def convert(self, model: GraphModule, observer_node: Node) -> None:
@@ -56,11 +56,11 @@ class PerTokenObserver(ObserverBase):  # type: ignore[misc]  # torchao has no ty
 
 
 class GroupedWeightObserver(ObserverBase):  # type: ignore[misc]
-    """Of a matrix [out, in] with a scale for each `group_size` weights of a row.
+    """The observer of a matrix [out, in] with a scale for each `group_size` weights of a row.
 
     The scale of a group is the one with the least squared error among those that use the whole
-    range of the integers or clip a few of the largest weights. If calibration data has shown the
-    inputs, the weights are rounded by GPTQ.
+    range of the integers or clip a few of the largest weights. With calibration data the weights
+    are rounded by GPTQ.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class GroupedWeightObserver(ObserverBase):  # type: ignore[misc]
         high, low = groups.amax(-1), groups.amin(-1)
         full = torch.maximum(high / self.quant_max, low / self.quant_min).clamp_min(self.floor)
         best, least = full, torch.full_like(full, torch.inf)
-        for step in range(_CLIPS):
-            scale = full * (1 - step / (2 * _CLIPS))
+        for clip in range(_CLIPS):
+            scale = full * (1 - clip / (2 * _CLIPS))
             numbers = self._round(groups, scale)
             error = (numbers * scale.unsqueeze(-1) - groups).square().sum(-1)
             best = torch.where(error < least, scale, best)

@@ -1,4 +1,4 @@
-"""Quantization-aware training: a model that computes as its integers will, and can be trained.
+"""Quantization-aware training: a model that simulates its integers, and can be trained.
 
 prepared = prepare_qat(model, (x,))
 train(prepared)             # as any module; freeze_batch_norms for the last epochs
@@ -30,7 +30,7 @@ from rushlight.quantization.workflow import Examples, converted
 aten = torch.ops.aten
 
 _EXAMPLES = "rushlight_examples"
-_TRAINING_AT = 5  # of the arguments of batch_norm
+_TRAINING_AT = 5  # the index of batch_norm's argument `training`
 
 
 def prepare_qat(
@@ -74,9 +74,9 @@ def prepare_qat(
 
 
 def freeze_batch_norms(prepared: GraphModule) -> None:
-    """Let batch norms use the statistics that they have, and change them no more.
+    """Make batch norms use their present statistics, without updating them.
 
-    What is fine-tuned for some epochs with frozen statistics is what will run.
+    Fine-tune some epochs with frozen statistics, because the program will use these.
     """
     for node in prepared.graph.nodes:
         if node.target is aten.batch_norm.default:
@@ -85,7 +85,7 @@ def freeze_batch_norms(prepared: GraphModule) -> None:
 
 
 def freeze_scales(prepared: GraphModule) -> None:
-    """Let scales and zero points be what they are, and train the weights alone."""
+    """Keep scales and zero points as they are, so that only the weights are trained."""
     prepared.apply(disable_observer)
 
 
@@ -93,10 +93,11 @@ def convert(prepared: GraphModule) -> torch.export.ExportedProgram:
     """The program of a trained module of `prepare_qat`, with its batch norms folded.
 
     Args:
-        prepared: not changed, and can be trained further.
+        prepared: the trained module; it is not changed, and can be trained further.
 
     Raises:
-        ExportError: if it is no such module, or its scales lost the values of a layer.
+        ExportError: if the module is not from `prepare_qat`, or a scale cannot hold the values of
+            its layer.
     """
     examples = getattr(prepared, "meta", {}).get(_EXAMPLES)
     if examples is None:

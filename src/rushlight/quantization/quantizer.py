@@ -1,4 +1,4 @@
-"""`CpuQuantizer`: what the `cpu` and `xnnpack` backends compute with integers."""
+"""`CpuQuantizer`: annotates the operators that the `cpu` and `xnnpack` backends run on integers."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
 
     @property
     def config(self) -> QuantizationConfig | None:
-        """The configuration of the whole."""
+        """The configuration of the whole graph."""
         return self._global
 
     def set_global(self, config: QuantizationConfig | None) -> CpuQuantizer:
-        """Quantise by `config` what nothing more particular is said about."""
+        """Quantise by `config` all calls without a more particular configuration."""
         self._global = config
         return self
 
@@ -53,22 +53,22 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
     def set_module_type(
         self, module_type: type[torch.nn.Module], config: QuantizationConfig | None
     ) -> CpuQuantizer:
-        """Quantise what modules of a class compute, with the modules inside them."""
+        """Quantise the calls in modules of a class, with the modules inside them, by `config`."""
         self._types[f"{module_type.__module__}.{module_type.__qualname__}"] = config
         return self
 
     def set_module_name(self, module_name: str, config: QuantizationConfig | None) -> CpuQuantizer:
-        """Quantise what the module "blocks.0.fc" computes, with the modules inside it."""
+        """Quantise the calls in a module such as "blocks.0.fc", with the modules inside it."""
         self._names[module_name] = config
         return self
 
     def set_filter_function(self, filter_fn: Callable[[Node], bool] | None) -> CpuQuantizer:
-        """Quantise only calls of which `filter_fn` is true."""
+        """Quantise only calls for which `filter_fn` returns true."""
         self._filter = filter_fn
         return self
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
-        """Fold paddings into convolutions, and make numbers that are added constants."""
+        """Rewrite the graph for the annotations; see `transform.py` and `joins.py`."""
         prepare_graph(model)
         part_joins(model)
         return model
@@ -86,7 +86,7 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
     def prepare_obs_or_fq_callback(
         self, model: GraphModule, edge_or_node_to_obs_or_fq: dict[Any, Any]
     ) -> None:
-        """Tell the observers of 4-bit weights which observers see their layers' inputs."""
+        """Connect the observers of 4-bit weights with the observers of their layers' inputs."""
         for edge, weight in edge_or_node_to_obs_or_fq.items():
             if not isinstance(weight, GroupedWeightObserver):
                 continue
@@ -96,10 +96,10 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
                 weight.inputs, inputs.wants_moments = inputs, True
 
     def validate(self, model: GraphModule) -> None:
-        """Refuse a graph in which what should be quantised is not.
+        """Check that the calls that should be quantised are.
 
         Raises:
-            ExportError: naming the layer whose dtype or weight the configuration does not fit.
+            ExportError: names the layer whose dtype or weight does not fit the configuration.
         """
         nodes = list(model.graph.nodes)
         for node in nodes:
@@ -118,7 +118,7 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
             warnings.warn(unknown, UserWarning, stacklevel=2)
 
     def _unknown_names(self, nodes: list[Node]) -> str:
-        """What is wrong with names of modules that no call is in; "" if nothing is."""
+        """A message on names of modules that no call is in; "" if there are none."""
         paths = dict.fromkeys(path for node in nodes for path, _ in _modules_of(node) if path)
         told = []
         for name in self._names:

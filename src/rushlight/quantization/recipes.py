@@ -1,4 +1,4 @@
-"""The recipes: what each name means, and what carries it out."""
+"""The recipes by name, each with its quantizer or configuration."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Recipe:
     """A way to quantise a whole model, by one of three means.
 
     Attributes:
-        name: what `recipe=` and `--quantize` take.
+        name: its name for `recipe=` and `--quantize`.
         meaning: one line for `rushlight recipes`.
-        needs_data: whether calibration data must be given. Of a user's quantizer, its observers
-            tell.
+        needs_data: whether calibration data must be given; for a user's quantizer it depends on
+            the observers.
         quantizer: makes the quantizer that annotates the captured graph.
-        qat_quantizer: the same for training; None of a recipe that cannot be trained.
+        qat_quantizer: the same for training; None for a recipe that cannot be trained.
         weights: makes the configuration of torchao's `quantize_`, for the modules' weights.
-        dtype: what the whole model is converted to.
+        dtype: the dtype that the whole model is converted to.
     """
 
     name: str
@@ -110,7 +110,7 @@ RECIPES = {recipe.name: recipe for recipe in _ALL}
 
 
 def recipe_of(chosen: str | Recipe | Quantizer | AOBaseConfig) -> Recipe:
-    """The recipe of a name, or one that is a user's quantizer or configuration.
+    """The recipe with a name, or one made from a user's quantizer or configuration.
 
     Raises:
         ExportError: no recipe has that name.
@@ -134,7 +134,7 @@ def qat_quantizer_of(chosen: str | Quantizer) -> Quantizer:
     """The quantizer of a recipe for training.
 
     Raises:
-        ExportError: no recipe has that name, or it cannot be trained.
+        ExportError: no recipe has that name, or the recipe cannot be trained.
     """
     if isinstance(chosen, Quantizer):
         return chosen

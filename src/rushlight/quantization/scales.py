@@ -1,8 +1,8 @@
-"""Scales that calibration leaves useless are mended before a model is converted, with a warning.
+"""Corrects scales that calibration left too small, before a model is converted, with a warning.
 
-A value that was zero throughout has no range, so its scale is the observer's floor: the integers
-of anything else saturate near zero. A channel of weights without any is harmless itself, but its
-bias is counted in the product of two scales, and would not fit int32.
+A value that was always zero has no range, so its scale is the observer's floor, and integers of any
+other value would saturate near zero. A channel of zero weights is harmless itself, but its bias has
+the product of two scales as its scale, and would not fit int32.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from rushlight.quantization.calibrate import observers_of
 from rushlight.quantization.layers import attribute_of, layer_of
 from rushlight.quantization.transform import PRODUCTS
 
-_LARGEST_BIAS = 2.0**30  # of int32, so that the sum of the products fits beside it
-_LEAST_PRODUCT = 2.0**-120  # of two scales: a normal float32, as is what kernels make of it
+_LARGEST_BIAS = 2.0**30  # half of int32's range, so that bias and products can be added
+_LEAST_PRODUCT = 2.0**-120  # of two scales: far above the least normal float32
 
 
 def mend_scales(prepared: GraphModule) -> None:
     """Raise the scales of a calibrated model that are at their observer's floor.
 
     Args:
-        prepared: changed: its observers get other floors.
+        prepared: the model; its observers get other floors.
 
     Raises:
-        ExportError: naming the layer of an observer whose scale means nothing.
+        ExportError: names the layer of a scale that is zero, infinite or NaN.
     """
     observers: list[tuple[Any, Any]] = [
         (node.args[0], module) for node, module in observers_of(prepared)
@@ -56,7 +56,7 @@ def mend_scales(prepared: GraphModule) -> None:
 
 
 def _observer(module: Any) -> Any:
-    """What observes inside a fake quantisation, or the observer itself."""
+    """The observer inside a fake quantisation, or the observer itself."""
     return module.activation_post_process if isinstance(module, FakeQuantizeBase) else module
 
 
@@ -105,8 +105,8 @@ def _mend_weight(source: Node, observer: Any) -> None:
 
 def _fit_product(prepared: GraphModule, node: Node) -> None:
     """Raise the floor of a weight's scales so that their products with the input's are normal."""
-    given = [arg for arg in node.args[:2] if isinstance(arg, Node) and arg.op == "call_module"]
-    observers = [_observer(prepared.get_submodule(str(arg.target))) for arg in given]
+    quantised = [arg for arg in node.args[:2] if isinstance(arg, Node) and arg.op == "call_module"]
+    observers = [_observer(prepared.get_submodule(str(arg.target))) for arg in quantised]
     if len(observers) < 2 or not all(hasattr(one, "eps") for one in observers):
         return
     x, weight = observers
@@ -115,7 +115,7 @@ def _fit_product(prepared: GraphModule, node: Node) -> None:
 
 
 def _fit_bias(bias: torch.Tensor, module: Any) -> None:
-    """Raise the floor of a weight's scales so that the bias fits the integers it is counted in."""
+    """Raise the floor of a weight's scales so that the bias fits int32 at their product."""
     x, weight = (_observer(one) for one in module.obs_or_fqs)
     if not hasattr(weight, "eps"):
         return
@@ -164,10 +164,10 @@ def quantise_biases(model: GraphModule) -> None:
 
 
 def check_biases(model: GraphModule) -> None:
-    """Refuse a converted graph in which a bias lost its value.
+    """Check that no bias of a converted graph was clamped to the ends of int32.
 
     Raises:
-        ExportError: naming the layer.
+        ExportError: names the layer.
     """
     for node in model.graph.nodes:
         bias: Any = node.args[2] if node.target in PRODUCTS and len(node.args) > 2 else None

@@ -1,4 +1,4 @@
-"""The sizes of a captured program that vary, written as `dynamic_shapes` for another capture."""
+"""The dynamic sizes of a captured program as `dynamic_shapes`, to capture it again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.export.graph_signature import InputKind
 
 
 def shapes_of(program: ExportedProgram) -> Any:
-    """`dynamic_shapes` that let vary what varies in `program`; None if nothing does.
+    """`dynamic_shapes` with the dynamic sizes of `program`; None if it has none.
 
     Sizes with one symbol get one `Dim` of the same range; a size that is computed from others is
     left to torch, which finds the relation again.
@@ -34,7 +34,7 @@ def shapes_of(program: ExportedProgram) -> Any:
 
 
 def inputs_of(program: ExportedProgram, args: tuple[Any, ...], kwargs: Any) -> list[str]:
-    """The names of the arguments that a call of the captured module gives."""
+    """The names of the arguments in a call of the captured module."""
     module: Any = program.module(check_guards=False)
     parameters = list(module.graph._codegen.pytree_info.orig_args)
     return [*parameters[: len(args)], *kwargs]

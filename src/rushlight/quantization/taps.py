@@ -1,5 +1,5 @@
-"""Which values of a quantised graph are compared with those of the float graph, and graphs that
-give them out."""
+"""The values of a quantised graph that are compared with the float graph's, and graphs that return
+them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ _MOVEMENT = frozenset(
     "view".split()
 )
 _BATCH_NORMS = frozenset({"batch_norm", "_native_batch_norm_legit_no_training"})
-# What a backend does to results of the operator before, in the same step.
-_FOLLOWS = frozenset("relu relu_ relu6 relu6_ hardtanh hardtanh_ clamp clamp_".split())
+# Activations that a backend fuses with the operator before.
+_ACTIVATIONS = frozenset("relu relu_ relu6 relu6_ hardtanh hardtanh_ clamp clamp_".split())
 
 
 @dataclass(frozen=True)
 class Range:
-    """What integers of a quantised value can say: scale * (low - zero_point) to
-    scale * (high - zero_point)."""
+    """The range of a quantised value: scale * (low - zero_point) to scale * (high - zero_point)."""
 
     scale: float
     zero_point: int
@@ -36,7 +35,7 @@ class Range:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The least and the greatest number, half a step further for what rounds to them."""
+        """The least and the greatest number that round to an integer in the range."""
         low, high = self.low - 0.5 - self.zero_point, self.high + 0.5 - self.zero_point
         return self.scale * low, self.scale * high
 
@@ -47,11 +46,11 @@ class Tap:
 
     Attributes:
         name: the node of the float graph, and of the quantised one if `quantized` is that node.
-        op: the operators that made it, as "conv2d, relu".
-        module: the path of the module that the first of them is in.
-        source: its Python line.
-        range: of its integers; None of a value that stays float.
-        inputs: names of the taps that it is computed from.
+        op: the operators that compute it, such as "conv2d, relu".
+        module: the path of the first operator's module.
+        source: the Python line of the first operator.
+        range: the range of its integers; None for a value that stays float.
+        inputs: the names of the taps that it is computed from.
     """
 
     name: str
@@ -73,20 +72,21 @@ def operator(node: Node) -> str:
 def find_taps(model: GraphModule, quantized: GraphModule) -> list[tuple[Tap, Node, Node]]:
     """The taps in the order of the float graph, each with its node there and in the other graph.
 
-    Compared are results of computations, not what only moves elements. Between an operator and the
-    activation that runs in its step nothing is taken: it would not be there in the program.
+    Results of computations are compared, but not those of operators that only move elements. A
+    value between an operator and an activation that is fused with it has no tap, because the
+    program does not compute it separately.
 
     Args:
         model: the float graph.
-        quantized: the graph with q/dq that was made from it, whose nodes kept their names.
+        quantized: the quantised graph that was made from it, whose nodes kept their names.
     """
     there = {n.name: n for n in quantized.graph.nodes if n.op == "call_function"}
     chosen: dict[Node, tuple[Node, list[Node]]] = {}
     for node in model.graph.nodes:
         twin = _twin(node, there)
-        if twin is None or not _is_computed(node) or _goes_on(twin):
+        if twin is None or not _is_computed(node) or _is_fused_with_next(twin):
             continue
-        chosen[node] = (_given(twin), _chain(node, there))
+        chosen[node] = (_dequantized(twin), _chain(node, there))
     taps: list[tuple[Tap, Node, Node]] = []
     for node, (twin, chain) in chosen.items():
         first = chain[0]
@@ -104,7 +104,8 @@ def find_taps(model: GraphModule, quantized: GraphModule) -> list[tuple[Tap, Nod
 
 
 def _twin(node: Node, there: dict[str, Node]) -> Node | None:
-    """The node with the same value; a convolution's has that of the batch norm that it took in."""
+    """The node with the same value in the other graph, where batch norms are folded into
+    convolutions."""
     if operator(node) in _BATCH_NORMS and node.name not in there:
         before = node.args[0]
         return there.get(before.name) if isinstance(before, Node) else None
@@ -129,16 +130,16 @@ def _quantizes(node: Node) -> bool:
     return operator(node).startswith("quantize_per_t")
 
 
-def _goes_on(node: Node) -> bool:
-    """The next operator runs in the same step."""
+def _is_fused_with_next(node: Node) -> bool:
+    """Whether the only user is an activation that is fused with the node."""
     if len(node.users) != 1:
         return False
     [user] = node.users
-    return user.op == "call_function" and operator(user) in _FOLLOWS and user.args[0] is node
+    return user.op == "call_function" and operator(user) in _ACTIVATIONS and user.args[0] is node
 
 
-def _given(node: Node) -> Node:
-    """The node whose value the program has: what integers say, where the value is quantised."""
+def _dequantized(node: Node) -> Node:
+    """The node whose value the program has: the dequantised one, if the value is quantised."""
     for user in node.users:
         if user.op == "call_function" and _quantizes(user):
             for back in user.users:
@@ -148,17 +149,17 @@ def _given(node: Node) -> Node:
 
 
 def _chain(node: Node, there: dict[str, Node]) -> list[Node]:
-    """The operators that run in one step, the last of them `node`."""
-    found = [node]
+    """The operators that are fused with `node`, which is the last."""
+    chain = [node]
     while True:
-        before = found[0].args[0] if found[0].args else None
+        before = chain[0].args[0] if chain[0].args else None
         if not isinstance(before, Node) or before.op != "call_function":
-            return found
+            return chain
         twin = _twin(before, there)
-        folded = operator(found[0]) in _BATCH_NORMS and twin is None
-        if not folded and (twin is None or not _goes_on(twin) or len(before.users) != 1):
-            return found
-        found.insert(0, before)
+        folded = operator(chain[0]) in _BATCH_NORMS and twin is None
+        if not folded and (twin is None or not _is_fused_with_next(twin) or len(before.users) != 1):
+            return chain
+        chain.insert(0, before)
 
 
 def _range(node: Node, quantized: GraphModule) -> Range | None:
@@ -176,7 +177,7 @@ def _range(node: Node, quantized: GraphModule) -> Range | None:
 
 
 def _before(chain: Sequence[Node], chosen: dict[Node, tuple[Node, list[Node]]]) -> Iterator[Node]:
-    """The taps that the operators of a step are computed from."""
+    """The taps that a chain of fused operators is computed from."""
     waiting = [n for node in chain for n in node.all_input_nodes if n not in chain]
     seen: set[Node] = set(waiting)
     while waiting:

@@ -1,4 +1,4 @@
-"""Rewrites of a captured graph that let more of it be integers, before it is annotated."""
+"""Rewrites of a captured graph before annotation, so that more of it can be quantised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PRODUCTS: dict[Any, int] = {
     aten.addmm.default: 1,
     aten.mm.default: 0,
     aten.matmul.default: 0,
-}  # at the first
+}  # the index of the left operand
 _DROPOUTS = frozenset({aten.dropout.default, aten.feature_dropout.default})
 _IN_PLACE = {
     **{getattr(aten, f"{name}_").Tensor: getattr(aten, name).Tensor for name in _BINARY.split()},
@@ -31,7 +31,7 @@ _IN_PLACE = {
 
 
 def prepare_graph(model: GraphModule) -> GraphModule:
-    """Write products, paddings and norms as the annotations know them; `model` is changed."""
+    """Rewrite products, paddings and in-place calls for the annotations; `model` is changed."""
     transposed: dict[str, str] = {}
     for node in list(model.graph.nodes):
         _make_functional(node)
@@ -48,9 +48,9 @@ def prepare_graph(model: GraphModule) -> GraphModule:
 
 
 def part_norms(model: GraphModule) -> None:
-    """Let no batch norm be folded into a convolution whose result something else uses.
+    """Keep batch norms from being folded into convolutions whose results have other users.
 
-    torchao folds without a look at other users, which would get the norm's result.
+    torchao ignores these users when it folds, and they would get the norm's result.
     """
     for node in list(model.graph.nodes):
         source = node.args[0] if node.target in BATCH_NORMS else None
@@ -63,10 +63,10 @@ def part_norms(model: GraphModule) -> None:
 
 
 def _make_functional(node: Node) -> None:
-    """Write an operator that changes its input as one with a result, which later calls use.
+    """Replace an operator that changes its input by one with a result, which later calls use.
 
-    A value that is quantised is dequantised for each of its users, and no user may change what
-    another gets. What may share memory with another value stays as it is, and is not quantised.
+    A quantised value is dequantised for each of its users, and no user may change the value of
+    another. A value that may share memory stays as it is, and is not quantised.
     """
     x: Any = node.args[0] if node.args else None
     if node.target not in _IN_PLACE or not isinstance(x, Node) or x.op != "call_function":
@@ -108,7 +108,7 @@ def _to_linear(model: GraphModule, node: Node, transposed: dict[str, str]) -> No
 
 
 def _fold_padding(node: Node) -> None:
-    """Take a symmetric zero padding of the input, which need not be observed then."""
+    """Fold a symmetric zero padding of the input into a convolution, so that it is not observed."""
     source: Any = node.args[0]
     if source.target not in (aten.pad.default, aten.constant_pad_nd.default):
         return
@@ -129,7 +129,7 @@ def _fold_padding(node: Node) -> None:
 
 
 def _zero_pads(node: Node) -> list[Any] | None:
-    """The pads of a padding with zeros; None for another."""
+    """The pads of a padding with zeros; None for another padding."""
     args = [*node.args, *node.kwargs.values()]
     if node.target is aten.pad.default:
         if len(args) > 2 and args[2] != "constant":

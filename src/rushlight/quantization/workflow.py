@@ -71,11 +71,11 @@ def quantize(
 
 
 class Quantised(NamedTuple):
-    """A quantised program.
+    """A quantised program with its float model.
 
     Attributes:
-        program: it.
-        model: the captured model that it was made of; None if only its weights were changed.
+        program: the quantised program.
+        model: the captured float model; None if only its weights were changed.
     """
 
     program: ExportedProgram
@@ -91,7 +91,7 @@ def quantised_from(
     dynamic_shapes: Any,
     progress: Callable[[str], None] | None,
 ) -> Quantised:
-    """`quantize`, with the model as it was captured before; the arguments are the same."""
+    """`quantize` that also returns the captured float model; the arguments are the same."""
     say = progress or (lambda stage: None)
     chosen = recipe_of(recipe)
     data = items_of(calibrate) if calibrate is not None else None
@@ -124,7 +124,7 @@ def quantised_from(
 
 
 class Examples(NamedTuple):
-    """How a module is captured again."""
+    """The example inputs and dynamic sizes with which a module is captured again."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -134,8 +134,8 @@ class Examples(NamedTuple):
 def converted(
     prepared: GraphModule, examples: Examples, *, is_qat: bool = False
 ) -> ExportedProgram:
-    """The program of a prepared module that has seen its data, or was trained."""
-    if not is_qat:  # what was trained keeps the scales that it was trained with
+    """The program of a prepared module that was calibrated or trained."""
+    if not is_qat:  # a trained model keeps the scales of its training
         share_near_scales(prepared)
     mend_scales(prepared)
     with unchanged(list(prepared.buffers())):  # calls that write one are run to fold constants
@@ -152,7 +152,7 @@ def converted(
 
 
 def _drop_unused(module: GraphModule) -> None:
-    """Delete the real numbers whose integers are used instead."""
+    """Delete parameters and buffers that are not used, such as weights that were quantised."""
     used = {str(n.target) for n in module.graph.nodes if n.op == "get_attr"}
     for name, _ in [*module.named_parameters(), *module.named_buffers()]:
         if name not in used:
@@ -166,7 +166,7 @@ def _examples(
     kwargs: Mapping[str, Any] | None,
     data: list[Item] | None,
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What to capture the model with: what was given, or the first of the data."""
+    """The example inputs: the user's, or the first of the calibration data."""
     if args or kwargs or not data or not isinstance(model, torch.nn.Module):
         return args, dict(kwargs or {})
     return data[0].args, dict(data[0].kwargs)

@@ -1,8 +1,8 @@
-"""Backends: what one in Python looks like, how backends are registered, and how they are found.
+"""Backends: the interface of one in Python, registration, and backends of installed packages.
 
-A program names the backends of its delegates. One that is not registered when a program is loaded
-is looked for among the entry points of the group `rushlight.runtime_backends`, so installing a
-package is all that it takes.
+A program names the backends of its delegates. A backend that is not registered when a program is
+loaded is looked up among the entry points of the group `rushlight.runtime_backends`, so installing
+a package is enough to use its backend.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from rushlight.runtime import identity
 GROUP = "rushlight.runtime_backends"
 _CAPSULE = "rl_backend_v1"
 _MAX_ID = 63  # bytes, ExecuTorch's limit
-_MAX_STEPS = 4  # of an entry point: a function that returns a class is two
+_MAX_CALLS = 4  # of functions that an entry point leads to, each returning the next
 
 Option = bool | int | str
 BackendOptions = Mapping[str | tuple[str, str], Mapping[str, Option]]
 
 
 class BackendContext(Protocol):
-    """What a backend in Python is told of one delegate, and may ask; the same object in `init` and
-    in every `execute` of that delegate.
+    """The interface to the runtime that a backend in Python gets for one delegate; the same object
+    in `init` and in every `execute` of that delegate.
 
     Attributes:
         method: the method that the delegate belongs to.
-        payload: what `preprocess` made, read-only, where it lies in the program's file: no copy;
-            None after `destroy`. Arrays made of it keep the program's memory.
+        payload: the result of `preprocess`, read-only, in the memory of the program's file without
+            a copy; None after `destroy`. Arrays made of it keep the program's memory alive.
         compile_specs: key to bytes.
-        options: what was given at load, key to bool, int or str.
+        options: the options given at load, key to bool, int or str.
     """
 
     method: str
@@ -45,30 +45,30 @@ class BackendContext(Protocol):
 
     @property
     def is_traced(self) -> bool:
-        """Somebody listens to `event`."""
+        """Whether calls of `event` are recorded."""
 
     def named_data(self, key: str) -> memoryview | None:
-        """Bytes by name, of the program or of its data file, read-only and not copied; None if
-        there are none of that name. Arrays made of them keep the program's memory."""
+        """The bytes of this name in the program or its data file, read-only and not copied; None
+        if there are none. Arrays made of them keep the program's memory alive."""
 
     def release_payload(self) -> None:
-        """In `init`: the payload will not be read again; its memory is given back."""
+        """In `init`: free the payload's memory, because it will not be read again."""
 
     def fail_at(self, id: int | str) -> None:
-        """Say where inside the delegate the exception lies that is about to be raised: an id of
-        the debug-handle map that `preprocess` gave."""
+        """Before raising an exception, say where in the delegate it happened: an id of the
+        debug-handle map that `preprocess` returned."""
 
     def resize(self, index: int, shape: Sequence[int]) -> Any:
-        """In `execute`: give output `args[index]` another shape, within its bound; returns the new
-        view, which takes the place of `args[index]`."""
+        """In `execute`: give output `args[index]` another shape, within its bound; returns a new
+        array to write instead of `args[index]`."""
 
     def event(self, id: int | str, start_ns: int, stop_ns: int) -> None:
-        """Report a stretch of time inside the delegate, for `Module.trace`."""
+        """Report the time from `start_ns` to `stop_ns` inside the delegate, for `Module.trace`."""
 
 
 class Backend(Protocol):
     """A backend in Python: any object with these methods. `is_available`, `version` and `destroy`
-    may be left out. What they raise reaches the user as the cause of a LoadError or RunError, with
+    may be left out. An exception that they raise becomes the cause of a LoadError or RunError with
     its text.
     """
 
@@ -76,41 +76,40 @@ class Backend(Protocol):
         """Whether it can work on this machine."""
 
     def version(self) -> str:
-        """Of what its results depend on beside its own package, such as a library that it calls."""
+        """The version of other code that its results depend on, such as a library that it calls."""
 
     def init(self, context: BackendContext) -> Any:
-        """Make of a payload what `execute` needs; whatever is returned is its handle."""
+        """Prepare a payload for `execute`; the result is passed to it as its handle."""
 
     def execute(self, context: BackendContext, handle: Any, args: tuple[Any, ...]) -> None:
         """Run once.
 
         Args:
-            context: the delegate's.
-            handle: what `init` returned.
+            context: the context of the delegate.
+            handle: the result of `init`.
             args: inputs, then outputs. Tensors are NumPy arrays over the program's own memory, not
                 copies: inputs read-only, outputs to be written (`args[-1][...] = result`). They are
-                lent for this call: copy what is to be kept. If anything still refers to one of them
-                when this returns, the call fails, and the module runs again only when it is let go
-                of. bfloat16 needs ml_dtypes, and is
-                seen as uint16 without; other types that NumPy lacks likewise. Numbers are Python
-                numbers.
+                valid during this call only: copy values to keep them. If anything still refers to
+                one of the arrays when this returns, the call fails, and the module cannot run again
+                before that reference is gone. Without ml_dtypes, bfloat16 and other types that
+                NumPy lacks appear as unsigned integers. Scalars are Python numbers.
         """
 
     def destroy(self, handle: Any) -> None:
-        """The delegate is gone."""
+        """Called once when the delegate is freed."""
 
 
 def register_backend(id: str, backend: Any, *, replace: bool = False) -> None:
     """Make a backend known to all programs that are loaded from now on.
 
     Args:
-        id: what programs call it, 1 to 63 bytes.
-        backend: a `Backend`, or a class of one, which is called without arguments.
-        replace: take the place of one of that id; methods that are loaded keep the old one.
+        id: the backend's name in programs, 1 to 63 bytes.
+        backend: a `Backend`, or its class, which is called without arguments.
+        replace: replace a backend with the same id; methods that are loaded keep the old one.
 
     Raises:
-        LoadError: if there is one of that id, or too many (16).
-        TypeError: if it has no `init` and `execute`.
+        LoadError: if the id is taken, or 16 backends are registered already.
+        TypeError: if the backend has no `init` or no `execute`.
     """
     if not isinstance(id, str) or not 1 <= len(id.encode()) <= _MAX_ID or "\0" in id:
         raise LoadError(
@@ -135,14 +134,15 @@ def register_backend(id: str, backend: Any, *, replace: bool = False) -> None:
 
 
 def register_backend_library(path: str | os.PathLike[str]) -> list[str]:
-    """Make the backends of a shared library known, which exports `rl_get_backend_v1`
-    (`rl_backend_v1.h`). It stays loaded.
+    """Register the backends of a shared library that exports `rl_get_backend_v1`
+    (`rl_backend_v1.h`). The library stays loaded.
 
     Returns:
-        their ids.
+        The ids of the backends.
 
     Raises:
-        LoadError: if it cannot be loaded, has no backends, or one that this runtime cannot use.
+        LoadError: if the library cannot be loaded, has no backends, or one that this runtime cannot
+            use.
     """
     try:
         ids = _core.register_backend_library(os.fsencode(path))
@@ -154,7 +154,7 @@ def register_backend_library(path: str | os.PathLike[str]) -> list[str]:
 
 
 def register_backend_capsule(capsule: Any) -> str:
-    """Make the backend known that a PyCapsule named "rl_backend_v1" holds; returns its id.
+    """Register the backend in a PyCapsule named "rl_backend_v1"; returns its id.
 
     Raises:
         LoadError: if this runtime cannot use it.
@@ -168,7 +168,7 @@ def register_backend_capsule(capsule: Any) -> str:
 
 
 def unregister_backend(id: str) -> None:
-    """Take a backend out; methods that are loaded keep it.
+    """Remove a backend from the registry; methods that are loaded keep it.
 
     Raises:
         LoadError: if there is none of that id.
@@ -189,18 +189,20 @@ def installed_backends() -> list[str]:
 
 
 def find_backends(program: _core.Program, methods: Iterable[str]) -> dict[str, str]:
-    """Register what the methods need and an installed package offers.
+    """Register the backends that the methods need, from installed packages.
 
     Returns:
-        backend id to what went wrong, for those that a package offers in vain.
+        The ids of backends that a package offers but that cannot be registered, each with the
+        reason.
     """
     wanted = {b for method in methods for b in program.meta(method)["backends"]}
     return {id: problem for id, problem in _find(wanted).items() if problem}
 
 
 def absent_backends(ids: Iterable[str]) -> list[str]:
-    """Those of the backends that cannot work here, each with the reason if there is one: "npu", or
-    "npu (offered by npu-tools, which fails: …)". What installed packages offer is registered first.
+    """The backends among `ids` that cannot work here, each with the reason if it is known: "npu",
+    or "npu (offered by npu-tools, which fails: …)". Backends of installed packages are registered
+    first.
     """
     wanted = sorted(set(ids))
     reasons = dict.fromkeys(wanted, "it says that it does not work on this machine") | _find(wanted)
@@ -209,10 +211,10 @@ def absent_backends(ids: Iterable[str]) -> list[str]:
 
 
 def _find(ids: Iterable[str]) -> dict[str, str]:
-    """Register what an installed package offers.
+    """Register the backends among `ids` that installed packages offer.
 
     Returns:
-        id to what went wrong ("": nobody offers it), for those that are still not registered.
+        The ids that are still not registered, each with the reason ("": no package offers it).
     """
     missing = sorted(set(ids) - set(_core.backend_names()))
     problems = {id: _register_installed(id) for id in missing}
@@ -220,8 +222,8 @@ def _find(ids: Iterable[str]) -> dict[str, str]:
 
 
 def _register_installed(id: str) -> str:
-    """Register the backend of an entry point; text that says why that fails, "" if there is none
-    or all is well."""
+    """Register the backend of an entry point. Returns why that fails; "" if there is no such entry
+    point or it succeeds."""
     points = list(metadata.entry_points(group=GROUP, name=id))
     if not points:
         return ""
@@ -229,7 +231,7 @@ def _register_installed(id: str) -> str:
     if len(sources) > 1:
         return f"offered by several packages: {', '.join(sources)}. Uninstall all but one"
     try:
-        backend = _register_found(id, points[0].load(), _MAX_STEPS)
+        backend = _register_loaded(id, points[0].load(), _MAX_CALLS)
         if id in _core.backend_names():
             identity.made_of_package(id, points[0], backend)
             return ""
@@ -238,22 +240,22 @@ def _register_installed(id: str) -> str:
     return f"offered by {sources[0]}, which does not have it: its entry point has another id"
 
 
-def _register_found(id: str, found: Any, steps: int) -> Any:
-    """Register what an entry point led to: a backend, a class, a capsule, a path, or a function
-    that returns one. Returns the backend if it is one in Python."""
-    if isinstance(found, str | os.PathLike):
-        register_backend_library(found)
-    elif type(found).__name__ == "PyCapsule":
-        register_backend_capsule(found)
-    elif isinstance(found, type) or hasattr(found, "execute"):
-        backend = found() if isinstance(found, type) else found
+def _register_loaded(id: str, loaded: Any, calls: int) -> Any:
+    """Register the object of an entry point: a backend, a class, a capsule, a path, or a function
+    that returns one of these. Returns the backend if it is one in Python."""
+    if isinstance(loaded, str | os.PathLike):
+        register_backend_library(loaded)
+    elif type(loaded).__name__ == "PyCapsule":
+        register_backend_capsule(loaded)
+    elif isinstance(loaded, type) or hasattr(loaded, "execute"):
+        backend = loaded() if isinstance(loaded, type) else loaded
         register_backend(id, backend)
         return backend
-    elif callable(found) and steps > 0:
-        return _register_found(id, found(), steps - 1)
+    elif callable(loaded) and calls > 0:
+        return _register_loaded(id, loaded(), calls - 1)
     else:
         raise TypeError(
-            f"its entry point gives {type(found).__name__}, not a backend, its class, a capsule "
+            f"its entry point gives {type(loaded).__name__}, not a backend, its class, a capsule "
             f"{_CAPSULE!r}, the path of a library, or a function that returns one of these"
         )
     return None
@@ -262,14 +264,15 @@ def _register_found(id: str, found: Any, steps: int) -> Any:
 def read_options(
     options: BackendOptions | None, program_backends: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, str, list[tuple[str, Option]]]]:
-    """`backend_options` of a load in the extension's form.
+    """Convert the `backend_options` of a load for the extension.
 
     Args:
-        options: as given.
-        program_backends: method to the backends that its delegates name.
+        options: the user's options.
+        program_backends: the backends that each method's delegates name.
 
     Raises:
-        LoadError: for a backend or method that the program has not, or a value of another type.
+        LoadError: for a backend or method that the program does not have, or a value of another
+            type.
     """
     return [_read_entry(key, values, program_backends) for key, values in (options or {}).items()]
 
@@ -292,7 +295,7 @@ def _read_entry(
         whose = f"the method {method!r}" if method else "the program"
         raise _wrong_option(f"{whose} has no delegate for a backend {backend!r}; it has: {have}")
     if not isinstance(values, Mapping):
-        raise _wrong_option(f"what {key!r} leads to is a {type(values).__name__}, not a dict")
+        raise _wrong_option(f"the options of {key!r} are a {type(values).__name__}, not a dict")
     for name, value in values.items():
         if not isinstance(name, str) or not isinstance(value, bool | int | str):
             raise _wrong_option(

@@ -1,7 +1,7 @@
-"""The check of one call in words: why inputs are refused, and what to do about it.
+"""Checks the inputs of one call: why they are refused, and what to do about it.
 
-The extension checks the common call by itself and only says no; this module finds the reason. For
-contracts with relations it is the check.
+The extension checks the common call by itself, without a reason; this module finds the reason. For
+contracts with relations this module is the only check.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ADVICE_SMALL = (
 
 
 def check_inputs(method: str, contract: Contract, values: Sequence[Any]) -> None:
-    """Compare flattened inputs with the contract.
+    """Check flattened inputs against the contract.
 
     Raises:
-        RunError: naming the first input that is wrong, what came, and what is allowed.
+        RunError: names the first wrong input, its value, and what is allowed.
     """
-    sizes: list[tuple[str, int, Dim]] = []  # what is measured, its value, what is allowed
+    sizes: list[tuple[str, int, Dim]] = []  # the name of a size, its value, its range
     for spec, value in zip(contract.inputs, values, strict=True):
         problem = _check_value(spec, value, sizes, contract.weak)
         if problem is not None:
@@ -69,16 +69,16 @@ def _check_value(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]], wea
 
 
 def _check_tensor(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]]) -> Problem:
-    found = _core.describe_array(value)
-    if found is None:
+    description = _core.describe_array(value)
+    if description is None:
         return (
             Code.INVALID_TYPE,
-            f"got {_what(value)}, expected a tensor ({_form(spec)}): pass a NumPy array, a torch "
-            f"tensor, or anything with DLPack",
+            f"got {_what(value)}, expected a tensor ({spec.type_text}): pass a NumPy array, a "
+            f"torch tensor, or anything with DLPack",
         )
-    if isinstance(found, str):
-        return Code.NOT_SUPPORTED, found
-    dtype, shape = found
+    if isinstance(description, str):
+        return Code.NOT_SUPPORTED, description
+    dtype, shape = description
     if dtype != spec.dtype:
         how = f"x.astype('{spec.dtype}') (NumPy) or x.to(torch.{spec.dtype})"
         return (
@@ -89,7 +89,7 @@ def _check_tensor(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]]) ->
         return (
             Code.NOT_SUPPORTED,
             f"has {len(shape)} dimensions, {list(shape)}, the program takes {len(spec.shape)}: "
-            f"{_form(spec)}",
+            f"{spec.type_text}",
         )
     for d, (size, dim) in enumerate(zip(shape, spec.shape, strict=True)):
         if not dim.min <= size <= dim.max:
@@ -98,7 +98,7 @@ def _check_tensor(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]]) ->
                 advice = _ADVICE_SMALL.format(size=size, max=dim.max)
             return (
                 Code.NOT_SUPPORTED,
-                f"size {d} is {size}, allowed {dim} ({_form(spec)}): {advice}",
+                f"size {d} is {size}, allowed {dim} ({spec.type_text}): {advice}",
             )
         sizes.append((f"size {d} of {spec.label}", size, dim))
     return None
@@ -122,7 +122,7 @@ def _check_symbols(contract: Contract, sizes: list[tuple[str, int, Dim]]) -> str
             return text
     for relation in contract.relations:
         if not relation.expression.symbols <= known.keys():
-            continue  # about sizes that no input tells
+            continue  # about sizes that no input determines
         if not relation.expression(known):
             about = relation.expression.symbols
             measured = ", ".join(
@@ -133,7 +133,7 @@ def _check_symbols(contract: Contract, sizes: list[tuple[str, int, Dim]]) -> str
 
 
 def _check_expression(what: str, size: int, dim: Dim, known: dict[str, int]) -> str | None:
-    """Test a derived size, or find the symbol that only it tells."""
+    """Test a derived size, or compute from it the only symbol that is still unknown."""
     if dim.expression is None:
         return None
     unknown = sorted(dim.expression.symbols - known.keys())
@@ -167,10 +167,6 @@ def _equal(kind: str, value: Any, wanted: Any, *, exact: bool) -> bool:
     if kind != "float" or exact:
         return bool(value == wanted)
     return math.isclose(value, wanted, rel_tol=1e-5, abs_tol=1e-4)
-
-
-def _form(spec: Value) -> str:
-    return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
 
 
 def _article(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Choosing the form of a fat program: by what is there, and by the known answer."""
+"""Chooses the form of a fat program: by the backends that are here, and by the known answer."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def load_chosen(
     *,
     known_answers: bool = True,
 ) -> Module:
-    """Load the first form that can run here and answers right.
+    """Load the first form that can run here and computes its known answer.
 
     Args:
         core: the opened program.
-        contracts: of `methods`.
+        contracts: the contract of each method.
         index: the program's forms.
-        methods: those wanted.
-        form: the only form to take, or None for the first that does.
+        methods: the names of the methods to load.
+        form: the only form to try, or None for the first that works.
         where: the program, for messages.
-        known_answers: False: a form is taken whatever it answers.
+        known_answers: False skips the check of the known answer.
 
     Raises:
-        LoadError: if there is no such form, or the only one asked for cannot run here.
+        LoadError: if there is no such form, or no form can run here.
     """
     if form is not None and form not in index.order:
         raise LoadError(
@@ -80,7 +80,7 @@ def load_chosen(
 
 
 def _none_runs(notes: Sequence[FormChoice], form: str | None, where: str) -> LoadError:
-    """The advice fits the reasons: what is absent can be installed."""
+    """The error if no form can run; absent backends can be installed, faulty ones updated."""
     reasons = "; ".join(f"{n.form}: {n.why}" for n in notes)
     absent = all(n.why.startswith("backend ") for n in notes)
     what = "no form of the program can run here" if form is None else "this form cannot run here"
@@ -94,7 +94,7 @@ def _none_runs(notes: Sequence[FormChoice], form: str | None, where: str) -> Loa
 
 
 def _same(method: str) -> Plan:
-    """A method that the index does not know: a constant one."""
+    """The plan of a method that is not in the index, which is a constant method."""
     return Plan(PORTABLE, method, ())
 
 

@@ -1,8 +1,8 @@
-"""What a method promises about its inputs and results, and the check of a call against it.
+"""Shape contracts: the names, dtypes, ranges of sizes and structures of a method's values.
 
 A program of ours carries its contract as named data (`rushlight/contract`): names, ranges of sizes,
-relations between them, the structure that eager takes and returns. For a program from elsewhere a
-weaker contract is made from its tensors (`Contract.weak`): every size up to its bound.
+relations between them, and the structures of inputs and results in eager. For a program from
+elsewhere a weaker contract is made from its tensors (`Contract.weak`): every size up to its bound.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Dim:
     """The values that a size, or an integer input, may have.
 
     Attributes:
-        min, max: inclusive.
+        min, max: the range, both inclusive.
         symbol: dims with the same symbol are equal in one call; "" if there is none.
-        expression: over other dims' symbols; None if there is none.
+        expression: computes the size from other dims' symbols; None if there is none.
     """
 
     min: int
@@ -51,13 +51,13 @@ class Value:
     """An input or an output.
 
     Attributes:
-        name: the flattened path of an input ("x", "batch['ids']"); "" of an output.
+        name: the flattened path of an input ("x", "batch['ids']"); "" for an output.
         kind: "tensor", "int", "float", "bool", "str", "none", or a list kind of an output.
-        dtype: of a tensor, as NumPy and torch call it.
-        shape: of a tensor.
-        value: of a scalar: what it was at export, and must be if `fixed`.
-        fixed: a scalar input that must have `value`.
-        range: of an integer that is not fixed.
+        dtype: a tensor's dtype, by its name in NumPy and torch.
+        shape: a tensor's shape.
+        value: a scalar's value at export.
+        fixed: whether a scalar input must have `value`.
+        range: the range of an integer that is not fixed.
     """
 
     name: str
@@ -70,12 +70,12 @@ class Value:
 
     @property
     def label(self) -> str:
-        """An input, for a message: "input 'x'"; without quotes if the program tells no name."""
+        """An input's name in messages: "input 'x'", or "input 0" if the program has no names."""
         return self.name if self.name.startswith("input ") else f"input {self.name!r}"
 
     @property
-    def form(self) -> str:
-        """What it is, without its name: "float32[2, 1..8]", "int = 3"."""
+    def type_text(self) -> str:
+        """Its type without its name: "float32[2, 1..8]", "int = 3"."""
         if self.kind == "tensor":
             return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
         if self.kind == "none":
@@ -87,7 +87,7 @@ class Value:
         return f"{self.kind} in {self.range}"
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.form}" if self.name else self.form
+        return f"{self.name}: {self.type_text}" if self.name else self.type_text
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Contract:
         in_spec: tuple(tuple(args…), dict(kwargs…)).
         out_spec: the structure of the result.
         weak: made from the program's tensors alone.
-        positional: how many of the parameters, from the first, may be given by position.
+        positional: how many parameters, from the first, may be given by position.
     """
 
     inputs: tuple[Value, ...]
@@ -124,14 +124,15 @@ class Contract:
 
     @property
     def needs_python(self) -> bool:
-        """The check of a call is more than ranges and equal symbols."""
+        """Whether a call must be checked for more than ranges and equal symbols."""
         return bool(self.relations) or any(
             d.expression is not None for v in self.inputs for d in dims_of(v)
         )
 
     def input_specs(self) -> list[Any]:
-        """What the extension checks by itself: per input a list of (min, max, symbol number) for a
-        tensor, one such tuple for an int that may vary, True for another such scalar, or None."""
+        """The checks of the extension for each input: a list of (min, max, symbol number) for a
+        tensor, one such tuple for an int that may vary, True for another scalar that may vary, or
+        None."""
         specs: list[Any] = []
         for v in self.inputs:
             if v.kind == "tensor":
@@ -143,8 +144,8 @@ class Contract:
         return specs
 
     def to_program(self, values: Sequence[Any]) -> list[Any]:
-        """Checked inputs as the program takes them: it has no string inputs, and holds None where
-        the model took a string."""
+        """Checked inputs as the program takes them: None in the place of strings, which a program
+        cannot take."""
         return [
             None if spec.kind == "str" else value
             for spec, value in zip(self.inputs, values, strict=True)
@@ -160,7 +161,7 @@ def dims_of(value: Value) -> tuple[Dim, ...]:
 
 
 def symbols_of(dim: Dim) -> set[str]:
-    """The symbols that a size tells something about."""
+    """The symbols in a size: its own, or those of its expression."""
     known = set() if dim.expression is None else set(dim.expression.symbols)
     return known | {dim.symbol} if dim.symbol else known
 
@@ -169,7 +170,7 @@ def read_contracts(data: bytes) -> dict[str, Json]:
     """Contracts by method, from the named data.
 
     Raises:
-        LoadError: if it is not what this version writes.
+        LoadError: if the data is damaged or of another version.
     """
     import json
 
@@ -199,7 +200,7 @@ def make_contract(method: str, json: Json | None, meta: Mapping[str, Any]) -> Co
     Args:
         method: its name.
         json: its entry in the named data; None if the program has none.
-        meta: what the program says of the method (`_core.Program.meta`).
+        meta: the method's entry in the program (`_core.Program.meta`).
 
     Raises:
         LoadError: if the contract cannot be read or contradicts the program.
@@ -241,17 +242,17 @@ def _parse(json: Json) -> Contract:
 
 
 def _relations(json: Json) -> list[Relation]:
-    found = []
+    relations = []
     for r in json:
         try:
-            found.append(Relation(Expression(str(r["expr"])), str(r.get("text", r["expr"]))))
+            relations.append(Relation(Expression(str(r["expr"])), str(r.get("text", r["expr"]))))
         except ValueError as error:
             warnings.warn(
                 f"a relation between inputs is not checked before a call: {error}",
                 RuntimeWarning,
                 stacklevel=2,
             )
-    return found
+    return relations
 
 
 def _value(json: Json) -> Value:
@@ -282,7 +283,7 @@ def _dim(json: Json) -> Dim:
 
 
 def _compare(contract: Contract, meta: Mapping[str, Any]) -> None:
-    """The program decides what is safe: a contract must speak of the same values."""
+    """Check that a contract lists the program's own values, since only these are verified."""
     for what, values, metas in (
         ("input", contract.inputs, meta["inputs"]),
         ("output", contract.outputs, meta["outputs"]),
@@ -336,8 +337,8 @@ def _paths(node: Tree, path: str, names: list[str]) -> None:
     if node.kind == "leaf":
         names.append(path)
     for i, child in enumerate(node.children):
-        step = f"[{node.keys[i]!r}]" if node.kind == "dict" else f"[{i}]"
-        _paths(child, path + step, names)
+        suffix = f"[{node.keys[i]!r}]" if node.kind == "dict" else f"[{i}]"
+        _paths(child, path + suffix, names)
 
 
 def _weak_value(meta: Mapping[str, Any]) -> Value:

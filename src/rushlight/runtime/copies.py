@@ -1,4 +1,4 @@
-"""What has the memory of a loaded program, and so is no value to copy."""
+"""Objects that use the memory of a loaded program and so cannot be copied or pickled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NoReturn
 
 
 class NotCopied:
-    """Says what to do instead of pickling or copying."""
+    """A base class whose error says what to do instead of pickling or copying."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

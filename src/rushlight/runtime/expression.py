@@ -95,8 +95,8 @@ class Expression:
         ValueError: if `text` is not an expression of the kind described above.
 
     Attributes:
-        text: as written.
-        symbols: the names in it.
+        text: the source text.
+        symbols: the names of the symbols in it.
     """
 
     def __init__(self, text: str) -> None:
@@ -111,7 +111,7 @@ class Expression:
         self.text = text
 
     def __call__(self, symbols: Symbols) -> Any:
-        """The value; None where there is none (a division by zero, a number too large)."""
+        """The value; None if it cannot be computed (a division by zero, a number too large)."""
         try:
             return self._evaluate(symbols)
         except (ArithmeticError, ValueError, TypeError, RecursionError):
@@ -120,13 +120,13 @@ class Expression:
     def solve(self, value: int, symbol: str, known: Symbols) -> int | None:
         """The value of `symbol` for which this expression, linear in it, is `value`.
 
-        None if there is no integer that does it.
+        None if there is no such integer.
         """
         at0, at1 = self({**known, symbol: 0}), self({**known, symbol: 1})
         if at0 is None or at1 is None or at1 == at0:
             return None
-        found = (value - at0) // (at1 - at0)
-        return found if self({**known, symbol: found}) == value else None
+        root = (value - at0) // (at1 - at0)
+        return root if self({**known, symbol: root}) == value else None
 
     def _compile(self, node: ast.expr) -> Evaluate:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):

@@ -1,4 +1,4 @@
-"""From a failure of the extension to an error for the user, with the Python lines that it is about.
+"""Turns a failure of the extension into an error for the user, with the Python lines involved.
 
 The lines come from the program's debug map (named data `rushlight/debug`), which is read only when
 something fails.
@@ -26,7 +26,7 @@ _ADVICE = {
 
 
 class PythonLines:
-    """Python lines by method and instruction; empty if the program carries none."""
+    """Python lines by method and instruction; empty if the program has no debug map."""
 
     def __init__(self, data: bytes | None) -> None:
         self._map = read_debug(data)
@@ -115,7 +115,7 @@ def _inside(
     """`where` and `message` of a failure inside a delegate.
 
     Args:
-        line: of the call; "" if it is not known.
+        line: the Python line of the delegate's call; "" if it is not known.
     """
     inside = lines.delegate_lines(method, delegate, place) if place else []
     if place:
@@ -133,7 +133,7 @@ def _inside(
 
 
 def _without_prefix(message: str, prefix: str) -> str:
-    """The runtime's message without the place that `where` says already."""
+    """The runtime's message without the place that `where` names already."""
     if not message.startswith(f"{prefix}:"):
         return message
     return message[len(prefix) + 1 :].strip() or message
@@ -142,12 +142,13 @@ def _without_prefix(message: str, prefix: str) -> str:
 def load_error(
     failure: _core.Failure, where: str, program: _core.Program | None = None
 ) -> LoadError:
-    """The error of a program that cannot be opened, or of a method with no more to say; raise it
+    """The error for a program that cannot be opened or a method that cannot be loaded; raise it
     from the failure's `__cause__`.
 
     Args:
+        failure: the extension's failure.
         where: the program, for the message.
-        program: where the debug map is, if it could be opened.
+        program: the program with the debug map, if it could be opened.
     """
     code, message, method, _, name, _, delegate, place = failure.args
     message = _without_prefix(message, where)
@@ -170,13 +171,13 @@ def missing_error(
     where: str,
     problems: Mapping[str, str],
 ) -> LoadError:
-    """One error for all that the methods of a program need and this runtime lacks.
+    """One error that lists all operators and backends that a program's methods lack here.
 
     Args:
-        failures: of the methods that could not be loaded for that reason.
-        program: where the debug map is.
+        failures: the failures of the methods that could not be loaded for that reason.
+        program: the program with the debug map.
         where: the program, for the message.
-        problems: what went wrong with backends that are installed, by id.
+        problems: why installed backends cannot be used, by id.
     """
     lines = python_lines(program)
     operators: dict[tuple[str, bool], list[str]] = {}
@@ -239,5 +240,5 @@ def _backend_lines(backends: Mapping[str, list[str]], notes: Mapping[str, str]) 
 
 
 def is_missing(failure: _core.Failure) -> bool:
-    """The failure lists what is missing."""
+    """Whether the failure lists missing operators or backends."""
     return bool(failure.args[5])

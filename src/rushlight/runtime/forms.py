@@ -18,13 +18,13 @@ from rushlight.runtime.identity import identity_of
 KEY = "rushlight/forms"
 PORTABLE = "portable"
 SAMPLES = 64
-"""Values of each output that a known answer holds, at least, if the output has as many."""
+"""The least number of values of each output in a known answer, if the output has as many."""
 _GOLDEN = 0.6180339887498949  # multiples of it fill an interval evenly, whatever their number
-TOLERANCE = 0.05  # of the largest value: a form may compute in int8, but not nonsense
+TOLERANCE = 0.05  # of the largest value: enough for a form that computes in int8
 
 
 def plan_name(method: str, form: str) -> str:
-    """What a method's form is called in the file."""
+    """The name of a method's form in the file."""
     return method if form == PORTABLE else f"{method}@{form}"
 
 
@@ -38,7 +38,7 @@ class Plan:
 
 
 class FormChoice(NamedTuple):
-    """What became of one form when a program was loaded.
+    """Why one form was chosen or left out when a program was loaded.
 
     Attributes:
         form: its name.
@@ -53,10 +53,10 @@ class FormChoice(NamedTuple):
 
 @dataclass(frozen=True)
 class Index:
-    """What a file says about its forms.
+    """The index of the forms in a file.
 
     Attributes:
-        id: tells the file's forms from those of other files.
+        id: distinguishes the file's forms from those of other files.
         order: the forms, the preferred one first.
         methods: the plans of each method, in that order.
         answers: the known answers of methods that have one.
@@ -72,11 +72,11 @@ class Index:
         return next((p for p in self.methods.get(method, ()) if p.form == form), None)
 
     def plans_of(self, method: str) -> list[str]:
-        """The plans of all forms of a method; of one that the index does not know, itself."""
+        """The plans of all forms of a method; the method itself if the index does not list it."""
         return [p.plan for p in self.methods.get(method, ())] or [method]
 
     def hidden(self) -> set[str]:
-        """Methods of the file that are only forms of others."""
+        """Methods of the file that are only forms of other methods."""
         return {p.plan for m, plans in self.methods.items() for p in plans if p.plan != m}
 
 
@@ -84,22 +84,22 @@ def read_index(data: bytes | memoryview | None, names: Sequence[str]) -> Index |
     """The index of a program; None if it has none that fits its methods.
 
     Args:
-        data: what the file holds under `KEY`.
+        data: the file's named data under `KEY`.
         names: the methods of the file.
     """
     if not data:
         return None
     try:
-        found = json.loads(bytes(data))
+        document = json.loads(bytes(data))
         methods = {
             str(name): tuple(
                 Plan(str(p["form"]), str(p["plan"]), tuple(map(str, p["backends"])))
                 for p in entry["forms"]
             )
-            for name, entry in found["methods"].items()
+            for name, entry in document["methods"].items()
         }
-        answers = {n: e["answer"] for n, e in found["methods"].items() if "answer" in e}
-        made = Index(str(found["id"]), tuple(map(str, found["order"])), methods, answers)
+        answers = {n: e["answer"] for n, e in document["methods"].items() if "answer" in e}
+        made = Index(str(document["id"]), tuple(map(str, document["order"])), methods, answers)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None
     plans = {p.plan for listed in methods.values() for p in listed}
@@ -107,14 +107,14 @@ def read_index(data: bytes | memoryview | None, names: Sequence[str]) -> Index |
 
 
 def answer_inputs(described: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-    """The inputs of a known answer: evenly spread over the range that the example's values had."""
+    """The inputs of a known answer: spread evenly over the range of the example's values."""
     for one in described:
         if "value" in one:
             yield one["value"]
             continue
         count = int(np.prod(one["shape"], dtype=np.int64))
-        steps = np.arange(1, count + 1, dtype=np.float64) * _GOLDEN
-        values = one["low"] + (one["high"] - one["low"]) * (steps - np.floor(steps))
+        positions = np.arange(1, count + 1, dtype=np.float64) * _GOLDEN
+        values = one["low"] + (one["high"] - one["low"]) * (positions - np.floor(positions))
         yield values.astype(_numpy_dtype(one["dtype"])).reshape(one["shape"])
 
 
@@ -126,8 +126,8 @@ def wrong_answer(answer: Mapping[str, Any], results: Sequence[Any]) -> str | Non
     """How results differ from the known answer, in words; None if they do not.
 
     Args:
-        answer: of the method.
-        results: flattened.
+        answer: the method's known answer.
+        results: the flattened results.
     """
     wanted = answer["outputs"]
     if len(results) != len(wanted):
@@ -148,15 +148,15 @@ def wrong_answer(answer: Mapping[str, Any], results: Sequence[Any]) -> str | Non
 
 
 class Remembered:
-    """Answers that came out right before, by file, form, processor, and what the backends are.
+    """Forms that gave their known answer before, by file, form, processor and the backends' code.
 
-    They are kept in `$RUSHLIGHT_CACHE`, or the user's cache folder; without one nothing is
-    remembered, and the check is made again. So it is for backends of which nothing tells what they
-    are, such as objects that the process registered itself.
+    They are kept in `$RUSHLIGHT_CACHE` or the user's cache folder; if there is none, the check runs
+    at every load. It also does for backends whose code cannot be identified, such as objects that
+    the process registered itself.
     """
 
     def __init__(self, index: Index, backends: Iterable[str]) -> None:
-        """`backends` are those of the forms that are asked for."""
+        """`backends` are the ids of the backends of the forms that are looked up."""
         parts = [identity_of(id) for id in sorted(set(backends))]
         self._can = None not in parts
         self._key = f"{index.id} {platform.machine()} {_processor()} {parts}"
@@ -164,7 +164,7 @@ class Remembered:
     def _file(self, form: str) -> Path:
         home = os.environ.get("RUSHLIGHT_CACHE") or os.environ.get("XDG_CACHE_HOME")
         folder = Path(home) if home else Path.home() / ".cache"
-        # Names come from the file, and may be anything: no path, and not even text.
+        # Names come from the file and may hold any characters, even invalid ones: hash them.
         key = f"{self._key} {form}".encode("utf-8", "surrogatepass")
         return folder / "rushlight" / "answers" / hashlib.sha256(key).hexdigest()[:32]
 
@@ -175,7 +175,7 @@ class Remembered:
             return False
 
     def add(self, form: str) -> None:
-        """Remember that a form answered right here."""
+        """Remember that a form gave its known answer here."""
         if not self._can:
             return
         try:
@@ -187,7 +187,7 @@ class Remembered:
 
 
 def _processor() -> str:
-    """The processor's name, as far as the system tells it."""
+    """The processor's name, as far as the system reports it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             for line in file:

@@ -1,4 +1,4 @@
-"""What a registered backend is made of: what is remembered of it is remembered for that alone."""
+"""Identities of registered backends: a known answer is remembered for one identity only."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from rushlight import _core
 _CODE = {".py", ".so", ".pyd", ".dll", ".dylib"}
 
 _parts: dict[str, tuple[str, tuple[Path, ...]] | None] = {}
-"""Of backends that were registered here, a text and files; None: nothing tells what it is."""
+"""A text and files for each backend that was registered here; None if it has no identity."""
 
 
 def made_of_files(id: str, *files: Path) -> None:
-    """The backend is what these files have."""
+    """The backend's code is in these files."""
     _parts[id] = ("", files)
 
 
 def made_of_package(id: str, point: metadata.EntryPoint, backend: Any) -> None:
-    """The backend is what an entry point led to.
+    """The backend's code is in an installed package.
 
     Args:
-        id: the backend's.
-        point: the entry point.
-        backend: the object, if it is one in Python: its `version()`, if it has one, says what else
-            its results depend on.
+        id: the backend's id.
+        point: its entry point.
+        backend: the object, if the backend is in Python; its `version()`, if it has one, is part of
+            the identity.
     """
     version = getattr(backend, "version", None)
     text = f"{version() if callable(version) else ''}"
@@ -42,13 +42,15 @@ def made_of_package(id: str, point: metadata.EntryPoint, backend: Any) -> None:
 
 
 def made_of_nothing_known(id: str) -> None:
-    """The backend is an object of the process: it may change at any time."""
+    """The backend is an object of this process, which may change at any time."""
     _parts[id] = None
 
 
 def identity_of(id: str) -> str | None:
-    """A text that is another one when the backend's version or files are; None if nothing tells."""
-    parts = _parts.get(id, ("", (Path(_core.__file__),)))  # what is not in it came with the runtime
+    """A text that changes with the backend's version and files; None if it has no identity."""
+    parts = _parts.get(
+        id, ("", (Path(_core.__file__),))
+    )  # a backend that is not listed came with the runtime
     if parts is None:
         return None
     text, files = parts
@@ -68,7 +70,7 @@ def _digest(file: Path, size: int, time_ns: int) -> bytes:
 
 
 def _files_of(module: str) -> Iterator[Path]:
-    """The file of a module; if it stands in a package, all code of that."""
+    """The file of a module; if the module is in a package, all code of that package."""
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None:
         return

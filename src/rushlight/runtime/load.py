@@ -18,8 +18,8 @@ from rushlight.runtime.forms import read_index
 from rushlight.runtime.module import Module
 from rushlight.runtime.source import Source, describe_source, read_source
 
-_MOST_THREADS = 1 << 31  # that are passed on: far beyond what there can be
-_MOST_BYTES = (1 << 64) - 1  # that a limit is passed on as: as good as none
+_MOST_THREADS = 1 << 31  # a greater number of threads is passed on as this
+_MOST_BYTES = (1 << 64) - 1  # a greater limit of memory is passed on as this
 
 
 def load(
@@ -105,7 +105,7 @@ def load(
 
 
 def load_to_compare(program: bytes, method: str, form: str | None) -> Module:
-    """Load one method whose answers are compared with eager's: the known answer of a form is not.
+    """Load one method without a check of known answers, to compare its results with eager's.
 
     Raises:
         LoadError: as `load` does.
@@ -156,22 +156,22 @@ def _load_methods(
 def set_backend_options(
     core: _core.Program, options: BackendOptions | None, plans: Mapping[str, Sequence[str]]
 ) -> None:
-    """Give the methods' backends options, before they are loaded.
+    """Pass options to the methods' backends, before these are loaded.
 
     Args:
         core: the program.
-        options: as `load` takes them.
-        plans: method to its plans in the file: itself, and its other forms.
+        options: the argument of `load`.
+        plans: the plans of each method in the file: the method itself and its other forms.
 
     Raises:
-        LoadError: for a backend or a method that is not there, or an option that breaks a limit.
+        LoadError: for an unknown backend or method, or an option that exceeds a limit.
     """
     if options is None:
         return
     backends = {m: [b for p in mine for b in core.meta(p)["backends"]] for m, mine in plans.items()}
-    found = read_options(options, backends)
+    entries = read_options(options, backends)
     core.set_backend_options(
-        [(b, plan, values) for b, m, values in found for plan in plans.get(m, [m])]
+        [(b, plan, values) for b, m, values in entries for plan in plans.get(m, [m])]
     )
 
 
@@ -191,7 +191,7 @@ def _check_methods(methods: Sequence[str] | None) -> None:
 
 
 def _integer(name: str, value: object, what: str) -> int:
-    """An option that is an integer, of Python's or NumPy's."""
+    """The value of an option that is an integer of Python or NumPy."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)  # type: ignore[arg-type]
@@ -201,7 +201,7 @@ def _integer(name: str, value: object, what: str) -> int:
 
 
 def _limit(memory_limit: object) -> int:
-    """What the extension takes; 0: none."""
+    """The limit for the extension; 0 for no limit."""
     if memory_limit is None:
         return 0
     limit = _integer("memory_limit", memory_limit, "a number of bytes")
@@ -264,5 +264,5 @@ def open_program(
 def read_contracts(core: _core.Program, names: Sequence[str]) -> dict[str, contracts.Contract]:
     """The contract of each method, made from its tensors where the program carries none."""
     data = core.named_data(contracts.KEY)
-    found: dict[str, Any] = {} if data is None else contracts.read_contracts(data)
-    return {n: contracts.make_contract(n, found.get(n), core.meta(n)) for n in names}
+    documents: dict[str, Any] = {} if data is None else contracts.read_contracts(data)
+    return {n: contracts.make_contract(n, documents.get(n), core.meta(n)) for n in names}

@@ -1,4 +1,4 @@
-"""What a module says of its last call and of its memory: `TraceEvent` and `Memory`."""
+"""Measurements of a module's last call and of its memory: `TraceEvent` and `Memory`."""
 
 from __future__ import annotations
 

@@ -35,12 +35,12 @@ class Method(NotCopied):
         self._core = core
         self._program = owner  # for the lines of messages
         core.narrow(contract.input_specs(), len(contract.symbols))
-        self._form = _form(contract.out_spec)
-        core.set_structure(self._form or "list")
+        self._structure = _structure(contract.out_spec)
+        core.set_structure(self._structure or "list")
         core.describe(
             [v.label for v in contract.inputs],
             [f"output {path}" if path else "the output" for path in contract.out_spec.paths()],
-            [v.form for v in contract.outputs],
+            [v.type_text for v in contract.outputs],
         )
         args, kwargs = contract.in_spec.children
         self._parts = args.children + kwargs.children
@@ -52,7 +52,7 @@ class Method(NotCopied):
 
     @property
     def signature(self) -> Signature:
-        """What the method takes and returns."""
+        """The method's inputs and results."""
         return Signature.of(self.name, self.contract)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -65,17 +65,17 @@ class Method(NotCopied):
             if self._direct and len(args) <= self.contract.positional:
                 result = self._core.call(self._in_order(args, kwargs) if kwargs else args)
                 if result is not NotImplemented:
-                    return result if self._form else self._unflatten(result)
+                    return result if self._structure else self._unflatten(result)
             flat = self.flatten(args, kwargs)
             result = self._core.call(flat)
             if result is NotImplemented:
                 raise self._refused()
         except _core.Failure as failure:
             raise run_error(failure, self._program) from failure.__cause__
-        return result if self._form else self._unflatten(result)
+        return result if self._structure else self._unflatten(result)
 
     def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position; fewer than the method takes if they do not fit."""
+        """All arguments by position; an empty tuple if the keywords do not fit."""
         names = self._names[len(args) :]
         if len(names) != len(kwargs):
             return ()
@@ -131,7 +131,7 @@ class Method(NotCopied):
         return self.contract.to_program(flat)
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Values by parameter name; those that may be left out may be missing."""
+        """Values by parameter name; optional ones may be missing."""
         names = self._names
         if len(args) > len(names):
             raise self._wrong_arguments(f"got {len(args)} positional arguments")
@@ -155,7 +155,7 @@ class Method(NotCopied):
         return bound
 
     def _is_none(self, name: str) -> bool:
-        """A parameter that was None at export may be left out."""
+        """Whether a parameter was None at export, so that it may be left out."""
         return any(v.name == name and v.kind == "none" for v in self.contract.inputs)
 
     def _wrong_arguments(self, problem: str) -> RunError:
@@ -177,7 +177,7 @@ class Method(NotCopied):
         return self.contract.out_spec.unflatten(iter(leaves))
 
     def _flatten_outputs(self, outputs: Any) -> list[Any]:
-        if self._form == "single":
+        if self._structure == "single":
             return list(outputs) if _is_flat(outputs, 1) else [outputs]
         arrays: list[Any] = []
         try:
@@ -195,19 +195,19 @@ class Method(NotCopied):
 def _parameter_names(
     contract: Contract, n_positional: int, keywords: Sequence[Any]
 ) -> tuple[str, ...]:
-    """A name for every part of the in_spec: an argument of a `*args` gets its position."""
+    """A name for every argument in the in_spec; an argument of `*args` is named by its position."""
     names = list(contract.parameters[:n_positional])
     names += [f"args[{i}]" for i in range(len(names), n_positional)]
     return (*names, *map(str, keywords))
 
 
 def _is_flat(outputs: Any, n: int) -> bool:
-    """Arrays for `n` results in a plain list or tuple."""
+    """Whether `outputs` is a plain list or tuple of `n` arrays."""
     return isinstance(outputs, list | tuple) and len(outputs) == n
 
 
-def _form(out_spec: Tree) -> str | None:
-    """The structures that the extension makes by itself; None for the others."""
+def _structure(out_spec: Tree) -> str | None:
+    """The structure of the result if the extension can build it by itself; else None."""
     if out_spec.kind == "leaf":
         return "single"
     if out_spec.kind in ("tuple", "list") and all(c.kind == "leaf" for c in out_spec.children):
@@ -285,8 +285,8 @@ class Module(NotCopied):
     def __getattr__(self, name: str) -> Method:
         methods = self.__dict__.get("_methods", {})
         if name in methods:
-            found: Method = methods[name]
-            return found
+            method: Method = methods[name]
+            return method
         raise AttributeError(
             f"this module has no method {name!r}; methods: {', '.join(methods) or 'none'}"
         )
@@ -339,7 +339,7 @@ class Module(NotCopied):
 
     @property
     def state(self) -> State:
-        """What the methods keep from one call to the next, by the names of the model's buffers."""
+        """The buffers that methods keep from one call to the next, by their names in the model."""
         return self._state
 
     def execute_into(
@@ -371,13 +371,13 @@ class Module(NotCopied):
         except _core.Failure as failure:
             raise run_error(failure, self._core) from None
         lines = python_lines(self._core)
-        found = []
+        entries = []
         for method, instruction, kind, name, ns, delegate, inside in events:
             line = lines.line(method, instruction)
             if inside:
                 line = next(iter(lines.delegate_lines(method, delegate, inside)), line)
-            found.append(TraceEvent(method, instruction, kind, name, ns, line, inside))
-        return found
+            entries.append(TraceEvent(method, instruction, kind, name, ns, line, inside))
+        return entries
 
     def manual_seed(self, seed: int) -> None:
         """Start random operators anew: they draw what eager draws after `torch.manual_seed(seed)`.
@@ -421,7 +421,7 @@ class Module(NotCopied):
 
         Raises:
             LoadError: if a method of the copy cannot be loaded, as when a backend refuses it.
-            RunError: while a method runs in steps.
+            RunError: while a method runs one instruction at a time.
         """
         try:
             core = self._core.fork()
@@ -457,7 +457,7 @@ class Module(NotCopied):
 def _load(
     core: _core.Program, plans: Sequence[tuple[str, str]], where: str
 ) -> list[tuple[str, _core.Method]]:
-    """Load methods, or raise one LoadError for all that is missing."""
+    """Load methods, or raise one LoadError that lists everything missing."""
     loaded: list[tuple[str, _core.Method]] = []
     missing: list[_core.Failure] = []
     problems = find_backends(core, [plan for _, plan in plans])
@@ -467,7 +467,7 @@ def _load(
         except _core.Failure as failure:
             if not is_missing(failure):
                 raise load_error(failure, where, core) from failure.__cause__
-            # Without its frames, which hold this list: a failed load leaves no cycle behind.
+            # Drop the traceback: its frames hold this list, which would be a reference cycle.
             missing.append(failure.with_traceback(None))
     if missing:
         raise missing_error(missing, core, where, problems)

@@ -1,4 +1,4 @@
-"""What this machine reaches at most: what the speed of operators is a share of."""
+"""The peak speed of this machine, which the speed of operators is compared with."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from rushlight import _core
 
 
 class Peaks(NamedTuple):
-    """What a number of threads reach together.
+    """The peak speed of a number of threads together.
 
     Attributes:
-        threads: how many.
+        threads: the number of threads.
         flops: operations per second: multiply-adds of float32 in registers, two operations each,
             with the widest instruction set that kernels use here.
-        integer_ops: the same of integers: products of bytes, each added to an int32.
-        bandwidth: bytes per second read from memory, of an array that no cache holds.
+        integer_ops: operations per second on integers: products of bytes, each added to an int32.
+        bandwidth: bytes per second read from memory, from an array larger than the caches.
     """
 
     threads: int
@@ -25,9 +25,9 @@ class Peaks(NamedTuple):
 
 
 def measure_peaks(threads: int) -> Peaks:
-    """Measure them, in half a second or so; other work on the machine makes them smaller.
+    """Measure the peaks, in about half a second; other work on the machine makes them smaller.
 
     Args:
-        threads: at least 1; cores that they do not find idle add nothing.
+        threads: the number of threads, at least 1.
     """
     return Peaks(threads, *_core.measure_peaks(threads))

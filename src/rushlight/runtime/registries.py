@@ -1,4 +1,4 @@
-"""The operators and backends that programs may use here."""
+"""The operators and backends that programs can use in this process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The runtime as ExecuTorch's Python users know it: `Runtime.get().load_program(…)`.
+"""ExecuTorch's Python interface of the runtime: `Runtime.get().load_program(…)`.
 
-A thin layer over the same extension as `rushlight.load`, which is the better way in: it rebuilds
-structures and takes keywords. Here inputs and outputs are flat sequences.
+A thin layer over the same extension as `rushlight.load`. Prefer `rushlight.load`, which rebuilds
+structures and takes keywords; here inputs and outputs are flat sequences.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Verification(Enum):
 
 
 class TensorMetadata:
-    """What a program says of one tensor."""
+    """The metadata of one tensor in a program."""
 
     def __init__(self, meta: dict[str, Any]) -> None:
         self._meta = meta
 
     def sizes(self) -> tuple[int, ...]:
-        """The sizes; of a dynamic tensor the greatest."""
+        """The sizes; for a dynamic tensor the greatest."""
         return tuple(self._meta["sizes"])
 
     def dtype(self) -> str:
@@ -48,11 +48,11 @@ class TensorMetadata:
         return str(self._meta["dtype"])
 
     def is_memory_planned(self) -> bool:
-        """It lies in an arena, or is a constant."""
+        """Whether it has memory in an arena, or is a constant."""
         return bool(self._meta["planned"] or self._meta["constant"])
 
     def nbytes(self) -> int:
-        """The bytes of `sizes`."""
+        """The number of bytes for `sizes`."""
         return int(self._meta["nbytes"])
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class TensorMetadata:
 
 
 class MethodMetadata:
-    """What a program says of one method."""
+    """The metadata of one method in a program."""
 
     def __init__(self, meta: dict[str, Any]) -> None:
         self._meta = meta
@@ -74,15 +74,15 @@ class MethodMetadata:
         return len(self._meta["inputs"])
 
     def num_outputs(self) -> int:
-        """How many flattened outputs it gives."""
+        """How many flattened outputs it returns."""
         return len(self._meta["outputs"])
 
     def input_tensor_meta(self, index: int) -> TensorMetadata:
-        """What is known of a tensor input; RunError for one of another kind."""
+        """The metadata of a tensor input; RunError for an input of another kind."""
         return self._tensor("input", index)
 
     def output_tensor_meta(self, index: int) -> TensorMetadata:
-        """What is known of a tensor output; RunError for one of another kind."""
+        """The metadata of a tensor output; RunError for an output of another kind."""
         return self._tensor("output", index)
 
     def _tensor(self, what: str, index: int) -> TensorMetadata:
@@ -176,7 +176,7 @@ class Program:
             raise error from failure.__cause__
 
     def metadata(self, method_name: str) -> MethodMetadata:
-        """What the program says of a method; KeyError if there is none of that name."""
+        """The metadata of a method; KeyError if there is no method of that name."""
         return MethodMetadata(self._meta(method_name))
 
     def _meta(self, name: str) -> dict[str, Any]:
@@ -230,7 +230,8 @@ class Runtime:
             backend_options: as for `rushlight.load`.
 
         Raises:
-            LoadError: if it is not a sound program, or options are for what it has not.
+            LoadError: if the program is not valid, or options name a method or backend that is not
+                in it.
         """
         if enable_etdump or debug_buffer_size:
             raise LoadError(

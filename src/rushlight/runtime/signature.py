@@ -1,4 +1,4 @@
-"""Signatures: what a method takes and returns, for people."""
+"""Signatures: a method's inputs and results as one readable line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rushlight.runtime.tree import Tree, written_arguments
 
 @dataclass(frozen=True, repr=False)
 class Signature:
-    """What a method takes and returns; its repr is one readable line.
+    """A method's inputs and results; its repr is one readable line.
 
     Attributes:
         method: the method's name.
@@ -48,9 +48,9 @@ class Signature:
         )
 
     def __repr__(self) -> str:
-        leaves = ((v.name, v.form) for v in self.inputs)
+        leaves = ((v.name, v.type_text) for v in self.inputs)
         takes = written_arguments(self.in_spec, self.parameters, leaves)
-        gives = self.out_spec.written(v.form for v in self.outputs)
+        gives = self.out_spec.written(v.type_text for v in self.outputs)
         text = f"{self.method}({takes}) -> {gives}"
         if self.relations:
             text += f"  where {' and '.join(self.relations)}"
@@ -58,7 +58,7 @@ class Signature:
 
 
 def _ties(contract: Contract) -> list[str]:
-    """What shared symbols and derived sizes say, in terms of the inputs."""
+    """The conditions of shared symbols and derived sizes, in terms of the inputs."""
     places = [
         (f"size {d} of {v.name}", dim) for v in contract.inputs for d, dim in enumerate(v.shape)
     ]

@@ -1,4 +1,4 @@
-"""Where a program or a data file comes from: a path, bytes, or an open file."""
+"""Sources of a program or a data file: a path, bytes, or an open file."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def read_source(source: object, what: str) -> tuple[bytes | None, bytes | None]:
 
     Args:
         source: a path; `bytes`, which are used as they are; another object with a buffer, which is
-            copied, since what was verified must not change afterwards; an open binary file, which
-            is read to its end.
+            copied, since verified bytes must not change afterwards; an open binary file, which is
+            read to its end.
         what: "a program", for messages.
 
     Raises:

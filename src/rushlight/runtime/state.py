@@ -1,4 +1,4 @@
-"""The state of a module: what its methods keep from one call to the next."""
+"""The state of a module: the buffers that its methods keep from one call to the next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Snapshot:
     """All state of a module at one moment, its random generator's too; it may be pickled.
 
     Attributes:
-        data: the bytes; they mean something only to modules of the same program.
+        data: the bytes, which only modules of the same program can restore.
     """
 
     data: bytes = field(repr=False)
@@ -56,7 +56,7 @@ class State(NotCopied, Mapping[str, Any]):
         """Write a buffer.
 
         Args:
-            name: which; KeyError if there is none of that name.
+            name: the buffer's name; KeyError if there is none of that name.
             value: an array or tensor of its dtype and shape; it is copied.
 
         Raises:
@@ -91,14 +91,14 @@ class State(NotCopied, Mapping[str, Any]):
         """A copy of a buffer.
 
         Args:
-            name: which; KeyError if there is none of that name.
-            as_torch: as a torch tensor instead of a NumPy array.
+            name: the buffer's name; KeyError if there is none of that name.
+            as_torch: return a torch tensor instead of a NumPy array.
         """
         with Errors(self._core):
             return self._core.read_state(self._entry(name)[0], as_torch)
 
     def snapshot(self) -> Snapshot:
-        """All state as it is now, and what the random operators draw next."""
+        """A copy of all state as it is now, with that of the random generator."""
         with Errors(self._core):
             return Snapshot(self._core.snapshot())
 
@@ -106,11 +106,11 @@ class State(NotCopied, Mapping[str, Any]):
         """Make all state what it was when the snapshot was taken.
 
         Args:
-            snapshot: of this module, or of another of the same program in which the same methods
-                are loaded (a fork, or one in another process).
+            snapshot: a snapshot of this module, or of another module of the same program with the
+                same methods loaded (a fork, or one in another process).
 
         Raises:
-            RunError: if it is of another program; nothing is changed then.
+            RunError: if the snapshot is of another program; nothing is changed then.
         """
         if not isinstance(snapshot, Snapshot):
             raise RunError(

@@ -1,4 +1,4 @@
-"""Running a method one instruction at a time, and looking at its values: for tools."""
+"""Runs a method one instruction at a time and reads its values, for tools."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class Stepper:
             yield index
 
     def step(self) -> int | None:
-        """Run one instruction and return its index; None if none was left, and then the next step
-        is the first instruction again."""
+        """Run one instruction and return its index; None if none was left. The next call then
+        runs the first instruction again."""
         with self._errors():
             index = self._core.step()
         return None if index < 0 else index
@@ -81,7 +81,7 @@ class Stepper:
         has no memory.
 
         Args:
-            index: of the program's values, 0 to `n_values` - 1; IndexError beyond.
+            index: the index of a value, 0 to `n_values` - 1; IndexError beyond.
         """
         with self._errors():
             return self._core.value(index)

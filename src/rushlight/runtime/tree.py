@@ -1,9 +1,9 @@
-"""Container structure without torch: what a call takes apart and what a result is put into.
+"""Structures of inputs and results without torch: flattens the former and builds the latter.
 
 A tree is written in JSON as `{"t": "leaf"}`, `{"t": "tuple" | "list", "c": [tree, …]}`,
 `{"t": "dict", "k": [key, …], "c": […]}`, `{"t": "namedtuple" | "object", "name": …, "k": […],
-"c": […]}`. Flattening goes through children in order. ExecuTorch's own string form (torch's pytree
-specs) is read as well, as far as it can be said in these terms.
+"c": […]}`. Flattening goes through children in order. ExecuTorch's own string (torch's pytree
+specs) is read as well, as far as a `Tree` can express it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ class Tree:
 
     Attributes:
         kind: "leaf", "none", "tuple", "list", "dict", "namedtuple" or "object".
-        keys: of a dict, a namedtuple or an object: one per child.
-        children: in flattening order.
-        name: of a namedtuple's or object's class.
-        n_leaves: leaves under this node.
+        keys: one key per child of a dict, a namedtuple or an object.
+        children: the children in flattening order.
+        name: the class name of a namedtuple or object.
+        n_leaves: the number of leaves under this node.
+        make: builds the value from its children; None for kinds that need no class.
     """
 
     kind: str
@@ -71,10 +72,10 @@ class Tree:
     def flatten(self, value: Any, path: str, leaves: list[Any]) -> None:
         """Append the leaves of `value` to `leaves`.
 
-        Lists and tuples stand for each other, as mappings and objects with attributes do.
+        A list is accepted for a tuple and an object with attributes for a mapping, and vice versa.
 
         Raises:
-            TreeError: where `value` is built otherwise, with the path to the place.
+            TreeError: if `value` has another structure, with the path to the first difference.
         """
         if self.kind == "leaf":
             leaves.append(value)
@@ -87,24 +88,24 @@ class Tree:
             self._flatten_keys(value, path, leaves)
 
     def leaves(self, value: Any) -> list[Any]:
-        """The leaves of `value`, which is built as this tree says; TreeError if it is not."""
-        found: list[Any] = []
-        self.flatten(value, "value", found)
-        return found
+        """The leaves of `value`; TreeError if it does not have this structure."""
+        leaves: list[Any] = []
+        self.flatten(value, "value", leaves)
+        return leaves
 
     def paths(self, path: str = "") -> list[str]:
-        """Where each leaf stands: "0", "'logits'", "'past'[1].key"; "" for a lone leaf."""
+        """The path to each leaf: "0", "'logits'", "'past'[1].key"; "" for a single leaf."""
         if self.kind == "leaf":
             return [path]
-        found: list[str] = []
+        paths: list[str] = []
         for i, child in enumerate(self.children):
             key = self.keys[i] if self.keys else i
-            step = f".{key}" if self.kind in ("namedtuple", "object") else f"[{key!r}]"
-            found += child.paths(path + step if path else repr(key))
-        return found
+            suffix = f".{key}" if self.kind in ("namedtuple", "object") else f"[{key!r}]"
+            paths += child.paths(path + suffix if path else repr(key))
+        return paths
 
     def written(self, leaves: Iterator[str]) -> str:
-        """The structure as it is written in Python, with texts in the place of leaves."""
+        """The structure as Python code, with `leaves` as the texts of its leaves."""
         if self.kind == "leaf":
             return next(leaves)
         if self.kind == "none":
@@ -137,7 +138,7 @@ class Tree:
             raise TreeError(path, f"expected {self}, got {_what(value)}")
         missing = [k for k in self.keys if k not in entries]
         extra = [k for k in entries if k not in self.keys]
-        if self.kind == "object":  # fields that eager left empty are no part of the structure
+        if self.kind == "object":  # fields that were None in eager are no part of the structure
             extra = [k for k in extra if entries[k] is not None]
         if missing or extra:
             raise TreeError(
@@ -147,8 +148,8 @@ class Tree:
                 + (f"; not expected: {', '.join(map(repr, extra))}" if extra else ""),
             )
         for key, child in zip(self.keys, self.children, strict=True):
-            step = f"[{key!r}]" if self.kind == "dict" else f".{key}"
-            child.flatten(entries[key], path + step, leaves)
+            suffix = f"[{key!r}]" if self.kind == "dict" else f".{key}"
+            child.flatten(entries[key], path + suffix, leaves)
 
     def __str__(self) -> str:
         if self.kind in _SEQUENCES:
@@ -162,7 +163,7 @@ class Tree:
 
 
 class TreeError(ValueError):
-    """A value is not built as a tree says; `path` is where."""
+    """A value does not have the structure of a tree; `path` leads to the difference."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -177,8 +178,8 @@ def written_arguments(
 
     Args:
         in_spec: tuple(tuple(args…), dict(kwargs…)).
-        parameters: names for the positional arguments; those of a `*args` have none.
-        leaves: name and form of each leaf.
+        parameters: names for the positional arguments; arguments of `*args` have none.
+        leaves: the name and type of each leaf.
     """
     args, kwargs = in_spec.children
     names = list(parameters[: len(args.children)])
@@ -186,11 +187,11 @@ def written_arguments(
     names += map(str, kwargs.keys)
     parts = []
     for name, part in zip(names, args.children + kwargs.children, strict=True):
-        if part.kind == "leaf":  # which has a name of its own
-            name, form = next(leaves)
+        if part.kind == "leaf":  # it has a name of its own
+            name, text = next(leaves)
         else:
-            form = part.written(form for _, form in leaves)
-        parts.append(f"{name}: {form}" if name else form)
+            text = part.written(text for _, text in leaves)
+        parts.append(f"{name}: {text}" if name else text)
     return ", ".join(parts)
 
 
@@ -213,10 +214,10 @@ def flat(kind: str, n: int) -> Tree:
 
 
 def parse(json: Json) -> Tree:
-    """A tree from its JSON form.
+    """A tree from its JSON.
 
     Raises:
-        ValueError: if it is not one.
+        ValueError: if the JSON does not describe a tree.
     """
     if not isinstance(json, dict):
         raise ValueError(f'a structure is an object with "t", not {json!r:.60}')
@@ -239,7 +240,7 @@ def parse(json: Json) -> Tree:
     return Tree(kind, keys, children, name, n_leaves)
 
 
-@lru_cache(maxsize=256)  # equal results of different calls and modules are of one class
+@lru_cache(maxsize=256)  # one class for equal results of different calls and modules
 def _namedtuple(name: str, fields: tuple[str, ...]) -> Callable[..., Any]:
     return namedtuple(name, fields)
 
@@ -260,7 +261,7 @@ _PYTREE = {
 
 
 def parse_pytree(text: str) -> Tree | None:
-    """A tree from the string form of the .pte's container metadata; None if it cannot be read."""
+    """A tree from the string in the .pte's container metadata; None if it cannot be read."""
     if not text:
         return None
     import json

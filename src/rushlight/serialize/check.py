@@ -1,7 +1,7 @@
-"""The rules that a program must keep so that a runtime can load it, tested before it is written.
+"""Checks the rules of the format before a program is written.
 
-A program that breaks one is a mistake of the compiler's, and is better found here, with the value
-or the instruction, than by a runtime that can only refuse the file.
+A program that breaks a rule is a mistake of the compiler. Here the error can name the value or the
+instruction; a runtime could only refuse the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rushlight.serialize.file import PTEFile
 from rushlight.serialize.segments import as_bytes
 
 _MAX_RANK = 16
-_MAX_STEP = 2**31 - 1
+_MAX_STRIDE = 2**31 - 1
 
 
 def check_program(pte: PTEFile) -> None:
@@ -95,8 +95,10 @@ class _MethodCheck:
         except ValueError as error:
             raise _error(where, str(error)) from error
         is_fixed = tensor.shape_dynamism is fb.TensorShapeDynamism.STATIC
-        if (is_fixed or tensor.allocation_info is not None) and _longest_step(tensor) > _MAX_STEP:
-            raise _error(where, f"its sizes {list(tensor.sizes)} are too great: steps take 32 bits")
+        has_strides = is_fixed or tensor.allocation_info is not None
+        if has_strides and _greatest_stride(tensor) > _MAX_STRIDE:
+            sizes = list(tensor.sizes)
+            raise _error(where, f"its sizes {sizes} are too great: strides take 32 bits")
         if tensor.allocation_info is not None:
             self._planned(where, tensor.allocation_info, size)
         extra = tensor.extra_tensor_info
@@ -151,7 +153,7 @@ class _MethodCheck:
             self._indices(where, (call.value_index,))
 
     def _overread(self, where: str, args: Iterable[int]) -> None:
-        """A planned tensor of an XNNPACK delegate must not lie at the very end of its arena."""
+        """Check that XNNPACK may read beyond each planned tensor without leaving its arena."""
         for index in args:
             value = self._plan.values[index].val
             if not isinstance(value, fb.Tensor) or value.allocation_info is None:
@@ -163,7 +165,7 @@ class _MethodCheck:
                 raise _error(
                     where,
                     f"XNNPACK may read {XNNPACK_OVERREAD} bytes beyond value {index}, but its "
-                    f"arena ends {room} bytes behind it; make the arena larger",
+                    f"arena ends {room} bytes after it; make the arena larger",
                 )
 
     def _indices(self, where: str, indices: Iterable[int]) -> None:
@@ -173,8 +175,8 @@ class _MethodCheck:
                 raise _error(where, f"it refers to value {index}, there are {count}")
 
 
-def _longest_step(tensor: fb.Tensor) -> int:
-    """Elements from one index of the outermost dimension to the next; a size of 0 counts as 1."""
+def _greatest_stride(tensor: fb.Tensor) -> int:
+    """The stride of the outermost dimension, in elements; a size of 0 counts as 1."""
     return math.prod(max(tensor.sizes[dim], 1) for dim in tensor.dim_order[1:])
 
 

@@ -1,4 +1,4 @@
-"""The data files (.ptd) that a program is saved with, and what ties them to it.
+"""The data files (.ptd) of a program, and the digests by which a runtime checks them.
 
 A data file holds the digests of its entries under `rushlight/digests/<tag>`, and the program those
 of the entries that it was saved with under `rushlight/data/<tag>`: 16 bytes each, sorted. A runtime
@@ -26,7 +26,7 @@ class DataFiles:
     """The data files of one program.
 
     Args:
-        entries: each with its file's tag, which is the file's name without `.ptd`, and its key.
+        entries: (tag, key, tensor) for each; the tag is the file's name without `.ptd`.
 
     Raises:
         ExportError: two entries of a file have the same key.
@@ -46,7 +46,7 @@ class DataFiles:
             self._files[tag][_IN_DATA_FILE + tag] = NamedTensor(digests)
 
     def named_data(self) -> dict[str, Data]:
-        """What the program holds of its data files, by key."""
+        """The digests for the program's named data, by key."""
         return {_IN_PROGRAM + tag: digests for tag, digests in self._digests.items()}
 
     def images(self) -> dict[str, bytes]:
@@ -54,11 +54,11 @@ class DataFiles:
         return {tag: write_ptd(entries) for tag, entries in self._files.items()}
 
     def paths(self, folder: str | os.PathLike[str]) -> list[str]:
-        """Where the files are in a folder."""
+        """The paths of the files in a folder."""
         return [os.path.join(folder, f"{tag}.ptd") for tag in self._files]
 
     def write_to(self, files: Sequence[BinaryIO]) -> None:
-        """Write each to a file, in the order of `paths`."""
+        """Write each data file to an open file, in the order of `paths`."""
         for file, entries in zip(files, self._files.values(), strict=True):
             write_ptd_to(file, entries)
 
@@ -68,12 +68,12 @@ def _digests(entries: Mapping[str, NamedTensor]) -> bytes:
 
 
 def _digest(key: str, entry: NamedTensor) -> bytes:
-    """Of the key, the layout and the bytes."""
+    """The digest of an entry's key, layout and bytes."""
     layout = entry.layout
     name, shape = key.encode(), ""
     if layout is not None:
         order = list(layout.dim_order)
         shape = f"{int(layout.scalar_type)} {list(layout.sizes)} {order}"
-    found = hashlib.blake2b(f"{len(name)} {shape}\n".encode() + name, digest_size=_BYTES)
-    found.update(as_bytes(entry.data))
-    return found.digest()
+    hasher = hashlib.blake2b(f"{len(name)} {shape}\n".encode() + name, digest_size=_BYTES)
+    hasher.update(as_bytes(entry.data))
+    return hasher.digest()

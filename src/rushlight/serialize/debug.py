@@ -1,7 +1,7 @@
-"""The map to Python lines as bytes: how much of it a file has, and the two forms that files have.
+"""The map to Python lines as bytes, in two versions, and with some parts left out to save space.
 
-A file of version 2 begins with `MAGIC`, the version and how many of `LEFT_OUT` it goes without;
-one of version 1 is JSON.
+A map of version 2 begins with `MAGIC`, the version and the number of parts, of `LEFT_OUT`, that
+were left out; a map of version 1 is JSON.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def write_debug(debug: DebugMap, limit: int | None = None) -> bytes:
 
     Args:
         debug: the map; not changed.
-        limit: of bytes. As many of `LEFT_OUT` as needed are left out, and lines of more than 160
-            characters are cut; None stores all that a reader takes: more than about a million
-            lines of instructions would be more than a program has, and are left out, too.
+        limit: the most bytes. As many parts of `LEFT_OUT` as needed are left out, and lines of more
+            than 160 characters are cut. None stores everything up to a reader's limit, which is
+            about a million lines of instructions.
     """
     for level in range(len(LEFT_OUT) + 1):
         data = _write(debug, level, None if limit is None else _MOST_TEXT)
@@ -39,7 +39,7 @@ def _header(level: int) -> bytes:
 
 
 def _write(debug: DebugMap, level: int, most_text: int | None) -> bytes | None:
-    """The map without the first `level` of `LEFT_OUT`; None if it is more than a reader takes."""
+    """The map without the first `level` of `LEFT_OUT`; None if it exceeds a reader's limits."""
     if level == len(LEFT_OUT):
         return _header(level)
 
@@ -63,8 +63,8 @@ def _write(debug: DebugMap, level: int, most_text: int | None) -> bytes | None:
 
 
 def read_debug(data: bytes | memoryview | None) -> DebugMap:
-    """The map of a file, in either form; empty if there is none. What is damaged is left out: a
-    map only serves messages and reports."""
+    """The map in a file, of either version; empty if there is none. Damaged parts are left out,
+    because a map is only for messages and reports."""
     view = memoryview(data or b"").cast("B")
     if bytes(view[: len(MAGIC)]) != MAGIC:
         return read_json_map(bytes(view))
@@ -90,5 +90,5 @@ def read_debug(data: bytes | memoryview | None) -> DebugMap:
 
 def _only_lines(lines: MethodLines) -> DebugMethod:
     unknown = (DebugNode(),)
-    nodes = [(found or unknown)[0] for found in lines.instructions]
+    nodes = [(listed or unknown)[0] for listed in lines.instructions]
     return DebugMethod(nodes, delegates=[*lines.delegates])

@@ -1,6 +1,6 @@
 """The second half of the debug map: names, operators, module paths, coverage; compressed columns.
 
-Only tools read it, as a whole. `docs/file-format.md` has the form.
+Only tools read it, as a whole. `docs/file-format.md` describes the format.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rushlight.schema.debug import DebugCall, DebugLine, DebugMap, DebugMethod, 
 from rushlight.serialize.debug_lines import Brief, MethodLines, Table
 
 T = TypeVar("T")
-MOST = 1 << 25  # bytes of the columns: few compressed ones may claim any number
+MOST = 1 << 25  # bytes of the columns: a few compressed bytes may claim any number
 _MOST_NUMBER = 10**15
 _NUMBERED = re.compile(r"(.*)_(0|[1-9][0-9]{0,14})", re.DOTALL)
 
@@ -24,21 +24,21 @@ _NUMBERED = re.compile(r"(.*)_(0|[1-9][0-9]{0,14})", re.DOTALL)
 def write_details(
     debug: DebugMap, table: Mapping[DebugLine, int], brief: Brief, *, modules: bool, coverage: bool
 ) -> bytes | None:
-    """The details; None if they have more bytes than are read.
+    """The details; None if they have more bytes than a reader accepts.
 
     Args:
         debug: the map.
         table: the numbers of its lines.
-        brief: from a line of the map to that of the table.
-        modules, coverage: with these.
+        brief: maps a line of `debug` to one of the table.
+        modules, coverage: whether to write these.
     """
     nodes, strings = _Numbers[DebugNode](), _Numbers[str]()
     methods = []
     for method in debug.methods.values():
         places = [_places(nodes, one.values()) for one in method.delegates]
         entry: dict[str, Any] = {
-            "instructions": _steps([nodes(node) for node in method.instructions]),
-            "values": [_steps(list(method.values)), list(method.values.values())],
+            "instructions": _differences([nodes(node) for node in method.instructions]),
+            "values": [_differences(list(method.values)), list(method.values.values())],
             "places": places,
         }
         if coverage:
@@ -54,7 +54,7 @@ def write_details(
             "number": numbers,
             "operator": [strings(node.operator) for node in nodes.listed],
             "module": [strings(node.module) for node in nodes.listed] if modules else [],
-            "line": _steps([table.get(brief(node.line), 0) for node in nodes.listed]),
+            "line": _differences([table.get(brief(node.line), 0) for node in nodes.listed]),
         },
         "strings": strings.listed,
     }
@@ -63,7 +63,7 @@ def write_details(
 
 
 class _Numbers(Generic[T]):
-    """Numbers things from 0, equal ones once."""
+    """Numbers distinct items from 0."""
 
     def __init__(self) -> None:
         self._numbers: dict[T, int] = {}
@@ -76,14 +76,14 @@ class _Numbers(Generic[T]):
         return list(self._numbers)
 
 
-def _steps(numbers: Sequence[int]) -> list[int]:
-    """Each number less the one before, which repeat where numbers rise evenly."""
+def _differences(numbers: Sequence[int]) -> list[int]:
+    """The difference of each number to the one before; evenly rising numbers compress well so."""
     return [number - before for before, number in zip([0, *numbers], numbers, strict=False)]
 
 
 def _places(nodes: _Numbers[DebugNode], places: Iterable[Sequence[DebugNode]]) -> list[list[int]]:
     listed = [[nodes(node) for node in place] for place in places]
-    return [[len(place) for place in listed], _steps(list(chain.from_iterable(listed)))]
+    return [[len(place) for place in listed], _differences(list(chain.from_iterable(listed)))]
 
 
 def _coverage(
@@ -91,9 +91,9 @@ def _coverage(
 ) -> dict[str, Any]:
     reasons = _Numbers[tuple[tuple[str, str], ...]]()
     return {
-        "node": _steps([nodes(call.node) for call in calls]),
+        "node": _differences([nodes(call.node) for call in calls]),
         "backend": [strings(call.backend) for call in calls],
-        "part": _steps([call.part for call in calls]),
+        "part": _differences([call.part for call in calls]),
         "cost": [call.cost for call in calls],
         "reasons": [reasons(call.reasons) for call in calls],
         "listed": [[[strings(b), strings(why)] for b, why in one] for one in reasons.listed],
@@ -101,13 +101,13 @@ def _coverage(
 
 
 def _split(nodes: Sequence[DebugNode]) -> tuple[list[str], list[int]]:
-    """Stems of the nodes' names, and their numbers less those before of the same stem; a name
-    without a number counts as -1."""
+    """The stem of each node's name, and the difference of its number to the previous one with this
+    stem; a name without a number has -1."""
     stems, numbers = [], []
     last: dict[str, int] = {}
     for node in nodes:
-        found = _NUMBERED.fullmatch(node.name)
-        stem, number = (found[1], int(found[2])) if found else (node.name, -1)
+        match = _NUMBERED.fullmatch(node.name)
+        stem, number = (match[1], int(match[2])) if match else (node.name, -1)
         stems.append(stem)
         numbers.append(number - last.get(stem, -1))
         last[stem] = number
@@ -115,11 +115,11 @@ def _split(nodes: Sequence[DebugNode]) -> tuple[list[str], list[int]]:
 
 
 def read_details(data: memoryview, table: Table) -> dict[str, DebugMethod]:
-    """All that is known of each method.
+    """The debug map of each method.
 
     Args:
         data: the details.
-        table: the lines, which they refer to.
+        table: the lines that the details refer to.
 
     Raises:
         ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError:
@@ -144,9 +144,9 @@ def read_details(data: memoryview, table: Table) -> dict[str, DebugMethod]:
 def _read_nodes(
     columns: Any, strings: Sequence[str], lines: Sequence[DebugLine]
 ) -> _Column[DebugNode]:
-    found = []
+    nodes = []
     last: dict[int, int] = {}
-    left = MOST  # characters of all names: a stem stands once, in the names of any number of nodes
+    left = MOST  # characters of all names, since many nodes may have one long stem
     known = _Column([DebugLine(), *lines])
     words = _Column(strings)
     stems = columns["stem"]
@@ -159,19 +159,19 @@ def _read_nodes(
         modules,
         strict=True,
     )
-    for stem, step, operator, line, module in rows:
-        number = last[stem] = last.get(stem, -1) + step
+    for stem, difference, operator, line, module in rows:
+        number = last[stem] = last.get(stem, -1) + difference
         left -= len(words[stem])
         if left < 0 or number >= _MOST_NUMBER:
             raise ValueError("names that are longer than any program's")
         name = words[stem] if number < 0 else f"{words[stem]}_{number:d}"
         path = "" if module is None else words[module]
-        found.append(DebugNode(name, words[operator], known[line], path))
-    return _Column(found)
+        nodes.append(DebugNode(name, words[operator], known[line], path))
+    return _Column(nodes)
 
 
 class _Column(Generic[T]):
-    """A list that is not indexed from its end."""
+    """A list that cannot be indexed from its end."""
 
     def __init__(self, items: Sequence[T]) -> None:
         self._items = items

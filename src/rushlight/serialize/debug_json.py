@@ -1,4 +1,4 @@
-"""The debug map as files before version 2 have it: JSON, a row for every mention of a node."""
+"""Reads debug maps of version 1: JSON with a row for every mention of a node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rushlight.schema.debug import DebugCall, DebugLine, DebugMap, DebugMethod, 
 
 
 def read_json_map(data: bytes) -> DebugMap:
-    """The map; what of it has not the expected form counts as absent."""
+    """The map; parts that cannot be read count as absent."""
     try:
         document = json.loads(data)
         files = [str(file) for file in document["files"]]
@@ -19,13 +19,13 @@ def read_json_map(data: bytes) -> DebugMap:
             return DebugMap()
     except _DAMAGED:
         return DebugMap()
-    found = DebugMap()
+    debug = DebugMap()
     for part, read in _PARTS.items():
         methods = document.get(part)
         for name, rows in methods.items() if isinstance(methods, dict) else ():
             with suppress(*_DAMAGED):
-                read(found.methods.setdefault(name, DebugMethod()), rows, files)
-    return found
+                read(debug.methods.setdefault(name, DebugMethod()), rows, files)
+    return debug
 
 
 _DAMAGED = (

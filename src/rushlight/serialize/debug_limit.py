@@ -1,4 +1,4 @@
-"""How much of the map to Python lines a file takes; apart from what reads it, which needs less."""
+"""Adds the map to Python lines to a file, within a limit of its size."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LEAST_LIMIT = 16 * 1024
 
 
 def with_debug(file: PTEFile, debug: DebugMap, level: str) -> PTEFile:
-    """The file with a map.
+    """The file with a debug map.
 
     Args:
-        file: without one.
+        file: the file without a map.
         debug: the map.
         level: "lines": at most 2 % of the file, or 16 KiB; "full": all; "none".
     """
@@ -25,7 +25,7 @@ def with_debug(file: PTEFile, debug: DebugMap, level: str) -> PTEFile:
         return file
     limit = None
     if level == "lines":
-        # What delegates store may be constants as well, which stand in the file once.
+        # Named data of delegates may also be constants, which the file holds once.
         stored = (file.named_data.values(), file.constants)
         most = max(_size({id(data): data for data in one}.values()) for one in stored)
         rest = most + _size(file.mutable_data) + _size(file.delegate_blobs)

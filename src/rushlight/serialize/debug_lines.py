@@ -1,7 +1,6 @@
 """The first half of the debug map: the lines of instructions and places, which are read in place.
 
-`docs/file-format.md` has the form. What stands here is also what `cpp/module/debug/debug_lines.cpp`
-reads.
+`docs/file-format.md` describes the format; `cpp/module/debug/debug_lines.cpp` reads it as well.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from rushlight.schema.debug import DebugLine, DebugMap, DebugNode
 from rushlight.serialize.sequences import MOST, Sequences, write_sequence
 from rushlight.serialize.varints import Reader, Writer
 
-MOST_TEXT = 1 << 26  # bytes of all strings: with shared beginnings few bytes may claim any number
+MOST_TEXT = 1 << 26  # bytes of all strings: with shared prefixes a few bytes may claim any number
 
 T = TypeVar("T")
 Nodes = tuple[DebugNode, ...]
 Brief = Callable[[DebugLine], DebugLine]
-"""From a line to what the file has of it."""
+"""Maps a line to the line that is written, such as one with a shorter text."""
 
 
 @dataclass
 class MethodLines:
-    """A method's instructions, and the places in its delegates: nodes of which only the line is
-    known, one for each line."""
+    """A method's instructions and the places in its delegates, with their lines: each line is a
+    node with no other field."""
 
     instructions: list[Nodes] = field(default_factory=list)
     delegates: list[dict[str, Nodes]] = field(default_factory=list)
@@ -34,14 +33,14 @@ class MethodLines:
 
 @dataclass
 class Table:
-    """All lines of a map, and what is known of its methods."""
+    """All lines of a map, and the lines of its methods."""
 
     lines: list[DebugLine] = field(default_factory=list)
     methods: dict[str, MethodLines] = field(default_factory=dict)
 
 
 def line_table(debug: DebugMap, brief: Brief) -> dict[DebugLine, int]:
-    """The number, from 1, of every line that something comes from; neighbours are neighbours."""
+    """The number, from 1, of every line in the map, in order of file, function and line."""
     nodes: dict[DebugNode, None] = {}
     for method in debug.methods.values():
         nodes.update(dict.fromkeys(method.instructions))
@@ -49,8 +48,8 @@ def line_table(debug: DebugMap, brief: Brief) -> dict[DebugLine, int]:
             for listed in places.values():
                 nodes.update(dict.fromkeys(listed))
         nodes.update(dict.fromkeys(call.node for call in method.coverage))
-    found = {brief(line) for line in {node.line for node in nodes}}
-    known = (line for line in found if line.file)
+    lines = {brief(line) for line in {node.line for node in nodes}}
+    known = (line for line in lines if line.file)
     ordered = sorted(known, key=lambda x: (x.file, x.function, x.number, x.text))
     return {line: number for number, line in enumerate(ordered, start=1)}
 
@@ -58,13 +57,13 @@ def line_table(debug: DebugMap, brief: Brief) -> dict[DebugLine, int]:
 def write_lines(
     debug: DebugMap, table: Mapping[DebugLine, int], brief: Brief, places: bool
 ) -> bytes | None:
-    """The half of the map that is read in place; None if it has more than is read.
+    """The half of the map that is read in place; None if it exceeds a reader's limits.
 
     Args:
         debug: the map.
         table: its lines, as `line_table` numbers them.
-        brief: from a line of the map to that of the table.
-        places: with the places in delegates.
+        brief: maps a line of `debug` to one of the table.
+        places: whether to write the places in delegates.
     """
     words = {word for line in table for word in (line.file, line.function, line.text)}
     words |= set(debug.methods)
@@ -94,14 +93,14 @@ def write_lines(
 
 
 def _number(key: str) -> int | None:
-    """The number that an id is written as; None if it is another text."""
+    """The number in an id; None if the id is not a number."""
     is_number = key.isascii() and key.isdigit() and len(key) < 16 and str(int(key)) == key
     return int(key) if is_number else None
 
 
 def _rising(keys: Iterable[str]) -> Iterator[tuple[int | None, list[str]]]:
-    """Ids together where they are numbers that rise by 1: (the first of them, all). Other texts
-    stand alone and have no number; a number that is less than one before it counts as text."""
+    """Runs of ids that are numbers and rise by 1: (first number, ids). Any other id is a run of its
+    own without a number, and so is a number that is less than one before it."""
     first, run = 0, list[str]()
     for key in keys:
         number = _number(key)
@@ -121,7 +120,7 @@ def _rising(keys: Iterable[str]) -> Iterator[tuple[int | None, list[str]]]:
 
 
 def _strings(encoded: Sequence[bytes]) -> bytearray:
-    """Sorted strings, each without the beginning that it shares with the one before."""
+    """Sorted strings, each without the prefix that it shares with the one before."""
     out, before = Writer(), b""
     for word in encoded:
         shared, most = 0, min(len(word), len(before))
@@ -134,10 +133,10 @@ def _strings(encoded: Sequence[bytes]) -> bytearray:
 
 
 class _LinesWriter:
-    """Writes references: 0 for nothing, the number of a line, then the sets of several lines.
+    """Writes references: 0 for no line, the number of a line, or a greater one for a set of lines.
 
     Attributes:
-        count: the numbers that a reader of all this makes, which it has a limit for.
+        count: the numbers that a reader of all this makes, for which it has a limit.
     """
 
     def __init__(
@@ -157,8 +156,8 @@ class _LinesWriter:
         return write_sequence([self._reference((node,)) for node in nodes])
 
     def places(self, places: Mapping[str, Sequence[DebugNode]]) -> bytearray:
-        """The ids, and behind them what they refer to: `count << 1` of ids that are numbers and
-        rise by 1, and how much the first is above the last before; or an id's text, marked by 1."""
+        """The ids, then their references. A run of ids that rise by 1 is `count << 1` and the first
+        number less the next one expected; any other id is the number of its text, marked by 1."""
         ids, next_id = Writer(), 0
         for first, keys in _rising(places):
             if first is None:
@@ -218,7 +217,7 @@ class _LinesWriter:
 
 
 def read_lines(data: memoryview) -> tuple[Table, int]:
-    """The lines of a map, and how many bytes they take.
+    """The lines of a map, and the number of bytes that were read.
 
     Raises:
         ValueError: the data are damaged.
@@ -235,12 +234,12 @@ def read_lines(data: memoryview) -> tuple[Table, int]:
             number += sets.signed()
             listed.append(_at(nodes, number - 1))
         known.append(tuple(listed))
-    found, sequences = Table(lines), Sequences()
+    table, sequences = Table(lines), Sequences()
     methods = reader.sized()
     while methods:
         name = _at(strings, methods.number())
-        found.methods[name] = _read_method(methods.sized(), strings, known, sequences)
-    return found, reader.position
+        table.methods[name] = _read_method(methods.sized(), strings, known, sequences)
+    return table, reader.position
 
 
 def _at(items: Sequence[T], index: int) -> T:
@@ -250,7 +249,7 @@ def _at(items: Sequence[T], index: int) -> T:
 
 
 def _read_strings(reader: Reader) -> list[str]:
-    before, found, total = b"", [""], 0
+    before, strings, total = b"", [""], 0
     while reader:
         shared = reader.number()
         if shared > len(before):
@@ -259,32 +258,32 @@ def _read_strings(reader: Reader) -> list[str]:
         total += len(before)
         if total > MOST_TEXT:
             raise ValueError("strings that are longer than any program's")
-        found.append(before.decode("utf-8", "replace"))
-    return found
+        strings.append(before.decode("utf-8", "replace"))
+    return strings
 
 
 def _read_blocks(reader: Reader, strings: Sequence[str]) -> list[DebugLine]:
-    found = []
+    lines = []
     while reader:
         file, function = _at(strings, reader.number()), _at(strings, reader.number())
         number = 0
         for _ in range(reader.number()):
             number += reader.signed()
-            found.append(DebugLine(file, number, function, _at(strings, reader.number())))
-    return found
+            lines.append(DebugLine(file, number, function, _at(strings, reader.number())))
+    return lines
 
 
 def _read_method(
     reader: Reader, strings: Sequence[str], known: Sequence[Nodes], sequences: Sequences
 ) -> MethodLines:
-    found = MethodLines([_at(known, i) for i in sequences.read(reader.sized())])
+    lines = MethodLines([_at(known, i) for i in sequences.read(reader.sized())])
     while reader:
         delegate = reader.sized()
         ids = list(_read_ids(delegate.sized(), strings, sequences))
         nodes = [_at(known, i) for i in sequences.read(delegate)]
         sequences.count(sum(map(len, nodes)))
-        found.delegates.append(dict(zip(ids, nodes, strict=True)))
-    return found
+        lines.delegates.append(dict(zip(ids, nodes, strict=True)))
+    return lines
 
 
 def _read_ids(reader: Reader, strings: Sequence[str], sequences: Sequences) -> Iterator[str]:

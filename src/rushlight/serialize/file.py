@@ -1,4 +1,4 @@
-"""What a `.pte` file holds: a program with its data beside it."""
+"""The contents of a `.pte` file: a program and its data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class PTEFile:
         program: the methods. Its `segments`, `constant_segment`, `constant_buffer`,
             `backend_delegate_data`, `mutable_data_segments` and `named_data` are not used.
             A delegate's `processed.index` is an index into `delegate_blobs`, whatever its
-            `processed.location`; that says where the file holds the payload: INLINE in the
+            `processed.location`, which says where the file holds the payload: INLINE in the
             flatbuffer, SEGMENT outside of it. An empty payload is always inline.
-        constants: what `Tensor.data_buffer_idx` counts; element 0 stands for "none" and is empty.
-        mutable_data: first contents of planned tensors, counted in the same way.
+        constants: indexed by `Tensor.data_buffer_idx`; element 0 stands for "none" and is empty.
+        mutable_data: the initial contents of planned tensors, indexed in the same way.
         named_data: bytes by key.
         delegate_blobs: payloads of delegates.
     """

@@ -37,7 +37,7 @@ class NamedTensor:
     Attributes:
         data: the bytes, in the layout's dim order.
         layout: dtype, sizes and dim order; None for bytes that only a backend understands.
-        alignment: what the position in the file is a multiple of, beyond the segments' own.
+        alignment: the position in the file is a multiple of this, and of the segments' alignment.
     """
 
     data: Data
@@ -83,16 +83,16 @@ def _check(key: str, tensor: NamedTensor) -> None:
         return
     layout = tensor.layout
     wanted = tensor_bytes(layout.scalar_type, layout.sizes)
-    found = len(as_bytes(tensor.data))
-    if found != wanted:
+    size = len(as_bytes(tensor.data))
+    if size != wanted:
         raise ExportError(
-            f"it has {found} bytes, but {layout.scalar_type.name} {layout.sizes} takes {wanted}",
+            f"it has {size} bytes, but {layout.scalar_type.name} {layout.sizes} takes {wanted}",
             code=Code.INVALID_ARGUMENT,
             where=key,
         )
     if sorted(layout.dim_order) != list(range(len(layout.sizes))):
         raise ExportError(
-            f"dim order {layout.dim_order} is no order of {len(layout.sizes)} dimensions",
+            f"dim order {layout.dim_order} is not an order of {len(layout.sizes)} dimensions",
             code=Code.INVALID_ARGUMENT,
             where=key,
         )
@@ -108,14 +108,14 @@ def read_ptd(data: Buffer) -> dict[str, NamedTensor]:
     flatbuffer, area = _split(view)
     file = flat_tensor.unpack(flatbuffer)
     segments = SegmentReader(area, file.segments, Code.INVALID_EXTERNAL_DATA)
-    found: dict[str, NamedTensor] = {}
+    tensors: dict[str, NamedTensor] = {}
     for entry in file.named_data:
-        if entry.key in found:
+        if entry.key in tensors:
             raise _error("it is there twice", entry.key)
         content = segments.get(entry.segment_index, entry.key)
         _check_layout(entry, len(content))
-        found[entry.key] = NamedTensor(content, entry.tensor_layout)
-    return found
+        tensors[entry.key] = NamedTensor(content, entry.tensor_layout)
+    return tensors
 
 
 def _split(view: memoryview) -> tuple[memoryview, memoryview]:
@@ -135,7 +135,7 @@ def _split(view: memoryview) -> tuple[memoryview, memoryview]:
     return view[: offset + size], view[base : base + data_size]
 
 
-def _check_layout(entry: NamedData, found: int) -> None:
+def _check_layout(entry: NamedData, size: int) -> None:
     layout = entry.tensor_layout
     if layout is None:
         return
@@ -145,8 +145,8 @@ def _check_layout(entry: NamedData, found: int) -> None:
         wanted = tensor_bytes(layout.scalar_type, layout.sizes)
     except ValueError as error:
         raise _error(str(error), entry.key) from error
-    if wanted > found:
-        raise _error(f"its sizes take {wanted} bytes, the file has {found}", entry.key)
+    if wanted > size:
+        raise _error(f"its sizes take {wanted} bytes, the file has {size}", entry.key)
 
 
 def _error(what: str, where: str = "") -> LoadError:

@@ -1,8 +1,8 @@
-"""The `.pte` program file, written and read.
+"""Writes and reads the `.pte` program file.
 
-What is only bookkeeping of the file (segments, offsets, where a name's bytes lie) is made when it
-is written and gone when it was read: :class:`PTEFile` has none of it. Data are kept as views and
-written once, so that a large model is not copied around.
+:class:`PTEFile` has none of the file's own tables (segments, offsets, places of named data): they
+are made by the writer and resolved by the reader. Data are kept as views and written once, so that
+a large model is not copied.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def write_pte(
     """The bytes of the program file.
 
     Args:
-        pte: what to write; it is not changed.
+        pte: the program and its data; not changed.
         constant_alignment: the position of each constant is a multiple of this.
         segment_alignment: likewise for every segment, from the start of the file.
         delegate_alignment: likewise for the payloads of delegates, inside the flatbuffer and out.
@@ -141,11 +141,11 @@ def _add_parts(area: SegmentArea, parts: list[Data], alignment: int) -> fb.Subse
 def _place_named_data(
     pte: PTEFile, area: SegmentArea, program: fb.Program, alignments: Mapping[str, int]
 ) -> list[fb.NamedData]:
-    """Stores what is not there yet: equal values once, and those that are a constant as it."""
+    """Store named data: equal values once, and a value that equals a constant as that constant."""
     constants = program.constant_segment
     finder = PartFinder(pte.constants, constants.offsets)
     known: dict[Key, list[int]] = {}
-    found = []
+    entries = []
     for key, data in pte.named_data.items():
         alignment = alignments.get(key, 1)
         at = finder.find(data, alignment)
@@ -153,14 +153,14 @@ def _place_named_data(
             index = area.add_once(data, known, alignment)
         else:
             index = area.add_inside(constants.segment_index, at, len(as_bytes(data)))
-        found.append(fb.NamedData(key, index))
-    return found
+        entries.append(fb.NamedData(key, index))
+    return entries
 
 
 def _place_delegates(
     pte: PTEFile, area: SegmentArea, alignment: int
 ) -> tuple[list[fb.ExecutionPlan], list[fb.BackendDelegateInlineData]]:
-    """Puts the payloads where their delegates want them, equal ones once.
+    """Store the payloads inline or in segments, as their delegates say, equal ones once.
 
     Returns:
         The plans, with references into the file, and the payloads inside the flatbuffer.
@@ -192,18 +192,18 @@ def _place_delegates(
 
 
 def is_pte(data: Buffer) -> bool:
-    """Whether `data` begins like a program file of the version that is read here."""
+    """Whether `data` begins like a program file of a version that can be read."""
     return bytes(memoryview(data).cast("B")[4:8]) == fb.PROGRAM.identifier
 
 
 def read_pte(data: Buffer) -> PTEFile:
     """The program in `data`, its constants and other data as views of `data`.
 
-    The size of a constant is that of the largest tensor that uses it; where none does, it reaches
-    up to the next one. Old files that hold their constants in the flatbuffer are read too.
+    The size of a constant is that of the largest tensor that uses it; an unused constant reaches up
+    to the next one. Old files that hold their constants in the flatbuffer are read too.
 
     Raises:
-        LoadError: `data` is not a program file, or is damaged; says what is wrong with it.
+        LoadError: `data` is not a program file, or is damaged.
     """
     view = memoryview(data).cast("B")
     flatbuffer, area = _split(view)
@@ -228,8 +228,8 @@ def _split(view: memoryview) -> tuple[memoryview, memoryview]:
     if len(view) < _MIN_FILE_BYTES:
         raise _error(f"it has {len(view)} bytes, a .pte file has at least {_MIN_FILE_BYTES}")
     if not is_pte(view):
-        found = bytes(view[4:8])
-        raise _error(f"not a .pte file: bytes 4 to 7 are {found!r} instead of b'ET12'")
+        identifier = bytes(view[4:8])
+        raise _error(f"not a .pte file: bytes 4 to 7 are {identifier!r} instead of b'ET12'")
     magic, length, program_bytes, base, data_bytes = _HEADER.unpack_from(view, HEAD_BYTES)
     if magic != _MAGIC:
         return view, view[:0]
@@ -244,7 +244,7 @@ def _split(view: memoryview) -> tuple[memoryview, memoryview]:
 
 
 def _read_parts(program: fb.Program, segments: SegmentReader) -> tuple[list[Data], list[Data]]:
-    """The constants and the first contents of mutable tensors."""
+    """The constants and the initial contents of mutable tensors."""
     constant_bytes, mutable_bytes = _sizes_in_use(program)
     if not program.constant_segment.offsets and program.constant_buffer:
         constants: list[Data] = [buffer.storage for buffer in program.constant_buffer]
@@ -263,22 +263,22 @@ def _parts(
     place: fb.SubsegmentOffsets, segments: SegmentReader, sizes: dict[int, int], what: str
 ) -> list[Data]:
     following = _next_offsets(place.offsets)
-    found: list[Data] = [b""]
+    parts: list[Data] = [b""]
     for i in range(1, len(place.offsets)):
         size = sizes.get(i, following[i])
-        found.append(segments.part(place.segment_index, place.offsets[i], size, f"{what} {i}"))
-    return found
+        parts.append(segments.part(place.segment_index, place.offsets[i], size, f"{what} {i}"))
+    return parts
 
 
 def _next_offsets(offsets: list[int]) -> list[int | None]:
-    """For each part the bytes up to the next greater offset; None if it is the last."""
+    """For each part the number of bytes up to the next greater offset; None for the last part."""
     order = sorted(set(offsets))
     following = dict(itertools.pairwise(order))
     return [following[o] - o if o in following else None for o in offsets]
 
 
 def _sizes_in_use(program: fb.Program) -> tuple[dict[int, int], dict[int, int]]:
-    """Index -> bytes, of the constants and of the mutable data that tensors use."""
+    """The sizes of the constants, and of the mutable data, that tensors use, by index."""
     constant: dict[int, int] = {}
     mutable: dict[int, int] = {}
     for plan in program.execution_plan:

@@ -1,4 +1,4 @@
-"""What program and data files share: a flatbuffer, a header behind its first 8 bytes, segments."""
+"""Parts of program and data files: a flatbuffer with a header after its head, and segments."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Data = Buffer | NDArray[Any]
 
 # The flatbuffer's own head: the offset of its root, and the identifier.
 HEAD_BYTES = 8
-# What a header inserted behind the head must be a multiple of, so that the alignments inside the
-# flatbuffer stay what they were.
+# The size of a header inserted after the head is a multiple of this, so that alignments inside the
+# flatbuffer do not change.
 HEADER_ALIGNMENT = 16
 _SAMPLE = 64  # bytes of the start, middle and end that agree before parts are compared whole
 
@@ -37,7 +37,7 @@ def as_bytes(data: Data) -> memoryview:
 
 
 def key_of(view: memoryview) -> Key:
-    """What data that are equal have in common, and others most likely have not."""
+    """A key that equal data share, and that differs for most other data."""
     middle = len(view) // 2
     parts = (view[:_SAMPLE], view[middle : middle + _SAMPLE], view[-_SAMPLE:])
     return len(view), b"".join(parts)
@@ -53,12 +53,12 @@ class _Segment:
     parts: list[memoryview]
     size: int
     alignment: int
-    inside: tuple[int, int] | None = None  # an earlier segment, and where in it the bytes are
+    inside: tuple[int, int] | None = None  # (an earlier segment, offset) that holds the bytes
 
 
 @dataclass
 class SegmentArea:
-    """Collects the segments of a file, then says where they lie and yields their bytes.
+    """Collects the segments of a file, then computes their offsets and yields their bytes.
 
     Attributes:
         alignment: every segment starts at a multiple of this and of its own alignment.
@@ -74,10 +74,10 @@ class SegmentArea:
         return len(self._segments) - 1
 
     def add_once(self, data: Data, known: dict[Key, list[int]], alignment: int = 1) -> int:
-        """Like `add`, but gives the index of a segment in `known` that has the same bytes.
+        """Like `add`, but returns the index of a segment in `known` that has the same bytes.
 
         Args:
-            known: segments by key among which to look; the new one is entered.
+            known: the indices of the segments to search, by key; a new segment is added.
         """
         view = as_bytes(data)
         alike = known.setdefault(key_of(view), [])
@@ -96,18 +96,18 @@ class SegmentArea:
         return len(self._segments) - 1
 
     def table(self) -> list[DataSegment]:
-        """Where each segment lies, relative to the start of the area."""
-        found: list[DataSegment] = []
+        """The offset and size of each segment, relative to the start of the area."""
+        places: list[DataSegment] = []
         end = 0
         for segment in self._segments:
             if segment.inside is not None:
                 outer, inner = segment.inside
-                found.append(DataSegment(found[outer].offset + inner, segment.size))
+                places.append(DataSegment(places[outer].offset + inner, segment.size))
                 continue
             offset = aligned(end, math.lcm(self.alignment, segment.alignment))
-            found.append(DataSegment(offset, segment.size))
+            places.append(DataSegment(offset, segment.size))
             end = offset + segment.size
-        return found
+        return places
 
     @property
     def size(self) -> int:
@@ -127,7 +127,7 @@ class SegmentArea:
 
 
 def with_header(flatbuffer: bytes, header: bytes) -> bytes:
-    """`flatbuffer` with `header` inserted behind its head, the root offset corrected."""
+    """`flatbuffer` with `header` inserted after its head, and the root offset corrected."""
     assert len(header) % HEADER_ALIGNMENT == 0
     root = int.from_bytes(flatbuffer[:4], "little") + len(header)
     return b"".join(
@@ -139,7 +139,7 @@ def pack_parts(parts: Sequence[Data], alignment: int) -> tuple[list[memoryview],
     """Lays `parts` out one after the other, each at a multiple of `alignment`.
 
     Returns:
-        The chunks, padding among them (none behind the last part), and the offset of each part.
+        The chunks, with padding between them (none after the last), and the offset of each part.
     """
     chunks: list[memoryview] = []
     offsets: list[int] = []
@@ -158,8 +158,8 @@ class PartFinder:
     """Finds data that a packed segment holds already.
 
     Args:
-        parts: what was packed.
-        offsets: where `pack_parts` put each.
+        parts: the packed parts.
+        offsets: their offsets from `pack_parts`.
     """
 
     def __init__(self, parts: Sequence[Data], offsets: Sequence[int]) -> None:
@@ -175,7 +175,7 @@ class PartFinder:
 
 
 class SegmentReader:
-    """The segments of a file that was read; every range is tested before it is handed out."""
+    """Reads the segments of a file; every range is checked before it is returned."""
 
     def __init__(self, area: memoryview, table: Sequence[DataSegment], code: Code) -> None:
         self._area = area
@@ -183,7 +183,7 @@ class SegmentReader:
         self._code = code
 
     def get(self, index: int, where: str) -> memoryview:
-        """The bytes of segment `index`; `where` names who asks.
+        """The bytes of segment `index`; `where` names its user in errors.
 
         Raises:
             LoadError: there is no such segment, or it reaches beyond the end of the file.
@@ -200,10 +200,10 @@ class SegmentReader:
         return self._area[segment.offset : end]
 
     def part(self, index: int, start: int, size: int | None, where: str) -> memoryview:
-        """`size` bytes at `start` of segment `index`, or all that follow if that is None.
+        """`size` bytes at `start` of segment `index`, or all bytes after it if `size` is None.
 
         Raises:
-            LoadError: they are not there.
+            LoadError: the segment does not have these bytes.
         """
         data = self.get(index, where)
         end = len(data) if size is None else start + size

@@ -1,8 +1,8 @@
-"""Sequences of numbers as runs and repeats of what stood before, which can be read in place.
+"""Sequences of numbers as runs and copies of earlier numbers, which can be read in place.
 
-Each entry is `count << 2 | kind`, then for the kinds `SAME` and `RISING` the difference of its
-first number to the last one of the entry of these kinds before; for `COPY` how far back the numbers
-stand that it repeats, which may be less than their count.
+Each entry is `count << 2 | kind`. For the kinds `SAME` and `RISING` the difference of its first
+number to the last number of the previous entry of these kinds follows; for `COPY` the distance back
+to the numbers that it copies, which may be less than their count.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from rushlight.serialize.varints import Reader, Writer
 
 SAME, RISING, COPY = 0, 1, 2
 _LEAST_COPY = 4
-_DEEPEST = 16  # copies of copies, which a reader in place follows one by one
-MOST = 1 << 20  # numbers of all sequences of a map: few bytes may claim any number
+_DEEPEST = 16  # the depth of copies of copies, which a reader in place follows one by one
+MOST = 1 << 20  # numbers in all sequences of a map: a few bytes may claim any number
 
 
 def write_sequence(numbers: Sequence[int]) -> bytearray:
@@ -35,7 +35,7 @@ def _entries(numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
     seen: dict[tuple[int, ...], int] = {}
     depth = [0] * len(numbers)
     at = 0
-    alone = 0  # up to here no copy is tried: the one that was found is too deep
+    alone = 0  # no copies before this position, because the best one there is too deep
     while at < len(numbers):
         run, kind = _run(numbers, at)
         before = seen.get(tuple(numbers[at : at + _LEAST_COPY])) if at >= alone else None
@@ -54,16 +54,16 @@ def _entries(numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _run(numbers: Sequence[int], at: int) -> tuple[int, int]:
-    """How many numbers from `at` on are the same, or rise by 1."""
+    """The length and kind of the run at `at`, of numbers that are the same or rise by 1."""
     end = at + 1
-    step = int(end < len(numbers) and numbers[end] == numbers[at] + 1)
-    while end < len(numbers) and numbers[end] == numbers[end - 1] + step:
+    rise = int(end < len(numbers) and numbers[end] == numbers[at] + 1)
+    while end < len(numbers) and numbers[end] == numbers[end - 1] + rise:
         end += 1
-    return end - at, RISING if step else SAME
+    return end - at, RISING if rise else SAME
 
 
 def _alike(numbers: Sequence[int], before: int, at: int) -> int:
-    """How many numbers from `at` on are those from `before` on."""
+    """The number of equal numbers from `at` and from `before` on."""
     end = at
     while end < len(numbers) and numbers[end] == numbers[before + end - at]:
         end += 1
@@ -71,7 +71,7 @@ def _alike(numbers: Sequence[int], before: int, at: int) -> int:
 
 
 class Sequences:
-    """Reads sequences, which have a limit together.
+    """Reads sequences, with a limit for all of them together.
 
     Raises:
         ValueError: by every method, if the data are damaged.
@@ -89,21 +89,21 @@ class Sequences:
 
     def read(self, reader: Reader) -> list[int]:
         """The numbers up to the end of the reader's data."""
-        found: list[int] = []
+        numbers: list[int] = []
         last = 0
         while reader:
             head = reader.number()
             count, kind = self.count(head >> 2), head & 3
             if kind == COPY:
                 back = reader.number()
-                if not 0 < back <= len(found):
+                if not 0 < back <= len(numbers):
                     raise ValueError("a copy of what is not there")
-                source = found[-back:] if back >= count else found[-back:] * (count // back + 1)
-                found += source[:count]
+                source = numbers[-back:] if back >= count else numbers[-back:] * (count // back + 1)
+                numbers += source[:count]
             elif kind in (SAME, RISING):
                 first = last + reader.signed()
-                found += range(first, first + count) if kind == RISING else [first] * count
+                numbers += range(first, first + count) if kind == RISING else [first] * count
                 last = first + max(count - 1, 0) * kind
             else:
                 raise ValueError("an entry of no kind")
-        return found
+        return numbers

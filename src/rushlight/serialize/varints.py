@@ -1,4 +1,4 @@
-"""Whole numbers of varying length (LEB128), as the debug map has them; reading trusts nothing."""
+"""Integers of variable length (LEB128) for the debug map; the reader checks all bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Writer:
         self.data = bytearray()
 
     def number(self, value: int) -> None:
-        """A number from 0: 7 bits a byte, the lowest first, the high bit set but in the last."""
+        """A number from 0: 7 bits a byte, the lowest first; the high bit marks all but the last."""
         while value > 0x7F:
             self.data.append(value & 0x7F | 0x80)
             value >>= 7
@@ -21,7 +21,7 @@ class Writer:
         self.number(value << 1 if value >= 0 else (-value << 1) - 1)
 
     def sized(self, data: bytes | bytearray) -> None:
-        """Bytes behind their number."""
+        """The number of bytes, then the bytes."""
         self.number(len(data))
         self.data += data
 
@@ -42,7 +42,7 @@ class Reader:
 
     @property
     def position(self) -> int:
-        """Bytes that were read."""
+        """The number of bytes that were read."""
         return self._at
 
     def number(self) -> int:
@@ -71,5 +71,5 @@ class Reader:
         return self._data[self._at - size : self._at]
 
     def sized(self) -> Reader:
-        """A reader of the bytes behind their number."""
+        """A reader of bytes that `Writer.sized` wrote."""
         return Reader(self.take(self.number()))

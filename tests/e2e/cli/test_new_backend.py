@@ -122,10 +122,10 @@ def test_full_what_is_written_has_no_fault_of_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Acme", "'Acme' is no name of a backend"),
-        ("9lives", "is no name of a backend"),
-        ("a--b", "is no name of a backend"),
-        ("../acme", "is no name of a backend"),
+        ("Acme", "'Acme' is not a name for a backend"),
+        ("9lives", "is not a name for a backend"),
+        ("a--b", "is not a name for a backend"),
+        ("../acme", "is not a name for a backend"),
         ("a" * 25, "at most 24 characters"),
         ("lambda", "'lambda' is a word of Python"),
         ("portable", "there is the name of the runtime's own kernels"),

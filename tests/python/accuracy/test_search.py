@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from rushlight.accuracy.search import FLOAT, Found, Outcome, Space, search
+from rushlight.accuracy.search import FLOAT, Outcome, SearchResult, Space, search
 
 LEVELS = ("int4", "int8")
 _BITS = {"int4": 4, "int8": 8, FLOAT: 32}
@@ -28,7 +28,7 @@ class Model:
         noise = math.fsum(self.noise[pair] for pair in mix.items())
         return Outcome(1 - noise, noise)
 
-    def search(self, least: float) -> Found:
+    def search(self, least: float) -> SearchResult:
         def evaluate(mixes):
             self.batches.append(len(mixes))
             return [self.outcome(mix) for mix in mixes]

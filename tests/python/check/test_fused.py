@@ -179,7 +179,7 @@ def test_an_operator_that_is_computed_wrongly_is_named(model: torch.nn.Module) -
     with registered(Wrong("quantize_per_tensor", 40)), pytest.raises(rl.ExportError) as caught:
         rl.export(program, backend=taken)
     text = str(caught.value)
-    assert "departs on eager's own inputs" in text and "allowed is one step" in text
+    assert "departs on eager's own inputs" in text and "allowed is one unit" in text
 
 
 def test_the_line_of_the_operator_is_named() -> None:

@@ -140,7 +140,7 @@ def test_steps_on_integers_are_named_by_what_they_are_made_of() -> None:
     x = torch.randn(1, 3, 8, 8)
     program = quantize(Chain().eval(), (x,), calibrate=[(x,)])
     made = rl.export(program, backend="cpu", verify=False)
-    [work] = [one for one in work_of(made.buffer)["forward"] if one.steps]
+    [work] = [one for one in work_of(made.buffer)["forward"] if one.nodes]
     steps = [(step.name, *step.nodes[:-1]) for step in work.inside.values()]
     assert steps == [
         ("Convert",),

@@ -21,8 +21,8 @@ from rushlight.inspect import report_of
 from rushlight.inspect.work import work_of
 
 for name in sys.argv[1:]:
-    [work] = [one for one in work_of(name)["forward"] if one.steps]
-    print(report_of(name).methods[0].delegates[0].scratch, len(work.steps))
+    [work] = [one for one in work_of(name)["forward"] if one.nodes]
+    print(report_of(name).methods[0].delegates[0].scratch, len(work.nodes))
 """
 READER = """
 from rushlight.errors import LoadError
@@ -83,4 +83,4 @@ def test_a_damaged_payload_has_no_nodes(package: Package) -> None:
 def test_the_work_of_a_program_has_the_nodes_of_both_backends() -> None:
     for name in ("cpu_engine_v2_winograd.pte", "xnnpack_integers.pte"):
         found = work_of(GOLDEN / name)["forward"]
-        assert any(node.work.flops for one in found for node in one.steps.values())
+        assert any(node.work.flops for one in found for node in one.nodes.values())

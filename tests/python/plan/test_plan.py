@@ -205,8 +205,8 @@ def test_a_planner_of_the_users_is_used() -> None:
     [
         ({"b": 0}, "block 'a' has no offset"),
         ({"a": 0}, "block 'b' has no offset"),
-        ({"a": 0, "b": 40}, "'b' lies at offset 40, which is not a multiple of its alignment 16"),
-        ({"a": -16, "b": 32}, "'a' lies at offset -16"),
+        ({"a": 0, "b": 40}, "'b' is at offset 40, which is not a multiple of its alignment 16"),
+        ({"a": -16, "b": 32}, "'a' is at offset -16"),
         ({"a": 0, "b": 16}, r"'b' \(bytes 16 to 48, .*'a' \(bytes 0 to 32, .*share bytes"),
     ],
 )

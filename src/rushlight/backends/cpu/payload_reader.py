@@ -1,4 +1,4 @@
-"""What the nodes of a cpu backend's payload do, from their sizes: operations and bytes."""
+"""Operations and bytes of the nodes of a cpu backend's payload, computed from their sizes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ def engine_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[
     """The nodes of a payload, with the work of each.
 
     Args:
-        inputs: what the delegate's inputs are in a run; None where that is not known. Without
-            them, nodes whose sizes follow from the inputs' have none.
+        payload: the payload's bytes.
+        inputs: the sizes or numbers of the delegate's inputs in a run; None if not known. Without
+            them, nodes with dynamic sizes have no operations and bytes.
 
     Raises:
-        LoadError: it is no payload.
+        LoadError: `payload` is not a payload of the cpu backend.
     """
     graph = fb.unpack(payload)
     known = _evaluate(graph.expressions or (), inputs)
@@ -55,14 +56,14 @@ def engine_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[
 def _evaluate(
     expressions: Sequence[fb.Expression], inputs: Sequence[Actual | None]
 ) -> list[int | None]:
-    """The value of each expression; None for one that the inputs do not determine."""
-    values: list[int | None] = []
+    """The value of each expression; None if it is not known."""
+    results: list[int | None] = []
     for one in expressions:
         try:
-            values.append(_value_of(one, values, inputs))
+            results.append(_value_of(one, results, inputs))
         except (IndexError, TypeError, ZeroDivisionError):
-            values.append(None)
-    return values
+            results.append(None)
+    return results
 
 
 def _value_of(
@@ -71,8 +72,8 @@ def _value_of(
     if one.kind is fb.ExpressionKind.CONSTANT:
         return one.a
     if one.kind is fb.ExpressionKind.INPUT_SIZE:
-        argument: Any = inputs[one.a]
-        return int(argument) if one.b < 0 else int(argument[one.b])
+        actual: Any = inputs[one.a]
+        return int(actual) if one.b < 0 else int(actual[one.b])
     a, b = before[one.a], before[one.b]
     return None if a is None or b is None else _OPERATORS[one.kind](a, b)
 
@@ -89,7 +90,7 @@ def _work(graph: fb.Graph, node: fb.Node) -> Work:
         flops, moved = _flops(graph, node), _bytes(graph, node)
         is_integer = isinstance(operation, _INTEGER) or _has_bytes(node)
         return Work(name, flops, moved, is_integer=is_integer)
-    except (IndexError, ValueError):  # sizes that vary, or are not the operation's
+    except (IndexError, ValueError):  # the sizes are dynamic, or do not fit the operation
         return Work(name)
 
 
@@ -99,7 +100,7 @@ def _has_bytes(node: fb.Node) -> bool:
 
 
 def _flops(graph: fb.Graph, node: fb.Node) -> int | None:
-    """Multiplications and additions of products; nothing else has a number that all agree on."""
+    """Multiplications and additions of products; other operators have no agreed number."""
     operation = node.operation
     if isinstance(operation, fb.Recurrent):
         return _recurrent_flops(operation, _sizes(graph, node.inputs[0]))
@@ -135,7 +136,7 @@ def _recurrent_flops(operation: fb.Recurrent, sequence: Sequence[int]) -> int:
 
 
 def _bytes(graph: fb.Graph, node: fb.Node) -> int:
-    """Each value that the node reads or writes, once; of a gather's table the rows it takes."""
+    """Bytes of each value that the node reads or writes, once; a gather reads only some rows."""
     operation = node.operation
     if isinstance(operation, fb.Gather):
         out, indices = graph.values[node.outputs[0]], graph.values[node.inputs[1]]
@@ -146,7 +147,7 @@ def _bytes(graph: fb.Graph, node: fb.Node) -> int:
     if epilogue is not None and epilogue.added:
         numbers.add(epilogue.residual)
     moved = sum(_value_bytes(graph.values[number]) for number in numbers)
-    # It may lie where the result does, and is both read and written then.
+    # The residual may share its memory with the result, and is then read as well as written.
     residual = residual_of(operation)
     return moved if residual is None else moved + _value_bytes(graph.values[residual.value])
 
@@ -159,7 +160,7 @@ def _fixed(value: fb.Value) -> fb.Value:
     """The value, if its sizes are known.
 
     Raises:
-        ValueError: they follow from inputs that are not.
+        ValueError: the sizes are dynamic and not known.
     """
     if any(expression >= 0 for expression in value.dynamic_sizes or ()):
         raise ValueError("the sizes vary")
@@ -167,7 +168,7 @@ def _fixed(value: fb.Value) -> fb.Value:
 
 
 def _value_bytes(value: fb.Value) -> int:
-    """Of its elements, those that repeat counted once."""
+    """The bytes of its elements; those repeated by a stride of 0 count once."""
     value = _fixed(value)
     counted = [n for n, stride in zip(value.sizes, value.strides, strict=True) if stride != 0]
     return math.prod(counted) * ELEMENT_SIZE[value.dtype]

@@ -1,6 +1,6 @@
-"""What the nodes of an XNNPACK payload do, from their sizes: operations and bytes.
+"""Operations and bytes of the nodes of an XNNPACK payload, computed from their sizes.
 
-The runtime computes several nodes in one step, whose time it reports under the last of them.
+The runtime fuses some nodes, and reports the time of all of them under the last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rushlight.schema import xnnpack as fb
 from rushlight.schema.codec import Buffer
 
 _MAGIC, _MAGIC_AT = b"XH00", 4
-_PLACE, _PLACE_AT = struct.Struct("<II"), 10  # where the graph is, and its size
+_PLACE, _PLACE_AT = struct.Struct("<II"), 10  # the graph's offset and size
 _NONE = 0xFFFFFFFF
 _TRANSPOSED = 1  # a fully connected layer's flag
 _BITS = {
@@ -33,9 +33,9 @@ class _Value:
     """A tensor of the graph.
 
     Attributes:
-        tensor: as it is written.
-        datatype: of its elements.
-        bytes: of them, and of the scales that a constant has.
+        tensor: the tensor in the payload.
+        datatype: the dtype of its elements.
+        bytes: the size of its elements and of a constant's scales.
     """
 
     tensor: fb.TensorValue
@@ -47,11 +47,12 @@ def xnnpack_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list
     """The nodes of a payload.
 
     Args:
-        inputs: what the delegate's arguments are in a run; None where that is not known. Unless
-            they are of the payload's own sizes, nothing is known of the nodes but their kinds.
+        payload: the payload's bytes.
+        inputs: the sizes or numbers of the delegate's arguments in a run; None if not known. Unless
+            they equal the sizes in the payload, only the kinds of the nodes are known.
 
     Raises:
-        LoadError: it is no payload.
+        LoadError: `payload` is not a payload of XNNPACK.
     """
     data = memoryview(payload)
     if bytes(data[_MAGIC_AT : _MAGIC_AT + 4]) == _MAGIC and len(data) >= _PLACE_AT + _PLACE.size:
@@ -91,7 +92,7 @@ def _scale_bytes(params: fb.QuantParams) -> int:
 
 
 def _is(actual: Actual | None, dims: Sequence[int] | None) -> bool:
-    """Whether an argument has these sizes, in whatever order they lie."""
+    """Whether an argument has these sizes, in any order."""
     if actual is None or isinstance(actual, int):
         return False
     return sorted(actual or (1,)) == sorted(dims or (1,))
@@ -100,7 +101,7 @@ def _is(actual: Actual | None, dims: Sequence[int] | None) -> bool:
 def _node(operation: object, values: Mapping[int, _Value]) -> PayloadNode:
     kind = type(operation).__name__
     reads, writes = _operands(operation)
-    if not values:  # the values lead from node to node all the same
+    if not values:  # sizes are unknown, but not which values a node reads and writes
         return PayloadNode(Work(kind), dict.fromkeys(reads, 0), dict.fromkeys(writes, 0))
     try:
         sizes = [{v: values[v].bytes for v in numbers} for numbers in (reads, writes)]
@@ -113,7 +114,7 @@ def _node(operation: object, values: Mapping[int, _Value]) -> PayloadNode:
 
 
 def _operands(operation: object) -> tuple[list[int], list[int]]:
-    """The numbers of the values that a node reads, and of those that it writes."""
+    """The indices of the values that a node reads, and of those that it writes."""
     count = {"Concatenate2": 2, "Concatenate3": 3, "Concatenate4": 4}.get(
         type(operation).__name__, 5
     )
@@ -130,8 +131,8 @@ def _operands(operation: object) -> tuple[list[int], list[int]]:
 
 
 def _is_integer(operation: object, datatypes: Sequence[fb.Datatype]) -> bool:
-    """Whether the runtime multiplies integers: not in a convolution of what is quantised at run
-    time, which it computes of the numbers that the integers stand for."""
+    """Whether the runtime multiplies integers. A convolution with a dynamically quantised input is
+    computed with real numbers."""
     if not isinstance(operation, _LAYERS) or _BITS.get(datatypes[1], 32) > 8:
         return False
     if datatypes[0] is fb.Datatype.QDINT8:
@@ -140,7 +141,7 @@ def _is_integer(operation: object, datatypes: Sequence[fb.Datatype]) -> bool:
 
 
 def _flops(operation: object, dims: Sequence[Sequence[int]]) -> int | None:
-    """Multiplications and additions of products; nothing else has a number that all agree on."""
+    """Multiplications and additions of products; other operators have no agreed number."""
     out = math.prod(dims[-1])
     if isinstance(operation, fb.FullyConnected):
         return 2 * out * dims[1][0 if operation.flags & _TRANSPOSED else 1]

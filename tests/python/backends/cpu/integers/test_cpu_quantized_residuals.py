@@ -286,7 +286,7 @@ def test_inputs_are_not_replaced() -> None:
 def test_both_calls_are_in_the_profile() -> None:
     model, x = one_sum(lambda x, y: torch.relu(x + y)), image()
     program = rl.export(model.eval(), (x,), backend="cpu", verify=False)
-    [work] = [one for one in work_of(program.buffer)["forward"] if one.steps]
+    [work] = [one for one in work_of(program.buffer)["forward"] if one.nodes]
     [step] = [one for one in work.inside.values() if one.name.endswith("+")]
     assert step.name == "QuantizedConvolution+"
     assert {"convolution", "add", "relu"} <= set(step.nodes)
