@@ -48,23 +48,23 @@ def main() -> None:
         metavar="PYTHON",
         help="Python with it and `onnx` (`make onnxruntime` makes the default one)",
     )
-    given = options.parse_args()
+    arguments = options.parse_args()
     pythons = {
         "rushlight": sys.executable,
         "int8": sys.executable,
-        "onnxruntime": given.onnxruntime,
+        "onnxruntime": arguments.onnxruntime,
     }
     table = Table(
         *("layer", "threads", "ms", "ONNX Runtime", "ratio", "int8", "KiB", "int8 KiB", "export")
     )
-    with common.workshop(given.work) as work:
-        for name in given.models:
-            files, export = _written(work.folder, name, given.onnxruntime)
+    with common.workshop(arguments.work) as work:
+        for name in arguments.models:
+            files, export = _written(work.folder, name, arguments.onnxruntime)
             sizes = [f"{Path(files[by]).stat().st_size / 1024:.0f}" for by in ("rushlight", "int8")]
-            for threads in given.threads or [1, 2]:
-                found = _times(work.folder, name, pythons, files, threads, given.repeat)
-                ratio = found["onnxruntime"] / found["rushlight"]
-                times = [f"{found[by] * 1e3:.2f}" for by in ("rushlight", "onnxruntime", "int8")]
+            for threads in arguments.threads or [1, 2]:
+                seconds = _times(work.folder, name, pythons, files, threads, arguments.repeat)
+                ratio = seconds["onnxruntime"] / seconds["rushlight"]
+                times = [f"{seconds[by] * 1e3:.2f}" for by in ("rushlight", "onnxruntime", "int8")]
                 row = (*times[:2], f"{ratio:.2f}", times[2], *sizes, f"{export:.1f} s")
                 table.add_row(name, str(threads), *row)
     Console().print(table)
@@ -115,8 +115,8 @@ def _check(folder: Path, data: str, side: Any, tolerance: float, what: str) -> N
     """Ends the run if a result is not eager's."""
     path = str(folder / "out.npz")
     side.call("outputs", path=path)
-    with np.load(data) as eager, np.load(path) as found:
-        worst = np.abs(found["out0"] - eager["out0"]).max() / np.abs(eager["out0"]).max()
+    with np.load(data) as eager, np.load(path) as ours:
+        worst = np.abs(ours["out0"] - eager["out0"]).max() / np.abs(eager["out0"]).max()
     if not worst <= tolerance:
         sys.exit(f"{what} is {worst:.1e} of the greatest output off")
 

@@ -59,8 +59,8 @@ def write(kind: str, weights: dict[str, Any], path: str) -> None:
         states.append(last)
     nodes.append(helper.make_node("Concat", states, ["last"], axis=0))
     result = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in (x, "last")]
-    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["steps", "batch", width])
-    graph = helper.make_graph(nodes, kind, [given], result, constants)
+    sequence = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["steps", "batch", width])
+    graph = helper.make_graph(nodes, kind, [sequence], result, constants)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
 
 

@@ -114,14 +114,14 @@ class Recurrence:
     @property
     def matrices(self) -> list[Any]:
         """The weights of all layers, each with those of its input first."""
-        found = [(one.input, one.hidden, one.projection) for one in self.layers]
-        return [one for three in found for one in three if one is not None]
+        layers = [(one.input, one.hidden, one.projection) for one in self.layers]
+        return [one for three in layers for one in three if one is not None]
 
     @property
     def biases(self) -> list[Any]:
         """The biases of all layers, each with that of its input first."""
-        found = [(one.input_bias, one.hidden_bias) for one in self.layers]
-        return [one for pair in found for one in pair if one is not None]
+        layers = [(one.input_bias, one.hidden_bias) for one in self.layers]
+        return [one for pair in layers for one in pair if one is not None]
 
 
 def recurrence_of(node: Node) -> Recurrence | None:
