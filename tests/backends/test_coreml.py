@@ -278,11 +278,26 @@ def test_bytes_that_are_no_folder_are_refused(data: bytes) -> None:
         read_files(data)
 
 
+def _run(code: str, folder: Path) -> str:
+    """What a process that runs this code writes to its standard error; it saves `model.pte`."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, check=True, capture_output=True, text=True
+    )
+    assert (folder / "model.pte").exists()
+    return done.stderr
+
+
 def test_the_code_of_the_documentation_runs(tmp_path: Path) -> None:
     page = Path(__file__).resolve().parents[2] / "docs" / "backends-coreml.md"
     (code,) = re.findall(r"^```py\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
-    assert (tmp_path / "model.pte").exists()
-    assert "Failed to load _ML" not in done.stderr and "has not been tested" not in done.stderr
+    _run(code, tmp_path)
+
+
+def test_an_export_shows_no_warnings_of_coremltools(tmp_path: Path) -> None:
+    code = """
+import torch, rushlight
+model, x = torch.nn.Linear(2, 3).eval(), torch.randn(1, 2)
+rushlight.export(model, (x,), backend="coreml", verify=False).save("model.pte")
+"""
+    shown = _run(code, tmp_path)
+    assert "Failed to load _ML" not in shown and "has not been tested" not in shown

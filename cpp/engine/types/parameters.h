@@ -148,6 +148,7 @@ struct LookupParameters {};
 struct QuantizedPoolingParameters : PoolingParameters {
   int32_t in_zero_point = 0;
   float multiplier = 1;  // the input's scale divided by the result's; for averages only
+  bool adds_zero_point_first = false;  // see QuantizedPooling
   Requantize requantize;
 };
 

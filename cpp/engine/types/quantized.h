@@ -48,6 +48,9 @@ struct QuantizedBinary {
 struct QuantizedPooling : PoolShape {
   int32_t in_zero_point = 0;
   float multiplier = 1;  // the input's scale divided by the result's
+  // An average halfway between two integers becomes the one that is even: before the zero point is
+  // added, as PyTorch rounds, or after that, as XNNPACK does.
+  bool adds_zero_point_first = false;
   Requantize requantize;
   const uint8_t* in = nullptr;  // dense, channels last
   uint8_t* out = nullptr;

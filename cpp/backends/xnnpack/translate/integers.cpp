@@ -295,6 +295,7 @@ bool Translator::integer_pooling(const Node& node) {
   }
   parameters.in_zero_point = zero_point_of(in);
   parameters.multiplier = in.quantization.scale / out.quantization.scale;
+  parameters.adds_zero_point_first = true;
   parameters.requantize = requantize(node);
   if (!(parameters.multiplier < __builtin_inff())) return false;
   engine::Value image = builder_.dense(bytes(node.inputs[0]));

@@ -37,6 +37,10 @@ void pool_window(const QuantizedPooling& p, const PoolWindow<uint8_t>& window, i
   average.start = static_cast<int32_t>(-p.in_zero_point * window.taps_y * window.taps_x);
   average.multiplier = p.multiplier / static_cast<float>(count);
   average.requantize = p.requantize;
+  if (p.adds_zero_point_first) {
+    average.offset = static_cast<float>(p.requantize.zero_point);
+    average.requantize.zero_point = 0;
+  }
   byte_loops().average(window, average, channels, out);
 }
 

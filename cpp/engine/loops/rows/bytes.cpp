@@ -180,9 +180,13 @@ inline void average_block(const PoolWindow<uint8_t>& window, const ByteAverage& 
   const RequantizeVec requantize(average.requantize);
   const IntVec start = splat_int(average.start);
   const Vec multiplier = splat(average.multiplier);
+  const Vec offset = splat(average.offset);
   Quad sum = sum_of_window<kWhole>(window, c, n);
 #pragma GCC unroll 4
-  for (int v = 0; v < 4; ++v) sum.v[v] = requantize.apply(sum.v[v] + start, multiplier);
+  for (int v = 0; v < 4; ++v) {
+    const Vec mean = __builtin_convertvector(sum.v[v] + start, Vec) * multiplier;
+    sum.v[v] = requantize.round(mean + offset);
+  }
   store_block(out + c, narrow(sum), n);
 }
 

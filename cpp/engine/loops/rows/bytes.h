@@ -21,6 +21,7 @@ struct ByteRow {
 struct ByteAverage {
   int32_t start = 0;
   float multiplier = 0;
+  float offset = 0;  // added to sum * multiplier before it is rounded
   Requantize requantize;
 };
 

@@ -63,6 +63,7 @@ class PoolBytes final : public Operator {
     }
     pooling_.in_zero_point = parameters.in_zero_point;
     pooling_.multiplier = parameters.multiplier;
+    pooling_.adds_zero_point_first = parameters.adds_zero_point_first;
     pooling_.requantize = parameters.requantize;
     return {};
   }

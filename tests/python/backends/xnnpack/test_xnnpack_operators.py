@@ -45,6 +45,7 @@ def peer(executorch: Any, tmp_path: Path) -> Peer:
 def test_functions(peer: Peer, dtype: torch.dtype) -> None:
     shapes = [(1,), (7, 33), (2, 3, 5, 7), (1, 2, 1, 3, 2, 5)]
     inputs = [(torch.randn(shape) * 3).to(dtype) for shape in shapes]
+    inputs[0].fill_(0.7)  # errors are relative to the greatest result, here one that is not near 0
     found = peer.calls([lambda *xs: [f(x) for f in UNARY.values() for x in xs]], *inputs)
     assert all(found[kind] == len(shapes) for kind in UNARY), found
 
