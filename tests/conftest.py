@@ -16,6 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 EXECUTORCH_SIDE = ROOT / "tests" / "peer" / "executorch_side.py"
 sys.path.insert(0, str(ROOT))  # for `pytest` without `python -m`
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers have all cores among them
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from packages import Package  # noqa: E402
 from rushlight.peers import side  # noqa: E402

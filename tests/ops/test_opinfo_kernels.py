@@ -11,8 +11,8 @@ from . import opinfo
 from .opinfo_kernels import Tally, run
 from .recording import FOLDER, recording, replay
 
-GROUPS = 8
-SHARE = 5  # `make test` takes every fifth operator, with one call for each dtype
+GROUPS = 4
+SHARE = 10  # `make test` takes every tenth operator, with one call for each dtype
 
 NAMES = sorted(opinfo.entries())
 

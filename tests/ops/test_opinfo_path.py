@@ -13,8 +13,8 @@ from . import opinfo
 from .opinfo import Outcome
 from .opinfo_path import SECTIONS, TABLE, outcomes, row_of, table
 
-GROUPS = 8
-SHARE = 5  # `make test` takes every fifth operator, with one call for each of two dtypes
+GROUPS = 4
+SHARE = 10  # `make test` takes every tenth operator, with one call for each of two dtypes
 
 NAMES = sorted(opinfo.entries())
 

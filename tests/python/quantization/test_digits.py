@@ -107,6 +107,7 @@ def test_accuracy_after_calibration(recipe: str, trained: Trained, exact: float)
     assert accuracy(loaded(program), trained.test) >= exact - 0.5
 
 
+@pytest.mark.full
 def test_training_with_integers_is_at_least_as_accurate(trained: Trained, exact: float) -> None:
     calibrated = rushlight.quantize(trained.model, calibrate=calibration(trained))
     prepared = prepare_qat(trained.model, (trained.train[0][:BATCH],))

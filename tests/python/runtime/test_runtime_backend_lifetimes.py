@@ -202,6 +202,13 @@ def test_what_was_kept_may_be_touched_after_the_module(planned: bool, close: boo
     assert backend.destroyed == ["handle"]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _collections_are_quick() -> None:
+    """A call that fails because of what was kept looks for it among all objects."""
+    gc.collect()
+    gc.freeze()
+
+
 # How what is kept of an output is written to afterwards.
 REVOKED: dict[str, tuple[Any, Any]] = {
     "an output": (lambda args: args[1], lambda kept: kept.fill(7)),

@@ -190,7 +190,12 @@ def quantised(recipe: str, model: nn.Module, x: torch.Tensor, **options: Any) ->
     return rl.quantize(model, (x,), calibrate=data, recipe=recipe, **options)
 
 
-@pytest.mark.parametrize("recipe", ["int8", "int8-per-tensor", "int8-dynamic", "int4-dynamic"])
+_OTHERS = [
+    pytest.param(name, marks=pytest.mark.full) for name in ("int8-per-tensor", "int4-dynamic")
+]
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int8-dynamic", *_OTHERS])
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
