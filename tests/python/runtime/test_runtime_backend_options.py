@@ -24,7 +24,7 @@ ONES = np.ones(2, np.float32)
         ({("f", "Test"): {"a": 1}}, "no method 'f'; it has forward"),
         ({("a", "b", "c"): {}}, "neither a backend's id nor a pair"),
         ({3: {}}, "neither a backend's id nor a pair"),
-        ({"Test": [1]}, "is a list, not a dict"),
+        ({"Test": [1]}, "are a list, not a dict"),
         ({"Test": {"a": 1.5}}, "Test: 'a': 1.5 is a float; keys are str, values bool, int or str"),
         ({"Test": {1: 1}}, "keys are str"),
         ({"Test": {"a": 2**63}}, "does not fit 64 bits"),
