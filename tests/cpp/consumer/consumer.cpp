@@ -1,7 +1,7 @@
 // An example of an application: opens programs, runs them, checks the results. Compiled with the
 // compiler's own defaults (exceptions, RTTI).
 //
-// consumer with|without add.pte delegated.pte...
+//   consumer with|without add.pte delegated.pte...
 //
 // `without`: the library that it is linked with has no backends, and reports that.
 #include <rushlight/module/module.h>

@@ -215,7 +215,7 @@ Status check_gradient(KernelContext& ctx, const Tensor& grad, const Shape& shape
 }  // namespace
 
 // convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation,
-// transposed, output_padding, groups, output_mask, *, out0, out1, out2):
+//                      transposed, output_padding, groups, output_mask, *, out0, out1, out2):
 // outputs that the mask excludes are not written.
 Status convolution_backward_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& grad = args[kGradOutput]->tensor();

@@ -316,7 +316,7 @@ Status run(KernelContext& ctx, EValue* const* args, bool forward_only) {
 }  // namespace
 
 // _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-// include_last_offset, padding_idx, *, out0, out1, out2, out3):
+//                include_last_offset, padding_idx, *, out0, out1, out2, out3):
 // the outputs are the result, the bag of each index, the sizes of the bags, and for mode 2 the
 // index of each maximum.
 Status embedding_bag_out(KernelContext& ctx, EValue* const* args) { return run(ctx, args, false); }

@@ -251,7 +251,7 @@ Status custom_sdpa_out(KernelContext& ctx, EValue* const* args) {
 }
 
 // sdpa_with_kv_cache(query, key, value, key_cache, value_cache, start_pos, seq_len, attn_mask,
-// drpout_p, is_causal, scale, *, out):
+//                    drpout_p, is_causal, scale, *, out):
 // writes key and value into the caches and computes attention over these.
 Status sdpa_with_kv_cache_out(KernelContext& ctx, EValue* const* args) {
   const int64_t start = args[5]->to_int();

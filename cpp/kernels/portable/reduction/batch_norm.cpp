@@ -73,7 +73,7 @@ Status normalize_by_batch(KernelContext& ctx, ChannelNorm norm, const Tensor& in
 }  // namespace
 
 // _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum,
-// eps, *, out0, out1, out2): out1 and out2 become empty.
+//                                       eps, *, out0, out1, out2): out1 and out2 become empty.
 Status batch_norm_inference_out(KernelContext& ctx, EValue* const* args) {
   ChannelNorm norm;
   norm.weight = args[1]->tensor_or_null();
@@ -98,7 +98,7 @@ Status batch_norm_no_stats_out(KernelContext& ctx, EValue* const* args) {
 }
 
 // _native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps,
-// *, out, save_mean, save_invstd):
+//                          *, out, save_mean, save_invstd):
 // in training it updates the running statistics as well.
 Status batch_norm_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
