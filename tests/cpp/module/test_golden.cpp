@@ -106,7 +106,8 @@ double element(const Tensor& tensor, int64_t i) {
   return NAN;
 }
 
-// Outputs of the golden programs are contiguous, or all their elements are equal.
+// Outputs of the golden programs are contiguous, or their elements have the same order in memory in
+// every dim order.
 void compare(const EValue& output, const std::vector<double>& numbers, const std::string& text,
              double tolerance) {
   if (output.tag == Tag::String) {

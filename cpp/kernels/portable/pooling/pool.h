@@ -34,7 +34,7 @@ struct PoolAxis {
   int64_t stride = 1;
   int64_t padding = 0;
   int64_t dilation = 1;
-  bool adaptive = false;  // windows divide the input evenly; the fields above are not used
+  bool adaptive = false;  // windows divide the input evenly; only in and out are used
   bool count_padding = false;
 
   // The window of output `o`, limited to the input. `dilation` must be 1.
