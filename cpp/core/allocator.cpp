@@ -3,7 +3,7 @@
 namespace rushlight {
 namespace {
 
-// Bytes from `address` up to the next multiple of `alignment` (a power of two).
+// The number of bytes from `address` to the next multiple of `alignment`, which is a power of two.
 size_t padding(const uint8_t* address, size_t alignment) {
   return (0 - reinterpret_cast<uintptr_t>(address)) & (alignment - 1);
 }

@@ -1,5 +1,5 @@
-// A bump allocator over memory that the caller provides: what a method needs for its own
-// structures, and the scratch of one kernel call. Nothing is ever freed singly.
+// A bump allocator over memory that the caller provides, for a method's own structures and for the
+// scratch memory of one kernel call. Single blocks are never freed.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@ class Allocator {
   Allocator(void* base, size_t size) : base_(static_cast<uint8_t*>(base)), size_(size) {}
   virtual ~Allocator() = default;
 
-  // nullptr if less is left than asked for (an overflow of the sum included).
-  // Inline, so that classes compiled with RTTI can derive from this one, which is not.
+  // Returns nullptr if less memory is left than requested, also if the sum overflows.
+  // Inline, so that classes compiled with RTTI can derive from this one, which is compiled without.
   virtual void* allocate(size_t bytes, size_t alignment = kAlignment) {
     return bump(bytes, alignment);
   }
 
-  // Room for `n` objects of type T, not constructed; nullptr if it does not fit.
+  // Memory for `n` objects of type T, which are not constructed; nullptr if it does not fit.
   template <typename T>
   T* allocate_array(size_t n) {
     if (n > SIZE_MAX / sizeof(T)) return nullptr;
     return static_cast<T*>(allocate(n * sizeof(T), alignof(T)));
   }
 
-  // What allocate() can still give at this alignment, in one piece.
+  // The greatest block that allocate() can still return at this alignment.
   size_t left(size_t alignment = kAlignment) const;
 
   void reset() { used_ = 0; }

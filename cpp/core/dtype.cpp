@@ -8,7 +8,7 @@ struct Entry {
   uint8_t bytes;
 };
 
-// By the type's number; an empty name is a number that is no type here.
+// Indexed by the number of the type. An empty name means that this runtime does not have the type.
 constexpr Entry kTypes[] = {
     {"uint8", 1},
     {"int8", 1},
@@ -53,7 +53,7 @@ size_t element_size(DType dtype) {
 
 size_t element_alignment(DType dtype) {
   switch (dtype) {
-    case DType::Complex32:  // pairs of the type that they consist of
+    case DType::Complex32:  // aligned like one of its two numbers
       return 2;
     case DType::Complex64:
       return 4;

@@ -1,4 +1,5 @@
-// Element types, with the numbers of the .pte format (they are torch's), and what is known of each.
+// Element types and their properties. Their numbers are those of the .pte format, which are
+// torch's.
 #pragma once
 
 #include <cstddef>
@@ -35,9 +36,9 @@ enum class DType : int8_t {
   UInt64 = 29,
 };
 
-// Bytes of one element; 0 for a number that is not a type this runtime can hold.
+// The size of an element in bytes; 0 for a type that this runtime cannot hold.
 size_t element_size(DType dtype);
-// The alignment of an element, for types that can be held.
+// The alignment of an element, for types that this runtime can hold.
 size_t element_alignment(DType dtype);
 // "float32", "int64", …; "?" for an unknown number.
 const char* dtype_name(DType dtype);
@@ -45,7 +46,7 @@ const char* dtype_name(DType dtype);
 inline bool is_floating(DType d) {
   return d == DType::Float32 || d == DType::Float64 || d == DType::Float16 || d == DType::BFloat16;
 }
-inline bool is_integral(DType d) {  // bool is not among them
+inline bool is_integral(DType d) {  // false for bool
   return d == DType::UInt8 || d == DType::Int8 || d == DType::Int16 || d == DType::Int32 ||
          d == DType::Int64 || d == DType::UInt16 || d == DType::UInt32 || d == DType::UInt64;
 }

@@ -1,9 +1,9 @@
-// One value of a method: what an instruction's arguments point to.
+// One value of a method, to which the arguments of instructions point.
 //
-// A tensor is held by pointer, so that a move makes two values denote the same tensor. Scalars of
-// every kind lie in the value itself and may be read as one another without harm to memory; the
-// kinds that hold pointers are told apart by `tag`, and a method's loader checks each against what
-// the kernel declares (kernel/kernel.h), so kernels read them without a test.
+// A tensor is held by pointer, so that after a move two values refer to the same tensor. All kinds
+// of scalars are stored in the value itself, and reading one as another is safe. Kinds that hold
+// pointers are distinguished by `tag`. A method's loader checks each tag against what the kernel
+// declares (kernel/kernel.h), so kernels read them without checks.
 #pragma once
 
 #include <cstdint>
@@ -50,18 +50,20 @@ struct EValue {
   bool is_scalar() const { return tag == Tag::Int || tag == Tag::Double || tag == Tag::Bool; }
 
   Tensor& tensor() const { return *t; }
-  // nullptr for None.
+  // nullptr if the value is None.
   Tensor* tensor_or_null() const { return tag == Tag::Tensor ? t : nullptr; }
 
-  // A scalar of any tag, converted as C does it (saturating, NaN to 0, from Double to int).
+  // A scalar of any tag, converted as in C. From Double to int the conversion saturates, and NaN
+  // gives 0.
   int64_t to_int() const;
   double to_double() const { return tag == Tag::Double ? d : static_cast<double>(i); }
   bool to_bool() const { return tag == Tag::Double ? d != 0.0 : i != 0; }
 
   size_t size() const { return list.size; }
-  // IntList: each element is a scalar value of its own, so that a computed size can stand there.
+  // For IntList: each element is a separate scalar value, so that an element can be computed at run
+  // time.
   int64_t int_at(size_t k) const { return boxed(k)->to_int(); }
-  // TensorList; for OptionalTensorList nullptr is None.
+  // For TensorList, and for OptionalTensorList, where None gives nullptr.
   Tensor* tensor_at(size_t k) const {
     const EValue* v = boxed(k);
     return v == nullptr ? nullptr : v->tensor_or_null();

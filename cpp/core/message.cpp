@@ -8,7 +8,7 @@
 namespace rushlight {
 namespace {
 
-// Where text goes; what does not fit is dropped. There is always room for the closing NUL.
+// Writes text to a buffer and drops what does not fit. There is always room for the closing NUL.
 class Sink {
  public:
   Sink(char* buffer, size_t size) : at_(buffer), left_(size - 1) {}
@@ -49,8 +49,8 @@ void put_signed(Sink& sink, int64_t value) {
                10);
 }
 
-// `digits` is a number of six digits, of which the first stands before the point; trailing zeros
-// are left out.
+// Writes a number of six digits, with `n_before_point` digits before the point and without trailing
+// zeros.
 void put_digits(Sink& sink, const char* digits, int n_before_point) {
   int last = 5;
   while (last >= n_before_point && digits[last] == '0') --last;
@@ -60,7 +60,7 @@ void put_digits(Sink& sink, const char* digits, int n_before_point) {
   }
 }
 
-// As printf's %g does: six significant digits. The last may differ by one from the exact rounding.
+// Like printf's %g: six significant digits. The last one may differ by one from exact rounding.
 void put_double(Sink& sink, double value) {
   if (value != value) return sink.put("nan", 3);
   if (value < 0.0) {
@@ -111,7 +111,7 @@ void put_double(Sink& sink, double value) {
   put_unsigned(sink, magnitude, 10);
 }
 
-// Text of at most `limit` bytes that ends at a NUL.
+// Text that ends at a NUL or after `limit` bytes.
 void put_text(Sink& sink, const char* text, size_t limit) {
   size_t length = 0;
   while (length < limit && text[length] != '\0') ++length;
@@ -176,7 +176,7 @@ size_t format_to(char* buffer, size_t size, const char* format, std::va_list arg
                      *at == 'x' ? 16 : 10);
         break;
       case '\0':
-        --at;  // a lone % ends the format
+        --at;  // a single % at the end of the format
         break;
       default:
         sink.put(*at);  // %% and conversions that the formatter does not know
@@ -200,7 +200,7 @@ Status Message::vfail(Code code, const char* format, std::va_list args) {
   return code;
 }
 
-// A text that fills the buffer counts as one that was cut.
+// A text that fills the buffer is treated as truncated.
 void Message::mark_cut() {
   if (std::strlen(text_) == kCapacity - 1) std::memcpy(text_ + kCapacity - 4, "...", 3);
 }

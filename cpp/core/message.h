@@ -1,6 +1,6 @@
-// The text of an error, in a fixed buffer that its owner (a program, a method) holds: formatting
-// never allocates. The formatter knows %s %.*s %c %d %u %x %ld %lu %lld %llu %zu %g and %%; what
-// does not fit is cut, and ends in "..." then.
+// The text of an error, in a fixed buffer that is part of its owner (a program, a method), so that
+// formatting never allocates. The formatter knows %s %.*s %c %d %u %x %ld %lu %lld %llu %zu %g and
+// %%. Text that does not fit is truncated and ends in "...".
 #pragma once
 
 #include <cstdarg>
@@ -10,7 +10,7 @@
 
 namespace rushlight {
 
-// Writes at most `size` bytes, the closing NUL among them; returns the length written.
+// Writes at most `size` bytes, including the closing NUL. Returns the length of the text.
 size_t format_to(char* buffer, size_t size, const char* format, std::va_list args);
 
 class Message {
@@ -21,10 +21,10 @@ class Message {
   bool empty() const { return text_[0] == '\0'; }
   void clear() { text_[0] = '\0'; }
 
-  // Sets the text and returns `code`, so that a check reads `return message.fail(code, "...")`.
+  // Sets the text and returns `code`, so that a check can do `return message.fail(code, "...")`.
   [[gnu::format(printf, 3, 4)]] Status fail(Code code, const char* format, ...);
   Status vfail(Code code, const char* format, std::va_list args);
-  // Puts a formatted prefix ("forward: instruction 12 (aten::add.out): ") before the text.
+  // Inserts a formatted prefix ("forward: instruction 12 (aten::add.out): ") before the text.
   [[gnu::format(printf, 2, 3)]] void prepend(const char* format, ...);
   [[gnu::format(printf, 2, 3)]] void append(const char* format, ...);
 
@@ -34,7 +34,8 @@ class Message {
   char text_[kCapacity] = {0};
 };
 
-// Writes a line to the log (platform.h), for what a user should know of though it is no failure.
+// Writes a line to the log (platform.h), for something that a user should know but that is no
+// failure.
 [[gnu::format(printf, 1, 2)]] void warn(const char* format, ...);
 
 }  // namespace rushlight

@@ -1,5 +1,5 @@
-// Bytes by name: what a program carries under keys of its own ("rushlight/contract", a backend's
-// weights), and what an external data file (.ptd) adds. Programs and data files implement it.
+// Bytes with names: those that a program stores under keys ("rushlight/contract", a backend's
+// weights), and those of an external data file (.ptd). Programs and data files implement it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rushlight {
 
-// How the bytes under a key are to be read, where that is known.
+// How the bytes under a key are to be interpreted, if that is known.
 struct TensorLayout {
   DType dtype = DType::UInt8;
   uint8_t rank = 0;
@@ -22,25 +22,25 @@ struct TensorLayout {
 class NamedData {
  public:
   virtual ~NamedData() = default;
-  // NotFound for an unknown key. The bytes live as long as the program.
+  // Returns NotFound for an unknown key. The bytes are valid as long as the program.
   virtual Result<Span<const uint8_t>> get(StringView key) const = 0;
-  // The bytes under a key are not needed soon: the memory that they take is given back if they can
-  // be had anew. They may still be read.
+  // Says that the bytes under a key are not needed soon. Their memory is freed if they can be read
+  // again. They may still be read.
   virtual void release(StringView) const {}
-  // NotFound for an unknown key, NotImplemented if nothing is recorded for it.
+  // Returns NotFound for an unknown key, NotImplemented if no layout is stored for it.
   virtual Result<TensorLayout> layout(StringView) const { return Code::NotImplemented; }
-  // The keys that can be listed, in the order of the file.
+  // The number of keys that can be listed, in the order of the file.
   virtual size_t n_keys() const { return 0; }
   virtual StringView key(size_t) const { return {}; }
 };
 
-// Two sources as one: `first` is asked before `second`. Neither is owned; either may be nullptr.
+// Two sources as one: `first` is queried before `second`. Neither is owned; either may be nullptr.
 class MergedData : public NamedData {
  public:
   MergedData() = default;
   MergedData(const NamedData* first, const NamedData* second) : first_(first), second_(second) {}
 
-  // The first key that both sources hold, or an empty view.
+  // The first key that is in both sources, or an empty view.
   StringView duplicate() const;
 
   Result<Span<const uint8_t>> get(StringView key) const override;

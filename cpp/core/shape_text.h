@@ -13,7 +13,7 @@ class ShapeText {
   const char* text() const { return text_; }
 
  private:
-  char text_[16 * 12 + 3];  // kMaxRank sizes; more are cut
+  char text_[16 * 12 + 3];  // kMaxRank sizes; further ones are truncated
 };
 
 }  // namespace rushlight

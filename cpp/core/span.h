@@ -1,5 +1,5 @@
-// Views over memory that somebody else owns: Span<T> for arrays, StringView for text.
-// Neither allocates; neither checks an index outside of debug builds.
+// Views of memory that they do not own: Span<T> for arrays, StringView for text. Neither allocates,
+// and neither checks an index outside of debug builds.
 #pragma once
 
 #include <cassert>
@@ -15,7 +15,7 @@ class Span {
   constexpr Span(T* data, size_t size) : data_(data), size_(size) {}
   template <size_t N>
   constexpr Span(T (&array)[N]) : data_(array), size_(N) {}
-  // A Span<T> reads as a Span<const T>.
+  // A Span<T> converts to a Span<const T>.
   template <typename U>
   constexpr Span(Span<U> other) : data_(other.data()), size_(other.size()) {}
 
@@ -43,7 +43,7 @@ class StringView {
   constexpr const char* data() const { return data_; }
   constexpr size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
-  // The length as printf's `%.*s` wants it.
+  // The length in the type that printf's `%.*s` takes.
   constexpr int len() const { return static_cast<int>(size_); }
 
  private:

@@ -1,6 +1,6 @@
-// Errors as values. A Status is a small code with ExecuTorch's numbers; the text that explains it
-// lies in the Message of the program or method that failed (core/message.h). Result<T> is a T or
-// the Status that says why there is none.
+// Errors as values. A Status is a small code with ExecuTorch's numbers. The text that explains it
+// is in the Message of the program or method that failed (core/message.h). Result<T> is a T, or the
+// Status that says why there is none.
 #pragma once
 
 #include <cassert>
@@ -71,7 +71,7 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-// Leaves the function with the Status of `expr` if that is an error.
+// Returns the Status of `expr` from the function if it is an error.
 #define RL_TRY(expr)                         \
   do {                                       \
     ::rushlight::Status rl_status_ = (expr); \

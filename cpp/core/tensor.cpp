@@ -5,7 +5,7 @@
 namespace rushlight {
 
 bool count_elements(Span<const int32_t> sizes, int64_t* numel) {
-  // Sizes of 0 are left out of the product at first, so that {0, huge, huge} overflows as well and
+  // Sizes of 0 are left out of the product at first. So {0, huge, huge} is an overflow as well, and
   // the order of the sizes does not matter.
   int64_t product = 1;
   bool empty = false;
@@ -60,7 +60,7 @@ void copy_elements(const Tensor& from, const Tensor& to) {
     std::memmove(to.data, from.data, to.nbytes());
     return;
   }
-  // Odometer over the dimensions; offsets follow in elements.
+  // Counts through all indices; offsets are in elements.
   const size_t element = element_size(to.dtype);
   int32_t at[kMaxRank] = {0};
   int64_t source = 0;

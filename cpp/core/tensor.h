@@ -1,9 +1,9 @@
-// A dense tensor: a view of memory that an arena, a program or the caller owns.
+// A dense tensor: a view of memory that belongs to an arena, a program or the caller.
 //
-// A tensor is always dense (no gaps): its strides follow from its sizes and its dim order, the
-// permutation of dimensions from outermost to innermost ({0,1,2,3} contiguous, {0,2,3,1}
-// channels-last). Its rank and its dim order never change; its sizes may, within `capacity`.
-// The arrays of sizes, strides and dim order belong to whoever made the tensor.
+// A tensor is always dense (without gaps): its strides follow from its sizes and its dim order,
+// which is the permutation of dimensions from outermost to innermost ({0,1,2,3} is contiguous,
+// {0,2,3,1} channels-last). Its rank and its dim order never change; its sizes may, within
+// `capacity`. The arrays of sizes, strides and dim order belong to the creator of the tensor.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,13 @@ struct Tensor {
   int32_t* strides = nullptr;  // in elements
   const uint8_t* dim_order = nullptr;
   int64_t numel = 0;
-  int64_t capacity = 0;  // the greatest number of elements that `data` has room for
+  int64_t capacity = 0;  // maximum number of elements that fit into `data`
   DType dtype = DType::Float32;
   Dynamism dynamism = Dynamism::Static;
   uint8_t rank = 0;
-  bool planned = false;    // lies in an arena: an input is copied in, not pointed at
-  bool read_only = false;  // a constant of the program: nothing may write it
-  bool grows = false;      // has no bound: its method's TensorBlocks give it memory as it needs
+  bool planned = false;    // in an arena: an input is copied in, not read in place
+  bool read_only = false;  // a constant of the program, which must not be written
+  bool grows = false;      // has no bound: TensorBlocks gives it memory when needed
 
   template <typename T>
   T* as() const {
@@ -40,14 +40,14 @@ struct Tensor {
   size_t nbytes() const { return static_cast<size_t>(numel) * element_size(dtype); }
   Span<const int32_t> shape() const { return {sizes, rank}; }
   int32_t size(size_t dim) const { return sizes[dim]; }
-  // The outermost dimension is the first, and so on: plain row-major order.
+  // True if the dim order is 0, 1, …: row-major order.
   bool is_contiguous() const;
-  // Gives the tensor other sizes of the same rank and sets strides and numel. NotSupported if the
-  // tensor is static and a size differs, if the rank differs, if the elements exceed `capacity`, or
-  // if the tensor is read-only. Whoever writes a tensor calls this first, in-place operators with
-  // the sizes that it has.
+  // Changes the sizes, with the same rank, and sets strides and numel. Returns NotSupported if the
+  // tensor is static and a size differs, if the rank differs, if the number of elements exceeds
+  // `capacity`, or if the tensor is read-only. Code that writes a tensor calls this first; an
+  // in-place operator calls it with the current sizes.
   Status resize(Span<const int32_t> sizes);
-  // Sets all sizes to 0, whatever they may be; the rank must not be 0.
+  // Sets all sizes to 0 unconditionally. The rank must not be 0.
   void shrink_to_nothing();
 };
 
@@ -55,14 +55,15 @@ struct Tensor {
 bool count_elements(Span<const int32_t> sizes, int64_t* numel);
 // True if `dim_order` is a permutation of 0..rank-1.
 bool is_permutation(const uint8_t* dim_order, size_t rank);
-// Row-major strides in elements, in the order of `dim_order`; a size of 0 counts as 1. False if one
+// Row-major strides in elements, following `dim_order`; a size of 0 counts as 1. False if a stride
 // does not fit 32 bits.
 bool strides_of(Span<const int32_t> sizes, const uint8_t* dim_order, int32_t* strides);
-// Equal sizes, and the same strides on every dimension longer than one: one flat loop serves both.
+// True if sizes are equal, and so are the strides of all dimensions longer than one. Then one flat
+// loop can process both.
 bool same_layout(const Tensor& a, const Tensor& b);
 
-// Copies every element, wherever the strides of each place it. Sizes and dtypes must be equal; the
-// memory may overlap only if the layouts are the same.
+// Copies every element to the position with the same index. Sizes and dtypes must be equal. The
+// memory may overlap only if the layouts are equal.
 void copy_elements(const Tensor& from, const Tensor& to);
 
 }  // namespace rushlight

@@ -5,7 +5,7 @@
 namespace rushlight {
 namespace {
 
-constexpr size_t kWorthwhile = size_t{1} << 16;  // bytes that are worth a smaller block
+constexpr size_t kWorthwhile = size_t{1} << 16;  // bytes; smaller savings are not worth a new block
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Memory for tensors without upper bound: each has a block from the caller's allocator, which is
-// replaced when a result does not fit.
+// Memory for tensors without bounds: each has a block from the caller's allocator, which is
+// replaced if a result does not fit.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace rushlight {
 
-// Blocks of memory that are given back one by one. The core has no such memory: who runs programs
-// with tensors without bound provides it.
+// Blocks of memory that are freed one by one. The core has no such memory: a caller that runs
+// programs with unbounded tensors provides it.
 class BlockAllocator {
  public:
-  // At least 16-byte aligned; nullptr if there is not so much.
+  // The result is at least 16-byte aligned, or nullptr if there is not enough memory.
   virtual void* allocate(size_t bytes) = 0;
-  // `bytes` must be the number that was asked for.
+  // `bytes` must be the number that was requested.
   virtual void free(void* block, size_t bytes) = 0;
 
  protected:
   ~BlockAllocator() = default;
 };
 
-// The blocks of one method's tensors. Which tensors have one says Tensor::grows.
+// The blocks of one method's tensors. Tensor::grows says which tensors have one.
 class TensorBlocks {
  public:
   static constexpr size_t kAlignment = 64;
@@ -32,19 +32,19 @@ class TensorBlocks {
   TensorBlocks& operator=(const TensorBlocks&) = delete;
 
   void set_allocator(BlockAllocator* allocator) { allocator_ = allocator; }
-  // Views may point into blocks: those that are given up are kept until collect().
+  // To be called if views may point into blocks: replaced blocks are kept until collect().
   void keep_until_collected() { keeps_ = true; }
 
-  // Gives a tensor that grows room for `numel` elements and a block that is not much too large;
-  // what lies in it stays. False, and nothing is changed, if there is no such memory.
+  // Gives a tensor that grows room for `numel` elements, in a block that is not much too large, and
+  // keeps its content. Returns false and changes nothing if there is not enough memory.
   bool fit(Tensor& tensor, int64_t numel);
-  // Takes the block of a tensor that grows; it has no elements then.
+  // Removes the block of a tensor that grows; the tensor has no elements afterwards.
   void release(Tensor& tensor);
-  // Frees what was given up.
+  // Frees the blocks that were kept.
   void collect();
 
  private:
-  struct Header;  // in front of the data
+  struct Header;  // stored before the data
 
   void give_up(void* data);
   void free_block(Header* header);

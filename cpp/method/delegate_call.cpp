@@ -9,7 +9,7 @@ size_t room_of(const Tensor& tensor) {
   return static_cast<size_t>(tensor.capacity) * element_size(tensor.dtype);
 }
 
-// Bytes from `start` to `address`; SIZE_MAX if it lies before.
+// The number of bytes from `start` to `address`, or SIZE_MAX if the address is before the start.
 size_t offset_in(const void* start, const void* address) {
   const uintptr_t from = reinterpret_cast<uintptr_t>(start);
   const uintptr_t at = reinterpret_cast<uintptr_t>(address);
@@ -29,7 +29,7 @@ bool same_bytes(const T& a, const T& b) {
   return difference == 0;
 }
 
-// The strides follow from the sizes and the dim order.
+// True if the strides follow from the sizes and the dim order.
 bool same_strides(const Tensor& tensor) {
   int32_t strides[kMaxRank];
   return strides_of(tensor.shape(), tensor.dim_order, strides) &&
@@ -37,7 +37,7 @@ bool same_strides(const Tensor& tensor) {
 }
 
 size_t first_difference(const uint8_t* a, const uint8_t* b, size_t n) {
-  constexpr size_t kStep = 4096;  // what memcmp looks at before bytes are counted
+  constexpr size_t kStep = 4096;  // bytes that memcmp compares before single bytes are compared
   for (size_t at = 0; at < n; at += kStep) {
     const size_t step = n - at < kStep ? n - at : kStep;
     if (std::memcmp(a + at, b + at, step) == 0) continue;
@@ -49,8 +49,8 @@ size_t first_difference(const uint8_t* a, const uint8_t* b, size_t n) {
 
 }  // namespace
 
-// This and is_unchanged() are on the way of every call: bytes are copied and compared, padding with
-// them, and short arrays without a call of memcpy.
+// This and is_unchanged() run in every call of a delegate. So whole structs are copied and
+// compared, with their padding, and short arrays are copied without calling memcpy.
 void DelegateGuard::seal() {
   for (size_t i = 0; i < n_args_; ++i) {
     ArgumentSeal& seal = seals_[i];
@@ -100,7 +100,7 @@ bool DelegateGuard::is_unchanged(size_t i) const {
   return difference == 0;
 }
 
-// Which property of argument `i` changed although it must not; nullptr if none did.
+// Names a property of argument `i` that changed although it must not; nullptr if none did.
 const char* DelegateGuard::find_change(size_t i, const ArgumentSeal& seal) const {
   const EValue& now = *args_[i];
   if (seal.value.is_scalar()) return now.is_scalar() ? nullptr : "the kind";
@@ -154,7 +154,7 @@ void DelegateGuard::restore(size_t i) {
   strides_of(tensor->shape(), tensor->dim_order, tensor->strides);
 }
 
-// Takes the outputs' bytes as they are now as the expected ones.
+// Stores the outputs' current bytes as the expected ones.
 void DelegateGuard::accept_output(const Tensor& output) {
   uint8_t* shadow = shadow_;
   for (size_t k = 0; k < arenas_.size(); shadow += arenas_[k++].size()) {
@@ -181,7 +181,7 @@ Status DelegateGuard::check_memory(Message& message) {
   return status;
 }
 
-// Says where the byte lies, from the arguments' point of view.
+// Reports the position of the byte relative to the arguments.
 Status DelegateGuard::fail_memory(size_t arena, size_t offset, Message& message) const {
   const uint8_t* address = arenas_[arena].data() + offset;
   size_t nearest = n_args_;

@@ -1,5 +1,5 @@
-// What a method checks about the call of a delegate. A backend is foreign code: after every call
-// its arguments are checked, and on request also that it wrote nothing but its outputs.
+// Checks the calls of delegates. Backends are foreign code, so the arguments are checked after
+// every call. On request, it is also checked that the backend wrote nothing but its outputs.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace rushlight {
 
-// An argument as it was before the call.
+// The state of an argument before the call.
 struct ArgumentSeal {
   EValue value;
   Tensor tensor;
-  int32_t dims[2 * kMaxRank];  // its sizes, then its strides, which lie so in a method's tensors
+  int32_t dims[2 * kMaxRank];  // its sizes, then its strides, as a method stores them
 };
 
-// One call of a backend, between seal() and check().
+// Guards one call of a backend, between seal() and check().
 class DelegateGuard {
  public:
-  // `seals` has room for the arguments. `shadow` has room for all of `arenas`, or is nullptr: then
-  // memory is not compared.
+  // `seals` must have room for all arguments. `shadow` must have room for all of `arenas`; if it is
+  // nullptr, memory is not compared.
   DelegateGuard(EValue* const* args, size_t n_args, size_t n_inputs, ArgumentSeal* seals,
                 Span<const Span<uint8_t>> arenas, uint8_t* shadow)
       : args_(args),
@@ -34,8 +34,9 @@ class DelegateGuard {
         shadow_(shadow) {}
 
   void seal();
-  // Ok, or Internal with what the backend changed against the rules in `message`; the changes that
-  // were seen are undone. *resized becomes true if an output has another number of elements.
+  // Returns Ok, or Internal and in `message` what the backend changed against the rules. Changes
+  // that are found are undone. *resized becomes true if the number of elements of an output
+  // changed.
   Status check(Message& message, bool* resized);
 
  private:

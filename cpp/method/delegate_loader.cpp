@@ -1,5 +1,5 @@
-// The part of MethodLoader that is about delegates: which arguments of their calls are outputs, and
-// giving each backend its payload.
+// The delegates' part of MethodLoader: finds which arguments of their calls are outputs, and gives
+// each backend its payload.
 #include <cstring>
 
 #include "rushlight/method/method_loader.h"
@@ -12,7 +12,7 @@ bool MethodLoader::is_given(const EValue& value) const {
 }
 
 void MethodLoader::mark_given(const EValue& value) {
-  if (is_given(value)) return;  // so are its items
+  if (is_given(value)) return;  // then its items are marked as well
   parts_.is_given[&value - parts_.values] = 1;
   if (value.tag != Tag::TensorList && value.tag != Tag::OptionalTensorList) return;
   const auto* items = static_cast<const EValue* const*>(value.list.items);
@@ -21,17 +21,18 @@ void MethodLoader::mark_given(const EValue& value) {
   }
 }
 
-// A plan does not say which arguments of a delegate are outputs. They are the tensors at the end
-// that have no value before: no input of the method, no content in the file, no name (a buffer),
-// and no argument of an instruction that comes earlier in the file. Where that leaves none, it is
-// the last argument if that is a tensor, which the delegate then writes in place. Lists are inputs.
+// A plan does not say which arguments of a delegate are outputs. They are the last arguments that
+// are tensors without a value so far: not an input of the method, without content in the file,
+// without a name (a buffer), and not an argument of an instruction that is earlier in the file. If
+// there is none, the output is the last argument if that is a tensor; the delegate writes it in
+// place. Lists are inputs.
 void MethodLoader::count_delegate_inputs() {
   if (parts_.is_given == nullptr || method_.meta_.n_delegates() == 0) return;
   const fb::Tables<fb::EValue> values = plan_.values();
   for (size_t i = 0; i < values.size(); ++i) {
     const fb::Tensor tensor = values[i].val_as_Tensor();
     const Tag tag = parts_.values[i].tag;
-    if (tag == Tag::TensorList || tag == Tag::OptionalTensorList) continue;  // its items say
+    if (tag == Tag::TensorList || tag == Tag::OptionalTensorList) continue;  // depends on its items
     const bool is_fresh = tensor.present() && !has_file_data(tensor) &&
                           tensor.extra_tensor_info().fully_qualified_name().empty();
     if (!is_fresh) mark_given(parts_.values[i]);
@@ -53,7 +54,7 @@ void MethodLoader::count_delegate_inputs() {
   }
 }
 
-// Room for a copy of the arenas, to compare them with after the call of a delegate.
+// Allocates a copy of the arenas, for comparing them after the call of a delegate.
 Status MethodLoader::take_shadow() {
   size_t bytes = 0;
   for (const Span<uint8_t>& arena : memory_.arenas) bytes += arena.size();
@@ -117,7 +118,7 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   init.workers = method_.options_.workers;
   DelegateSlot& slot = parts_.delegates[i];
   slot.backend = method_.options_.backends->find(delegate.id());
-  // The call that asks whether a backend is available may have removed it.
+  // Asking whether a backend is available may have removed it.
   if (slot.backend == nullptr) return message_.fail(Code::NotFound, "it has just been removed");
   Result<void*> handle = slot.backend->init(init);
   if (!handle.ok()) return handle.status();

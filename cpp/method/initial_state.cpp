@@ -7,7 +7,7 @@
 namespace rushlight {
 namespace {
 
-// Call it only for tensors that have bytes, whose sizes have been checked.
+// The tensor must have bytes, and its sizes must have been checked.
 size_t bytes_of(fb::Tensor tensor) {
   size_t bytes = element_size(static_cast<DType>(tensor.scalar_type()));
   for (size_t i = 0; i < tensor.sizes().size(); ++i) {

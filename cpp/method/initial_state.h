@@ -1,5 +1,5 @@
-// The first content of mutable tensors: bytes that the program, or external data, holds for planned
-// memory.
+// The initial content of mutable tensors: bytes for planned memory that are in the program or in
+// external data.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace rushlight {
 
-// The bytes that external data holds for a tensor, after a comparison of dtype, sizes and dim
-// order. NotFound or InvalidExternalData with the key in `message`.
+// The bytes of a tensor in external data, after comparing dtype, sizes and dim order. Returns
+// NotFound or InvalidExternalData with the key in `message`.
 Result<Span<const uint8_t>> external_bytes(fb::Tensor tensor, const NamedData* external,
                                            Message& message);
 
-// Writes the first content of all of the method's tensors that lie in arena `k`. For arenas that
-// several methods share, their owner calls it once for each method before any is loaded.
+// Writes the initial content of all of the method's tensors in arena `k`. If several methods share
+// an arena, its owner calls this once for each method before any of them is loaded.
 Status write_initial_state(const MethodMeta& meta, size_t k, Span<uint8_t> arena,
                            const NamedData* external, Message& message);
 

@@ -7,7 +7,7 @@ namespace rushlight {
 size_t Method::structure_bytes(const MethodMeta& meta) {
   Structures unused;
   const size_t bytes = lay_out(meta.sizes(), nullptr, &unused);
-  const size_t slack = Allocator::kAlignment - 1;  // if the memory is not aligned
+  const size_t slack = Allocator::kAlignment - 1;  // for memory that is not aligned
   return bytes < SIZE_MAX - slack ? bytes + slack : SIZE_MAX;
 }
 
@@ -60,7 +60,7 @@ Status Method::load(const Program& program, StringView name, const MethodMemory&
   const Status status = MethodLoader(*this, memory).load();
   if (tracer_ != nullptr) tracer_->end("Method::init");
   if (!status.ok()) {
-    destroy_delegates();  // now, because callers may keep a failed method for long
+    destroy_delegates();  // now, because callers may keep a failed method for a long time
     message_.prepend("%.*s: ", this->name().len(), this->name().data());
     return status;
   }

@@ -1,7 +1,7 @@
 // A loaded method: values, instructions, delegates, and the loop that runs them.
 //
-// Everything a method needs is taken from the caller's memory when it is loaded; running it
-// allocates nothing. One method is used by one thread at a time.
+// All memory that a method needs is taken from the caller's when the method is loaded; running it
+// allocates nothing. A method may be used by one thread at a time.
 //
 //   Method method;
 //   RL_TRY(method.load(program, "forward", memory, options));
@@ -9,7 +9,7 @@
 //   RL_TRY(method.execute());
 //   const Tensor& y = method.output(0).tensor();
 //
-// Whatever fails leaves its explanation in message(). A set_input that fails changes nothing.
+// After any failure message() has the explanation. A set_input that fails changes nothing.
 #pragma once
 
 #include "rushlight/core/allocator.h"
@@ -28,17 +28,17 @@ namespace rushlight {
 
 struct MethodMemory {
   Allocator* structures;             // values, tensors, instructions: lives as long as the method
-  Span<const Span<uint8_t>> arenas;  // arena k-1 serves memory id k; sizes from MethodMeta
-  Allocator* scratch = nullptr;      // reset after every instruction; kernels cope without
-  // Bit k: arena k is all zero already (fresh pages), so that loading need not touch it.
+  Span<const Span<uint8_t>> arenas;  // arena k-1 is for memory id k; sizes as in MethodMeta
+  Allocator* scratch = nullptr;      // reset after every instruction; optional
+  // If bit k is set, arena k is all zero already (fresh pages), so loading does not clear it.
   uint64_t zeroed_arenas = 0;
-  // Bit k: arena k holds state that is shared with another method and has been initialised; loading
-  // neither clears it nor writes initial values to it.
+  // If bit k is set, arena k holds state that is shared with another method and is initialised.
+  // Loading neither clears it nor writes initial values to it.
   uint64_t shared_arenas = 0;
 };
 
-// Is told of the first run, and of every one that ended with other sizes of tensors than the one
-// before: what lies in the method's memory behind them is not needed any more.
+// Called after the first run, and after every run that ended with other sizes of tensors than the
+// run before: memory of the method beyond these sizes is not needed any more.
 class SizesObserver {
  public:
   virtual void sizes_changed() = 0;
@@ -47,8 +47,8 @@ class SizesObserver {
   ~SizesObserver() = default;
 };
 
-// Is asked whether the files that a program and its data lie in are as they were, before a method
-// reads anything of them: at every input that is set, every run and every step.
+// Called to check that the files of a program and its data have not changed, before a method reads
+// anything from them: whenever an input is set, and at every run and step.
 class FileGuard {
  public:
   virtual Status check(Message& message) const = 0;
@@ -63,32 +63,32 @@ struct MethodOptions {
   const BackendOptionsMap* backend_options = nullptr;
   const NamedData* external_data = nullptr;  // a .ptd, or several merged
   Tracer* tracer = nullptr;
-  Workers* workers = nullptr;  // threads for kernels; without, they run on the caller's
-  // Memory for tensors without upper bound; without, programs that have some are refused.
+  Workers* workers = nullptr;  // threads for kernels; if nullptr, only the caller's
+  // Memory for tensors without bounds. If nullptr, programs that have such tensors are refused.
   BlockAllocator* blocks = nullptr;
   SizesObserver* sizes_observer = nullptr;
   const FileGuard* guard = nullptr;
-  // What random operators draw from, shared by the methods that are given the same one; without,
-  // they fail.
+  // The generator of random operators, shared by all methods that get the same one. If nullptr,
+  // these operators fail.
   Generator* generator = nullptr;
-  uint64_t max_instructions = 10'000'000;  // per execute; more is InvalidProgram
-  // Inputs that are numbers may have any value, not only the one that the model was traced with.
-  // Only for programs whose contract says that the method computes with them.
+  uint64_t max_instructions = 10'000'000;  // per execute; more instructions are InvalidProgram
+  // Inputs that are numbers may have any value, not only the traced one. Only for programs whose
+  // contract says that the method computes with them.
   bool any_scalar_inputs = false;
-  // After every call of a delegate, compare the arenas with what they held before: a backend that
-  // writes anything but its outputs is found, with the byte. Takes as much memory as the arenas,
-  // from MethodMemory::structures, and the time of two copies.
+  // After every call of a delegate, compares the arenas with their earlier content: if a backend
+  // writes anything but its outputs, the error names the byte. This needs as much memory as the
+  // arenas, from MethodMemory::structures, and the time of two copies.
   bool check_backends = false;
 };
 
-// One instruction whose kernel is not in the table.
+// An instruction whose kernel is not in the table.
 struct MissingOperator {
   uint32_t instruction;  // index in its chain
   OperatorName name;
-  bool other_types;  // the operator is there, but none of its kernels takes these dtypes
+  bool other_types;  // the table has the operator, but no kernel for these dtypes
 };
 
-// A delegate whose backend is not in the table, or says that it cannot work here.
+// A delegate whose backend is not in the table, or is not available on this system.
 struct MissingBackend {
   uint32_t delegate;  // index among the plan's
   StringView id;
@@ -98,17 +98,19 @@ struct MissingBackend {
 class Method {
  public:
   Method() = default;
-  ~Method();  // destroys the delegates and gives blocks back
+  ~Method();  // destroys the delegates and frees blocks
   Method(const Method&) = delete;
   Method& operator=(const Method&) = delete;
 
-  // What load() takes from MethodMemory::structures for a method, beside what its backends take.
+  // The bytes that load() takes from MethodMemory::structures for a method, without what its
+  // backends take.
   static size_t structure_bytes(const MethodMeta& meta);
 
-  // Once per object. `program`, the memory and all that `options` points to must outlive the
-  // method. OperatorMissing and NotFound (backends) list all that is missing in message(), as far
-  // as there is room; the iterators below give every one. MemoryAllocationFailed: the structures'
-  // memory or an arena is too small; the message has the numbers.
+  // May be called once for each object. `program`, the memory and everything that `options` points
+  // to must outlive the method. For OperatorMissing and NotFound (backends), message() lists all
+  // missing ones, as far as there is room; the functions below return every one.
+  // MemoryAllocationFailed means that the memory for structures or an arena is too small; the
+  // message has the numbers.
   Status load(const Program& program, StringView name, const MethodMemory& memory,
               const MethodOptions& options);
   bool loaded() const { return state_ == State::Ready; }
@@ -116,8 +118,8 @@ class Method {
   const MethodMeta& meta() const { return meta_; }
   StringView name() const { return meta_.name(); }
 
-  // After load() failed: every instruction without kernel, every backend that is not there. Start
-  // with *cursor = 0; false when there is no more.
+  // After load() failed: iterate over the instructions without kernel, and the backends that are
+  // missing. Start with *cursor = 0; they return false after the last one.
   bool next_missing_operator(uint32_t* cursor, MissingOperator* missing) const;
   bool next_missing_backend(uint32_t* cursor, MissingBackend* missing) const;
 
@@ -129,13 +131,14 @@ class Method {
   const EValue& output(size_t i) const { return *parts_.outputs[i].value; }
   const EValue& value(size_t i) const { return parts_.values[i]; }
 
-  // Sets one input. Inputs stay set, but the program may plan other tensors into the memory of one
-  // that it needs no more: who runs a method again sets the tensors again.
+  // Sets one input. Inputs stay set, but the program may plan other tensors into the memory of an
+  // input that it does not need any more, so callers that run a method again must set tensors
+  // again.
   //
-  // A planned tensor is copied in, in the dim order of `tensor`; one that is not is
-  // read where it lies when the method runs, so it must live until then.
-  // InvalidArgument: index, kind, dtype or traced value; NotSupported: rank or sizes; InvalidState:
-  // in the middle of a sequence of steps.
+  // For a planned input, the tensor is copied into it, in the dim order of `tensor`. Otherwise the
+  // method reads `tensor` in place when it runs, so it must live until then. Returns
+  // InvalidArgument for a wrong index, kind, dtype or traced value, NotSupported for a wrong rank
+  // or sizes, and InvalidState in the middle of a sequence of steps.
   Status set_input(size_t i, const Tensor& tensor);
   Status set_input_int(size_t i, int64_t value);
   Status set_input_double(size_t i, double value);
@@ -144,45 +147,48 @@ class Method {
   Status set_input_none(size_t i);
   bool input_is_set(size_t i) const { return parts_.inputs[i].is_set; }
 
-  // True for an output tensor without memory of its own; it must be given some before a run.
+  // True for an output tensor without memory. set_output_data() must give it memory before a run.
   bool output_needs_data(size_t i) const { return parts_.outputs[i].needs_data; }
-  // InvalidState if the output has memory, InvalidArgument if `bytes` are too few (a bounded
-  // tensor may be given less than its bound; a result that is greater then fails the run). A run is
-  // refused while memory of two outputs overlaps; it must not overlap that of inputs either.
+  // Returns InvalidState if the output has memory, InvalidArgument if there are too few `bytes`. A
+  // bounded tensor may get less than its bound; a run whose result is greater then fails. A run is
+  // refused while the memory of two outputs overlaps. It must not overlap the memory of inputs
+  // either.
   Status set_output_data(size_t i, void* data, size_t bytes);
 
-  // Runs the method from the start. InvalidState if an input was never set, or in the middle of a
-  // sequence of steps. After a failure the method stands at its start again.
+  // Runs the method from the start. Returns InvalidState if an input was never set, or in the
+  // middle of a sequence of steps. After a failure, the next run or step begins at the start.
   Status execute();
-  // Runs one instruction; EndOfMethod when none is left. A failure leaves the method where it was.
+  // Runs one instruction; returns EndOfMethod if none is left. After a failure the position is
+  // unchanged.
   Status step();
-  // Back to the start, from the end of a sequence of steps; InvalidState in the middle of one.
+  // Goes back to the start at the end of a sequence of steps. Returns InvalidState in the middle of
+  // one.
   Status reset();
-  // Between the first step and reset().
+  // True between the first step and reset().
   bool in_steps() const { return stepping_; }
 
   size_t n_instructions() const { return n_instructions_; }
-  // What step() runs next, as an index over all chains one after the other; n_instructions() at the
+  // The instruction that step() runs next, as an index over all chains; n_instructions() at the
   // end.
   uint32_t program_counter() const { return pc_; }
   static constexpr uint32_t kNoInstruction = UINT32_MAX;
-  // The instruction that the last execute or step failed at, as an index in its chain;
-  // kNoInstruction if it was none.
+  // The instruction at which the last execute or step failed, as an index in its chain, or
+  // kNoInstruction.
   uint32_t failed_instruction() const { return failed_instruction_; }
-  // The delegate that the last load, execute or step failed in, as an index among the plan's;
-  // kNoDelegate if it was none. And the backend's own id for the place inside it; "" if it gave
-  // none.
+  // The delegate in which the last load, execute or step failed, as an index among the plan's, or
+  // kNoDelegate; and the backend's own id for the place inside of it, or "" if it gave none.
   static constexpr uint32_t kNoDelegate = UINT32_MAX;
   uint32_t failed_delegate() const { return failed_delegate_; }
   const char* failed_place() const { return place_.text(); }
-  // The name of what instruction `pc` runs: an operator's, a backend's id, or the kind.
+  // The name of what instruction `pc` runs: an operator's name, a backend's id, or the kind.
   StringView instruction_name(uint32_t pc) const;
-  // The delegate that an instruction calls, as an index among the plan's; kNoDelegate if it calls
-  // none. As tracers are told of it: by its chain and its index there.
+  // The delegate that an instruction calls, as an index among the plan's, or kNoDelegate. The
+  // instruction is given as tracers get it: by its chain and its index in the chain.
   uint32_t delegate_of(uint32_t chain, uint32_t instruction) const;
 
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
-  // For who asks the guard once for several inputs and a run; nullptr: the method does not ask.
+  // For callers that query the guard once for several inputs and a run. With nullptr the method
+  // queries none.
   const FileGuard* guard() const { return options_.guard; }
   void set_guard(const FileGuard* guard) { options_.guard = guard; }
 
@@ -190,7 +196,7 @@ class Method {
   friend class MethodLoader;
   enum class State : uint8_t { Empty, Failed, Ready };
 
-  struct Place {  // of an instruction in its chain
+  struct Place {  // position of an instruction in its chain
     uint32_t chain;
     uint32_t instruction;
   };
@@ -238,8 +244,8 @@ class Method {
   bool stepping_ = false;
   bool has_new_output_data_ = false;
   bool failed_step_ = false;
-  bool has_bare_tensors_ = false;  // tensors that may be without memory when the method runs
-  bool resized_ = true;            // a tensor has another size than in the last run
+  bool has_bare_tensors_ = false;  // some tensors may have no memory when the method runs
+  bool resized_ = true;            // the size of a tensor differs from the last run
   uint64_t steps_ = 0;
   MethodOptions options_{};
   Allocator* scratch_ = nullptr;

@@ -1,4 +1,4 @@
-// Inputs and outputs of a method. Every setter checks all before it changes anything.
+// Inputs and outputs of a method. Every setter checks everything before it changes anything.
 #include <cstring>
 
 #include "rushlight/core/shape_text.h"
@@ -8,11 +8,11 @@
 namespace rushlight {
 namespace {
 
-// What counts as the traced value of a Double input.
+// True if a Double input counts as equal to the traced value.
 bool close(double number, double traced) {
   if (number == traced) return true;
   if (number != number || traced != traced) return number != number && traced != traced;
-  const double limit = 1.7976931348623157e308;  // an infinity equals only itself
+  const double limit = 1.7976931348623157e308;  // infinities are only equal to themselves
   if (number > limit || number < -limit || traced > limit || traced < -limit) return false;
   const double difference = number > traced ? number - traced : traced - number;
   const double size = traced < 0 ? -traced : traced;
@@ -137,7 +137,7 @@ Status Method::set_input(size_t i, const Tensor& tensor) {
     copy_elements(tensor, own);
   } else {
     own.data = tensor.data;
-    own.capacity = own.numel;  // there is room for no more
+    own.capacity = own.numel;  // its memory has no room for more
     own.read_only = tensor.read_only;
   }
   mark_set(i);
@@ -226,8 +226,8 @@ Status Method::set_output_data(size_t i, void* data, size_t bytes) {
   own.data = data;
   own.capacity = static_cast<int64_t>(room < bound ? room : bound);
   has_new_output_data_ = true;
-  // It starts with the sizes of its bound; with less memory than that it must not keep them until
-  // the kernel that writes it sets others.
+  // Its initial sizes are its bounds. If it has less memory than that, it must not keep these sizes
+  // until a kernel that writes it sets others.
   if (own.numel > own.capacity) own.shrink_to_nothing();
   for (size_t k = 0; k < n_views_; ++k) {
     ViewSlot& view = parts_.views[k];

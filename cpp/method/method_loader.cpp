@@ -9,7 +9,7 @@
 namespace rushlight {
 namespace {
 
-constexpr size_t kMaxName = 256;  // of an operator; no kernel's is that long
+constexpr size_t kMaxName = 256;  // of an operator; no kernel has a longer name
 
 }  // namespace
 
@@ -115,7 +115,7 @@ Status MethodLoader::make_tensor(size_t i, fb::Tensor from, Tensor* to) {
   to->sizes = parts_.dims + next_dim_;
   to->strides = to->sizes + rank;
   next_dim_ += 2 * rank;
-  to->dim_order = fb::as_span(from.dim_order()).data();  // lies in the program's image
+  to->dim_order = fb::as_span(from.dim_order()).data();  // is in the program's image
   copy_sizes(from.sizes(), to->sizes);
   if (to->dynamism == Dynamism::Unbounded) return make_unbounded(i, to);
   const bool counted = count_elements(to->shape(), &to->numel) &&
@@ -178,7 +178,7 @@ Status MethodLoader::place_data(fb::Tensor from, Tensor* to) {
   return {};
 }
 
-// After all values are there, since an IntList may refer to values behind it.
+// Runs after all values exist, since an IntList may refer to later values.
 void MethodLoader::make_lists() {
   const fb::Tables<fb::EValue> values = plan_.values();
   const auto point = [this](size_t n, auto item_at) {
@@ -214,13 +214,14 @@ void MethodLoader::make_lists() {
   }
 }
 
-// Tensors without memory of their own: the caller gives inputs and outputs theirs. Any other gets
-// some only by what runs (a view), so that kernels are not called before a look at that.
+// Finds tensors without memory of their own. Inputs and outputs get memory from the caller. Any
+// other such tensor can only get memory from an instruction (a view), so the tensors are checked
+// before each call of a kernel.
 void MethodLoader::make_interface() {
   const auto is_bare = [](const Tensor* tensor) {
     return tensor != nullptr && tensor->data == nullptr && tensor->capacity > 0;
   };
-  // `planned` serves as a mark for a moment, since both lists may be long.
+  // `planned` is used as a temporary mark, since both lists may be long.
   for (size_t k = 0; k < method_.n_inputs_; ++k) {
     EValue* value = parts_.values + plan_.inputs()[k];
     parts_.inputs[k] = {value, value->tensor_or_null(), false};
@@ -326,7 +327,7 @@ void MethodLoader::resolve_kernels() {
         method_.options_.kernels->find(name, instruction.args, instruction.n_args);
     parts_.kernels[i] = kernel;
     if (kernel != nullptr) instruction.fn = kernel->fn;
-    // A view is what gives a tensor (other) memory; so does a move.
+    // Views, and moves, can change the memory of a tensor.
     instruction.checked = (method_.has_bare_tensors_ || repoints) && !is_view(instruction);
   }
 }
@@ -340,7 +341,7 @@ Status MethodLoader::check_missing() {
   uint32_t last_listed = UINT32_MAX;
   while (method_.next_missing_operator(&cursor, &missing)) {
     const uint32_t op = parts_.instructions[cursor - 1].target;
-    if (op == last_listed) continue;  // calls of one operator often follow each other
+    if (op == last_listed) continue;  // calls of one operator are often consecutive
     last_listed = op;
     char buffer[kMaxName];
     const StringView name = missing.name.join(buffer, sizeof(buffer));
@@ -388,10 +389,10 @@ bool MethodLoader::is_view(const Instruction& instruction) const {
          is_view_operator(plan_.operators()[instruction.target]);
 }
 
-// Every run starts with the memory that the targets of views had at load. That can be given back
-// only to tensors that are known now: not to what a move makes the target denote, nor to inputs.
+// At the start of every run, the targets of views get back the memory that they had at load. That
+// is possible only for tensors that are known now, so inputs and the targets of moves are refused.
 Status MethodLoader::keep_view_targets() {
-  // For the length of this function, a target is marked as a None with a tensor.
+  // In this function, a target is temporarily marked as a None with a tensor.
   const auto is_target = [](const EValue& value) {
     return value.tag == Tag::None && value.t != nullptr;
   };
@@ -399,10 +400,10 @@ Status MethodLoader::keep_view_targets() {
   for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
     if (!is_view(parts_.instructions[i])) continue;
     EValue* target = parts_.instructions[i].args[parts_.instructions[i].n_args - 1];
-    if (target->tag != Tag::Tensor) continue;  // marked before, or no tensor
+    if (target->tag != Tag::Tensor) continue;  // marked before, or not a tensor
     Tensor& tensor = *target->t;
     parts_.views[method_.n_views_++] = {target, tensor.data, tensor.capacity, tensor.read_only};
-    tensor.grows = false;  // it has the memory that it views
+    tensor.grows = false;  // it uses the memory that it views
     target->tag = Tag::None;
   }
   for (uint32_t i = 0; i < method_.n_instructions_; ++i) {

@@ -1,4 +1,4 @@
-// Makes a Method of a checked plan: values, instructions with their kernels, delegates.
+// Creates a Method from a checked plan: values, instructions with their kernels, delegates.
 #pragma once
 
 #include "rushlight/method/method.h"
@@ -15,7 +15,7 @@ class MethodLoader {
         memory_(memory),
         message_(method.message_) {}
 
-  // On failure `method` holds what was made so far, the delegates that are ready among it.
+  // On failure `method` keeps what was created so far, including the delegates that are ready.
   Status load();
 
  private:

@@ -46,7 +46,7 @@ Status Method::check_ready() {
   return has_new_output_data_ ? check_outputs_apart() : Status();
 }
 
-// Checks that outputs set by set_output_data() do not overlap. This is checked at the run, because
+// Checks that outputs set by set_output_data() do not overlap. This is done in each run, because
 // two calls may exchange the memory of two outputs.
 Status Method::check_outputs_apart() {
   for (size_t i = 0; i < n_outputs_; ++i) {
@@ -63,8 +63,8 @@ Status Method::check_outputs_apart() {
   return {};
 }
 
-// After a run of a plan with tensors that may have no memory: refuses outputs without memory, which
-// cannot be read.
+// Runs after plans with tensors that may have no memory: refuses outputs without memory, because
+// they cannot be read.
 Status Method::check_outputs() {
   for (size_t i = 0; i < n_outputs_; ++i) {
     if (!is_bare(parts_.outputs[i].value->tensor_or_null())) continue;
@@ -120,20 +120,20 @@ Status Method::run() {
   return finish();
 }
 
-// Before the first instruction. No view points into a block that was given up any more.
+// Runs before the first instruction, when no view points into a replaced block any more.
 void Method::start() {
   restore_views();
   blocks_.collect();
 }
 
-// After the last instruction.
+// Runs after the last instruction.
 Status Method::finish() {
   if (resized_ && options_.sizes_observer != nullptr) options_.sizes_observer->sizes_changed();
   resized_ = false;
   return has_bare_tensors_ ? check_outputs() : Status();
 }
 
-// Runs the instruction at *pc and moves *pc to the next.
+// Runs the instruction at *pc and moves *pc to the next one.
 template <bool kTraced>
 inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
   const Instruction& instruction = parts_.instructions[*pc];
@@ -171,7 +171,7 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
   return status;
 }
 
-// Only tensors without bound own memory; to others a free means nothing.
+// Only tensors without bounds own memory; for others a free does nothing.
 void Method::free_tensor(const EValue& value) {
   Tensor* tensor = value.tensor_or_null();
   if (tensor != nullptr && tensor->grows) blocks_.release(*tensor);
@@ -188,7 +188,7 @@ Status Method::run_delegate(const Instruction& instruction) {
   const BackendRun run = {scratch_, tracer_,         &message_, &place_, instruction.n_inputs,
                           &blocks_, options_.workers};
   Status status = slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
-  if (status.code() == Code::EndOfMethod) status = Code::Internal;  // means something else here
+  if (status.code() == Code::EndOfMethod) status = Code::Internal;  // only step() may return that
   if (status.ok()) {
     status = guard.check(message_, &resized_);
   } else {
@@ -200,7 +200,7 @@ Status Method::run_delegate(const Instruction& instruction) {
   return status;
 }
 
-// A delegate's output must not be a constant, whose memory may be read-only.
+// A delegate's output must not be a constant, because its memory may be read-only.
 Status Method::check_delegate_outputs(const Instruction& instruction) {
   for (uint32_t k = instruction.n_inputs; k < instruction.n_args; ++k) {
     const Tensor* output = instruction.args[k]->tensor_or_null();
@@ -213,7 +213,7 @@ Status Method::check_delegate_outputs(const Instruction& instruction) {
   return {};
 }
 
-// Puts the place inside of the delegate before what its backend said.
+// Inserts the place inside of the delegate before the backend's text.
 void Method::tell_place(Status status) {
   if (message_.empty()) message_.append("%s", code_name(status.code()));
   if (!place_.empty()) message_.prepend("at %s: ", place_.text());
@@ -256,7 +256,7 @@ Status Method::fail_limit(uint32_t pc) {
                                    static_cast<unsigned long long>(options_.max_instructions)));
 }
 
-// Says where it happened before what was said; keeps the index.
+// Inserts the failed instruction before the message, and stores its index.
 Status Method::fail_at(uint32_t pc, Status status) {
   const Place place = place_of(pc);
   const StringView what = instruction_name(pc);

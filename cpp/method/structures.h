@@ -1,4 +1,4 @@
-// What a loaded method consists of, and how it lies in the one block of memory that holds it.
+// The parts of a loaded method, and their layout in the single block of memory that holds them.
 #pragma once
 
 #include <cstddef>
@@ -17,34 +17,34 @@ struct Instruction {
   KernelFn fn;          // Kernel
   EValue* const* args;  // Kernel, Delegate; Move: from, to; JumpFalse: the condition; Free
   uint32_t n_args;
-  uint32_t target;    // JumpFalse: where to, counted over all chains; Delegate: which
-  uint32_t n_inputs;  // Delegate: of its arguments; outputs follow
+  uint32_t target;    // JumpFalse: target, over all chains; Delegate: its index
+  uint32_t n_inputs;  // Delegate: number of inputs; outputs follow
   InstructionKind kind;
-  // Kernel, Delegate: what runs before decides whether the arguments have memory and share it, so
-  // they are looked at before each call.
+  // Kernel, Delegate: earlier instructions decide whether the arguments have memory and share it,
+  // so the arguments are checked before each call.
   bool checked;
 };
 
 struct InputSlot {
   EValue* value;
-  Tensor* tensor;  // the value's tensor at load; a move may have changed the value since
+  Tensor* tensor;  // the value's tensor at load; a move may change the value later
   bool is_set;
 };
 
 struct OutputSlot {
   EValue* value;
-  Tensor* tensor;   // likewise
+  Tensor* tensor;   // the same
   bool needs_data;  // has no memory of its own
 };
 
 struct DelegateSlot {
   Backend* backend;
   void* handle;
-  bool is_ready;  // to be destroyed with the method
+  bool is_ready;  // is destroyed with the method
 };
 
-// A tensor that a view operator points elsewhere, with what it had at load. Every run starts with
-// that: what it was pointed at may have been the caller's, and gone since.
+// A tensor that a view operator redirects, with its memory at load. Every run starts with that
+// memory, since the memory of an earlier view may have been the caller's and may be freed.
 struct ViewSlot {
   EValue* target;
   void* data;
@@ -61,20 +61,20 @@ struct Structures {
   InputSlot* inputs;
   OutputSlot* outputs;
   Instruction* instructions;
-  const Kernel** kernels;  // one per instruction; nullptr where there is none
+  const Kernel** kernels;  // one for each instruction; nullptr if there is none
   EValue** args;
-  uint32_t* chain_ends;  // index behind the last instruction of each chain, over all chains
+  uint32_t* chain_ends;  // index after the last instruction of each chain, over all chains
   ViewSlot* views;
   DelegateSlot* delegates;
   CompileSpec* specs;
-  ArgumentSeal* seals;  // of one call of a delegate
+  ArgumentSeal* seals;  // for one call of a delegate
   uint8_t* is_given;    // one per value, in methods with delegates: see count_delegate_inputs()
-  uint8_t* constants;   // copies of those that lie misaligned in the program's image
+  uint8_t* constants;   // copies of those that are misaligned in the program's image
 };
 
-// Places everything behind `base` (aligned to Allocator::kAlignment) and returns the bytes it
-// takes; SIZE_MAX if that is more than there can be. With base nullptr only the size means
-// anything.
+// Assigns memory to everything, starting at `base`, which must be aligned to Allocator::kAlignment.
+// Returns the number of bytes, or SIZE_MAX if that overflows. If base is nullptr, only the returned
+// size is meaningful.
 size_t lay_out(const PlanSizes& sizes, uint8_t* base, Structures* structures);
 
 }  // namespace rushlight

@@ -17,7 +17,7 @@ BackendLibrary::~BackendLibrary() {
 }
 
 Status BackendLibrary::open(const char* path, Message& message) {
-  // A name without a slash would be looked for in the system's folders, and not here.
+  // A name without a slash would be searched for in the system's folders, but not in this one.
   char here[512];
   const bool is_name = std::strchr(path, '/') == nullptr;
   if (is_name) std::snprintf(here, sizeof(here), "./%s", path);

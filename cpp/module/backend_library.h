@@ -1,5 +1,5 @@
-// Backends of a shared library that was built apart: loaded by its path, checked, and added to a
-// table.
+// Backends of a separately built shared library: loads it by its path, checks it, and adds its
+// backends to a table.
 //
 //   rushlight::BackendLibrary library;
 //   rushlight::BackendTable table;
@@ -19,19 +19,20 @@ class BackendLibrary {
   static constexpr size_t kCapacity = BackendTable::kCapacity;
 
   BackendLibrary() = default;
-  // Unloads it: the tables and the modules that use its backends must be gone.
+  // Unloads the library. Tables and modules that use its backends must be destroyed before.
   ~BackendLibrary();
   BackendLibrary(const BackendLibrary&) = delete;
   BackendLibrary& operator=(const BackendLibrary&) = delete;
 
-  // Once per object; a relative path starts from the current folder. AccessFailed if it cannot be
-  // loaded, NotFound if it exports no backends, DelegateInvalidCompatibility if one cannot be used
-  // here, NotSupported where there are no shared libraries; the message says why. None of its
-  // backends is there then.
+  // May be called once for each object. A relative path is relative to the current folder. Returns
+  // AccessFailed if the library cannot be loaded, NotFound if it exports no backends,
+  // DelegateInvalidCompatibility if a backend cannot be used here, and NotSupported on systems
+  // without shared libraries; the message says why. After a failure there are no backends.
   Status open(const char* path, Message& message);
   size_t size() const { return size_; }
   PluginBackend& backend(size_t i) { return backends_[i]; }
-  // Adds all. RegistrationAlreadyRegistered for an id that is there, OutOfResources; then none.
+  // Adds all backends, or none on failure: RegistrationAlreadyRegistered for an id that the table
+  // has already, OutOfResources if the table is full.
   Status add_to(BackendTable& table, Message& message);
 
  private:

@@ -20,7 +20,7 @@ namespace rushlight {
 namespace {
 
 constexpr size_t kPageAlignment = 64;
-constexpr size_t kBlock = size_t{16} << 10;  // what a further block has at least
+constexpr size_t kBlock = size_t{16} << 10;  // minimum size of further blocks
 
 #if defined(__unix__) || defined(__APPLE__)
 size_t page_bytes() {
@@ -55,7 +55,7 @@ void Pages::use_small_pages() {
 
 void Pages::release(size_t begin, size_t end) {
   const size_t page = page_bytes();
-  if (end == size_) end = (end + page - 1) / page * page;  // nothing else lies on the last page
+  if (end == size_) end = (end + page - 1) / page * page;  // nothing else is on the last page
   if (begin < end) release_pages(data_ + begin, data_ + end);
 }
 
@@ -77,7 +77,7 @@ size_t Pages::resident() const {
 
 #else
 
-// The address that malloc gave lies before the aligned start.
+// malloc's address is stored before the aligned start.
 bool Pages::reserve(size_t size) {
   if (size == 0) return true;
   if (size > SIZE_MAX - 2 * kPageAlignment) return false;
@@ -114,8 +114,8 @@ HeapAllocator::~HeapAllocator() {
   }
 }
 
-// The first block is as large as what is asked for, since that is measured; later ones serve
-// backends, which ask often and for little.
+// The first block is as large as the request, since that is measured. Later blocks are for
+// backends, which request small pieces often.
 bool HeapAllocator::grow(size_t bytes) {
   const size_t needed = bytes + sizeof(Block);
   const size_t left = limit_ - taken_;

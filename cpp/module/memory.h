@@ -1,4 +1,4 @@
-// The memory that a module takes for its methods: zeroed pages, and an allocator that grows.
+// The memory that a module allocates for its methods: zeroed pages, and an allocator that grows.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace rushlight {
 
-// A range of zeroed memory, 64-byte aligned. Where the system has virtual memory it is only
-// reserved: a page costs memory once it is touched.
+// A range of zeroed memory, 64-byte aligned. On systems with virtual memory it is only reserved: a
+// page takes memory when it is first used.
 class Pages {
  public:
   Pages() = default;
@@ -19,15 +19,16 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  // Once per object; false if there is not so much. 0 bytes are always there.
+  // May be called once for each object. False if there is not enough memory. 0 bytes always
+  // succeed.
   bool reserve(size_t size);
-  // For a range that is used in parts: keeps the system from taking huge pages for it, of which a
-  // small tensor would touch a whole one. Call before it is touched.
+  // For a range that is used in parts: keeps the system from using huge pages, since a small tensor
+  // would take a whole one. Must be called before the memory is used.
   void use_small_pages();
-  // Gives back the whole pages of [begin, end): what lies there is lost, and costs no memory until
-  // it is touched again. Nothing where the system cannot.
+  // Releases the whole pages of [begin, end): their content is lost, and they take no memory until
+  // they are used again. Does nothing on systems that cannot do this.
   void release(size_t begin, size_t end);
-  // Bytes of its pages that are in memory; its size where the system does not tell.
+  // The bytes of its pages that are in memory, or its size if the system does not tell.
   size_t resident() const;
   uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
@@ -38,7 +39,7 @@ class Pages {
   size_t size_ = 0;
 };
 
-// Takes further blocks from the heap when one is full, up to a limit; frees all at the end.
+// Allocates further blocks from the heap when one is full, up to a limit. Frees all at the end.
 class HeapAllocator : public Allocator {
  public:
   HeapAllocator() = default;
@@ -46,13 +47,13 @@ class HeapAllocator : public Allocator {
   HeapAllocator(const HeapAllocator&) = delete;
   HeapAllocator& operator=(const HeapAllocator&) = delete;
 
-  // The most that a block takes beyond the bytes that it was made for.
+  // The maximum size of a block beyond the bytes that it was allocated for.
   static constexpr size_t kOverhead = 2 * kAlignment + sizeof(void*);
 
-  // No more than `bytes` in all; SIZE_MAX at first.
+  // Limits the sum of all blocks; initially SIZE_MAX.
   void set_limit(size_t bytes) { limit_ = bytes; }
   void* allocate(size_t bytes, size_t alignment = kAlignment) override;
-  // Bytes of all blocks.
+  // The bytes of all blocks.
   size_t taken() const { return taken_; }
 
  private:
@@ -66,14 +67,14 @@ class HeapAllocator : public Allocator {
   size_t taken_ = 0;
 };
 
-// Blocks of the heap, up to a limit.
+// Blocks from the heap, up to a limit.
 class HeapBlocks final : public BlockAllocator {
  public:
-  // No more than `bytes` at once; SIZE_MAX at first.
+  // Limits the bytes in use at any time; initially SIZE_MAX.
   void set_limit(size_t bytes) { limit_ = bytes; }
   void* allocate(size_t bytes) override;
   void free(void* block, size_t bytes) override;
-  // Bytes of the blocks that are out.
+  // The bytes of the blocks in use.
   size_t taken() const { return taken_; }
 
  private:

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kArenaAlignment = 64;
 constexpr size_t kMaxSharedArenas = 64;  // bits of MethodMemory::shared_arenas
 
-// SIZE_MAX stands for "too much", and stays.
+// SIZE_MAX stands for "too much"; adding to it gives SIZE_MAX.
 size_t add(size_t a, size_t b) { return b <= SIZE_MAX - a ? a + b : SIZE_MAX; }
 
 size_t padded(size_t bytes) {
@@ -39,7 +39,7 @@ bool has_dynamic_tensors(const MethodMeta& meta) {
   return false;
 }
 
-// `used` bytes of the slot's memory are its arenas'.
+// Gives unplanned outputs memory after the arenas, which are the first `used` bytes of the slot.
 Status give_outputs(MethodSlot& slot, size_t used) {
   for (size_t i = 0; i < slot.method.n_outputs(); ++i) {
     if (!slot.method.output_needs_data(i)) continue;

@@ -22,7 +22,7 @@ Module::~Module() { close(); }
 void Module::close() {
   if (shared_ == nullptr) return;
   forget_state();
-  for (size_t i = 0; i < n_slots_; ++i) delete slots_[i];  // a file may be gone: it is not asked
+  for (size_t i = 0; i < n_slots_; ++i) delete slots_[i];  // without a check of the files
   delete[] slots_;
   delete failed_;
   while (arenas_ != nullptr) {
@@ -82,7 +82,7 @@ Status Module::open_shared(SharedProgram* shared, const ModuleOptions& options) 
   return status;
 }
 
-// Takes over one use of `shared` unless it fails.
+// Takes over one reference of `shared`, unless it fails.
 Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
   const size_t n_slots = shared->program.n_methods();
   MethodSlot** slots = new (std::nothrow) MethodSlot* [n_slots] {};
@@ -93,7 +93,7 @@ Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
   n_slots_ = n_slots;
   options_ = options;
   generator_ = Generator();
-  options_.data_path = nullptr;  // read by now, or by open_shared from its own copy
+  options_.data_path = nullptr;  // already read, or read by open_shared from its own copy
   count(0);
   workers_ = PoolWorkers(threads_for(options.threads));
   if (options_.kernels == nullptr) options_.kernels = default_kernels();
@@ -190,7 +190,7 @@ Result<MemoryUse> Module::memory_use(StringView method) {
   return measure_method(meta.value(), options_.scratch_bytes);
 }
 
-// The memory of methods reduces what is left for tensors without bound.
+// The memory of methods reduces the limit for tensors without bounds.
 void Module::count(uint64_t in_use) {
   in_use_ = in_use;
   const uint64_t limit = options_.memory_limit != 0 ? options_.memory_limit - in_use : SIZE_MAX;
@@ -246,11 +246,11 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
   slot.use = measure_method(meta, options_.scratch_bytes);
   for (const SharedArena* arena = arenas_; arena != nullptr; arena = arena->next) {
     const bool counted = arena->index < meta.n_arenas() && is_shared_arena(meta, arena->index);
-    if (counted) slot.use.shared_arenas -= arena->pages.size();  // taken with another method
+    if (counted) slot.use.shared_arenas -= arena->pages.size();  // allocated with another method
   }
   RL_TRY(check_limit(meta, slot.use));
   RL_TRY(prepare_shared_arenas(meta));
-  count(in_use_ + slot.use.shared_arenas);  // these stay, whatever becomes of the method
+  count(in_use_ + slot.use.shared_arenas);  // they stay, even if loading the method fails
   slot.use.shared_arenas = 0;
 
   MethodOptions options = {};
@@ -294,8 +294,8 @@ Status Module::check_limit(const MethodMeta& meta, const MemoryUse& use) {
       number(use.scratch), number(taken), number(limit));
 }
 
-// Makes the shared arenas of this method that are not there yet, with the first content that all
-// methods of the program have for them.
+// Creates the shared arenas of this method that do not exist yet, with the initial content that any
+// method of the program has for them.
 Status Module::prepare_shared_arenas(const MethodMeta& meta) {
   for (size_t k = 1; k < meta.n_arenas(); ++k) {
     bool known = !is_shared_arena(meta, k);
@@ -314,7 +314,7 @@ Status Module::prepare_shared_arenas(const MethodMeta& meta) {
   return {};
 }
 
-// The first content that any method of the program gives the arena.
+// Writes the initial content that the methods of the program have for the arena.
 Status Module::write_shared_state(const SharedArena& arena) {
   for (size_t i = 0; i < program().n_methods(); ++i) {
     Result<MethodMeta> meta = program().method_meta(program().method_name(i));

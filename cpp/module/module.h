@@ -1,6 +1,6 @@
-// The desktop face of the runtime: opens a file, owns the memory, loads methods when they are first
-// asked for. Memory is taken when a program is opened and when a method is loaded, never when one
-// runs. No exceptions; whatever fails leaves its explanation in message().
+// The runtime's interface for desktops: opens a file, owns the memory, and loads methods when they
+// are first requested. Memory is allocated when a program is opened and when a method is loaded,
+// never when one runs. There are no exceptions; after any failure message() has the explanation.
 //
 //   rushlight::Module module;
 //   if (!module.open("model.pte").ok()) return complain(module.message().text());
@@ -13,10 +13,11 @@
 //     return complain(method.message().text());
 //   const rushlight::Tensor& y = method.output(0).tensor();
 //
-// Arenas of memory id 2 and more that all methods of a program plan with the same size are shared
-// between its methods (that is where exporters put state that methods share); memory id 1 is each
-// method's own. A module is used by one thread at a time; clone() gives another thread its own. One
-// that another thread ran when the process was forked is of no use to the child, which clones it.
+// Arenas of memory id 2 and more are shared between the methods of a program if all of them plan
+// the arena with the same size (exporters put state that methods share there). Memory id 1 is
+// separate for each method. A module may be used by one thread at a time; clone() creates another
+// one for another thread. After a fork, the child cannot use a module that another thread of the
+// parent was running, but it can clone it.
 #pragma once
 
 #include <cstddef>
@@ -31,34 +32,35 @@
 
 namespace rushlight {
 
-// True in a runtime that was built with assertions.
+// True if the runtime was built with assertions.
 bool checks_backends_by_default();
 
 struct ModuleOptions {
-  const KernelTable* kernels = nullptr;    // nullptr: the portable kernels, if they are linked in
-  const BackendTable* backends = nullptr;  // nullptr: the default_backends(), if there are any
-  // Options of the backends. Like the table, they must live as long as the module and its clones
+  const KernelTable* kernels = nullptr;    // nullptr: the portable kernels, if linked
+  const BackendTable* backends = nullptr;  // nullptr: default_backends(), if there are any
+  // Options of the backends. Like the table, they must live as long as the module or its clones
   // load methods.
   const BackendOptionsMap* backend_options = nullptr;
   // See MethodOptions.
   bool check_backends = checks_backends_by_default();
-  const char* data_path = nullptr;  // a .ptd that holds what the program leaves out
-  // How the files are opened. They must not change while they are mapped, unless by renaming others
-  // over them. false: they are read into memory.
+  const char* data_path = nullptr;  // a .ptd with the data that the program omits
+  // If true, files are mapped, and must not change while they are mapped, except that other files
+  // may be renamed over them. If false, files are read into memory.
   bool map = true;
-  // Before every run, and every other use of mapped files, ask the system whether they have
-  // changed: AccessFailed if so. What changes them while a method runs is not noticed.
+  // If true, queries the system before every run, and every other use of mapped files, whether the
+  // files have changed, and returns AccessFailed if so. A change while a method runs is not
+  // detected.
   bool guard = false;
-  // Bytes that arenas, structures, scratch and outputs of all loaded methods may take together,
-  // and with them the tensors without bound when a method runs; 0: no limit. The program's own
-  // bytes are mapped, not counted.
+  // Maximum number of bytes for arenas, structures, scratch and outputs of all loaded methods
+  // together, and for tensors without bounds when a method runs; 0 is no limit. The program's own
+  // bytes are mapped and not counted.
   uint64_t memory_limit = 0;
-  size_t scratch_bytes = size_t{1} << 20;  // per method
+  size_t scratch_bytes = size_t{1} << 20;  // for each method
   uint64_t max_instructions = 10'000'000;
   bool any_scalar_inputs = false;  // see MethodOptions
   Tracer* tracer = nullptr;
-  // How many threads kernels may use, the caller's among them; 0: as many as usable_cores().
-  // See threads_for().
+  // The number of threads that kernels may use, including the caller's; 0 is usable_cores(). See
+  // threads_for().
   size_t threads = 0;
 };
 
@@ -67,21 +69,21 @@ struct DataFile;
 struct MethodSlot;  // module/method_slot.h
 struct SharedArena;
 
-// What a method takes, or would take, in bytes.
+// The memory that a method uses, or would use, in bytes.
 struct MemoryUse {
   uint64_t arenas = 0;         // the method's own
-  uint64_t shared_arenas = 0;  // taken once for all methods
-  uint64_t structures = 0;     // beside what backends take
+  uint64_t shared_arenas = 0;  // allocated once for all methods
+  uint64_t structures = 0;     // without what backends allocate
   uint64_t outputs = 0;        // outputs that the program does not plan
   uint64_t scratch = 0;
   uint64_t total() const { return arenas + shared_arenas + structures + outputs + scratch; }
 };
 
-// A buffer that a method writes: what a module keeps from one call to the next.
+// A buffer that a method writes, which keeps its content from one call to the next.
 struct StateEntry {
-  StringView name;    // fully qualified; empty if the program does not tell
+  StringView name;    // fully qualified; empty if the program has no name
   StringView method;  // the first loaded method, in the program's order, that has it
-  size_t value = 0;   // its index there
+  size_t value = 0;   // its index in that method
   TensorMeta tensor;
   uint8_t* data = nullptr;  // tensor.nbytes bytes, in the tensor's dim order
 };
@@ -93,75 +95,75 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Opens and verifies a file. AccessFailed if it cannot be read.
+  // Opens and verifies a file. Returns AccessFailed if it cannot be read.
   Status open(const char* path, const ModuleOptions& options = {});
-  // A program that lies in memory, which must live as long as the module and its clones.
+  // Opens a program in memory, which must live as long as the module and its clones.
   Status open_memory(const void* data, size_t size, const ModuleOptions& options = {});
-  // Adds a data file (.ptd), also beside others: before any method is loaded and before clone().
-  // InvalidArgument for a key that another data file has; InvalidExternalData for one that is not
-  // the program's (program/data_pair.h).
+  // Adds a data file (.ptd), which may be one of several. Must be called before any method is
+  // loaded and before clone(). Returns InvalidArgument for a key that another data file has,
+  // InvalidExternalData for a file that does not belong to the program (program/data_pair.h).
   Status add_data(const char* path);
-  // One that lies in memory, which must live as long as the module and its clones.
+  // Adds a data file in memory, which must live as long as the module and its clones.
   Status add_data_memory(const void* data, size_t size);
 
-  // For the methods that are loaded from now on; in the place of ModuleOptions::backend_options.
+  // Replaces ModuleOptions::backend_options for methods that are loaded later.
   void set_backend_options(const BackendOptionsMap* options) { options_.backend_options = options; }
 
   bool is_open() const { return shared_ != nullptr; }
   const Message& message() const { return message_; }
-  const Program& program() const;  // of an open module
+  const Program& program() const;  // the module must be open
   const ModuleOptions& options() const { return options_; }
-  // How many threads kernels may use.
+  // The number of threads that kernels may use.
   size_t threads() const { return workers_.count(); }
 
-  // AccessFailed if a guarded file has changed: see ModuleOptions::guard.
+  // Returns AccessFailed if a guarded file has changed: see ModuleOptions::guard.
   Status check_files();
 
-  // What a method takes; does not load it.
+  // The memory that a method would use; does not load it.
   Result<MemoryUse> memory_use(StringView method);
-  // Bytes that the loaded methods and the shared arenas take at most, and what tensors without
-  // bound take now.
+  // The maximum number of bytes that the loaded methods and the shared arenas use, and the bytes
+  // that tensors without bounds use now.
   uint64_t memory_in_use() const { return in_use_ + blocks_.taken(); }
-  // The part of memory_in_use() that was touched and not released since. Asks the system.
+  // The part of memory_in_use() that is in physical memory. Queries the system.
   uint64_t memory_resident() const;
 
-  // Loads a method if it is not. OutOfResources if the memory limit does not allow it.
+  // Loads a method unless it is loaded. Returns OutOfResources if that exceeds the memory limit.
   Status load(StringView method);
   bool is_loaded(StringView method) const;
-  // The method, loaded if it was not.
+  // Returns the method, after loading it if necessary.
   Result<Method*> method(StringView name);
-  // The method whose load() failed last, to ask it what is missing; nullptr if none did.
+  // The method whose load() failed last, for querying what is missing; nullptr if there is none.
   const Method* failed_method() const;
-  // Frees a method and what it owns; its state is lost, shared arenas stay.
+  // Frees a method and its memory. Its own state is lost; shared arenas stay.
   void unload(StringView method);
 
-  // The random operators of all methods draw as after torch.manual_seed(seed). A module that was
-  // opened or cloned starts from Generator::kDefaultSeed.
+  // Makes the random operators of all methods draw as after torch.manual_seed(seed). A module that
+  // was opened or cloned starts from Generator::kDefaultSeed.
   void manual_seed(uint64_t seed) { generator_.manual_seed(seed); }
 
-  // Opens `copy` on the same program with arenas and state of its own. The program's bytes are
+  // Opens `copy` on the same program, with its own arenas and state. The program's bytes are
   // shared; both modules may be destroyed in any order.
   Status clone(Module& copy) const;
-  // A clone with the same methods loaded, and the state and generator that this module has now.
-  // InvalidState while a method runs in steps.
+  // A clone with the same methods loaded, and with this module's current state and generator.
+  // Returns InvalidState while a method runs in steps.
   Status fork(Module& copy);
 
   // The state of the loaded methods, in the order of the program: tensors in planned memory that
-  // have a name or a first content in the file; in a method without such names also what operators
-  // write in place. State that methods share is there once, under the name that the first of them
-  // has for it. The bytes may be read and, between runs, written; all is valid until a method is
-  // loaded or unloaded.
+  // have a name or initial content in the file, and, in a method without such names, the tensors
+  // that operators write in place. State that methods share is listed once, under the first
+  // method's name for it. The bytes may be read and, between runs, written. The result is valid
+  // until a method is loaded or unloaded.
   Result<Span<const StateEntry>> state();
-  // NotFound; InvalidArgument if methods have different entries of that name.
+  // Returns NotFound, or InvalidArgument if methods have different entries of that name.
   Result<const StateEntry*> find_state(StringView name);
-  // All state and the generator as bytes, for restore() in this module or another of the same
-  // program in which the same methods are loaded. InvalidState while a method runs in steps;
-  // InvalidArgument for too little memory, or for bytes that are no snapshot of this state: nothing
-  // is changed then.
+  // All state and the generator as bytes, for restore() in this module, or in another one of the
+  // same program with the same methods loaded. Returns InvalidState while a method runs in steps,
+  // and InvalidArgument for too little memory or for bytes that are not a snapshot of this state;
+  // nothing is changed then.
   Result<size_t> snapshot_bytes();
   Status snapshot(void* to, size_t bytes);
   Status restore(const void* from, size_t bytes);
-  // Back to the first content that the program gives its state; manual_seed() sets the generator.
+  // Restores the initial content of the state from the program; manual_seed() resets the generator.
   Status reset_state();
 
  private:
@@ -169,7 +171,7 @@ class Module {
   Status adopt(SharedProgram* shared, const ModuleOptions& options);
   Status add_data_file(DataFile* file);
   Status out_of_memory();
-  size_t find(StringView name) const;  // index of the method, or n_methods
+  size_t find(StringView name) const;  // index of the method, or n_methods if there is none
   Status check_limit(const MethodMeta& meta, const MemoryUse& use);
   Status load_slot(MethodSlot& slot, const MethodMeta& meta);
   Status prepare_shared_arenas(const MethodMeta& meta);
@@ -181,30 +183,31 @@ class Module {
   void close();
 
   SharedProgram* shared_ = nullptr;
-  MethodSlot** slots_ = nullptr;  // one per method of the program; nullptr if it is not loaded
+  MethodSlot** slots_ = nullptr;  // one for each method of the program; nullptr if not loaded
   size_t n_slots_ = 0;
   MethodSlot* failed_ = nullptr;
-  SharedArena* arenas_ = nullptr;  // a list, one per arena that methods share
+  SharedArena* arenas_ = nullptr;  // a list, one for each arena that methods share
   ModuleOptions options_;
   PoolWorkers workers_{1};
-  HeapBlocks blocks_;  // for tensors without bound
+  HeapBlocks blocks_;  // for tensors without bounds
   Generator generator_;
-  StateEntry* state_ = nullptr;  // of list_state(); nullptr if it must be computed again
+  StateEntry* state_ = nullptr;  // cached by list_state(); nullptr if outdated
   size_t n_state_ = 0;
   uint64_t in_use_ = 0;
   Message message_;
 };
 
-// The table that modules use by default: all portable kernels, filled at the first call. nullptr
-// in a library that was built without kernels.
+// The table that modules use by default: all portable kernels, added at the first call. nullptr in
+// a library that was built without kernels.
 const KernelTable* default_kernels();
-// Likewise of backends: the engine of the backend `cpu`, and with it what was made for XNNPACK.
-// nullptr in the library rushlight_module, which leaves them out.
+// The same for backends: the engine of the backend `cpu`, which also runs XNNPACK's payloads.
+// nullptr in the library rushlight_module, which has no backends.
 const BackendTable* default_backends();
-// Adds those to a table of the caller's, which has others besides; none in rushlight_module.
+// Adds the default backends to a table of the caller, which may have others; adds none in
+// rushlight_module.
 Status register_default_backends(BackendTable& table);
 
-// A tensor over the caller's memory, for inputs: carries its own arrays of sizes and strides.
+// A tensor over the caller's memory, for inputs. It contains its own arrays of sizes and strides.
 class HostTensor {
  public:
   HostTensor(DType dtype, Span<const int32_t> sizes, const void* data,
@@ -214,7 +217,7 @@ class HostTensor {
   HostTensor(const HostTensor& other) { *this = other; }
   HostTensor& operator=(const HostTensor& other);
 
-  // False if the sizes or the dim order were not such; the tensor then has no elements.
+  // False if the sizes or the dim order were invalid; the tensor has no elements then.
   bool valid() const { return valid_; }
   const Tensor& tensor() const { return tensor_; }
   operator const Tensor&() const { return tensor_; }

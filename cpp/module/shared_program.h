@@ -10,7 +10,7 @@
 
 namespace rushlight {
 
-// An image in memory, which may be that of a mapped file.
+// An image in memory, which may be a mapped file.
 class ImageLoader : public MemoryLoader {
  public:
   ImageLoader() : MemoryLoader(nullptr, 0) {}
@@ -26,7 +26,7 @@ class ImageLoader : public MemoryLoader {
   FileMap* file_ = nullptr;
 };
 
-// One data file and, through `all`, those that were added before it.
+// One data file and, in `all`, those that were added before it.
 struct DataFile {
   DataFile() = default;
   ~DataFile() { delete[] order; }
@@ -54,7 +54,7 @@ struct SharedProgram final : FileGuard {
     if (users.fetch_sub(1) == 1) delete this;
   }
   const NamedData* external() const { return data != nullptr ? &data->all : nullptr; }
-  // For methods; nullptr if nothing is guarded.
+  // The guard for methods; nullptr if nothing is guarded.
   const FileGuard* guard() const {
     bool any = file.is_guarded();
     for (const DataFile* d = data; d != nullptr; d = d->previous) any |= d->file.is_guarded();
@@ -72,7 +72,7 @@ struct SharedProgram final : FileGuard {
   ImageLoader loader;
   Program program;
   uint32_t* order = nullptr;  // of the keys of `program`
-  DataFile* data = nullptr;   // the last that was added
+  DataFile* data = nullptr;   // the last one that was added
   std::atomic<int> users{1};
 };
 

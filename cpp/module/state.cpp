@@ -1,4 +1,4 @@
-// State of a module: found in the plans of its methods, read and written where it lies.
+// State of a module: finds it in the plans of its methods, and reads and writes it in place.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -14,12 +14,12 @@
 namespace rushlight {
 namespace {
 
-// What a snapshot begins with; the generator and the bytes of the entries follow in order. It never
-// leaves the machine's byte order.
+// The beginning of a snapshot, followed by the generator and the bytes of the entries in order. It
+// is in the byte order of the machine.
 struct SnapshotHead {
   char magic[8];
   uint64_t fingerprint;
-  uint64_t bytes;  // of what follows
+  uint64_t bytes;  // number of bytes that follow
 };
 constexpr char kMagic[] = "RLSTATE2";
 static_assert(std::is_trivially_copyable_v<Generator>, "a snapshot holds its bytes");
@@ -60,7 +60,7 @@ void mark_state(const MethodMeta& meta, Span<bool> marks) {
   if (!named) mark_written_in_place(meta, marks);
 }
 
-// Calls visit(i) for each value of a method that is state; false if there is no memory for that.
+// Calls visit(i) for each value of a method that is state. False if there is not enough memory.
 template <class Visit>
 bool each_state(const MethodMeta& meta, Visit visit) {
   const size_t n = meta.n_values();
@@ -88,8 +88,8 @@ StateEntry entry_of(const MethodSlot& slot, size_t i) {
   return entry;
 }
 
-// Leaves one of several entries at the same bytes, the first, and the order as it is. False if
-// there is no memory to find them.
+// Removes all but the first of several entries at the same bytes, and keeps the order. False if
+// there is not enough memory.
 bool drop_repeated(StateEntry* entries, size_t* n) {
   if (*n < 2) return true;
   const StateEntry** by_place = new (std::nothrow) const StateEntry*[*n];
@@ -100,7 +100,7 @@ bool drop_repeated(StateEntry* entries, size_t* n) {
   });
   for (size_t i = *n; i-- > 1;) {
     if (by_place[i]->data != by_place[i - 1]->data || by_place[i]->tensor.nbytes == 0) continue;
-    entries[by_place[i] - entries].method = {};  // marks it: a method has a name
+    entries[by_place[i] - entries].method = {};  // marks it: a method always has a name
   }
   delete[] by_place;
   StateEntry* end =
@@ -109,7 +109,7 @@ bool drop_repeated(StateEntry* entries, size_t* n) {
   return true;
 }
 
-// FNV-1a over what must be equal for a snapshot to fit.
+// FNV-1a hash of the properties that must be equal for a snapshot to fit.
 uint64_t fingerprint(Span<const StateEntry> entries) {
   uint64_t hash = 14695981039346656037u;
   const auto add = [&hash](const void* data, size_t bytes) {

@@ -32,7 +32,7 @@ void run_in_place(int64_t items, int64_t grain, Workers::Task task, void* data) 
 constexpr size_t kCacheLine = 64;
 constexpr size_t kStackBytes = size_t{1} << 20;
 constexpr uint64_t kSpinNs = 50'000;  // longer than the gap between two kernels
-constexpr int kMaxPolls = 100'000;    // should the clock stand still
+constexpr int kMaxPolls = 100'000;    // in case the clock stands still
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -42,7 +42,7 @@ inline void relax() {
 #endif
 }
 
-// True as soon as `ready` is, false after kSpinNs.
+// True as soon as `ready` returns true, false after kSpinNs.
 template <class Ready>
 bool spin_until(Ready ready) {
   if (ready()) return true;
@@ -57,8 +57,8 @@ bool spin_until(Ready ready) {
   return false;
 }
 
-// How the caller's thread rounds and flushes: a thread of the pool works in the same way, so that a
-// result does not depend on which of them computed it.
+// How the caller's thread rounds and treats subnormals. The pool's threads use the same settings,
+// so that a result does not depend on which thread computed it.
 #if defined(__x86_64__)
 uint64_t float_mode() { return _mm_getcsr() & ~uint64_t{_MM_EXCEPT_MASK}; }
 void set_float_mode(uint64_t mode) { _mm_setcsr(static_cast<unsigned>(mode)); }
@@ -74,9 +74,9 @@ uint64_t float_mode() { return 0; }
 void set_float_mode(uint64_t) {}
 #endif
 
-// The state that all threads share, in one word, so that one compare-and-swap joins a region only
-// while it is open: whether the threads shall end, the region's number, how many threads may work
-// on it (none when it is closed), and how many of the pool's have joined it.
+// The state that all threads share, in one word, so that one compare-and-swap can join a region
+// only while it is open. It has a bit that tells threads to end, the region's number, how many
+// threads may work on it (none if it is closed), and how many of the pool's threads have joined it.
 constexpr uint64_t kEnd = uint64_t{1} << 63;
 constexpr uint64_t kOneRegion = uint64_t{1} << 32;
 constexpr uint64_t kOneSeat = uint64_t{1} << 16;
@@ -93,10 +93,10 @@ struct Region {
   Workers::Task task = nullptr;
   void* data = nullptr;
   uint32_t number = 0;
-  uint32_t seats = 1;  // of threads, the caller's among them
+  uint32_t seats = 1;  // number of threads, including the caller's
 
   uint32_t chunks() const { return static_cast<uint32_t>((items - 1) / grain + 1); }
-  // The first of a thread's own chunks.
+  // The index of the first chunk of a thread's own share.
   uint32_t share(size_t seat) const {
     return static_cast<uint32_t>(static_cast<uint64_t>(chunks()) * seat / seats);
   }
@@ -106,13 +106,13 @@ struct Region {
   }
 };
 
-// How far a thread has got in its share of the chunks; threads that have finished take chunks from
-// others' shares. A thread that always begins with the same part of the items finds in its own
-// cache what it wrote in the region before. Each has a cache line of its own, as all that one
-// thread writes.
+// The progress of a thread in its share of the chunks. Threads that have finished take chunks from
+// others' shares. Since a thread always starts with the same part of the items, its cache holds
+// what it wrote in the previous region. Each share has its own cache line, as does everything that
+// only one thread writes.
 class alignas(kCacheLine) Share {
  public:
-  // False if none is left of the region's chunks from `begin` to `end`.
+  // False if there is no chunk left among the region's chunks from `begin` to `end`.
   bool take(uint32_t region, uint32_t begin, uint32_t end, uint32_t* chunk) {
     uint64_t state = state_.load(std::memory_order_relaxed);
     for (;;) {
@@ -132,7 +132,7 @@ class Pool;
 
 struct alignas(kCacheLine) Helper {
   Pool* pool = nullptr;
-  size_t seat = 0;      // from 1 on; the caller of a region has seat 0
+  size_t seat = 0;      // from 1 on; the caller has seat 0
   uint32_t region = 0;  // the last one that it joined
   pthread_t thread = {};
   std::atomic<bool> sleeps{false};
@@ -146,12 +146,12 @@ struct alignas(kCacheLine) Helper {
 // Padded on purpose, see Share.
 class Pool {  // NOLINT(clang-analyzer-optin.performance.Padding)
  public:
-  // Starts threads until there are `n`, or the system has no more.
+  // Starts threads until there are `n`, or until the system refuses.
   void grow(size_t n);
   size_t wanted() const { return wanted_.load(std::memory_order_acquire); }
-  // False, and nothing is done, if another region owns the pool.
+  // Returns false and does nothing if another region owns the pool.
   bool run(int64_t items, int64_t grain, Workers::Task task, void* data, size_t threads);
-  // Ends and joins the threads; from here on every region works in place.
+  // Ends and joins the threads. Later regions run in place.
   void close();
 
  private:
@@ -166,15 +166,15 @@ class Pool {  // NOLINT(clang-analyzer-optin.performance.Padding)
   void wait_for_others();
 
   std::atomic<bool> owned_{false};
-  uint64_t joined_ = 0;  // all that ever did
-  // The region lies beside the ticket, which is written after it: who sees that has both.
+  uint64_t joined_ = 0;  // number of all threads that ever joined
+  // The region is written before the ticket, so a thread that sees the ticket sees both.
   alignas(kCacheLine) std::atomic<uint64_t> ticket_{0};
   Region region_;
-  alignas(kCacheLine) std::atomic<uint64_t> left_{0};  // of all that ever joined
+  alignas(kCacheLine) std::atomic<uint64_t> left_{0};  // number of those that have left
   alignas(kCacheLine) std::atomic<uint64_t> float_mode_{0};
   Share shares_[PoolWorkers::kMaxThreads];
 
-  // Only who sleeps, or has somebody to wake, takes the lock.
+  // The lock is taken only by threads that go to sleep, or have another one to wake.
   alignas(kCacheLine) std::atomic<bool> owner_sleeps_{false};
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t all_left_ = PTHREAD_COND_INITIALIZER;
@@ -185,8 +185,8 @@ class Pool {  // NOLINT(clang-analyzer-optin.performance.Padding)
   Helper helpers_[PoolWorkers::kMaxThreads];
 };
 
-// The pool lies in static memory and is never destroyed: a thread that runs a method while the
-// program ends still finds it, closed. A child of a fork begins with a new one in its place.
+// The pool is in static memory and is never destroyed: a thread that runs a method while the
+// program ends still finds it, closed. The child of a fork creates a new one in its place.
 alignas(Pool) unsigned char g_memory[sizeof(Pool)];
 
 Pool& pool() {
@@ -223,7 +223,7 @@ void Pool::grow(size_t n) {
     }
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    wanted_.store(n, std::memory_order_release);  // also if there are fewer: asked for once
+    wanted_.store(n, std::memory_order_release);  // even if fewer were started: no second try
     if (have < n) {
       warn(
           "threads=%zu: the system started %zu of the %zu threads beside the caller's (see ulimit "
@@ -266,7 +266,7 @@ bool Pool::join(Helper* helper) {
   return false;
 }
 
-// Does its own share, then what is left of the others'.
+// Processes the thread's own share, then the rest of the others'.
 void Pool::work(const Region& region, size_t seat) {
   uint32_t chunk = 0;
   for (size_t k = 0; k < region.seats; ++k) {
@@ -277,7 +277,7 @@ void Pool::work(const Region& region, size_t seat) {
   }
 }
 
-// After the greatest number comes 1 again, and shares forget all numbers.
+// After the greatest number the numbers start at 1 again, and all shares are reset.
 uint32_t Pool::next_number() {
   const uint32_t number = number_of(ticket_.load(std::memory_order_relaxed) + kOneRegion);
   if (number != 0) return number;
@@ -314,7 +314,7 @@ void Pool::leave() {
   pthread_mutex_unlock(&mutex_);
 }
 
-// Until all who joined have left.
+// Waits until all threads that joined have left.
 void Pool::wait_for_others() {
   if (spin_until([this] { return left_.load(std::memory_order_acquire) == joined_; })) return;
   pthread_mutex_lock(&mutex_);
@@ -324,9 +324,10 @@ void Pool::wait_for_others() {
   pthread_mutex_unlock(&mutex_);
 }
 
-// Whoever goes to sleep says so before it looks at the ticket once more, and a region sets the
-// ticket before it looks for sleepers: one of them sees the other. A thread that is woken looks for
-// work again, also if its region has ended meanwhile: the next one is near.
+// A thread that goes to sleep sets its flag before it reads the ticket again, and a region sets the
+// ticket before it reads the flags: so at least one of them sees the other. A thread that is woken
+// looks for work again, even if its region has ended, because the next one is likely to follow
+// soon.
 void Pool::sleep_until_woken(Helper* helper) {
   pthread_mutex_lock(&mutex_);
   helper->sleeps.store(true, std::memory_order_seq_cst);
@@ -339,7 +340,7 @@ void Pool::sleep_until_woken(Helper* helper) {
   pthread_mutex_unlock(&mutex_);
 }
 
-// Wakes those who sleep of the threads that have a seat.
+// Wakes the sleeping threads that have a seat.
 void Pool::wake(size_t seats) {
   const size_t helpers = n_threads_.load(std::memory_order_acquire);
   for (size_t i = 0; i < helpers && i + 1 < seats; ++i) {
@@ -353,7 +354,7 @@ void Pool::wake(size_t seats) {
 }
 
 void Pool::close() {
-  while (owned_.exchange(true, std::memory_order_acquire)) relax();  // and never given back
+  while (owned_.exchange(true, std::memory_order_acquire)) relax();  // and never released
   pthread_mutex_lock(&growing_);
   ticket_.store(kEnd, std::memory_order_seq_cst);
   const size_t n = n_threads_.load(std::memory_order_relaxed);
@@ -379,7 +380,7 @@ void PoolWorkers::start() {
 void PoolWorkers::run(int64_t items, int64_t grain, Task task, void* data) {
   if (grain < 1) grain = 1;
   if (count_ > 1 && items > grain && (items - 1) / grain < kMaxChunks) {
-    start();  // none are there in the child of a fork
+    start();  // the child of a fork has no threads yet
     if (pool().run(items, grain, task, data, count_)) return;
   }
   run_in_place(items, grain, task, data);
@@ -398,7 +399,7 @@ void PoolWorkers::run(int64_t items, int64_t grain, Task task, void* data) {
 #endif
 
 size_t threads_for(size_t asked) {
-  static std::atomic<size_t> said{0};  // the greatest number so far
+  static std::atomic<size_t> said{0};  // the greatest number that was reported
   const size_t cores = usable_cores();
   const size_t count = PoolWorkers(asked == 0 ? cores : asked).count();
   size_t before = said.load(std::memory_order_relaxed);

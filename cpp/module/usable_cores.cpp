@@ -1,5 +1,5 @@
-// How many cores this process may use. Linux tells in files: the hyperthreads of a core, and the
-// quota of each control group that the process is in.
+// The number of cores that this process may use. Linux has files that list the hyperthreads of each
+// core, and the quota of each control group that the process is in.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +24,7 @@ void cut_end(char* line) {
   if (end != nullptr) *end = '\0';
 }
 
-// The first line of a file, without its end; false if there is none.
+// Reads the first line of a file, without its end; false if there is none.
 bool read_line(const char* path, char* line, size_t size) {
   std::FILE* file = std::fopen(path, "r");
   if (file == nullptr) return false;
@@ -34,7 +34,7 @@ bool read_line(const char* path, char* line, size_t size) {
   return got;
 }
 
-// Hyperthreads of one core list the same processors; the first of them that is allowed counts.
+// Hyperthreads of one core list the same processors. Only the first allowed one is counted.
 size_t allowed_cores() {
   cpu_set_t allowed[kMaxProcessors / CPU_SETSIZE];
   cpu_set_t counted[kMaxProcessors / CPU_SETSIZE];
@@ -59,7 +59,7 @@ size_t allowed_cores() {
   return cores;
 }
 
-// Processors' worth of time that `quota` microseconds in `period` are, rounded up.
+// The number of processors, rounded up, that `quota` microseconds in each `period` are equal to.
 size_t processors_of(long long quota, long long period) {
   if (quota <= 0 || period <= 0) return SIZE_MAX;
   return static_cast<size_t>((quota + period - 1) / period);
@@ -75,7 +75,7 @@ size_t quota_of_group(const char* folder) {  // version 2: "max 100000" or "1500
   return processors_of(quota, std::strtoll(rest, nullptr, 10));
 }
 
-size_t quota_of_old_group(const char* folder) {  // version 1; -1 stands for none
+size_t quota_of_old_group(const char* folder) {  // version 1; -1 is no quota
   char path[kMaxPath];
   char quota[64];
   char period[64];
@@ -86,8 +86,8 @@ size_t quota_of_old_group(const char* folder) {  // version 1; -1 stands for non
   return processors_of(std::strtoll(quota, nullptr, 10), std::strtoll(period, nullptr, 10));
 }
 
-// The least quota of a group and of those around it. In a container the group may be named as the
-// host knows it, and only the outermost be there.
+// The least quota of a group and of the groups that contain it. In a container, the group's name
+// may be the host's, and only the outermost group may exist.
 size_t least_quota(char* folder, size_t (*quota_of)(const char*)) {
   if (std::strcmp(folder, "/") == 0) folder[0] = '\0';
   size_t least = SIZE_MAX;
@@ -100,7 +100,7 @@ size_t least_quota(char* folder, size_t (*quota_of)(const char*)) {
   }
 }
 
-// "0::/a/b" names a group of version 2, "3:cpu,cpuacct:/a/b" one of version 1.
+// "0::/a/b" is a group of version 2, "3:cpu,cpuacct:/a/b" one of version 1.
 size_t quota() {
   size_t least = SIZE_MAX;
   std::FILE* groups = std::fopen("/proc/self/cgroup", "r");

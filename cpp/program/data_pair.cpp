@@ -20,7 +20,7 @@ StringView behind(StringView text, StringView prefix) {
   return {text.data() + prefix.size(), text.size() - prefix.size()};
 }
 
-// The first key with the prefix at or after *at, which is moved to it; false if there is none.
+// Moves *at to the first key with the prefix, at or after *at. False if there is none.
 bool find_prefix(const NamedData& data, StringView prefix, size_t* at) {
   const size_t n = data.n_keys();
   while (*at < n && !starts_with(data.key(*at), prefix)) ++*at;
@@ -31,7 +31,7 @@ bool is_whole(const Result<Span<const uint8_t>>& digests) {
   return digests.ok() && digests.value().size() % kDigest == 0;
 }
 
-// How many digests of `wanted` are not in `have`; both are sorted.
+// The number of digests in `wanted` that are not in `have`. Both are sorted.
 size_t missing(Span<const uint8_t> wanted, Span<const uint8_t> have) {
   size_t n = 0;
   size_t at = 0;

@@ -1,4 +1,4 @@
-// A data file (.ptd): named tensors outside of the program, verified once, never copied.
+// A data file (.ptd): named tensors outside of the program, verified once and never copied.
 #pragma once
 
 #include "rushlight/core/message.h"
@@ -10,13 +10,14 @@ namespace rushlight {
 
 class ExternalData : public NamedData {
  public:
-  // Reads and verifies; the loader's image must outlive this object. InvalidExternalData with the
-  // reason in message().
+  // Reads and verifies a file; the loader's image must outlive this object. Returns
+  // InvalidExternalData with the reason in message().
   Status load(DataLoader& loader);
   const Message& message() const { return message_; }
 
-  // After load(): finds keys by halves from now on, not one after the other. `order` has room for
-  // n_keys() numbers, which are written here and must outlive this object.
+  // To be called after load(): from then on keys are found by binary search instead of a linear
+  // one. `order` must have room for n_keys() numbers, which are written here, and must outlive this
+  // object.
   void sort_keys(uint32_t* order);
 
   Result<Span<const uint8_t>> get(StringView key) const override;

@@ -4,7 +4,8 @@ namespace rushlight {
 namespace fb {
 namespace {
 
-// Positions are offsets into the buffer, at most kMaxSize, so that sums of two never wrap.
+// Positions are offsets into the buffer of at most kMaxSize, so that the sum of two never
+// overflows.
 constexpr uint32_t kMaxSize = 0x7fffffff;
 
 class Verifier {
@@ -12,7 +13,8 @@ class Verifier {
   Verifier(const uint8_t* data, uint32_t size, const Layout& layout)
       : data_(data), size_(size), layout_(layout), budget_(size / 4) {}
 
-  // The offset at `at` leads to a table of this type. `at` itself has been tested.
+  // Checks that the offset at `at` points to a table of this type. `at` itself must have been
+  // checked.
   bool table(uint32_t at, unsigned type);
 
  private:
@@ -27,10 +29,11 @@ class Verifier {
   const uint8_t* data_;
   uint32_t size_;
   const Layout& layout_;
-  uint32_t budget_;  // tables that may still be visited
+  uint32_t budget_;  // number of tables that may still be visited
 };
 
-// Reads the offset at `at` (its 4 bytes are inside) and tests that 4 bytes lie at its end.
+// Reads the offset at `at`, whose 4 bytes must be inside, and checks that there are 4 bytes at its
+// target.
 bool Verifier::follow(uint32_t at, uint32_t* target) const {
   const uint32_t offset = read<uint32_t>(data_ + at);
   if (offset > size_ - at) return false;
@@ -89,8 +92,8 @@ bool Verifier::table(uint32_t at, unsigned type) {
   if (budget_ == 0 || !follow(at, &start)) return false;
   --budget_;
 
-  // The stored distance is signed. Modulo 2^32 a vtable in front of the buffer comes out as 2^31 or
-  // more, which is beyond every buffer.
+  // The stored distance is signed. Modulo 2^32, a vtable before the start of the buffer gives a
+  // position of 2^31 or more, which is beyond every buffer.
   const uint32_t vtable = start - read<uint32_t>(data_ + start);
   if (!fits(vtable, 4)) return false;
   const uint16_t vtable_bytes = read<uint16_t>(data_ + vtable);

@@ -1,11 +1,13 @@
 // Reads flatbuffers from untrusted sources: they are verified once, then read without checks.
 //
-// verify_flatbuffer walks a buffer along a description of its tables (generated from schema/*.fbs)
-// and tests every offset, vtable, vector, string and union in it. Afterwards the view classes below
-// read fields without a test. Views are pointers: they own nothing and live as long as the buffer.
+// verify_flatbuffer visits all of a buffer, following a description of its tables (generated from
+// schema/*.fbs), and checks every offset, vtable, vector, string and union in it. Afterwards the
+// view classes below read fields without checks. Views are pointers: they own nothing and are valid
+// as long as the buffer.
 //
-// All reads go through memcpy, so that the buffer needs no alignment. A default-made view stands
-// for an absent table or vector: its scalars are defaults, its strings and vectors empty.
+// All reads use memcpy, so that the buffer needs no alignment. A default-constructed view stands
+// for an absent table or vector: its scalars have their defaults, its strings and vectors are
+// empty.
 //
 // Format: https://flatbuffers.dev/internals. Little-endian hosts only.
 #pragma once
@@ -29,13 +31,13 @@ inline T read(const uint8_t* at) {
   std::memcpy(&value, at, sizeof(T));
   return value;
 }
-// A byte of a file may be neither 0 nor 1, which a bool must not be.
+// A byte of a file may have any value, but a bool may only be 0 or 1.
 template <>
 inline bool read<bool>(const uint8_t* at) {
   return *at != 0;
 }
 
-// The target of the offset stored at `at`.
+// The address that the offset stored at `at` points to.
 inline const uint8_t* follow(const uint8_t* at) { return at + read<uint32_t>(at); }
 
 // A vector of numbers or enums.
@@ -43,13 +45,13 @@ template <typename T>
 class Vector {
  public:
   constexpr Vector() = default;
-  // `data`: the element count, with the elements behind it.
+  // `data` is the number of elements, followed by the elements.
   explicit constexpr Vector(const uint8_t* data) : data_(data) {}
 
   size_t size() const { return data_ != nullptr ? read<uint32_t>(data_) : 0; }
   bool empty() const { return size() == 0; }
   T operator[](size_t i) const { return read<T>(bytes() + i * sizeof(T)); }
-  // The elements as they lie in the file: not aligned for T.
+  // The elements in the file, which are not aligned for T.
   const uint8_t* bytes() const { return data_ + 4; }
 
  private:
@@ -61,7 +63,7 @@ inline Span<const uint8_t> as_span(Vector<uint8_t> bytes) {
   return bytes.empty() ? Span<const uint8_t>() : Span<const uint8_t>(bytes.bytes(), bytes.size());
 }
 
-// A vector of tables, seen through the view class T.
+// A vector of tables, read by the view class T.
 template <typename T>
 class Tables {
  public:
@@ -76,7 +78,7 @@ class Tables {
   const uint8_t* data_ = nullptr;
 };
 
-// The base of the generated views.
+// The base class of the generated views.
 class Table {
  public:
   constexpr Table() = default;
@@ -84,7 +86,7 @@ class Table {
   bool present() const { return data_ != nullptr; }
 
  protected:
-  // The address of field `id`; nullptr if it is absent.
+  // The address of field `id`, or nullptr if it is absent.
   const uint8_t* field(unsigned id) const {
     if (data_ == nullptr) return nullptr;
     const uint8_t* vtable = data_ - read<int32_t>(data_);
@@ -98,12 +100,12 @@ class Table {
     const uint8_t* at = field(id);
     return at != nullptr ? read<T>(at) : fallback;
   }
-  // The target of the offset in field `id`; nullptr if the field is absent.
+  // The address that the offset in field `id` points to, or nullptr if the field is absent.
   const uint8_t* target(unsigned id) const {
     const uint8_t* at = field(id);
     return at != nullptr ? follow(at) : nullptr;
   }
-  // The value of the union whose type is field `id`; nullptr if the type is not `type`.
+  // The value of the union whose type is in field `id`, or nullptr if that type is not `type`.
   const uint8_t* member(unsigned id, uint8_t type) const {
     return scalar<uint8_t>(id, 0) == type ? target(id + 1) : nullptr;
   }
@@ -120,13 +122,13 @@ class Table {
 // ---- Verification ----
 
 enum class FieldKind : uint8_t {
-  Scalar,      // arg: log2 of its bytes
+  Scalar,      // arg: log2 of its size in bytes
   String,      // arg: unused
-  Vector,      // arg: log2 of an element's bytes
+  Vector,      // arg: log2 of the size of an element in bytes
   Table,       // arg: index into tables
   Tables,      // arg: index into tables
-  Union,       // arg: index into unions; the field itself is the type byte
-  UnionValue,  // arg: unused; the field behind a Union
+  Union,       // arg: index into unions; this field is the type byte
+  UnionValue,  // arg: unused; the field after a Union
 };
 
 struct FieldLayout {
@@ -139,14 +141,14 @@ struct TableLayout {
   uint8_t n_fields;
 };
 
-// Type number k of a union is table members[first_member + k - 1].
+// The k-th type of a union is table members[first_member + k - 1].
 struct UnionLayout {
   uint8_t first_member;
   uint8_t n_members;
 };
 
-// The tables of a schema; number 0 is the root. Tables must not contain themselves, so the depth of
-// the verifier's recursion is that of the schema.
+// The tables of a schema; table 0 is the root. Tables must not contain themselves, so the depth of
+// the verifier's recursion is limited by the schema.
 struct Layout {
   const FieldLayout* fields;
   const TableLayout* tables;
@@ -154,13 +156,13 @@ struct Layout {
   const uint8_t* members;
 };
 
-// True if everything that views of this layout can reach lies inside the buffer. A union of a type
-// that the layout does not know passes: its value is never read. The time is linear in the size: a
-// buffer whose tables are visited more often than it can hold references to them is refused, which
-// ends files that reach the same tables over and over.
+// True if everything that views of this layout can reach is inside the buffer. A union of a type
+// that the layout does not have is accepted, since its value is never read. The time is linear in
+// the size: a buffer is refused if its tables are visited more often than it can hold references to
+// them, so that files cannot make it visit the same tables again and again.
 bool verify_flatbuffer(const uint8_t* data, size_t size, const Layout& layout);
 
-// True if the buffer carries the four characters of `identifier` at bytes 4 to 7.
+// True if the buffer has the four characters of `identifier` at bytes 4 to 7.
 bool has_identifier(const uint8_t* data, size_t size, const char* identifier);
 
 }  // namespace fb

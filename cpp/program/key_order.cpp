@@ -6,7 +6,7 @@
 namespace rushlight {
 namespace {
 
-// Less than 0 where `a` comes first; 0 if they are equal.
+// Negative if `a` comes first, 0 if they are equal, else positive.
 int compare(StringView a, StringView b) {
   const int order = std::memcmp(a.data(), b.data(), a.size() < b.size() ? a.size() : b.size());
   if (order != 0 || a.size() == b.size()) return order;

@@ -1,5 +1,5 @@
-// The keys of named data in order, for a binary search: backends ask for each of their weights by
-// its key.
+// The sorted keys of named data, for a binary search: backends request each of their weights by its
+// key.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace rushlight {
 
 class KeyOrder {
  public:
-  // Sorts the keys of `data`. `order` has room for data.n_keys() numbers, which are written here
-  // and must outlive this object.
+  // Sorts the keys of `data`. `order` must have room for data.n_keys() numbers, which are written
+  // here, and must outlive this object.
   void sort(const NamedData& data, uint32_t* order);
   void clear() { order_ = nullptr; }
 
-  // The first of the entries of `data` with this key; data.n_keys() if there is none. Without
-  // sort(), by a linear search.
+  // The index of the first entry of `data` with this key, or data.n_keys() if there is none.
+  // Without sort() the search is linear.
   size_t find(const NamedData& data, StringView key) const;
 
  private:

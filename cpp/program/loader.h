@@ -1,5 +1,6 @@
-// Where a program's bytes come from. A loader hands out ranges of one immutable image; all the
-// runtime's loaders keep the whole image addressable, so a range is a view and costs nothing.
+// Where the bytes of a program come from. A loader returns ranges of one immutable image. All
+// loaders of the runtime keep the whole image in addressable memory, so a range is a view and needs
+// no copy.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +15,15 @@ class DataLoader {
  public:
   virtual ~DataLoader() = default;
   virtual size_t size() const = 0;
-  // A view of [offset, offset + size) that lives as long as the loader; InvalidArgument beyond the
-  // end, AccessFailed if the source cannot be read.
+  // A view of [offset, offset + size) that is valid as long as the loader. Returns InvalidArgument
+  // beyond the end, AccessFailed if the source cannot be read.
   virtual Result<Span<const uint8_t>> load(size_t offset, size_t size) = 0;
-  // A part of what load() gave is not needed soon: a loader that can get it anew gives back the
-  // memory that it takes. Who reads it all the same must find the same bytes.
+  // Says that a part of what load() returned is not needed soon. A loader that can read it again
+  // may free its memory. A later access must still find the same bytes.
   virtual void release(Span<const uint8_t>) {}
 };
 
-// An image in memory: flash, a linked-in array, a buffer of the caller's. 16-byte aligned.
+// An image in memory: flash, a linked array, or a buffer of the caller. Must be 16-byte aligned.
 class MemoryLoader : public DataLoader {
  public:
   MemoryLoader(const void* data, size_t size)

@@ -46,8 +46,8 @@ class PlanChecker {
     return type == fb::KernelTypes::Int || type == fb::KernelTypes::Bool ||
            type == fb::KernelTypes::Double;
   }
-  // Lists and arguments together may have no more items than the file has bytes: only vectors that
-  // many tables share could, and those make small files cost much.
+  // Lists and arguments together may not have more items than the file has bytes. Only a file whose
+  // tables share vectors can exceed that, and such files could be small but expensive to load.
   Status count_items(size_t n);
   Status fail_index(const char* what, long long index);
 
@@ -147,7 +147,8 @@ Status PlanChecker::check_tensor(size_t i, fb::Tensor tensor) {
     return message_.fail(Code::InvalidProgram, "value %zu: its dynamism is %d", i, dynamism);
   }
   if (tensor.shape_dynamism() == fb::TensorShapeDynamism::DYNAMIC_UNBOUND) {
-    // It takes memory when it needs some: a place or bytes of its own would be a bound.
+    // Such a tensor gets memory when it needs it; planned memory or data in the file would be a
+    // bound.
     const bool own = is_planned(tensor) || has_file_data(tensor);
     if (own || tensor.sizes().size() == 0) {
       return message_.fail(Code::InvalidProgram, "value %zu: a tensor without upper bound %s", i,
@@ -429,7 +430,8 @@ Status PlanChecker::check_move(fb::MoveCall call) {
   if (is_number(from) && is_number(to)) return {};
   bool alike = type_of(from) == type_of(to);
   if (alike && type_of(from) == fb::KernelTypes::Tensor) {
-    // What a value denotes may change, but not what a kernel was chosen by.
+    // A move may change which tensor a value refers to, but not the properties by which kernels
+    // were selected.
     const fb::Tensor a = plan_.values()[static_cast<size_t>(from)].val_as_Tensor();
     const fb::Tensor b = plan_.values()[static_cast<size_t>(to)].val_as_Tensor();
     alike = a.scalar_type() == b.scalar_type() && a.sizes().size() == b.sizes().size();
@@ -472,7 +474,7 @@ bool is_view_operator(fb::Operator op) {
 }
 
 Tag tag_of(fb::KernelTypes type) {
-  // In the order of the format's numbers, from 0.
+  // In the order of the numbers of the format, from 0.
   static constexpr Tag kTags[] = {Tag::None,     Tag::None,       Tag::Int,
                                   Tag::Bool,     Tag::Double,     Tag::Tensor,
                                   Tag::String,   Tag::IntList,    Tag::DoubleList,

@@ -1,5 +1,5 @@
-// The check of one method's plan: every index, size, offset and kind in it, so that the loader of
-// methods reads it without a test.
+// Checks one method's plan: every index, size, offset and type in it, so that the loader of methods
+// can read it without checks.
 #pragma once
 
 #include "rushlight/core/message.h"
@@ -10,17 +10,18 @@
 
 namespace rushlight {
 
-// `program` has been verified. Ok with `sizes` filled, or what is wrong and where in `message`.
+// `program` must have been verified. Returns Ok and fills `sizes`, or writes the error and its
+// place to `message`.
 Status check_plan(const Program& program, fb::ExecutionPlan plan, PlanSizes* sizes,
                   Message& message);
 
-// The operator that gives its last argument the memory of its first, executorch_prim::et_view.
+// True for executorch_prim::et_view, which gives its last argument the memory of its first.
 bool is_view_operator(fb::Operator op);
 
-// The kind of value that a union member stands for. Only of checked plans.
+// The tag for a union member of a checked plan.
 Tag tag_of(fb::KernelTypes type);
 
-// `bytes` rounded up to what every copied constant starts at.
+// The alignment of copied constants. `bytes` are rounded up to a multiple of it.
 constexpr size_t kCopyAlignment = 16;
 inline size_t padded_copy(size_t bytes) {
   return (bytes + kCopyAlignment - 1) & ~(kCopyAlignment - 1);
@@ -29,17 +30,18 @@ inline bool is_aligned(const void* data, DType dtype) {
   return reinterpret_cast<uintptr_t>(data) % element_alignment(dtype) == 0;
 }
 
-// Sizes as the file has them, copied out.
+// Copies sizes out of the file.
 inline void copy_sizes(fb::Vector<int32_t> from, int32_t* to) {
   for (size_t i = 0; i < from.size(); ++i) to[i] = from[i];
 }
 
-// Where the bytes of a checked tensor come from.
+// True if the bytes of a checked tensor are in a data file.
 inline bool is_external(fb::Tensor tensor) {
   return tensor.extra_tensor_info().location() == fb::TensorDataLocation::EXTERNAL;
 }
 inline bool is_planned(fb::Tensor tensor) { return tensor.has_allocation_info(); }
-// Bytes that stand in a file: of a constant, or the first content of a planned tensor.
+// True if a file has bytes for the tensor: of a constant, or the initial content of a planned
+// tensor.
 inline bool has_file_data(fb::Tensor tensor) {
   return is_external(tensor) || tensor.data_buffer_idx() != 0;
 }

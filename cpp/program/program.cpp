@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kHeaderOffset = 8;
 constexpr size_t kMinHeader = 24;    // magic, length, program size, segment base
-constexpr size_t kSizedHeader = 32;  // and the size of the segment data
+constexpr size_t kSizedHeader = 32;  // the same, with the size of the segment data
 constexpr char kHeaderMagic[] = "eh00";
 
 char printable(uint8_t byte) { return byte >= 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?'; }
@@ -23,12 +23,13 @@ Status fail_identifier(const uint8_t* identifier, Message& message) {
                       printable(identifier[3]), hint);
 }
 
-// True if [offset, offset + size) lies in `limit` bytes.
+// True if [offset, offset + size) is inside of `limit` bytes.
 bool in_range(uint64_t offset, uint64_t size, uint64_t limit) {
   return offset <= limit && size <= limit - offset;
 }
 
-// The bytes from part `index` of a segment to its end; empty if there is no such part.
+// The bytes from part `index` of a segment to the end of the segment; empty if there is no such
+// part.
 Span<const uint8_t> part(const Program& program, fb::SubsegmentOffsets table, size_t index) {
   if (index == 0 || index >= table.offsets().size()) return {};
   const Span<const uint8_t> segment = program.segment(table.segment_index());
@@ -39,7 +40,7 @@ Span<const uint8_t> part(const Program& program, fb::SubsegmentOffsets table, si
 Status check_parts(const Program& program, fb::SubsegmentOffsets table, const char* what,
                    Message& message) {
   const fb::Vector<uint64_t> offsets = table.offsets();
-  if (offsets.size() <= 1) return {};  // the first is a placeholder
+  if (offsets.size() <= 1) return {};  // the first one is a placeholder
   if (table.segment_index() >= program.n_segments()) {
     return message.fail(Code::InvalidProgram, "the %s are in segment %u of %zu", what,
                         static_cast<unsigned>(table.segment_index()), program.n_segments());
@@ -81,7 +82,7 @@ Status Program::read_header(Message& message) {
   }
   flatbuffer_ = image_;
   if (size < kHeaderOffset + 4 || std::memcmp(data + kHeaderOffset, kHeaderMagic, 4) != 0) {
-    return {};  // a program without segments
+    return {};  // the program has no segments
   }
   const uint8_t* header = data + kHeaderOffset;
   const uint32_t length = size >= kHeaderOffset + 8 ? fb::read<uint32_t>(header + 4) : 0;

@@ -103,7 +103,7 @@ int complain(const char* text) {
   return 1;
 }
 
-// With the lines of Python that the failure comes from.
+// Prints the error with the lines of Python that the failure comes from.
 int complain(const Method& method) {
   complain(method.message().text());
   char lines[1024];
@@ -111,7 +111,7 @@ int complain(const Method& method) {
   return 1;
 }
 
-// Why `module` could not load a method.
+// Prints why `module` could not load a method.
 int complain(const Module& module) {
   const Method* failed = module.failed_method();
   if (failed != nullptr && failed->failed_delegate() != Method::kNoDelegate) {
@@ -126,7 +126,7 @@ int complain(const Module& module) {
   return 1;
 }
 
-// One, as an element of each dtype; 0 bytes for what has no plain one.
+// Ones of a dtype; zero bytes if the dtype has no simple representation of 1.
 std::vector<uint8_t> ones(DType dtype, size_t nbytes) {
   std::vector<uint8_t> bytes(nbytes, 0);
   const size_t size = element_size(dtype);
@@ -141,12 +141,12 @@ std::vector<uint8_t> ones(DType dtype, size_t nbytes) {
   return bytes;
 }
 
-// Reads the input's file at the first call. `storage` keeps the data, since a method may read it
-// where it lies.
+// Reads the input's file at the first call. `storage` keeps the data, since a method may read it in
+// place.
 Status set_tensor(Method& method, size_t i, const TensorMeta& meta, const Arguments& arguments,
                   InputFile* storage) {
   if (!storage->storage.empty()) {
-    // read before
+    // the file was read before
   } else if (i < arguments.inputs.size()) {
     const std::string wrong = read_input(arguments.inputs[i], meta.dtype, meta.shape(), storage);
     if (!wrong.empty()) {
@@ -183,7 +183,7 @@ Status set_inputs(Method& method, const Arguments& arguments, std::vector<InputF
   return {};
 }
 
-// Inputs are set before every run: their memory may serve other tensors once they have been used.
+// Inputs are set again before every run, since their memory may be reused for other tensors.
 int run(Method& method, const Arguments& arguments) {
   std::vector<InputFile> storage;
   std::vector<double> times;

@@ -21,7 +21,7 @@ bool read_file(const std::string& path, std::vector<uint8_t>* bytes) {
   return ok;
 }
 
-// NumPy's names for little-endian types.
+// Parses NumPy's names of little-endian types.
 bool parse_dtype(const std::string& descr, DType* dtype) {
   static const struct {
     const char* name;
@@ -38,7 +38,7 @@ bool parse_dtype(const std::string& descr, DType* dtype) {
   return false;
 }
 
-// The text between `start` and `stop` that follows `key` in the header's Python dictionary.
+// The text between `start` and `stop` after `key` in the header, which is a Python dictionary.
 std::string field(const std::string& header, const char* key, char start, char stop) {
   const size_t at = header.find(key);
   if (at == std::string::npos) return "";
@@ -48,7 +48,7 @@ std::string field(const std::string& header, const char* key, char start, char s
   return to == std::string::npos ? "" : header.substr(from + 1, to - from - 1);
 }
 
-// "2, 3" or "2,".
+// Parses "2, 3" or "2,".
 bool parse_sizes(const std::string& text, std::vector<int32_t>* sizes) {
   const char* at = text.c_str();
   while (*at != '\0') {

@@ -16,13 +16,13 @@ struct InputFile {
   std::vector<int32_t> sizes;
   std::vector<uint8_t> dim_order;
   std::vector<uint8_t> storage;
-  size_t offset = 0;  // of the elements in `storage`
+  size_t offset = 0;  // offset of the elements in `storage`
 
   const void* data() const { return storage.data() + offset; }
 };
 
-// Reads a .npy file, or any other file as the raw bytes of `expected`'s greatest sizes. Returns
-// what is wrong, or "".
+// Reads a .npy file, or any other file as the raw bytes of a tensor of these sizes. Returns the
+// error, or "".
 std::string read_input(const std::string& path, DType dtype, Span<const int32_t> sizes,
                        InputFile* file);
 

@@ -23,7 +23,7 @@ float from_bfloat16(uint16_t bits) {
   return value;
 }
 
-// NaN for a dtype whose elements are no plain numbers.
+// NaN for a dtype whose elements are not simple numbers.
 double element(const Tensor& tensor, int64_t i) {
   switch (tensor.dtype) {
     case DType::Float32:
@@ -80,7 +80,7 @@ void print_tensor(const Tensor& tensor, bool all) {
                 greatest);
   }
   std::printf("\n");
-  for (int64_t i = 0; all && i < tensor.numel; ++i) {  // in the order of memory
+  for (int64_t i = 0; all && i < tensor.numel; ++i) {  // in memory order
     std::printf("%s%.9g%s", i % 8 == 0 ? "    " : " ", element(tensor, i),
                 i % 8 == 7 || i + 1 == tensor.numel ? "\n" : "");
   }

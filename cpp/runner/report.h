@@ -1,4 +1,4 @@
-// What the runner prints of a program.
+// What the runner prints about a program.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace rushlight {
 
-// "float32 at most [8, 6]", "int 3".
+// Text such as "float32 at most [8, 6]" or "int 3".
 std::string describe(const ValueMeta& meta);
-// Methods with inputs, outputs and memory.
+// Prints the methods with their inputs, outputs and memory.
 void print_program(Module& module);
-// A line for each kernel: its operator, its signature, and its key if it has one.
+// Prints a line for each kernel: its operator, its signature, and its key if it has one.
 void print_kernels(const KernelTable& table);
-// Sizes, least and greatest number, mean; with `all`, every number.
+// Prints sizes, minimum, maximum and mean; with `all`, every number.
 void print_value(size_t index, const EValue& value, bool all);
 
 }  // namespace rushlight

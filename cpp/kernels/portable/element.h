@@ -1,4 +1,4 @@
-// One element as a number: for the kernels that look elements up here and there.
+// Single elements as numbers, for kernels that access elements at scattered positions.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace rushlight::kernels {
 
-// A bool; any byte but 0 is true.
+// A bool in memory; any byte except 0 is true.
 struct Truth {
   uint8_t byte;
 };
 
-// The type in which an element in memory is compared.
+// Converts an element in memory to the type in which it is compared.
 template <typename T>
 T number(T x) {
   return x;
@@ -23,7 +23,7 @@ inline float number(plain::Half x) { return plain::widen(x); }
 inline float number(plain::BFloat x) { return plain::widen(x); }
 inline int number(Truth x) { return x.byte != 0; }
 
-// The element at an offset; the tensor is of a real type.
+// The element at an offset. The tensor must be of a real type.
 inline double double_at(const Tensor& tensor, int64_t offset) {
   if (tensor.dtype == DType::Float32) return static_cast<double>(tensor.as<float>()[offset]);
   if (tensor.dtype == DType::Float64) return tensor.as<double>()[offset];

@@ -1,5 +1,5 @@
-// What every kernel file needs: dimension checks, shapes on the stack, optional scalars. For the
-// text of a shape in a message there is core/shape_text.h.
+// What every kernel file needs: checks of dimensions, shapes on the stack, optional scalars. The
+// text of a shape in a message is made by core/shape_text.h.
 #pragma once
 
 #include <cstddef>
@@ -20,28 +20,29 @@ struct Shape {
   Shape() = default;
   explicit Shape(Span<const int32_t> from);
   Span<const int32_t> span() const { return {sizes, rank}; }
-  // False if the shape is full or `size` is negative or does not fit int32.
+  // False if the shape is full, or if `size` is negative or does not fit int32.
   bool push(int64_t size);
 };
 
-// Turns a dimension that may be negative into 0..rank-1; a 0-d tensor has the dimension 0 as well.
-// InvalidArgument if it is out of range.
+// Converts a dimension that may be negative to 0..rank-1. A 0-d tensor accepts dimension 0. Returns
+// InvalidArgument if the dimension is out of range.
 Status wrap_dim(KernelContext& ctx, int64_t dim, size_t rank, size_t* wrapped);
 
-// The dimensions that an `int[]? dim` argument names, as flags of length max(rank, 1). None and,
-// with `empty_is_all`, an empty list name all. InvalidArgument if one is out of range or named
-// twice.
+// Sets a flag for each dimension that an `int[]? dim` argument names; there are max(rank, 1) flags.
+// None names all dimensions, and with `empty_is_all` an empty list does. Returns InvalidArgument if
+// one is out of range or named twice.
 Status wrap_dims(KernelContext& ctx, const EValue& dims, size_t rank, bool empty_is_all,
                  bool* flags);
 
-// The sizes of an `int[]` argument. InvalidArgument if one is negative or there are too many.
+// Reads the sizes of an `int[]` argument. Returns InvalidArgument if one is negative or there are
+// too many.
 Status shape_of_list(KernelContext& ctx, const EValue& list, Shape* shape);
 
-// InvalidArgument unless `tensor` (called `name` in the message) has the given type or rank.
+// Return InvalidArgument unless `tensor` (called `name` in the message) has this dtype or rank.
 Status check_dtype(KernelContext& ctx, const char* name, const Tensor& tensor, DType dtype);
 Status check_rank(KernelContext& ctx, const char* name, const Tensor& tensor, size_t rank);
 
-// A value of an optional scalar argument, or what stands for None.
+// The value of an optional scalar argument, or `otherwise` if it is None.
 inline int64_t int_or(const EValue& value, int64_t otherwise) {
   return value.is_none() ? otherwise : value.to_int();
 }

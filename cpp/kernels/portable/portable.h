@@ -9,7 +9,7 @@
 
 namespace rushlight {
 
-// Adds all kernels of ops/ops.yaml to `table`; the Status is KernelTable::add's.
+// Adds all kernels of ops/ops.yaml to `table`. Returns what KernelTable::add returns.
 Status register_portable_kernels(KernelTable& table);
 
 }  // namespace rushlight

@@ -16,8 +16,8 @@ int promote_or(int a, int b) {
   return static_cast<int>(promote(static_cast<DType>(a), static_cast<DType>(b)));
 }
 
-// `higher` (tensors with dimensions before 0-d tensors before scalars) decides, unless `lower` is
-// of a higher kind.
+// `higher` decides the type, unless `lower` is of a higher kind. Tensors with dimensions rank
+// before 0-d tensors, and these before scalars.
 int combine(int higher, int lower) {
   if (higher < 0) return lower;
   if (lower < 0) return higher;
@@ -31,7 +31,8 @@ int combine(int higher, int lower) {
 DType promote_integral(DType a, DType b) {
   const DType wide = element_size(a) >= element_size(b) ? a : b;
   const DType other = wide == a ? b : a;
-  // uint8 is the only unsigned type that mixes with signed ones: beside int8 it becomes int16.
+  // uint8 is the only unsigned type that can be combined with signed types: with int8 it gives
+  // int16.
   if (element_size(a) == element_size(b) && wide == DType::UInt8) {
     return other == DType::Int8 ? DType::Int16 : wide;
   }
@@ -66,7 +67,7 @@ DType promote(DType a, DType b) {
   if (kind_a != kind_b) return kind_a > kind_b ? a : b;
   if (kind_a == Kind::Integral) return promote_integral(a, b);
   if (element_size(a) != element_size(b)) return element_size(a) > element_size(b) ? a : b;
-  return DType::Float32;  // float16 with bfloat16
+  return DType::Float32;  // float16 combined with bfloat16
 }
 
 bool can_cast(DType from, DType to) {

@@ -1,4 +1,4 @@
-// Type promotion with torch.result_type's rules, and the type a kernel computes in.
+// Type promotion by torch.result_type's rules, and the type that a kernel computes in.
 #pragma once
 
 #include "rushlight/core/dtype.h"
@@ -9,18 +9,18 @@
 
 namespace rushlight::kernels {
 
-// Bool, the integers up to 64 bits, and the floating types: what elementwise kernels take.
+// True for bool, the integers up to 64 bits and the floating types, which elementwise kernels take.
 bool is_real(DType dtype);
-// Both are real types: the smallest type that holds both, as torch.promote_types has it.
+// The smallest type that holds both, as in torch.promote_types. Both must be real types.
 DType promote(DType a, DType b);
-// True if torch lets a result of type `from` go into an out tensor of type `to`
-// (no floating to integral, no number to bool).
+// True if torch can store a result of type `from` in an out tensor of type `to`: not floating in
+// integral, and no number in bool.
 bool can_cast(DType from, DType to);
 
-// The type of Python scalar `value` among tensors: int64, float32 (torch's default) or bool.
+// The type of the Python scalar `value` in promotion: int64, float32 (torch's default) or bool.
 DType scalar_dtype(const EValue& value);
 
-// Collects operands; a 0-d tensor and a scalar raise the type only across kinds
+// Collects the types of operands. 0-d tensors and scalars raise the result only to a higher kind
 // (bool < integral < floating).
 class ResultType {
  public:
@@ -29,25 +29,25 @@ class ResultType {
   DType get() const;
 
  private:
-  // -1 until the first operand of that class.
+  // -1 until the first operand of this class.
   int dims_ = -1;
   int zero_dim_ = -1;
   int scalars_ = -1;
 };
 
-// The type that values of `dtype` are computed in: float16 and bfloat16 in float32, integers of at
-// most 32 bits (and bool) in int32.
+// The type in which values of `dtype` are computed: float32 for float16 and bfloat16, int32 for
+// bool and integers of at most 32 bits.
 DType compute_dtype(DType dtype);
-// The row of a loop table for a type that compute_dtype returns, or for Bool.
+// The row in a loop table for Bool or for a type that compute_dtype returns.
 ComputeType compute_index(DType compute);
-// `dtype` if it is floating, else float32: the result of operators such as exp and mean.
+// `dtype` if it is floating, else float32: the result type of operators such as exp and mean.
 DType to_floating(DType dtype);
 
-// NotSupported unless is_real(tensor.dtype).
+// Returns NotSupported unless is_real(tensor.dtype).
 Status check_real(KernelContext& ctx, const char* name, const Tensor& tensor);
-// NotSupported unless tensor.dtype is a floating one.
+// Returns NotSupported unless tensor.dtype is floating.
 Status check_floating(KernelContext& ctx, const char* name, const Tensor& tensor);
-// InvalidArgument unless a result of type `result` may go into `out`.
+// Returns InvalidArgument unless a result of type `result` can be stored in `out`.
 Status check_castable(KernelContext& ctx, DType result, const Tensor& out);
 
 }  // namespace rushlight::kernels

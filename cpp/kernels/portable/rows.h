@@ -1,6 +1,6 @@
-// Rows of a tensor: n elements a fixed stride apart, read and written as the type that a kernel
-// computes in. Where type and stride allow, a row is used in place; else it goes through a buffer
-// on the stack, so a row that is not in place has at most limit() elements at a time.
+// Rows of a tensor: n elements with a fixed stride, read and written in the computing type of a
+// kernel. If type and stride allow it, a row is used in place. Otherwise it is copied to a buffer
+// on the stack, and may have at most limit() elements at a time.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ class RowReader {
         from_(tensor.dtype),
         as_(as) {}
 
-  // The tensor has the type wanted: only the stride may ask for a buffer.
+  // True if the tensor has the requested type, so that only the stride may need a buffer.
   bool same_type() const { return from_ == as_; }
-  // The most elements that read() takes at once.
+  // The maximum number of elements that read() takes at once.
   size_t limit(int64_t stride) const { return same_type() && stride == 1 ? SIZE_MAX : kChunk; }
-  // n elements from `offset` on, `stride` apart; valid until the next call.
+  // Returns n elements from `offset` on, `stride` apart. The result is valid until the next call.
   const void* read(int64_t offset, int64_t stride, size_t n) {
     const uint8_t* here = at(offset);
     if (stride == 1 || n == 1) {
@@ -33,9 +33,10 @@ class RowReader {
     }
     return gather(here, stride, n);
   }
-  // The elements at `offset` + index[i], n of them, n <= kChunk; valid until the next call.
+  // Returns the n elements at `offset` + index[i], n <= kChunk. The result is valid until the next
+  // call.
   const void* read_indexed(int64_t offset, const int32_t* index, size_t n);
-  // n elements that at() points to, in the type wanted.
+  // Converts the n elements that at() points to, to the requested type.
   void convert_to(const uint8_t* here, void* out, size_t n) const {
     convert(here, from_, out, as_, n);
   }
@@ -53,10 +54,11 @@ class RowReader {
   alignas(64) uint64_t buffer_[kChunk];
 };
 
-// Computed rows: the kernel computes into target(), and store() brings them to where they belong.
+// Writes rows: the kernel computes into target(), and store() copies the result to the tensor if
+// necessary.
 class RowWriter {
  public:
-  // `from` is the type that rows are computed in. The tensor has its final sizes.
+  // `from` is the type in which rows are computed. The tensor must have its final sizes.
   RowWriter(const Tensor& tensor, DType from)
       : data_(tensor.as<uint8_t>()),
         size_(static_cast<int64_t>(element_size(tensor.dtype))),
@@ -64,13 +66,13 @@ class RowWriter {
         to_(tensor.dtype) {}
 
   size_t limit(int64_t stride) const { return from_ == to_ && stride == 1 ? SIZE_MAX : kChunk; }
-  // Bytes of an element in target().
+  // The size of an element in target(), in bytes.
   size_t computed_size() const { return element_size(from_); }
   void* target(int64_t offset, int64_t stride) {
     if (from_ == to_ && stride == 1) return data_ + offset * size_;
     return buffer_;
   }
-  // The n elements in target(offset, stride) are complete.
+  // Stores the n elements that were computed into target(offset, stride).
   void store(int64_t offset, int64_t stride, size_t n) {
     if (from_ != to_ || stride != 1) scatter(data_ + offset * size_, stride, n);
   }
@@ -86,7 +88,7 @@ class RowWriter {
   alignas(64) uint64_t buffer_[kChunk];
 };
 
-// The n elements of `size` bytes (1, 2, 4 or 8) from `from` on, one every `stride` elements.
+// Gathers n elements of `size` bytes (1, 2, 4 or 8), one every `stride` elements of `from`.
 void gather_elements(const void* from, int64_t stride, void* to, size_t n, size_t size);
 
 }  // namespace rushlight::kernels

@@ -1,4 +1,4 @@
-// Scratch memory for work that is shared out among threads.
+// Scratch memory for work that is divided among threads.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace rushlight::kernels {
 
-// Scratch memory in shares of one size, each for one thread. What a share computes does not depend
-// on how many there are.
+// Scratch memory in shares of equal size, one for each thread. What is computed in a share does not
+// depend on the number of shares.
 class ScratchShares {
  public:
   explicit ScratchShares(KernelContext& ctx);
-  size_t bytes() const { return bytes_; }  // of a share; 0 if there is no scratch memory
+  size_t bytes() const { return bytes_; }  // size of a share; 0 without scratch memory
   void* memory(int64_t share) const {
     return static_cast<uint8_t*>(memory_) + static_cast<size_t>(share) * bytes_;
   }
-  // Calls body(share, first, stride) for every share: it works on items first, first + stride, …
+  // Calls body(share, first, stride) for every share, which computes items first, first + stride, …
   template <typename Body>
   void run(KernelContext& ctx, int64_t items, Body&& body) const {
     const int64_t used = items < count_ ? items : count_;

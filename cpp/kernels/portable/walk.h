@@ -1,4 +1,4 @@
-// A walk over some dimensions of several tensors at once, with an offset into each.
+// Iterates over some dimensions of several tensors at once, with an offset into each.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace rushlight::kernels {
 template <size_t kTensors>
 class Walk {
  public:
-  // Adds a dimension outside of those there are. It is merged with the last one where they are one
+  // Adds a dimension outside of the existing ones. It is merged with the last one if both form one
   // run in every tensor.
   void add(int64_t size, const int64_t (&strides)[kTensors]) {
     if (size == 1) return;
@@ -25,8 +25,8 @@ class Walk {
     ++dims_;
   }
 
-  // Takes out the innermost dimension, for an inner loop: its size, and a stride for each tensor. A
-  // walk without dimensions has a run of one element.
+  // Removes the innermost dimension and returns it for an inner loop: its size, and a stride for
+  // each tensor. Without dimensions it is a run of one element.
   int64_t take_run(int64_t (&strides)[kTensors]) {
     for (size_t t = 0; t < kTensors; ++t) strides[t] = dims_ > 0 ? strides_[0][t] : 1;
     if (dims_ == 0) return 1;
@@ -39,13 +39,13 @@ class Walk {
     return size;
   }
 
-  // The number of positions; 1 for no dimension.
+  // The number of positions; 1 without dimensions.
   int64_t count() const {
     int64_t product = 1;
     for (size_t d = 0; d < dims_; ++d) product *= sizes_[d];
     return product;
   }
-  // Goes to a position, counted from the first.
+  // Moves to a position, counted from the first.
   void seek(int64_t position) {
     for (size_t t = 0; t < kTensors; ++t) offsets_[t] = 0;
     for (size_t d = 0; d < dims_; ++d) {
@@ -57,7 +57,7 @@ class Walk {
 
   int64_t offset(size_t tensor) const { return offsets_[tensor]; }
 
-  // Moves to the next position; false after the last, and the walk is at the first one again.
+  // Moves to the next position. After the last one it returns false and is at the first one again.
   bool next() {
     for (size_t d = 0; d < dims_; ++d) {
       const bool more = ++index_[d] < sizes_[d];

@@ -6,11 +6,11 @@ namespace rushlight {
 namespace {
 
 constexpr uint8_t kMagic[] = {'R', 'L', 'D', 'M', 2};  // the last byte is the version
-constexpr size_t kHeader = sizeof(kMagic) + 1;         // and a byte that says what is left out
+constexpr size_t kHeader = sizeof(kMagic) + 1;         // and a byte that says what is omitted
 constexpr size_t kMaxDigits = 15;                      // of an id that is a number
-constexpr int kMaxCopies = 16;                         // the greatest depth of nested copies
+constexpr int kMaxCopies = 16;                         // maximum depth of nested copies
 
-// The number that an id is written as; false if it is another text.
+// Parses an id that is a number; false if it is other text.
 bool is_number(StringView id, uint64_t* number) {
   if (id.size() == 0 || id.size() > kMaxDigits || (id.size() > 1 && id.data()[0] == '0')) {
     return false;
@@ -24,8 +24,9 @@ bool is_number(StringView id, uint64_t* number) {
   return true;
 }
 
-// The number at `index` of a sequence, 0 after its end. A sequence has runs of equal numbers, runs
-// of numbers that rise by 1, and copies of earlier parts, which may contain copies.
+// The number at `index` of a sequence, 0 after its end. A sequence consists of runs of equal
+// numbers, runs of numbers that increase by 1, and copies of earlier parts, which may contain
+// copies.
 uint64_t number_at(VarintReader sequence, uint64_t index) {
   enum Kind : uint64_t { kSame, kRising, kCopy };
   for (int copies = 0; copies <= kMaxCopies; ++copies) {
@@ -100,7 +101,7 @@ DebugLines::DebugLines(Span<const uint8_t> map) {
 size_t DebugLines::text(uint64_t number, char* buffer, size_t size) const {
   if (size == 0) return 0;
   VarintReader strings = strings_;
-  uint64_t length = 0;  // of the whole text; the buffer holds its beginning
+  uint64_t length = 0;  // length of the whole text; the buffer has its beginning
   const uint64_t room = size - 1;
   for (; number > 0 && strings.more(); --number) {
     const uint64_t shared = strings.number();
@@ -122,7 +123,7 @@ size_t DebugLines::text(uint64_t number, char* buffer, size_t size) const {
 uint64_t DebugLines::find(StringView text) const {
   VarintReader strings = strings_;
   uint64_t length = 0;
-  size_t same = 0;  // how many bytes the string has in common with the one before
+  size_t same = 0;  // number of bytes that the string shares with the one before
   for (uint64_t number = 1; strings.more(); ++number) {
     const uint64_t shared = strings.number();
     const Span<const uint8_t> rest = strings.bytes(strings.number());
@@ -194,7 +195,7 @@ uint64_t DebugLines::instruction(StringView name, size_t index) const {
 
 uint64_t DebugLines::place(StringView name, size_t delegate, StringView id) const {
   VarintReader body = method(name);
-  body.sized();  // the instructions
+  body.sized();  // skip the instructions
   for (; delegate > 0 && body.more(); --delegate) body.sized();
   if (delegate > 0 || !body.more()) return 0;
   VarintReader places = body.sized();
@@ -223,7 +224,7 @@ uint64_t DebugLines::place(StringView name, size_t delegate, StringView id) cons
 }
 
 size_t whole_characters(const char* text, size_t size) {
-  size_t start = size;  // of the last character
+  size_t start = size;  // start of the last character
   while (start > 0 && (static_cast<uint8_t>(text[start - 1]) & 0xc0) == 0x80) --start;
   if (start == 0) return size;
   const uint8_t first = static_cast<uint8_t>(text[--start]);

@@ -1,7 +1,7 @@
 // A view of the half of a debug map that is read in place (named data `rushlight/debug` from
-// version 2 on, docs/file-format.md): which lines of Python instructions and places in delegates
-// come from. It allocates nothing and trusts nothing: a damaged line is an unknown line. Every
-// query is one pass over the bytes that it concerns.
+// version 2 on, docs/file-format.md). It says from which lines of Python instructions and places in
+// delegates come. It allocates nothing and trusts nothing: a damaged line is reported as unknown.
+// Every query is one pass over the bytes that it needs.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rushlight {
 
-// Reads whole numbers of 7 bits a byte, the lowest first; reads 0 from the first fault on.
+// Reads integers of 7 bits per byte, the lowest first. After the first error it reads 0.
 class VarintReader {
  public:
   VarintReader() = default;
@@ -19,9 +19,9 @@ class VarintReader {
 
   bool more() const { return at_ < end_; }
   uint64_t number();
-  // 0, -1, 1, -2, ... are stored as 0, 1, 2, 3, ...; a sum of these may wrap around.
+  // Differences 0, -1, 1, -2, … are stored as 0, 1, 2, 3, …; their sum may wrap around.
   uint64_t difference();
-  // The bytes behind their number.
+  // The bytes after their number.
   VarintReader sized();
   Span<const uint8_t> bytes(uint64_t size);
   bool failed() const { return failed_; }
@@ -36,7 +36,7 @@ class VarintReader {
 
 class DebugLines {
  public:
-  // A line, its texts by their numbers; file 0 is a line that is not known.
+  // A line, with its texts given by their numbers. File 0 is an unknown line.
   struct Line {
     uint64_t file = 0;
     uint64_t number = 0;
@@ -46,19 +46,19 @@ class DebugLines {
 
   explicit DebugLines(Span<const uint8_t> map);
 
-  // Whether the bytes are such a map; otherwise all queries answer "unknown".
+  // True if the bytes are such a map; otherwise all queries answer "unknown".
   bool present() const { return present_; }
-  // What an instruction, or a place inside a delegate, refers to: 0 is nothing.
+  // The reference of an instruction, or of a place inside of a delegate; 0 is none.
   uint64_t instruction(StringView method, size_t index) const;
   uint64_t place(StringView method, size_t delegate, StringView id) const;
-  // The lines that a reference stands for, at most `most`; returns how many.
+  // Writes the lines of a reference, at most `most`. Returns their number.
   size_t lines(uint64_t reference, Line* lines, size_t most) const;
-  // Writes a text, cut to `size` between characters and closed with a NUL; returns its length.
+  // Writes a text and a NUL, truncated to `size` at a character boundary. Returns its length.
   size_t text(uint64_t number, char* buffer, size_t size) const;
 
  private:
   uint64_t find(StringView text) const;
-  // Finds a line, counted from 0, if it is there; returns how many lines there are.
+  // Reads a line, counted from 0, if it exists. Returns the number of lines.
   uint64_t line(uint64_t number, Line* out) const;
   VarintReader method(StringView name) const;
 
@@ -66,7 +66,7 @@ class DebugLines {
   VarintReader strings_, lines_, sets_, methods_;
 };
 
-// How many of the first `size` bytes of a text in UTF-8 are whole characters.
+// The number of bytes among the first `size` of a UTF-8 text that form whole characters.
 size_t whole_characters(const char* text, size_t size);
 
 }  // namespace rushlight

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxLines = 3;  // of one place
 constexpr size_t kMaxText = 256;
 
-// Appends to a buffer; what does not fit is cut.
+// Appends to a buffer; text that does not fit is truncated.
 class Writer {
  public:
   Writer(char* buffer, size_t size) : buffer_(buffer), size_(size) {}
@@ -24,7 +24,7 @@ class Writer {
     std::memcpy(buffer_ + used_, text, n);
     used_ += n;
     buffer_[used_] = '\0';
-    if (n < length) size_ = used_ + 1;  // what follows would not stand where it belongs
+    if (n < length) size_ = used_ + 1;  // later text must not be appended
   }
   size_t used() const { return used_; }
 
@@ -34,7 +34,7 @@ class Writer {
   size_t used_ = 0;
 };
 
-// Appends ":12 in forward: `x + y`" piece by piece to the file that a line is in.
+// Appends ":12 in forward: `x + y`", piece by piece, after the line's file name.
 class LineWriter {
  public:
   explicit LineWriter(Writer& out) : out_(out) {}
@@ -127,7 +127,7 @@ size_t failure_lines(const Method& method, char* buffer, size_t size) {
   buffer[0] = '\0';
   const bool in_delegate = method.failed_delegate() != Method::kNoDelegate;
   const bool in_instruction = method.failed_instruction() != Method::kNoInstruction;
-  if (!in_delegate && !in_instruction) return 0;  // it may have no program
+  if (!in_delegate && !in_instruction) return 0;  // there may be no program
   const Result<Span<const uint8_t>> data =
       method.meta().program().get(StringView("rushlight/debug"));
   if (!data.ok()) return 0;

@@ -1,4 +1,4 @@
-// The lines of Python that a failure comes from, out of a program's debug map (named data
+// The lines of Python that a failure comes from, according to a program's debug map (named data
 // `rushlight/debug`, docs/file-format.md).
 #pragma once
 
@@ -8,9 +8,10 @@
 
 namespace rushlight {
 
-// For the last load, execute or step of `method` that failed: writes "model.py:12 in forward:
-// `x + y`", or several such parted by "; " if a place inside a delegate has several, cut to `size`
-// and closed with a NUL; returns the length, 0 if the program does not tell.
+// For the last load, execute or step of `method` that failed: writes "model.py:12 in forward: `x +
+// y`", or several such texts separated by "; " if a place inside of a delegate has several lines.
+// The text is truncated to `size` and ends with a NUL. Returns its length; 0 if the program has no
+// such lines.
 size_t failure_lines(const Method& method, char* buffer, size_t size);
 
 }  // namespace rushlight

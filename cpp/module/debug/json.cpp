@@ -10,7 +10,7 @@ const char* skip_space(const char* at, const char* end) {
   return at;
 }
 
-// Behind the string that starts at `at`; nullptr if it does not end.
+// Returns the position after the string that starts at `at`, or nullptr if it does not end.
 const char* skip_string(const char* at, const char* end) {
   for (++at; at < end; ++at) {
     if (*at == '\\') {
@@ -22,8 +22,8 @@ const char* skip_string(const char* at, const char* end) {
   return nullptr;
 }
 
-// Behind the value that starts at `at`; nullptr if there is none. Skips nested values without
-// recursion, so that any depth is safe.
+// Returns the position after the value that starts at `at`, or nullptr if there is none. Skips
+// nested values without recursion, so that any depth is safe.
 const char* skip_value(const char* at, const char* end) {
   if (at == nullptr) return nullptr;
   size_t depth = 0;
@@ -50,8 +50,8 @@ const char* skip_value(const char* at, const char* end) {
   return at;
 }
 
-// The next item of an array or object, from behind its '[' or '{' or behind an item; nullptr at
-// its end.
+// Returns the next item of an array or object; `at` is after its '[' or '{' or after an item.
+// Returns nullptr at the end.
 const char* next_item(const char* at, const char* end) {
   if (at == nullptr) return nullptr;
   at = skip_space(at, end);
@@ -65,12 +65,12 @@ int hex_digit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// Reads the string that starts at `at` piece by piece.
+// Reads the string that starts at `at`, piece by piece.
 class StringReader {
  public:
   StringReader(const char* at, const char* end) : at_(at + 1), end_(end) {}
 
-  // The next characters, up to four bytes of UTF-8; 0 at the end of the string.
+  // Reads the next characters, up to four bytes of UTF-8. Returns 0 at the end of the string.
   size_t next(char* bytes) {
     if (at_ >= end_ || *at_ == '"') return 0;
     if (*at_ != '\\') {
@@ -90,7 +90,7 @@ class StringReader {
   }
 
  private:
-  // Behind "\u"; a pair of surrogates is one code.
+  // Reads the code after "\u"; a pair of surrogates is one code.
   uint32_t read_code() {
     const uint32_t code = read_hex();
     const bool is_first = code >= 0xd800 && code < 0xdc00;

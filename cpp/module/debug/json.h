@@ -1,6 +1,7 @@
-// A view of JSON text, for the little that the runtime reads of a program's named data: finds
-// values by key and index, without memory and without trust. Text that is not JSON, or a missing
-// key, gives a value that is not present, whose members are not present either.
+// A view of JSON text, for the few values that the runtime reads from a program's named data. It
+// finds values by key and index, without allocating and without trusting the text. Text that is not
+// JSON, or a missing key, gives a value that is not present; the members of such a value are not
+// present either.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +17,15 @@ class Json {
   explicit Json(StringView text);
 
   bool present() const { return at_ != nullptr; }
-  // The first member of an object with this key.
+  // The first member of an object that has this key.
   Json operator[](StringView key) const;
   // An element of an array.
   Json operator[](size_t index) const;
-  // How many items an array has; 0 for anything else.
+  // The number of items of an array; 0 for any other value.
   size_t size() const;
-  // The value of a whole number; -1 for anything else.
+  // The value of an integer; -1 for any other value.
   int64_t number() const;
-  // Writes the text of a string, escapes undone, cut to `size` and closed with a NUL; returns its
-  // length.
+  // Writes the unescaped text of a string and a NUL, truncated to `size`. Returns its length.
   size_t text(char* buffer, size_t size) const;
 
  private:

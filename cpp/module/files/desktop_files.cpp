@@ -26,7 +26,8 @@ bool exists(const char* path) {
   return true;
 }
 
-// Beside the file, so that it is on the same disk; of this process and call alone.
+// A name in the folder of the file, so that it is on the same disk, and unique to this process and
+// call.
 bool name_beside(const char* path, char (&name)[kLongestPath]) {
   static std::atomic<unsigned> calls{0};
 #if defined(_WIN32)
@@ -50,7 +51,7 @@ bool write_parts(const char* path, Span<const Span<const uint8_t>> parts) {
 
 bool rename_over(const char* from, const char* to) {
 #if defined(_WIN32)
-  std::remove(to);  // there rename() replaces nothing
+  std::remove(to);  // rename() does not replace a file on Windows
 #endif
   return std::rename(from, to) == 0;
 }
@@ -74,7 +75,7 @@ class DesktopFiles final : public FileStore {
     if (!name_beside(path, name)) {
       return why.fail(Code::InvalidArgument, "its path is too long");
     }
-    // Not flushed to the disk: what a power cut leaves must be noticed by who reads it.
+    // Not flushed to the disk: readers must detect what is left after a power failure.
     if (write_parts(name, parts) && rename_over(name, path)) return {};
     const int error = errno;
     std::remove(name);

@@ -1,11 +1,11 @@
-// The files of the system that a program runs on, for backends that keep some.
+// The files of the operating system, for backends that keep files.
 #pragma once
 
 #include "rushlight/delegate/file_store.h"
 
 namespace rushlight {
 
-// May be used from several threads at once.
+// May be used by several threads at once.
 FileStore& desktop_files();
 
 }  // namespace rushlight

@@ -39,7 +39,7 @@ Status out_of_memory(Message& message) {
 
 namespace {
 
-// More than a tick of the system's clock, within which two writes may leave the same time.
+// Longer than a tick of the system's clock, within which two writes may get the same time.
 constexpr int64_t kTick = 20'000'000;
 
 #if defined(__APPLE__)
@@ -70,7 +70,7 @@ bool read_all(int file, uint8_t* data, size_t size) {
   while (size > 0) {
     const ssize_t n = ::read(file, data, size < (size_t{1} << 30) ? size : size_t{1} << 30);
     if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = EIO;  // it has become shorter
+    if (n == 0) errno = EIO;  // the file has become shorter
     if (n <= 0) return false;
     data += n;
     size -= static_cast<size_t>(n);
@@ -86,7 +86,7 @@ Status check_kind(const struct stat& info, Message& message) {
   return message.fail(Code::MemoryAllocationFailed, "it is too large for this system");
 }
 
-// Opens regular files only: opening a device may have effects, and opening a pipe may block.
+// Opens regular files only: opening a device may have side effects, and opening a pipe may block.
 Status open_file(const char* path, int* file, struct stat* info, Message& message) {
   if (::stat(path, info) != 0) return fail_with_errno(message);
   RL_TRY(check_kind(*info, message));
@@ -97,7 +97,7 @@ Status open_file(const char* path, int* file, struct stat* info, Message& messag
 
 }  // namespace
 
-// What is remembered of a guarded file, and how it is queried.
+// The stored state of a guarded file, and the check against it.
 struct FileMap::Watch {
   int file = -1;
   struct stat info = {};
@@ -109,7 +109,7 @@ struct FileMap::Watch {
   }
 
   Status start(const char* name, Message& message) {
-    // Wait if the file was written just now: another write could leave the same time.
+    // Waits if the file was written just now: another write could get the same time.
     for (int i = 0; i < 5 && (since(modified(info)) < kTick || since(changed(info)) < kTick); ++i) {
       const timespec pause = {0, kTick};
       ::nanosleep(&pause, nullptr);
@@ -183,7 +183,7 @@ Status FileMap::check_unchanged(Message& message) const {
         static_cast<long long>(before.st_size), static_cast<long long>(now.st_size), kAdvice);
   }
   const bool is_written = !same(modified(now), modified(before));
-  // Another file was renamed over it: the old one cannot be opened any more, so its bytes stay.
+  // Another file was renamed over it. The old one cannot be opened any more, so its bytes stay.
   const bool is_gone = now.st_nlink == 0;
   if (!is_written && (is_gone || same(changed(now), changed(before)))) return {};
   return message.fail(Code::AccessFailed, "%s was changed after it was loaded: %s; %s",
@@ -197,7 +197,7 @@ Status FileMap::check_unchanged(Message& message) const {
 
 struct FileMap::Watch {};
 
-// Always read: there is nothing to map and nothing to watch.
+// Files are always read here: the system cannot map or watch them.
 Status FileMap::open(const char* path, const FileOptions&, Message& message) {
   std::FILE* file = std::fopen(path, "rb");
   if (file == nullptr) return fail_with_errno(message);

@@ -1,8 +1,8 @@
-// A file's bytes in memory: mapped where the system can map, read otherwise.
+// A file's bytes in memory: mapped if the system can map files, else read.
 //
-// A mapped file must stay as it is while it is used: others' writes to it are visible, and reading
-// past a truncated end kills the process. Callers that cannot promise that read it instead (`map`),
-// or have it watched (`guard`). A file that is renamed over keeps its bytes.
+// A mapped file must not change while it is used: writes by others are visible, and reading beyond
+// a truncated end kills the process. Callers that cannot guarantee that should read the file
+// instead (`map`) or watch it (`guard`). A file that is replaced by a rename keeps its bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 namespace rushlight {
 
 struct FileOptions {
-  bool map = true;     // false: read it into memory
-  bool guard = false;  // for check_unchanged(); where the file is mapped
+  bool map = true;     // false: read the file into memory
+  bool guard = false;  // enable check_unchanged(), for a mapped file
 };
 
 class FileMap {
@@ -25,18 +25,18 @@ class FileMap {
   FileMap(const FileMap&) = delete;
   FileMap& operator=(const FileMap&) = delete;
 
-  // Once per object. AccessFailed if the file cannot be read, MemoryAllocationFailed; the reason
-  // is in `message`.
+  // May be called once for each object. Returns AccessFailed if the file cannot be read, or
+  // MemoryAllocationFailed, with the reason in `message`.
   Status open(const char* path, const FileOptions& options, Message& message);
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
-  // Gives back the whole pages of the range, which are read from the file again if they are touched
-  // again. Nothing where the file was read, not mapped.
+  // Releases the whole pages of the range; they are read from the file again when they are used.
+  // Does nothing if the file was read, not mapped.
   void release(size_t begin, size_t end);
 
   bool is_guarded() const { return watch_ != nullptr; }
-  // AccessFailed if the file has another size, or was written or changed in another way since it
-  // was opened. Ok if it is not guarded. Asks the system once, and reads nothing of the file.
+  // Returns AccessFailed if the file has another size, or was modified in any way since it was
+  // opened; Ok if it is not guarded. Queries the system once, and does not read the file.
   Status check_unchanged(Message& message) const;
 
  private:

@@ -6,7 +6,7 @@
 namespace rushlight {
 namespace {
 
-// The number of bytes covered by places, which come in the order of their starts.
+// The number of bytes that places cover; they must be added in the order of their starts.
 struct Cover {
   size_t bytes = 0;
   size_t end = 0;
@@ -37,7 +37,7 @@ bool PageKeeper::watch(const Method& method, Pages& pages) {
   return true;
 }
 
-// A view may have more bytes than its own place, which it does not use then.
+// A view may have more bytes than its own place; it does not use its place then.
 size_t PageKeeper::end_of(const Place& place, size_t bytes) const {
   return place.start + std::min(bytes, pages_->size() - place.start);
 }
@@ -62,7 +62,7 @@ void PageKeeper::sizes_changed() {
   release(end, pages_->size());
 }
 
-// Unless an output is a view of what lies there.
+// Releases pages, unless an output is a view of memory there.
 void PageKeeper::release(size_t begin, size_t end) {
   for (size_t i = 0; i < method_->n_outputs(); ++i) {
     const Tensor* output = method_->output(i).tensor_or_null();

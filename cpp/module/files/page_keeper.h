@@ -1,11 +1,12 @@
-// Releases the pages that the tensors of a method have touched and no longer need, so that its
-// memory follows the sizes of its tensors and not their bounds.
+// Releases the pages that the tensors of a method have used and no longer need, so that its memory
+// follows the sizes of its tensors and not their bounds.
 //
-// Tensors lie where the plan of the bounds puts them, and a tensor of n bytes touches the first n
-// bytes of its place. After a run with other sizes than the one before, the keeper adds up what the
-// tensors cover now and what they have covered since it last gave pages back; if that is much more,
-// it gives back all that no tensor covers now. A static tensor always covers its place, so state is
-// never dropped, and nothing is done while sizes stay the same.
+// Tensors are at the offsets that were planned for the bounds, and a tensor of n bytes uses the
+// first n bytes of its place. After a run with other sizes than the one before, the keeper compares
+// the bytes that tensors cover now with those that they have covered since pages were last
+// released. If these are much more, it releases all pages that no tensor covers now. A static
+// tensor always covers its place, so state is never lost, and nothing is done while sizes stay the
+// same.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace rushlight {
 
 class PageKeeper final : public SizesObserver {
  public:
-  // Less than this is not worth the page faults of the next greater run.
+  // Releasing less than this is not worth the page faults of the next larger run.
   static constexpr size_t kWorthwhile = size_t{2} << 20;
 
   PageKeeper() = default;
@@ -25,8 +26,9 @@ class PageKeeper final : public SizesObserver {
   PageKeeper(const PageKeeper&) = delete;
   PageKeeper& operator=(const PageKeeper&) = delete;
 
-  // Once per object, after `method` was loaded and before it runs: remembers its tensors that lie
-  // in `pages`. Both must outlive the keeper. False if there is no memory for that.
+  // May be called once for each object, after `method` was loaded and before it runs. Stores which
+  // tensors are in `pages`. Both must outlive the keeper. Returns false if there is not enough
+  // memory.
   bool watch(const Method& method, Pages& pages);
   void sizes_changed() override;
 
@@ -34,7 +36,7 @@ class PageKeeper final : public SizesObserver {
   struct Place {
     const Tensor* tensor;
     size_t start;
-    size_t touched;  // bytes, since pages were given back
+    size_t touched;  // bytes used since pages were released
   };
 
   size_t end_of(const Place& place, size_t bytes) const;
@@ -42,7 +44,7 @@ class PageKeeper final : public SizesObserver {
 
   const Method* method_ = nullptr;
   Pages* pages_ = nullptr;
-  Place* places_ = nullptr;  // by their starts
+  Place* places_ = nullptr;  // sorted by start
   size_t n_places_ = 0;
 };
 

@@ -1,5 +1,5 @@
-# Installs `build` under `work`, builds `source` against that, and runs it on `files`; also configures
-# it with the whole of `root` as a part of it.
+# Installs `build` under `work`, builds `source` with that, and runs it on `files`. Also configures
+# `source` with all of `root` as a part of it.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result)
   if(NOT result EQUAL 0)

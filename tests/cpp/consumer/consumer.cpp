@@ -1,9 +1,9 @@
-// What an application looks like: opens programs, runs them, looks at the results. Compiled with
-// the compiler's own defaults (exceptions, RTTI).
+// An example of an application: opens programs, runs them, checks the results. Compiled with the
+// compiler's own defaults (exceptions, RTTI).
 //
 //   consumer with|without add.pte delegated.pte...
 //
-// `without`: the library that it is linked to has no backends, and says so.
+// `without`: the library that it is linked with has no backends, and reports that.
 #include <rushlight/module/module.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// An application may bring its own tracer, with RTTI.
+// An application can use its own tracer, with RTTI.
 class CountingTracer : public rushlight::Tracer {
  public:
   int instructions = 0;
@@ -55,7 +55,7 @@ int add(const char* path) {
   return result == 2.0f && tracer.instructions == 1 && unused.left() == 0 ? 0 : 1;
 }
 
-// A program of one delegate, on inputs of ones.
+// Runs a program of one delegate on inputs of ones.
 int run_delegate(const char* path, bool has_backends) {
   rushlight::Module module;
   if (!module.open(path).ok()) return complain(module.message().text());

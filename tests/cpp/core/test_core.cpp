@@ -1,4 +1,4 @@
-// The smallest parts: text, numbers, tensors, bump allocation.
+// The basic parts: text, numbers, tensors, bump allocation.
 #include <cfloat>
 #include <cmath>
 #include <cstdarg>
@@ -19,7 +19,7 @@ using namespace rushlight;
 
 namespace {
 
-// What format_to and printf make of the same arguments.
+// Compares the results of format_to and printf for the same arguments.
 [[gnu::format(printf, 1, 2)]] bool like_printf(const char* format, ...) {
   char ours[200];
   char theirs[200];
@@ -47,7 +47,7 @@ void test_format() {
                            3.14159265, 0.999999,  0.9999999, 2.5e-3};
   for (double v : values) CHECK(like_printf("%g", v));
   CHECK(like_printf("%g", std::nan("")));
-  // The last digit may be off by one elsewhere: compare the numbers, not the text.
+  // On other systems the last digit may differ by one, so the numbers are compared, not the text.
   std::mt19937_64 random(1);
   for (int i = 0; i < 2000; ++i) {
     const double v =
@@ -225,7 +225,7 @@ void test_platform() {
   set_platform(platform);
   log_line(LogLevel::Warning, "hello", 5);
   CHECK(lines == 1 && now_ns() >= before);
-  // Pages at the ends belong to others, too.
+  // The pages at both ends are shared with other memory.
   constexpr size_t kBytes = size_t{1} << 20;
   std::vector<uint8_t> memory(kBytes + 2, 7);
   release_pages(memory.data() + 1, memory.data() + 1 + kBytes);

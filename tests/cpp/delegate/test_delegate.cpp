@@ -1,5 +1,5 @@
-// Delegates: what a backend is given, that it is destroyed, what happens if it fails; and what a
-// tracer is told.
+// Delegates: what a backend gets, that it is destroyed, what happens if it fails, and what a tracer
+// is told.
 #include <functional>
 #include <string>
 
@@ -65,7 +65,7 @@ class RecordingTracer : public Tracer {
   void delegate_event(const char*, int64_t, uint64_t, uint64_t) override {}
 };
 
-// y = delegate(delegate(x)), the second delegate with other payload.
+// y = delegate(delegate(x)); the second delegate has another payload.
 std::vector<uint8_t> delegate_file() {
   Plan plan;
   const int32_t x = plan.tensor({2});
@@ -146,7 +146,7 @@ void test_failures() {
   CHECK(unavailable.status.code() == Code::NotFound && backend.alive == 0);
 }
 
-// The second delegate fails: the first is destroyed at once, and once.
+// If the second delegate fails, the first is destroyed immediately, and only once.
 void test_half_made() {
   AddingBackend backend;
   {
@@ -164,7 +164,7 @@ void test_half_made() {
   CHECK(backend.alive == 0);
 }
 
-// Does what it is told.
+// Does what the test sets.
 class FreeBackend : public Backend {
  public:
   std::function<Status(BackendInit&)> on_init = [](BackendInit&) { return Status(); };
@@ -181,7 +181,7 @@ class FreeBackend : public Backend {
   void destroy(void*) override {}
 };
 
-// A loader that remembers what was given back.
+// A loader that records what was released.
 class RememberingLoader : public DataLoader {
  public:
   RememberingLoader(const void* data, size_t size) : image_(data, size) {}
@@ -269,7 +269,7 @@ void test_options() {
   const BackendOption twice[] = {all[0], all[1], all[0]};
   CHECK(map.set("Free", twice, message).code() == Code::InvalidArgument);
   CHECK(says(message, "'threads' for Free is there twice"));
-  CHECK(map.size() == 3);  // nothing of these was taken
+  CHECK(map.size() == 3);  // none of these were added
   for (const char* id : {"b", "c", "d", "e", "f", "g", "h"}) CHECK(map.set(id, all, message).ok());
   CHECK(map.set("i", all, message).code() == Code::InvalidArgument);
   CHECK(says(message, "for 8 backends"));
@@ -286,7 +286,7 @@ void test_payload_is_released() {
     CHECK(free.loaded.program.load(loader).ok());
     free.backend.on_init = [&](BackendInit& init) {
       init.keeps_payload = keeps;
-      init.payload = {};  // what it does with its own view changes nothing
+      init.payload = {};  // changing its own view has no effect
       return Status();
     };
     CHECK(free.load().ok() && (loader.released.size() == 3) == !keeps);
@@ -294,8 +294,8 @@ void test_payload_is_released() {
   }
 }
 
-// What a backend may not do to its arguments, whether it fails besides or not; the method works
-// again afterwards.
+// Changes of its arguments that a backend must not make, whether it also fails or not. The method
+// works again afterwards.
 void test_unlawful_changes(bool fails) {
   int32_t other_sizes[] = {2};
   float elsewhere[2] = {};
@@ -355,13 +355,13 @@ void test_resize() {
   CHECK(says(method.message(), "a result has sizes (3,), but its output has (1,)"));
 }
 
-// With checks on, whatever a backend writes beside its outputs is found and undone.
+// With checks on, everything that a backend writes outside of its outputs is found and undone.
 void test_stray_writes() {
   MethodOptions options = {};
   options.check_backends = true;
   const struct {
     const char* says;
-    int at;  // float, counted from output 0
+    int at;  // index of a float, counted from output 0
   } cases[] = {{"past the end of output 0: 0 bytes behind it", 2},
                {"past the end of output 0: 216 bytes behind it", 56},
                {"wrote to byte 4 of its input 0", -3},
@@ -393,7 +393,7 @@ void test_stray_writes() {
   CHECK(says(poor.loaded.message, "checking its backends takes 256 bytes more"));
 }
 
-// The table forgets a backend while a method is loaded with it.
+// The table drops a backend while a method is loaded with it.
 void test_removed() {
   Free free;
   CHECK(free.load().ok());

@@ -1,4 +1,4 @@
-// Backends of libraries that were built apart: the C struct, what of it is refused, and a shared
+// Backends of separately built libraries: the C struct, which structs are refused, and a shared
 // library that is loaded by its path.
 #include <string>
 
@@ -46,7 +46,7 @@ void test_hostile_structs() {
   backend.size = 0x7fffffff;
   CHECK(is_refused(&backend, "2147483647 bytes"));
   backend = sound();
-  backend.size += 64;  // a later one with fields at its end
+  backend.size += 64;  // a later version with fields at its end
   CHECK(plugin.adopt(&backend, message).ok());
   backend.init = nullptr;
   CHECK(is_refused(&backend, "it has no init"));
@@ -62,7 +62,7 @@ void test_hostile_structs() {
   }
 }
 
-// A plugin that asks for what it must not have, and knows less of the structs than there is.
+// A plugin that requests what it must not have, and that knows an earlier version of the structs.
 int32_t probing_init(void* self, const rl_init_v1* init, void** handle) {
   const rl_host_v1* host = init->host;
   rl_option_v1 option = {};
@@ -79,7 +79,7 @@ int32_t probing_init(void* self, const rl_init_v1* init, void** handle) {
   CHECK(host->allocate(init->context, SIZE_MAX, 16) == nullptr);
   rl_value_v1 value = {};
   value.size = sizeof(value);
-  CHECK(host->value(init->context, 0, &value) == RL_INVALID_ARGUMENT);  // in execute alone
+  CHECK(host->value(init->context, 0, &value) == RL_INVALID_ARGUMENT);  // only allowed in execute
   host->event(init->context, {nullptr, 0}, 3, 0, 1);
   *handle = self;
   return RL_OK;
@@ -167,7 +167,7 @@ void test_library(const char* path) {
              "forward: delegate 0 (Scale): at 7: the payload is not 'SCL1' and a factor"));
 }
 
-// Writes behind its output, which is seen if checks are on.
+// Writes beyond its output, which is detected if checks are on.
 void test_overrun(const char* path) {
   MethodOptions options = {};
   options.check_backends = true;
@@ -193,7 +193,7 @@ void test_no_library(const char* not_a_library) {
 int main(int argc, char** argv) {
   test_hostile_structs();
   test_host_functions();
-  if (argc != 4) return check_result();  // no shared libraries here
+  if (argc != 4) return check_result();  // no shared libraries on this system
   test_library(argv[1]);
   test_overrun(argv[2]);
   test_no_library(argv[3]);

@@ -16,7 +16,7 @@ struct Case {
   int64_t out_span = 0;
 };
 
-// Strides of [batch, heads, length, width] in memory: heads outside or inside, with a gap maybe.
+// Strides of [batch, heads, length, width] in memory: heads outside or inside, possibly with a gap.
 HeadStrides random_strides(Random& random, const Attention& a, int64_t heads, int64_t length,
                            int64_t width, int64_t* span) {
   HeadStrides strides;
@@ -55,10 +55,10 @@ void add_mask(Random& random, Case* c) {
   if (of_batch) span *= std::max<int64_t>(a.batch, 1);
   c->mask = random.reals(span, -3, 3);
   const int64_t hidden = random.whole(2, 4);
-  // If the lowest number masks a whole row, all keys weigh the same.
+  // If a whole row is masked with the lowest number, all keys have equal weights.
   const float hiding = random.chance(3) ? -3.4028234663852886e38f : -kInfinity;
   for (float& m : c->mask) m = random.chance(hidden) ? hiding : m;
-  if (of_row && random.chance(2)) {  // a row, or more, that sees nothing
+  if (of_row && random.chance(2)) {  // one or more rows that see no key
     const int64_t row = random.whole(0, span / std::max<int64_t>(a.mask_strides.row, 1) - 1);
     std::fill_n(c->mask.begin() + row * a.mask_strides.row, a.mask_strides.row, hiding);
   }
@@ -75,7 +75,7 @@ Case random_case(Random& random) {
   Attention& a = c.a;
   a.queries = random_length(random);
   a.keys = random.chance(3) ? a.queries : random_length(random);
-  const int64_t most = a.queries * a.keys > 50'000 ? 2 : 3;  // of what takes long
+  const int64_t most = a.queries * a.keys > 50'000 ? 2 : 3;  // fewer for cases that take long
   a.batch = random.chance(20) ? 0 : random.whole(1, most);
   a.key_heads = random.whole(1, most);
   a.heads = a.key_heads * (random.chance(2) ? 1 : random.whole(1, most + 1));
@@ -103,7 +103,7 @@ Case random_case(Random& random) {
   return c;
 }
 
-// The scores of one query, -infinity where a key is not seen.
+// The scores of one query; -infinity for keys that it does not see.
 std::vector<double> scores_of(const Attention& a, int64_t b, int64_t h, int64_t i) {
   const int64_t key_head = h / (a.heads / a.key_heads);
   const float* const q = a.q + b * a.q_strides.batch + h * a.q_strides.head + i * a.q_strides.row;
@@ -125,7 +125,7 @@ std::vector<double> scores_of(const Attention& a, int64_t b, int64_t h, int64_t 
   return scores;
 }
 
-// The result of one query: a number for each of value_width columns.
+// The result of one query: one number for each of value_width columns.
 std::vector<double> row_of(const Attention& a, int64_t b, int64_t h, int64_t i) {
   std::vector<double> row(static_cast<size_t>(a.value_width), 0.0);
   std::vector<double> scores = scores_of(a, b, h, i);
@@ -148,7 +148,7 @@ std::vector<double> row_of(const Attention& a, int64_t b, int64_t h, int64_t i) 
   return row;
 }
 
-// Every query's row, [batch, heads, queries].
+// The results of all queries, [batch, heads, queries].
 std::vector<std::vector<double>> rows_of(const Attention& a) {
   std::vector<std::vector<double>> rows;
   for (int64_t row = 0; row < a.batch * a.heads * a.queries; ++row) {
@@ -158,7 +158,7 @@ std::vector<std::vector<double>> rows_of(const Attention& a) {
   return rows;
 }
 
-// In a buffer as `out`, 0xa5 bytes where nothing is written.
+// Results in a buffer with the layout of `out`; 0xa5 bytes where nothing is written.
 bool check(const Attention& a, const std::vector<std::vector<double>>& rows, const float* out,
            int64_t span) {
   std::vector<bool> written(static_cast<size_t>(span), false);

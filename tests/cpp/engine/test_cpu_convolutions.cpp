@@ -1,6 +1,6 @@
-// The CPU engine's convolutions and pools beside sums in double precision, over drawn geometries:
-// strides, padding, dilation, groups, both orders of the input; the same bits with any number of
-// threads.
+// The CPU engine's convolutions and pools, compared with sums in double precision for random
+// geometries: strides, padding, dilation, groups, both layouts of the input. The bits are the same
+// with any number of threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,7 +23,7 @@ struct Case {
   bool channels_first, bias, clamp, block;
 };
 
-// Plain weights, element (o, i, y, x), and where the kernels want each of them.
+// Plain weights, element (o, i, y, x), and their position in the packed layouts of the kernels.
 struct Weights {
   std::vector<float> plain;
   Guarded<float> packed;
@@ -60,8 +60,8 @@ struct Weights {
     if (test.kind == Kind::Dense) return g.in_channels * taps * panels_of(outputs) * kPanel;
     return g.in_channels * panels_of(taps * outputs) * kPanel;
   }
-  // The taps as polynomials in y and x, at the points 0, +-sqrt(1/2), +-sqrt(2) and infinity, by
-  // the distances to the other points.
+  // The taps as polynomials in y and x, at the points 0, +-sqrt(1/2), +-sqrt(2) and infinity,
+  // divided by the distances to the other points.
   void pack_winograd(const ConvGeometry& g) {
     double at_point[6][3] = {{1, 0, 0}, {}, {}, {}, {}, {0, 0, 1}};
     for (int p = 1; p < 5; ++p) {
@@ -110,7 +110,7 @@ struct Input {
   }
 };
 
-// The inputs of one result of a convolution, or of a transposed one.
+// The inputs of one result of a convolution or a transposed convolution.
 Expected expected_at(const Input& in, const Weights& weights, int64_t n, int64_t y, int64_t x,
                      int64_t o) {
   const ConvGeometry& g = in.test.g;
@@ -188,7 +188,8 @@ bool as_expected(const Case& test, const std::vector<float>& in, const Weights& 
     Expected expected = expected_at(input, weights, n, y, x, o);
     if (test.bias) expected.add(bias[static_cast<size_t>(o)]);
     expected.size += 1;
-    // Sums of a tile's 36 pixels, of which each result takes nine, are of that much greater size.
+    // Each result uses nine of a tile's 36 pixels, but its error depends on the sums of all of
+    // them.
     if (test.kind == Kind::Winograd) expected.size *= 8;
     const float result = out[static_cast<size_t>(i)] - (test.block ? 1.0f : 0.0f);
     if (!expected.holds(result, epilogue)) return false;
@@ -259,8 +260,8 @@ Case square(Kind kind, int64_t size, int64_t in_channels, int64_t out_channels, 
   return test;
 }
 
-// 1 by 1 in every way in which its pixels may lie: one after the other, strided, colliding in the
-// cache, channels first, several images.
+// 1 by 1 with all layouts of pixels: consecutive, strided, colliding in the cache, channels first,
+// several images.
 void test_pointwise(PoolWorkers& two) {
   for (int64_t stride : {1, 2}) {
     for (int64_t channels : {24, 512, 1024}) {
@@ -277,8 +278,8 @@ void test_pointwise(PoolWorkers& two) {
   }
 }
 
-// Convolutions as networks have them: the widths that tiles fit, pairs of rows, strided 1 by 1,
-// first layers whose input is channels first, every depthwise kernel.
+// Convolutions as in networks: the widths that tiles fit, pairs of rows, strided 1 by 1, first
+// layers whose input is channels first, every depthwise kernel.
 void test_network_geometries(PoolWorkers& two) {
   for (int64_t size : {7, 8, 14, 15, 28}) {
     check_case(square(Kind::Dense, size, 20, 40, 3, 1, 1), 1, two);
@@ -291,7 +292,7 @@ void test_network_geometries(PoolWorkers& two) {
         check_case(square(Kind::Depthwise, size, 21, 21, kernel, stride, 1), 6, two);
       }
     }
-    // Padding wider than the kernel needs.
+    // More padding than the kernel needs.
     check_case(square(Kind::Depthwise, size / 7, 33, 33, 3, 1, 4), 9, two);
     check_case(square(Kind::Depthwise, size / 2, 16, 16, 5, 2, 6), 10, two);
     Case grouped = square(Kind::Dense, size, 40, 60, 3, 1, 1);
@@ -305,7 +306,7 @@ void test_network_geometries(PoolWorkers& two) {
   }
 }
 
-// Tiles that lie outside on any side, images of less than a tile, blocks of fewer tiles than one.
+// Tiles that extend beyond any side, images smaller than a tile, blocks of fewer tiles than one.
 void test_winograd(PoolWorkers& two) {
   Random random(5);
   for (uint32_t i = 0; i < 60; ++i) {
@@ -362,7 +363,7 @@ void check_pool(Pooling& p, uint32_t seed, PoolWorkers& two) {
     const int64_t y = i / g.out_channels / g.out_width % g.out_height;
     const int64_t n = i / g.out_channels / g.out_width / g.out_height;
     const float wanted = pooled(p, input, n, y, x, i % g.out_channels);
-    ok = ok && close(out[i], wanted, 2e-6, 1);  // -inf of windows that lie outside
+    ok = ok && close(out[i], wanted, 2e-6, 1);  // -inf for windows outside of the input
   }
   CHECK(ok);
   p.out = again.data();
@@ -382,7 +383,7 @@ void test_pools(PoolWorkers& two) {
     if (p.kind == Pool::Average) g.dilation_y = g.dilation_x = 1;
     g.out_height = out_of(g.in_height, g.kernel_y, g.stride_y, g.dilation_y, g.pad_top);
     g.out_width = out_of(g.in_width, g.kernel_x, g.stride_x, g.dilation_x, g.pad_left);
-    // One more, as with ceil_mode, if its window begins inside.
+    // One more, as with ceil_mode, if its window starts inside.
     if (g.out_height > 0 && g.out_height * g.stride_y < g.in_height + g.pad_top) ++g.out_height;
     if (g.out_width > 0 && g.out_width * g.stride_x < g.in_width + g.pad_left) ++g.out_width;
     g.in_channels = g.out_channels = random.whole(1, i % 5 == 0 ? 300 : 40);

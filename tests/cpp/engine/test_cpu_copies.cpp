@@ -1,5 +1,5 @@
-// The CPU engine's copies between memory of any strides, and between float types, against plain
-// ones.
+// The CPU engine's copies between memory with any strides, and between floating types, compared
+// with plain loops.
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -15,7 +15,7 @@ namespace plain = rushlight::kernels::plain;
 
 namespace {
 
-// Calls body(in, out), positions of elements, for each element of a copy.
+// Calls body(in, out) with the positions of each element of a copy.
 template <typename Body>
 void for_each_element(const Copy& copy, Body body) {
   int64_t count = 1;
@@ -32,7 +32,8 @@ void for_each_element(const Copy& copy, Body body) {
   }
 }
 
-// Strides of dimensions in some order, with gaps now and then; returns the elements spanned.
+// Strides for a random order of dimensions, sometimes with gaps. Returns the number of elements
+// spanned.
 int64_t random_strides(Random& random, const Copy& copy, int64_t* strides, bool broadcasts) {
   size_t order[kCopyRank];
   for (size_t d = 0; d < copy.rank; ++d) order[d] = d;
@@ -90,7 +91,7 @@ void test_copies() {
   }
 }
 
-// Elements of every magnitude that a float16 has, and beyond; of which a copy makes the other type.
+// Elements of every magnitude of float16, and beyond. The copy converts them to the other type.
 template <typename From, typename To, typename Function>
 void check_conversion(Copy copy, Conversion conversion, int64_t in_span, int64_t out_span,
                       Random& random, Function function) {
@@ -127,7 +128,7 @@ void test_conversions() {
   for (int round = 0; round < 200; ++round) {
     Copy copy;
     copy.rank = static_cast<size_t>(random.whole(0, 4));
-    // Now and then large enough to be shared out.
+    // Sometimes large enough to be divided among threads.
     for (size_t d = 0; d < copy.rank; ++d) copy.sizes[d] = random.whole(0, round % 50 ? 12 : 40);
     const int64_t in_span = random_strides(random, copy, copy.in_strides, true);
     const int64_t out_span = random_strides(random, copy, copy.out_strides, false);
@@ -142,7 +143,7 @@ void test_conversions() {
   }
 }
 
-// Large enough to be shared out.
+// Large enough to be divided among threads.
 void test_large_copies() {
   Random random(8);
   for (size_t size : {1, 2, 4, 8}) {

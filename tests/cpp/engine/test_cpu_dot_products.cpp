@@ -1,6 +1,6 @@
-// The CPU engine's products of bytes beside sums of integers, bit for bit and on each instruction
-// set: tails of every size, extremes, requantised results and numbers; rows quantised and
-// converted.
+// The CPU engine's products of bytes, compared bit for bit with sums of integers on each
+// instruction set: tails of every size, extremes, requantised results and float results; rows that
+// are quantised and converted.
 #include <cstring>
 #include <initializer_list>
 
@@ -19,15 +19,15 @@ struct Case {
   int64_t rows, depth, columns;
   Output output = Output::Bytes;
   int64_t a_gap = 0, c_gap = 0;  // between rows
-  bool extremes = false;         // all terms are of the greatest size
-  bool has_epilogue = false;     // numbers get a bias, a residual and a clamp
-  int32_t bits = 8;              // of weights; of 4, results are Dynamic
+  bool extremes = false;         // all terms have the greatest magnitude
+  bool has_epilogue = false;     // float results get a bias, a residual and a clamp
+  int32_t bits = 8;              // of weights; with 4, results are Dynamic
   int64_t group = 0;             // terms that share a scale
   bool halves = false;           // scales of groups are bfloat16
 };
 
 struct Operands {
-  std::vector<uint8_t> a;  // no byte more than the rows have
+  std::vector<uint8_t> a;  // exactly the bytes of the rows
   std::vector<int8_t> b;   // [depth, columns]
   Guarded<int8_t> panels;
   std::vector<int32_t> start;
@@ -62,7 +62,7 @@ struct Operands {
           start[at] += b[static_cast<size_t>(k * test.columns + j)];
         }
       }
-      // Sums are about 8000 times the root of the depth; some multipliers give halves.
+      // Sums are about 8000 times the root of the depth. Some multipliers give halves.
       multipliers[at] = random.chance(2) ? random.real(0, 0.01f) : 1.0f / 512;
       if (test.output == Output::Bytes && random.chance(20)) {
         constexpr float kSpecial[] = {kNotANumber, kInfinity, -kInfinity, 1e30f, -1e30f, -0.01f};
@@ -136,8 +136,8 @@ struct Operands {
   }
 };
 
-// `sum` may be beyond 32 bits by what a column starts from: then it wraps around. NaN, of a
-// multiplier that is none, becomes the least integer.
+// `sum` may exceed 32 bits by a column's start value; then it wraps around. NaN, from a NaN
+// multiplier, becomes the least integer.
 uint8_t requantized(int64_t sum, float multiplier, const Requantize& r) {
   const float number = static_cast<float>(static_cast<int32_t>(sum)) * multiplier;
   if (std::isnan(number)) return static_cast<uint8_t>(r.low);
@@ -199,7 +199,7 @@ void check_bytes(const Case& test, const Operands& operands, PoolWorkers& two) {
   }
 }
 
-// A result and what it is a sum of, of groups.
+// A result of groups, and the sum of the magnitudes of its terms.
 double sum_of_groups(const Case& test, const Operands& o, int64_t i, int64_t j, double* size) {
   double sum = 0;
   for (int64_t k = 0; k < test.depth; ++k) {
@@ -318,7 +318,7 @@ void test_every_height_and_width(PoolWorkers& two) {
   }
 }
 
-// Large enough for several threads and several groups of rows; rows 4096 bytes apart.
+// Large enough for several threads and several groups of rows. Rows are 4096 bytes apart.
 void test_large(PoolWorkers& two) {
   check_case({150, 4096, 50}, 1, two);
   check_case({400, 2048, 20}, 2, two);
@@ -330,7 +330,7 @@ void test_large(PoolWorkers& two) {
   check_case(of_nibbles(4, 768, 1000, 128), 8, two);
 }
 
-// Sums that 32 bits just hold.
+// Sums that just fit 32 bits.
 void test_longest_sums(PoolWorkers& two) {
   for (int64_t rows : {1, 8}) {
     Case test = {rows, kMaxQuantizedTerms, 3};

@@ -1,5 +1,6 @@
-// The CPU engine's matrix products beside sums in double precision: tails of every size, with and
-// without scratch, bias, clamp and what follows a block; the same bits with any number of threads.
+// The CPU engine's matrix products, compared with sums in double precision: tails of every size,
+// with and without scratch, bias, clamp and an operation after each block. The bits are the same
+// with any number of threads.
 #include <cstring>
 #include <limits>
 
@@ -17,7 +18,7 @@ struct Case {
   int64_t a_gap, c_gap;  // between rows
   bool bias, clamp, block;
   PanelType type = PanelType::Float32;
-  int64_t group = 0;  // terms that share a scale, of integers; 0: all
+  int64_t group = 0;  // terms that share a scale, for integers; 0: all
   bool scales_as_halves = false;
   bool residual = false;
 
@@ -38,7 +39,7 @@ float upper_half(float x) {
   return x;
 }
 
-// Integers as panels have them (kernels/dot_product.h), and what they stand for.
+// Integers in the layout of panels (kernels/dot_product.h), and the numbers that they represent.
 struct Integers {
   Guarded<uint8_t> panels;
   Guarded<float> scales;
@@ -226,7 +227,7 @@ void test_every_height_and_width(PoolWorkers& two) {
   }
 }
 
-// Large enough for several threads and several groups of rows; rows 4096 bytes apart.
+// Large enough for several threads and several groups of rows. Rows are 4096 bytes apart.
 void test_large(PoolWorkers& two) {
   check_case({150, 1024, 130, 0, 0, true, true, true}, 1, two);
   check_case({150, 1024, 130, 0, 0, true, true, true, PanelType::BFloat16}, 1, two);
@@ -239,8 +240,8 @@ void test_large(PoolWorkers& two) {
   check_case({40, 70, 90, 0, 0, true, true, true, PanelType::Float32, 0, false, true}, 6, two);
 }
 
-// Depths beyond what is unpacked at once, groups that end within that and ones that do not, rows
-// that are packed and ones that are not, and panels that are too few for all threads.
+// Depths greater than what is unpacked at once, groups that end inside of that and groups that do
+// not, rows that are packed and rows that are not, and too few panels for all threads.
 void test_integers(PoolWorkers& two) {
   for (PanelType type : {PanelType::Int8, PanelType::Int4}) {
     for (int64_t rows : {1, 5, 40, 600}) {

@@ -1,5 +1,5 @@
-// Rows of float32 as uint8, and back, beside XNNPACK's formulas: the same integers on each
-// instruction set, of rows with gaps, extremes, NaN and infinities.
+// Conversion of float32 rows to uint8 and back, compared with XNNPACK's formulas: the same integers
+// on each instruction set, for rows with gaps, extremes, NaN and infinities.
 #include <cfloat>
 
 #include "cpu_quantized.h"
@@ -23,7 +23,7 @@ struct Scale {
   int32_t zero_point;
 };
 
-// As XNNPACK has them for signed integers, in its order of operations.
+// XNNPACK's formula for signed integers, in the same order of operations.
 Scale scale_of(const float* row, int64_t n) {
   float low = 0;
   float high = 0;

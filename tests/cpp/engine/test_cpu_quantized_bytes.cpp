@@ -1,5 +1,5 @@
-// The CPU engine's elementwise operators on uint8 beside plain integers: repeated operands, gaps,
-// other orders of dimensions, scales and zero points at their bounds; the same bytes on every
+// The CPU engine's elementwise operators on uint8, compared with plain integers: repeated operands,
+// gaps, other dim orders, scales and zero points at their bounds. The bytes are the same on every
 // instruction set and with any number of threads.
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ using namespace rushlight::test;
 
 namespace {
 
-// One element as XNNPACK's vadd and vmul define it.
+// One element, by the definitions of XNNPACK's vadd and vmul.
 int32_t expected(const QuantizedBinary& q, float a_scale, float b_scale, float scale, int32_t a,
                  int32_t b) {
   const int64_t x = a - q.a_zero_point;
@@ -32,7 +32,7 @@ int32_t expected(const QuantizedBinary& q, float a_scale, float b_scale, float s
                  q.requantize);
 }
 
-// Drawn sizes; each operand dense, or repeated, or with gaps; the output in any order.
+// Random sizes. Each operand is dense, repeated, or has gaps; the output has any dim order.
 struct Layout {
   ByteOperands operands;
   int64_t out_bytes = 0, in_bytes = 0;
@@ -115,7 +115,7 @@ void test_combine() {
   }
 }
 
-// Large enough to be shared out; every pair of bytes.
+// Large enough to be divided among threads; has every pair of bytes.
 void test_all_pairs() {
   QuantizedBinary q;
   q.a_zero_point = 131;

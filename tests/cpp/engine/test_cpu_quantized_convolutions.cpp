@@ -1,6 +1,6 @@
-// The CPU engine's convolutions and pools of uint8 beside sums of plain integers, over drawn
-// geometries: strides, padding, dilation, groups; the same bytes on every instruction set and with
-// any number of threads.
+// The CPU engine's convolutions and pools of uint8, compared with sums of plain integers for random
+// geometries: strides, padding, dilation, groups. The bytes are the same on every instruction set
+// and with any number of threads.
 #include <algorithm>
 
 #include "cpu_geometry.h"
@@ -19,14 +19,14 @@ struct Case {
   ConvGeometry g;
   bool depthwise = false;
   bool channels_first = false;
-  bool floats = false;    // as results
-  bool extremes = false;  // all weights and bytes are the greatest
+  bool floats = false;    // results are floats
+  bool extremes = false;  // all weights and bytes have the greatest magnitude
 };
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// Plain weights, element (o, tap, i), and where the kernels want each of them; what belongs to
-// channels, filled up to whole panels.
+// Plain weights, element (o, tap, i), and their position in the packed layouts of the kernels. The
+// constants of channels are extended to whole panels.
 struct Weights {
   int64_t inputs, outputs, taps;  // of a group
   std::vector<int8_t> plain;
@@ -182,7 +182,7 @@ void test_depthwise() {
   }
 }
 
-// Widths that tiles fit, and their neighbours.
+// Widths that tiles fit, and neighbouring widths.
 void test_network_depthwise() {
   Random random(4);
   for (int64_t size : {7, 8, 14, 15, 28, 33, 65}) {
@@ -307,7 +307,7 @@ void test_pools() {
   }
 }
 
-// More terms in a row than 16 bits can sum up, all of the greatest size.
+// More terms in a row than a 16-bit sum can hold, all of the greatest magnitude.
 void test_global_average() {
   Random random(6);
   for (int64_t width : {7, 256, 257, 600}) {

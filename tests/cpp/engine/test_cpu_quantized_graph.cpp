@@ -1,5 +1,5 @@
-// Quantised products as a payload has them: results beside products of the numbers that rows and
-// weights stand for, for several numbers of rows; and what is refused.
+// Quantised products in a payload: results for several numbers of rows, compared with products of
+// the dequantized rows and weights; and payloads that are refused.
 #include <functional>
 
 #include "cpu_kernels.h"
@@ -30,7 +30,7 @@ struct Run {
     Random random(static_cast<uint64_t>(rows) + 1);
     for (size_t i = 0; i < x.numel(); ++i) x.data()[i] = random.real(-3, 2);
     for (size_t i = 0; i < w.numel(); ++i) w.data()[i] = random.real(-1.5f, 1.5f);
-    // The columns' integers are made of the first bytes: small ones.
+    // The columns' integers are made from the first bytes, so these are small.
     for (size_t i = 0; i < 128; ++i) w.data()[i] = random.real(-1.2f, -1.1f);
     for (size_t i = 2; i < 128; i += 4) w.data()[i] = w.data()[i + 1] = -1.28f;
   }
@@ -139,7 +139,7 @@ void refused(const Change& change, const char* reason) {
   check_refused(graph, reason);
 }
 
-// With its rows, panels and results, but for these.
+// Keeps its rows, panels and results except for these.
 void refuse_values(Graph::Node node, size_t input, int32_t number, const char* reason) {
   refused([=](Graph& g) { g.nodes[node].inputs[input] = number; }, reason);
 }
@@ -299,7 +299,7 @@ void test_refused_conversions() {
   parameters(1, 256);
 }
 
-// Rows that are so long that sums would be beyond 32 bits.
+// Rows so long that sums could exceed 32 bits.
 void test_refused_depth() {
   Graph graph;
   for (const size_t i : {size_t{Graph::kX}, size_t{Graph::kRows}}) {

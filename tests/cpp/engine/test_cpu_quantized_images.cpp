@@ -1,5 +1,5 @@
-// Operators on images of uint8 as a payload has them: the bytes that the kernels give, for several
-// heights; and what is refused.
+// Operators on uint8 images in a payload: results must be the bytes of the kernels, for several
+// heights; and payloads that are refused.
 #include <functional>
 
 #include "cpu_kernels.h"
@@ -24,7 +24,7 @@ struct Run {
     Random random(static_cast<uint64_t>(h) + 1);
     for (size_t i = 0; i < x.numel(); ++i) x.data()[i] = random.real(-1.5f, 1.5f);
     for (size_t i = 0; i < w.numel(); ++i) w.data()[i] = random.real(-1.5f, 1.5f);
-    // Sums start from integers that are made of the first bytes: small ones.
+    // The start values of sums are made from the first bytes, so these are small.
     for (size_t i = 0; i < 128; ++i) w.data()[i] = i % 4 < 2 ? random.real(-1.2f, -1.1f) : -1.28f;
     for (size_t i = 0; i < 32; ++i) w.data()[Graph::kFirstColumn + i] = random.real(0, 1e-3f);
   }
@@ -40,7 +40,7 @@ Bytes to_bytes(EngineTensor& tensor) {
   return bytes;
 }
 
-// The results of the kernels for a run's arguments.
+// The results of the kernels for the arguments of a run.
 class Expected {
  public:
   explicit Expected(Run& run) : bytes_(to_bytes(run.w)), panels_(bytes_), height_(run.height) {
@@ -269,7 +269,7 @@ void test_refused_pools() {
   }
   refuse_table(Graph::kPool, pooling(1, 256, 3), "its multiplier or its zero point");
   refuse_table(Graph::kPool, pooling(1, -1, 3), "its multiplier or its zero point");
-  // Padding on both sides, so that the sizes fit any window of odd size.
+  // Padding on both sides, so that the sizes fit windows of any odd size.
   refuse_table(Graph::kPool, pooling(1, 0, 2903), "its window is too large for sums of 32 bits");
   refuse_value(Graph::kPool, 0, Graph::kSum, "its channels or its padding do not fit");
 }

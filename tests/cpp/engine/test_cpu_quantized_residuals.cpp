@@ -1,6 +1,6 @@
-// Products and convolutions of bytes that add a residual to their results, beside the same products
-// and then the sum as an operator of its own: equal bytes for drawn shapes, on every instruction
-// set and with any number of threads, in memory of their own or in the residual's.
+// Products and convolutions of bytes that add a residual to their results, compared with the same
+// products followed by a separate addition: equal bytes for random shapes, on every instruction set
+// and with any number of threads, in separate memory or in the residual's.
 #include <cstring>
 
 #include "cpu_geometry.h"
@@ -15,18 +15,18 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// Rows of `columns`, `stride` apart.
+// Rows with `columns` elements each, `stride` apart.
 struct Rows {
   int64_t count, columns, stride;
   int64_t bytes() const { return count == 0 ? 0 : (count - 1) * stride + columns; }
 };
 
-// Constants of columns, filled up to whole panels, and a residual.
+// Constants of columns, extended to whole panels, and a residual.
 struct Operands {
   std::vector<int32_t> start;
   std::vector<float> multipliers;
   Rows rows;       // of the residual
-  Bytes residual;  // no byte more than they have
+  Bytes residual;  // exactly the bytes of its rows
   QuantizedResults results;
 
   Operands(Random& random, int64_t count, int64_t columns, int64_t gap)
@@ -68,7 +68,7 @@ void add(const QuantizedResults& results, const Operands& operands, uint8_t* out
   combine(results.sum, sum, workers);
 }
 
-// compute(results, workers) is the product; its results are `stride` apart.
+// compute(results, workers) is the product. Its results are `stride` apart.
 template <typename Compute>
 bool equal_bytes(const Operands& operands, int64_t stride, const Compute& compute) {
   const Rows rows = {operands.rows.count, operands.rows.columns, stride};
@@ -142,7 +142,7 @@ void test_every_height_and_width() {
   }
 }
 
-// Enough work for both threads.
+// Enough work for two threads.
 void test_large_products() {
   Random random(13);
   check_product(500, 64, 256, random);

@@ -1,6 +1,6 @@
-// The CPU engine's recurrent layers beside cells in double precision: every kind, stacked, both
-// ways, projected, at sizes around those of vectors and panels; the same bits with any number of
-// threads. And what of a payload is refused.
+// The CPU engine's recurrent layers, compared with cells in double precision: every kind, stacked,
+// bidirectional, projected, at sizes near those of vectors and panels. The bits are the same with
+// any number of threads. Also payloads that are refused.
 #include "cpu_kernels.h"
 #include "engine_payload.h"
 #include "rushlight/engine/kernels/recurrent/recurrent.h"
@@ -15,7 +15,7 @@ using Numbers = std::vector<double>;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Draws the weights in the order in which they are packed, and multiplies with them.
+// Draws the weights in the order in which they are packed, and multiplies by them.
 class Weights {
  public:
   Weights(const RecurrentSizes& sizes, uint64_t seed)
@@ -61,7 +61,7 @@ Numbers times(const Numbers& row, const Numbers& matrix, size_t columns) {
   return result;
 }
 
-// One layer in one direction, of one row of the batch.
+// One layer in one direction, for one row of the batch.
 struct Layer {
   RecurrentCell kind;
   size_t units, outputs;
@@ -90,7 +90,7 @@ struct Layer {
   }
 };
 
-// What is wanted: the sequence, then the last hidden states, then the last cell states.
+// The expected results: the sequence, then the last hidden states, then the last cell states.
 Numbers wanted(const Recurrent& job, Weights& weights) {
   const RecurrentSizes& s = job.sizes;
   const auto outputs = static_cast<size_t>(s.outputs);
@@ -192,7 +192,7 @@ void test_all_layers() {
   }
 }
 
-// x [3, 2, 5], weights and an RNN of 4 units: [3, 2, 4] and its last state.
+// x [3, 2, 5], weights and an RNN of 4 units. Results are [3, 2, 4] and its last state.
 EngineGraph rnn_graph() {
   Table operation;
   operation.scalar<uint8_t>(0, 2).scalar<uint32_t>(1, 1).scalar<uint8_t>(2, 0);
@@ -231,7 +231,7 @@ void test_refused() {
   for (int64_t units : {int64_t{0}, int64_t{3}, int64_t{-1}, INT64_MAX}) {
     refused_field<int64_t>("not valid", 3, units);
   }
-  refused_field<int64_t>("not valid", 3, 5);  // only an LSTM is projected
+  refused_field<int64_t>("not valid", 3, 5);  // only an LSTM can be projected
   refused_field<int64_t>("not valid", 4, 5);
   refused("other sizes", [](EngineGraph& g) { g.values[1].sizes[0] = 143; });
   refused("other sizes", [](EngineGraph& g) { g.values[3].sizes[0] = 0; });

@@ -1,5 +1,5 @@
-// The CPU engine's norms, softmax, reductions and gathers against plain references in
-// double precision.
+// The CPU engine's norms, softmax, reductions and gathers, compared with plain references in double
+// precision.
 #include <algorithm>
 #include <cstdlib>
 
@@ -25,7 +25,7 @@ void normalize_reference(Doubles* x, const std::vector<size_t>& at, bool rms, do
   double squares = 0;
   const double n = static_cast<double>(at.size());
   for (size_t i : at) mean += rms ? 0 : (*x)[i];
-  mean /= n;  // of equal numbers, exactly that number
+  mean /= n;  // for equal numbers, exactly that number
   for (size_t i : at) squares += ((*x)[i] - mean) * ((*x)[i] - mean);
   const double factor = 1 / std::sqrt(squares / n + epsilon);
   for (size_t i : at) (*x)[i] = ((*x)[i] - mean) * factor;
@@ -86,8 +86,8 @@ void test_norms() {
   }
 }
 
-// What floats cannot sum or square, and what differs by no more than the mean of floats is exact
-// to.
+// Numbers whose sums or squares overflow in float, and numbers whose differences are no greater
+// than the rounding error of a float mean.
 std::vector<float> extremes(int64_t rows, int64_t width) {
   Random random(8);
   std::vector<float> in;
@@ -95,7 +95,7 @@ std::vector<float> extremes(int64_t rows, int64_t width) {
   const float sizes[] = {1e20f, 3e38f, -3e38f, 1e5f, 1.0f};
   for (int64_t row = 0; row < rows; ++row) {
     const float size = sizes[row % 5];
-    const int64_t kind = row / 5 % 3;  // spread out, all the same, nearly so
+    const int64_t kind = row / 5 % 3;  // spread out, all equal, nearly equal
     const std::vector<float> units = random.reals(width, kind == 0 ? -1.0f : 0.9999f, 1);
     for (float unit : units) in.push_back(kind == 1 ? size / 1.1f : unit * size);
   }
@@ -228,8 +228,8 @@ Doubles softmax_reference(const Softmax& s, const std::vector<float>& in) {
   return expected;
 }
 
-// Softmax must be good to some units in the last place of each element, not of the greatest alone;
-// those below 2^-125 may be 0.
+// Softmax must be accurate to a few units in the last place of each element, not only of the
+// greatest one. Elements below 2^-125 may be 0.
 bool softmax_close(const float* out, const Doubles& expected, double tolerance) {
   for (size_t i = 0; i < expected.size(); ++i) {
     const double scale = std::fmax(std::fabs(expected[i]), 2.4e-38 / tolerance);
@@ -257,7 +257,7 @@ void test_softmax() {
     }
     if (n > 0 && random.chance(4)) in[random.whole(0, n - 1)] = kNotANumber;
     if (n > 0 && random.chance(4)) in[random.whole(0, n - 1)] = kInfinity;
-    if (s.log) {  // -inf less the sum is -inf here and there, so compare what is finite
+    if (s.log) {  // -inf stays -inf, so compare only finite numbers
       for (float& x : in) x = std::isfinite(x) ? x : 0.0f;
     }
     const Doubles expected = softmax_reference(s, in);
@@ -330,7 +330,7 @@ void test_reduce() {
   }
 }
 
-// Sums that do not overflow, although sums of some of their elements do.
+// Sums that do not overflow, although partial sums do.
 void test_reduce_extremes() {
   for (int64_t inner : {1, 7, 70}) {
     Reduce r;
@@ -402,7 +402,7 @@ void test_gather() {
   }
 }
 
-// Rows of tables and columns of panels in a half type, as float32.
+// Rows of tables and columns of panels in a 16-bit type, read as float32.
 void test_gather_halves() {
   Random random(7);
   for (int round = 0; round < 60; ++round) {

@@ -1,4 +1,4 @@
-// Each function of tile programs against the C library's in double precision.
+// Each function of tile programs, compared with the C library's in double precision.
 #include "cpu_kernels.h"
 #include "tile_reference.h"
 
@@ -8,12 +8,12 @@ using namespace rushlight::test;
 
 namespace {
 
-// The error that is allowed, in parts of the result and absolutely (gates lose digits where they
-// tend to 0, as eager's do).
+// True if the error is within the relative or the absolute limit. Gates lose digits where they tend
+// to 0, as eager's do.
 bool near_enough(TileOp op, float value, double expected, double input, double product) {
   const double float_max = 3.4028235e38;
   if (std::fabs(expected) > float_max) expected = std::copysign(INFINITY, expected);
-  // A product of 0 and infinity, where the limit is 0; and factors that overflow.
+  // A product of 0 and infinity, where the limit is 0, and factors that overflow.
   const bool gate = op == TileOp::GELU || op == TileOp::GELU_TANH || op == TileOp::SILU ||
                     op == TileOp::MISH || op == TileOp::HARDSWISH;
   if (gate && std::fabs(input) > 1e12) {
@@ -22,7 +22,7 @@ bool near_enough(TileOp op, float value, double expected, double input, double p
   }
   double absolute = 2e-38;
   if (op == TileOp::MUL_ADD) {
-    if (std::fabs(product) > float_max) return true;  // where there is no fused form, it overflows
+    if (std::fabs(product) > float_max) return true;  // without a fused variant it overflows
     absolute = std::fmax(absolute, 2e-7 * std::fabs(product));
   }
   if (gate) absolute = op == TileOp::GELU ? 1e-6 : 5e-7;  // some units of 1 + erf, times x / 2

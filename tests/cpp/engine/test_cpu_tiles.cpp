@@ -1,5 +1,5 @@
-// Tile programs: random ones over random spaces against an interpreter of one element; cuts, and
-// programs that are refused.
+// Tile programs: random programs over random spaces, compared with an interpreter of one element;
+// division into blocks; and programs that are refused.
 #include <algorithm>
 
 #include "cpu_kernels.h"
@@ -15,7 +15,7 @@ using Program = std::vector<TileInstruction>;
 
 // --- programs -----------------------------------------------------------------------------------
 
-// Operators whose results in float are those in double, rounded: programs of them are exact.
+// Operators whose float results are the rounded double results, so that programs of them are exact.
 const TileOp kExact[] = {
     TileOp::ADD,       TileOp::SUB,        TileOp::MUL,           TileOp::DIV,
     TileOp::MIN,       TileOp::MAX,        TileOp::EQUAL,         TileOp::NOT_EQUAL,
@@ -43,7 +43,7 @@ int64_t offset_of(const TileOperand& operand, const int64_t* index) {
   return at;
 }
 
-// Strides in some order of the dimensions, with gaps; of inputs, now and then 0.
+// Strides for a random order of the dimensions, with gaps. Those of inputs are sometimes 0.
 void random_strides(Random& random, Space* space, size_t i) {
   TileOperand& operand = space->operands[i];
   size_t order[kTileRank] = {3, 2, 1, 0};
@@ -83,7 +83,7 @@ Space random_space(Random& random) {
   }
   space.in_place = random.chance(3);
   if (space.in_place) {
-    // Written where it is read: all elements of their own, floats.
+    // Written in place: all elements are separate, and floats.
     const size_t out = space.inputs;
     space.operands[0] = space.operands[out];
     space.spans[0] = space.spans[out];
@@ -123,7 +123,7 @@ Program random_program(Random& random, const Space& space) {
       const bool usable = std::find(written.begin(), written.end(), last) != written.end();
       program.push_back({op, reg, usable ? last : some(), some(), some(), random.real(-2, 2)});
       written.push_back(reg);
-      if (random.chance(5)) {  // stored at once, as compilers do
+      if (random.chance(5)) {  // stored immediately, as compilers do
         program.push_back({TileOp::STORE, static_cast<uint8_t>(space.inputs), reg, 0, 0, 0});
       }
     }
@@ -155,13 +155,13 @@ void bind(const Space& space, Memory* memory, TileOperand* operands) {
   if (space.in_place) operands[0].data = operands[space.inputs].data;
 }
 
-// Which of 0 and -0 is the lesser one is not said, and processors differ.
+// Which of 0 and -0 is less is not specified, and processors differ.
 bool is_either(TileOp op, float a, float b) {
   const bool zeros = a == 0 && b == 0 && std::signbit(a) != std::signbit(b);
   return zeros && (op == TileOp::MIN || op == TileOp::MAX);
 }
 
-// False if the result may be either of two.
+// False if two results are allowed.
 bool run_element(const Program& program, const TileOperand* operands, const int64_t* index) {
   float registers[kTileRegisters] = {};
   for (const TileInstruction& instruction : program) {
@@ -190,7 +190,7 @@ bool run_element(const Program& program, const TileOperand* operands, const int6
   return true;
 }
 
-// Equal floats, any NaN for any; equal bytes elsewhere.
+// Floats must be equal, where any NaN equals any other; other memory must have equal bytes.
 bool same(const Space& space, const Memory& memory, const Memory& expected) {
   for (size_t i = 0; i < memory.size(); ++i) {
     if (memory[i] == expected[i]) continue;
@@ -208,7 +208,7 @@ bool same(const Space& space, const Memory& memory, const Memory& expected) {
   return true;
 }
 
-// False if the program has more than one right result, and is not run.
+// False if the program has more than one valid result; then it is not run.
 bool check_program(const Space& space, const Program& program) {
   const size_t n = space.inputs + space.outputs;
   TileOperand operands[kTileOperands];
@@ -253,7 +253,7 @@ void test_programs() {
 
 // --- cuts ---------------------------------------------------------------------------------------
 
-// Blocks give what the whole gives, to the bit, however the space is cut.
+// Blocks give the same bits as the whole space, for any division.
 void test_blocks() {
   Random random(3);
   for (int round = 0; round < 200; ++round) {
@@ -326,7 +326,7 @@ bool sound(const Program& program, size_t operands) {
   return true;
 }
 
-// Operands that are read in place are not read past their memory, however rows are divided.
+// Operands that are read in place are not read beyond their memory, for any division of the rows.
 void test_nothing_behind_an_operand_is_read() {
   Random random(5);
   const TileInstruction program[] = {{TileOp::LOAD, 0, 0, 0, 0, 0}, {TileOp::STORE, 1, 0, 0, 0, 0}};

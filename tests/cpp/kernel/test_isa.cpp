@@ -1,5 +1,6 @@
-// The choice of an instruction set: the best that the processor has, or what RUSHLIGHT_CPU asks
-// for; what cannot be is said, and the best is used. CMakeLists.txt runs this with several wishes.
+// The choice of an instruction set: the best one of the processor, or the one that RUSHLIGHT_CPU
+// requests. If that is not possible, a message says so, and the best one is used. CMakeLists.txt
+// runs this with several requests.
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -49,7 +50,7 @@ void test_wish(const char* wish) {
     askers.emplace_back([&] { CHECK(current_isa() == (granted ? wished : best)); });
   }
   for (std::thread& asker : askers) asker.join();
-  CHECK(g_lines.size() == (granted ? 0 : 1));  // once, whoever asks first
+  CHECK(g_lines.size() == (granted ? 0 : 1));  // only once, whichever thread is first
   if (g_lines.empty()) return;
   CHECK(says(std::string("RUSHLIGHT_CPU=") + wish));
   CHECK(says(std::string("using ") + isa_name(best)));

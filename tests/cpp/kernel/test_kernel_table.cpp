@@ -12,7 +12,7 @@ using namespace rushlight::test;
 
 namespace {
 
-// A tensor value of these dims; only what keys look at.
+// A tensor value with these dims and only the fields that keys use.
 struct Value {
   Value(DType dtype, std::vector<uint8_t> order) : dim_order(std::move(order)) {
     tensor.dtype = dtype;
@@ -37,7 +37,7 @@ void test_lookup() {
   CHECK(table.add(kKernels).code() == Code::RegistrationAlreadyRegistered && table.size() == 3);
   static const Kernel kTwice[] = {{"c::op", "", nothing}, {"c::op", "", nothing}};
   CHECK(table.add(kTwice).code() == Code::RegistrationAlreadyRegistered);
-  CHECK(table.size() == 3 && !table.has("c::op"));  // none of them
+  CHECK(table.size() == 3 && !table.has("c::op"));  // none of them was added
 }
 
 void test_capacity() {
@@ -84,7 +84,7 @@ void test_arguments() {
       Tag::BoolList, Tag::DoubleList, Tag::IntList, Tag::TensorList, Tag::OptionalTensorList};
   for (size_t i = 0; i < 10; ++i) values[i].tag = tags[i];
   values[10] = tensor.value;
-  // For each letter the tags that it takes, in the order above, then the tensor.
+  // For each letter the tags that it accepts, in the order above, then the tensor.
   const struct {
     const char* signature;
     const char* fits;
@@ -115,7 +115,7 @@ void test_arguments() {
   }
 }
 
-// An operator must not write what it reads to decide.
+// An operator must not write data that it reads to decide.
 void test_written() {
   int64_t memory[8] = {};
   int32_t sizes[] = {4};
@@ -157,10 +157,10 @@ void test_written() {
     bool sound;
   } cases[] = {
       {"ttw=", {&f, &a, &s, &s}, true},      // float bytes may be shared
-      {"ttw=", {&f, &a, &f, &f}, true},      // of one size for ever
+      {"ttw=", {&f, &a, &f, &f}, true},      // the size is fixed
       {"ttw=", {&g, &a, &g, &g}, false},     // changes its own input's sizes
       {"ttw=", {&f, &i, &s, &s}, false},     // overwrites indices
-      {"tOw=", {&a, &list, &s, &s}, false},  // likewise, in a list
+      {"tOw=", {&a, &list, &s, &s}, false},  // the same, in a list
       {"tOw=", {&a, &list, &a, &a}, false},  // an integer input that is written
       {"t?tw=", {&f, &none, &s, &s}, true},  {"wtb=", {&g, &g, &none, &g}, true},  // in place
       {"wOt=", {&s, &list, &f, &s}, false},   // in place, over its own indices

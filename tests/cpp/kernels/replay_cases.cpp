@@ -1,8 +1,8 @@
 // Runs recorded kernel calls without Python or torch, so that the sanitizers see every byte that a
-// kernel touches: replay_cases FILE ... A file is written by tests/ops/recording.py, which says
-// what is in it. Each tensor has a block of its own, so reading past its end is an error. Every
-// call runs on every instruction set, with one thread and with two; what was refused is refused
-// again, and an input that may be written stays as it was.
+// kernel accesses: replay_cases FILE ... Files are written by tests/ops/recording.py, which
+// documents the format. Each tensor has a separate block, so reading beyond its end is an error.
+// Every call runs on every instruction set, with one thread and with two. Calls that were refused
+// must be refused again, and inputs that are not written must stay unchanged.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -24,7 +24,8 @@
 namespace rushlight {
 namespace {
 
-// In place of a tensor's tag: an out, whose data are kGarbage, and an input that is written too.
+// Used in place of a tensor's tag: an output, filled with kGarbage, or an input that is also
+// written.
 constexpr uint8_t kOut = 100;
 constexpr uint8_t kUpdated = 101;
 constexpr uint8_t kGarbage = 0x5a;
@@ -55,12 +56,13 @@ struct Reader {
   bool done() const { return at >= bytes.size(); }
 };
 
-// A block of exactly the bytes that a call may use, made anew only for another number of them.
+// A block of exactly the bytes that a call may use. It is allocated again only if their number
+// changes.
 struct Scratch {
   std::unique_ptr<uint8_t[]> data;
   size_t size = 0;
 
-  // Aligned, so that a kernel which adapts to its scratch memory always has the same.
+  // Aligned, so that a kernel that adapts to its scratch memory always has the same amount.
   Allocator of(size_t bytes) {
     constexpr size_t kAlignment = KernelContext::kScratchAlignment;
     if (data == nullptr || size != bytes) data.reset(new uint8_t[bytes + kAlignment]);
@@ -84,7 +86,8 @@ bool near(double got, double wanted, double relative, double absolute) {
   return std::fabs(got - wanted) <= absolute + relative * std::fabs(wanted);
 }
 
-// What sums that cancel out may differ by: the root of the values' mean square, if that is over 1.
+// The scale of errors in sums that cancel out: the root mean square of the values, or 1 if that is
+// less.
 double scale_of(const std::vector<double>& values) {
   double sum = 0;
   size_t n = 0;
@@ -100,7 +103,7 @@ bool values_equal(const Tensor& got, const uint8_t* wanted) {
   size_t n = static_cast<size_t>(got.numel);
   if (n == 0) return true;
   DType dtype = got.dtype;
-  if (dtype == DType::Complex64) {  // real and imaginary parts by turns
+  if (dtype == DType::Complex64) {  // alternating real and imaginary parts
     dtype = DType::Float32;
     n *= 2;
   }
@@ -132,7 +135,7 @@ bool values_equal(const Tensor& got, const uint8_t* wanted) {
   return true;
 }
 
-// One call, built from the file as a method would build it.
+// One call, built from the file in the same way as a method builds it.
 class Case {
  public:
   Case(Reader& reader, Scratch& scratch) : reader_(reader), scratch_(scratch) {
@@ -144,7 +147,7 @@ class Case {
     for (uint32_t i = 0; i < n; ++i) given_.push_back(value());
   }
 
-  // Runs the call and reads what it should give; false if it gives something else.
+  // Runs the call and compares with the recorded results; false if they differ.
   bool run(const KernelTable& table, const char* isa, size_t threads) {
     const Kernel* kernel = nullptr;
     for (size_t i = 0; i < table.size(); ++i) {

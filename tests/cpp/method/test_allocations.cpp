@@ -1,6 +1,6 @@
-// Once a method is loaded, setting inputs and running it allocates nothing, on one thread and on
-// several. The linker wraps
-// malloc and its kin (see CMakeLists.txt); operator new ends there too.
+// Once a method is loaded, setting inputs and running it allocates nothing, with one thread or
+// several. The linker wraps malloc and similar functions (see CMakeLists.txt), which operator new
+// calls, too.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -63,7 +63,7 @@ using namespace rushlight::test;
 
 namespace {
 
-// Inputs of ones, in memory that was taken before.
+// Sets inputs of ones, in memory that was allocated before.
 void set_ones(Method& method, const std::vector<float>& ones) {
   for (size_t i = 0; i < method.n_inputs(); ++i) {
     const TensorMeta meta = method.meta().input(i).tensor;
@@ -76,7 +76,7 @@ void check_runs_without_allocation(Method& method, const char* what) {
   const std::vector<float> ones(1 << 14, 1.0f);
   g_allocations = 0;
   for (int run = 0; run < 3; ++run) {
-    set_ones(method, ones);  // their memory may be another's by the end of a run
+    set_ones(method, ones);  // their memory may be reused by the end of a run
     CHECK(method.execute().ok());
   }
   set_ones(method, ones);
@@ -84,7 +84,7 @@ void check_runs_without_allocation(Method& method, const char* what) {
   while (status.ok()) status = method.step();
   CHECK(status.code() == Code::EndOfMethod && method.reset().ok());
   const int32_t wrong[] = {9, 9, 9, 9, 9, 9};
-  if (method.n_inputs() > 0) {  // an error is worded without allocation too
+  if (method.n_inputs() > 0) {  // formatting an error does not allocate either
     CHECK(!method.set_input(0, HostTensor(DType::Int8, {wrong, 6}, ones.data())).ok());
   }
   if (g_allocations != 0) std::fprintf(stderr, "%s: %zu allocations\n", what, g_allocations.load());
@@ -97,7 +97,7 @@ void test_method() {
   MemoryLoader loader(loaded.program.image().data(), loaded.program.image().size());
   Program program;
   CHECK(program.load(loader).ok() && program.method_meta("forward").ok());
-  CHECK(g_allocations == 0);  // neither does verifying
+  CHECK(g_allocations == 0);  // verifying does not allocate either
   CHECK(loaded.load().ok());
   check_runs_without_allocation(loaded.method, "test kernels");
   Module module;
@@ -111,7 +111,7 @@ void test_method() {
   if (method.ok()) check_runs_without_allocation(*method.value(), "test kernels on threads");
 }
 
-// Backends in C++, and one behind the C struct; with the comparison of memory too.
+// Backends in C++, and one behind the C struct; also with the comparison of memory.
 class CopyingBackend : public Backend {
  public:
   bool available() const override { return true; }
@@ -238,7 +238,7 @@ void test_golden(const char* path, size_t threads) {
   if (!method.ok()) std::fprintf(stderr, "%s\n", module.message().text());
   CHECK(method.ok());
   if (!method.ok()) return;
-  if (std::strstr(path, "unbounded") != nullptr) {  // these take memory once they need it
+  if (std::strstr(path, "unbounded") != nullptr) {  // these allocate memory when they need it
     const std::vector<float> ones(1 << 14, 1.0f);
     set_ones(*method.value(), ones);
     CHECK(method.value()->execute().ok());
@@ -252,7 +252,7 @@ int main(int argc, char** argv) {
   const size_t before = g_allocations;
   void* volatile memory = std::malloc(16);
   std::free(memory);
-  CHECK(g_allocations == before + 1);  // the counter counts
+  CHECK(g_allocations == before + 1);  // the counter works
   test_method();
   test_delegates();
   test_dynamic_sizes();

@@ -1,4 +1,4 @@
-// What a loaded method does: instructions, state, views, steps, failures.
+// A loaded method: instructions, state, views, steps, failures.
 #include <cstring>
 
 #include "check.h"
@@ -21,18 +21,18 @@ void test_runs() {
   CHECK(loaded.method.execute().ok());
   const Tensor& y = loaded.method.output(0).tensor();
   for (int i = 0; i < 6; ++i) CHECK(y.as<float>()[i] == 3 * x[i]);
-  CHECK(loaded.method.execute().ok());  // inputs stay
+  CHECK(loaded.method.execute().ok());  // inputs stay set
   CHECK(loaded.method.message().empty());
 }
 
-// if flag: out = x else: out = y, as exporters write it.
+// if flag: out = x else: out = y, in the form that exporters write.
 Status specialised_add(KernelContext& context, EValue* const* args) {
   RL_TRY(add_out(context, args));
-  args[3]->tensor().as<float>()[0] = -1;  // what the general kernel never gives
+  args[3]->tensor().as<float>()[0] = -1;  // which the general kernel never returns
   return {};
 }
 
-// A method takes the kernel whose key fits the dtypes and dim orders that its tensors have.
+// A method uses the kernel whose key matches the dtypes and dim orders of its tensors.
 void test_specialised_kernel() {
   static const Kernel kKernels[] = {
       {"aten::add.out", "ttsw=", add_out},
@@ -103,7 +103,7 @@ void test_jump_and_move() {
   }
 }
 
-// i = 0; do { i += 1 } while (i != 5), with i set back by a move, so that it runs again.
+// i = 0; do { i += 1 } while (i != 5). A move resets i, so that it can run again.
 void test_loop() {
   Plan plan;
   const int32_t zero = plan.integer(0), one = plan.integer(1), five = plan.integer(5);
@@ -146,7 +146,7 @@ void test_failure_says_where() {
   CHECK(
       says(loaded.method.message(), "forward: instruction 1 (test::always_fails): it never works"));
   CHECK(loaded.method.failed_instruction() == 1);
-  CHECK(loaded.method.execute().code() == Code::InvalidArgument);  // from the start again
+  CHECK(loaded.method.execute().code() == Code::InvalidArgument);  // again from the start
 }
 
 void test_steps() {
@@ -197,7 +197,7 @@ void test_scratch_is_reset() {
   CHECK(loaded.method.execute().ok());
 }
 
-// A state that starts with 1, 2 from the file; a second that starts at zero.
+// One state that starts with 1, 2 from the file, and one that starts with zeros.
 void test_mutable_state() {
   Plan plan;
   TensorOptions with_start;
@@ -223,12 +223,12 @@ void test_mutable_state() {
   CHECK(loaded.opened.ok());
   CHECK(loaded.load().ok());
   CHECK(loaded.method.output(0).tensor().as<float>()[1] == 2);
-  CHECK(first(loaded.method.output(1)) == 0);  // the arena was full of other bytes
+  CHECK(first(loaded.method.output(1)) == 0);  // the arena was filled with other bytes
   CHECK(loaded.method.execute().ok() && loaded.method.execute().ok());
   CHECK(first(loaded.method.output(0)) == 4);
 }
 
-// Constants lie in the image, aligned or not; nothing may write one.
+// Constants are in the image, aligned or not, and must not be written.
 void test_constants() {
   for (const uint64_t offset : {0u, 1u}) {
     Plan plan;
@@ -270,7 +270,7 @@ void test_constants() {
   CHECK(says(loaded.method.message(), "is a constant of the program"));
 }
 
-// Values without memory are given some by a view; without one a kernel never sees them.
+// A view gives memory to values without any. Kernels never get values without memory.
 void test_bare_tensors() {
   for (const bool with_view : {true, false}) {
     Plan plan;
@@ -297,7 +297,7 @@ void test_bare_tensors() {
   }
 }
 
-// A view of the caller's memory does not outlive the run: the next starts without it.
+// A view of the caller's memory ends with the run: the next run starts without it.
 void test_views_start_anew() {
   Plan plan;
   TensorOptions bare;
@@ -309,14 +309,14 @@ void test_views_start_anew() {
   const int32_t out = plan.tensor({2}, at);
   const int32_t one = plan.integer(1);
   const int32_t sizes = plan.int_list({plan.integer(2)});
-  plan.call("aten::add", {view, view, one, out, out});  // before the view is made
+  plan.call("aten::add", {view, view, one, out, out});  // before the view is created
   plan.call("executorch_prim::et_view", {x, sizes, view}, "default");
   plan.inputs = {x};
   plan.outputs = {out, view};
   Loaded loaded(file_of(plan));
   CHECK(loaded.load().ok());
   for (float value : {1.0f, 2.0f}) {
-    const std::vector<float> data(2, value);  // gone after the run
+    const std::vector<float> data(2, value);  // freed after the run
     CHECK(loaded.method.set_input(0, HostTensor(DType::Float32, {2}, data.data())).ok());
     CHECK(loaded.method.execute().ok());
     CHECK(first(loaded.method.output(0)) == 0 && first(loaded.method.output(1)) == value);
@@ -331,7 +331,7 @@ void test_views_start_anew() {
   }
 }
 
-// Memory is the arenas' or the caller's: a free takes none away.
+// Memory belongs to the arenas or the caller, so a free instruction frees none.
 void test_free() {
   Plan plan = add_plan();
   plan.free(0);

@@ -1,4 +1,4 @@
-// Inputs and outputs of a method: what is taken, what is refused, and that a refusal changes
+// Inputs and outputs of a method: what is accepted, what is refused, and that a refusal changes
 // nothing.
 #include <cmath>
 #include <cstring>
@@ -35,7 +35,7 @@ void test_refused_inputs_change_nothing() {
   CHECK(first(m.output(0)) == 3);
 }
 
-// A bounded input, planned and not: every size up to the bound.
+// A bounded input, planned or not: every size up to the bound.
 void test_bounded_inputs() {
   for (const int memory_id : {1, -1}) {
     Plan plan;
@@ -70,7 +70,8 @@ void test_bounded_inputs() {
   }
 }
 
-// The dim order of what is given is respected; what is read in place must have the program's.
+// Any dim order of a tensor that is copied is accepted; a tensor that is read in place must have
+// the program's.
 void test_dim_orders() {
   const uint8_t kTransposed[] = {1, 0};
   float columns[] = {1, 4, 2, 5, 3, 6};  // (2, 3) with the second dimension outermost
@@ -151,7 +152,7 @@ void test_unplanned_outputs() {
   CHECK(planned.method.set_output_data(0, y, 24).code() == Code::InvalidState);
 }
 
-// Two outputs without a plan: memory that overlaps is refused when the method runs.
+// Two unplanned outputs: memory that overlaps is refused when the method runs.
 void test_output_data_that_overlaps() {
   Plan plan = add_plan();
   TensorOptions bare;
@@ -176,13 +177,13 @@ void test_output_data_that_overlaps() {
   CHECK(m.set_output_data(1, memory + 6, 24).ok());
   CHECK(m.execute().ok());
   CHECK(memory[0] == 3 && memory[11] == 3);
-  // They may trade places, one after the other.
+  // They may exchange their memory, one after the other.
   CHECK(m.set_output_data(0, memory + 6, 24).ok());
   CHECK(m.set_output_data(1, memory, 24).ok());
   CHECK(m.execute().ok());
 }
 
-// A bounded output with less memory than its bound: the result decides.
+// A bounded output with less memory than its bound: the size of the result decides.
 void test_small_output() {
   Plan plan = add_plan();
   TensorOptions bare;
@@ -204,7 +205,7 @@ void test_small_output() {
   CHECK(says(m.message(), "room for 3 elements"));
 }
 
-// A move may make an input denote another tensor; the next input still lands in its own.
+// A move may make an input refer to another tensor. The next input is still copied into its own.
 void test_moved_input() {
   Plan plan = add_plan();
   plan.move(1, 0);

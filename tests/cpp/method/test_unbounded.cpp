@@ -1,5 +1,5 @@
-// Tensors without upper bound: they take memory from the caller's allocator when they need it, and
-// give it back.
+// Tensors without bounds: they allocate memory from the caller's allocator when they need it, and
+// free it.
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -14,7 +14,7 @@ using namespace rushlight::test;
 
 namespace {
 
-// Remembers its blocks, and gives out no more than `limit` bytes.
+// Records its blocks, and allocates no more than `limit` bytes.
 class Blocks final : public BlockAllocator {
  public:
   size_t limit = SIZE_MAX;
@@ -49,7 +49,7 @@ TensorOptions unbounded() {
   return options;
 }
 
-// middle = x + 2 * x, z = middle + 2 * middle, none with a bound; middle is freed if asked for.
+// middle = x + 2 * x, z = middle + 2 * middle, all without bounds. With `frees`, middle is freed.
 Plan chain_plan(bool frees) {
   Plan plan;
   const int32_t x = plan.tensor({1}, unbounded());
@@ -93,7 +93,7 @@ void test_takes_what_it_needs() {
       CHECK(blocks.taken() < 1000);  // much smaller blocks have replaced the large ones
       const size_t calls = blocks.calls;
       for (int k = 0; k < 3; ++k) CHECK(run(loaded.method, 10).ok());
-      CHECK(blocks.calls == (frees ? calls + 3 : calls));  // what is not freed is used again
+      CHECK(blocks.calls == (frees ? calls + 3 : calls));  // blocks that are not freed are reused
     }
     CHECK(blocks.taken() == 0);
   }
@@ -119,7 +119,7 @@ void test_no_memory() {
   CHECK(run(loaded.method, 200).ok());
 }
 
-// A view of a tensor that grows, or is freed, while the view is still there, reads what was there.
+// A view of a tensor that grows or is freed while the view exists still reads the old content.
 void test_views_of_blocks() {
   for (const bool frees : {true, false}) {
     Plan plan;
@@ -156,7 +156,7 @@ void test_views_of_blocks() {
   }
 }
 
-// The desktop module has a heap for them, which counts and keeps the memory limit.
+// The desktop module has a heap for them, which counts memory and obeys the memory limit.
 void test_module() {
   const std::vector<uint8_t> file = file_of(chain_plan(false));
   ModuleOptions options;

@@ -1,8 +1,9 @@
-// The debug map as it is read in place: runs, sets, strings that share their beginnings; and what
-// is damaged, which nothing may harm.
+// The debug map when read in place: runs, sets, strings with shared beginnings; and damaged maps,
+// which must do no harm.
 //
-// Usage: test_debug_lines [MAP QUESTIONS], files: prints the lines of "METHOD<tab>INSTRUCTION" and
-// "METHOD<tab>DELEGATE<tab>ID" in MAP, each of QUESTIONS on a line, then damages the map.
+// Usage: test_debug_lines [MAP QUESTIONS], both files: prints the lines for
+// "METHOD<tab>INSTRUCTION" and "METHOD<tab>DELEGATE<tab>ID" in MAP, for each line of QUESTIONS, and
+// then damages the map.
 #include "rushlight/module/debug/debug_lines.h"
 
 #include <cstdio>
@@ -28,7 +29,7 @@ std::string text_of(const DebugLines& map, uint64_t number, size_t size = 64) {
   return buffer.substr(0, n);
 }
 
-// "a.py:3 b.py:12", the lines of a reference.
+// "a.py:3 b.py:12": the lines of a reference.
 std::string shown(const DebugLines& map, uint64_t reference, size_t most = 4) {
   DebugLines::Line lines[4];
   std::string found;
@@ -49,7 +50,7 @@ void test_texts() {
   CHECK(text_of(map, 0).empty() && text_of(map, 8).empty() && text_of(map, ~uint64_t{0}).empty());
   CHECK(text_of(map, 5, 4) == "for" && text_of(map, 5, 1).empty());
   CHECK(text_of(map, 7) == "\xc3\xa9 * y" && text_of(map, 7, 4) == "\xc3\xa9 ");
-  CHECK(text_of(map, 7, 2).empty());  // no half of a character
+  CHECK(text_of(map, 7, 2).empty());  // no part of a character
   char none[1];
   CHECK(map.text(5, none, 0) == 0);
 }
@@ -84,7 +85,7 @@ void test_places() {
 }
 
 void ask_everything(const uint8_t* data, size_t size) {
-  // A copy of its own, so that a sanitizer sees what lies behind.
+  // A separate copy, so that a sanitizer sees reads beyond the end.
   const std::unique_ptr<uint8_t[]> exact(new uint8_t[size]);
   for (size_t i = 0; i < size; ++i) exact[i] = data[i];
   const DebugLines map({exact.get(), size});
@@ -101,7 +102,7 @@ void ask_everything(const uint8_t* data, size_t size) {
   }
 }
 
-// Two bytes at a time changed by chance.
+// Changes two random bytes at a time.
 void damage(const Bytes& whole, int rounds) {
   uint32_t state = 1;
   const auto random = [&] { return (state = state * 1664525 + 1013904223) >> 8; };
@@ -114,7 +115,7 @@ void damage(const Bytes& whole, int rounds) {
   }
 }
 
-// Every cut of a map, every byte of it changed to others, and two bytes at a time.
+// Every truncation of a map, every byte of it changed to several values, and two bytes at a time.
 void test_damaged() {
   const Bytes whole = debug_map();
   for (size_t n = 0; n <= whole.size(); ++n) ask_everything(whole.data(), n);

@@ -1,4 +1,4 @@
-// Lines of Python for a failure, and the reader of JSON under it, which nothing may harm.
+// Lines of Python for a failure, and the JSON reader that they use, which no text may harm.
 #include <string>
 
 #include "check.h"
@@ -39,12 +39,12 @@ void test_json() {
   CHECK(map["b\n"].text(small, sizeof(small)) == 2 && map["b\n"].text(small, 0) == 0);
 }
 
-// Every cut of a text, and every text with one byte changed, is read without harm.
+// Reads every truncation of a text, and every text with one byte changed, without harm.
 void test_damaged_json() {
   const std::string whole =
       "{\"version\": 1, \"files\": [\"m\\u00e9.py\"], \"methods\": {\"f\": [[\"n\", 3]]}}";
   const auto read = [](const std::string& damaged) {
-    const std::string exact(damaged);  // so that a sanitizer sees what lies behind
+    const std::string exact(damaged);  // so that a sanitizer sees reads beyond the end
     const Json map(StringView(exact.data(), exact.size()));
     text_of(map["files"][size_t{0}]);
     map["methods"]["f"][size_t{0}][1].number();

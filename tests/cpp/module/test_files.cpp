@@ -1,4 +1,5 @@
-// Files of programs: mapped, read and watched; what is no file; data files of another program.
+// Files of programs: mapped, read and watched; paths that are not files; data files of another
+// program.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ void test_mapped_and_read() {
     file.release(0, 5);
     CHECK(std::memcmp(file.data(), "hello", 5) == 0);
     write("HELLO", "r+b");
-    CHECK(file.check_unchanged(message).ok());  // nobody asked for it
+    CHECK(file.check_unchanged(message).ok());  // it is not guarded
     if (!map) CHECK(std::memcmp(file.data(), "hello", 5) == 0);
   }
   write("");
@@ -123,7 +124,7 @@ void test_data_pairs() {
   Message message;
   CHECK(check_data_pair(program, data, message).ok());
   data.entries = {{"w", "x"}, {"rushlight/digests/a", digests("bdf")}};
-  CHECK(check_data_pair(program, data, message).ok());  // a program that says nothing
+  CHECK(check_data_pair(program, data, message).ok());  // a program without digests
   const auto pair = [&](const char* wanted) {
     program.entries = {{"other", "x"}, {"rushlight/data/a", wanted}};
     message.clear();

@@ -1,5 +1,6 @@
-// Program files that ExecuTorch wrote, and those with payloads of our own: inputs of ones give the
-// outputs that it, or eager PyTorch, computed, on every instruction set of the processor.
+// Program files that ExecuTorch wrote, and files with payloads of our own. With inputs of ones,
+// they must give the outputs that ExecuTorch or eager PyTorch computed, on every instruction set of
+// the processor.
 // Usage: test_golden FOLDER
 #include <algorithm>
 #include <cmath>
@@ -19,12 +20,12 @@ using namespace rushlight;
 
 namespace {
 
-// The numbers of expected.json, read with just enough of JSON: "file.method": [outputs], an output
-// being a number, true, false, a string or nested lists of numbers. "file.method 2,3 4" is what
-// inputs of sizes [2, 3] and [4] give; else they have the greatest sizes.
+// The numbers of expected.json, read by a minimal JSON reader: "file.method": [outputs]. An output
+// is a number, true, false, a string or nested lists of numbers. "file.method 2,3 4" is for inputs
+// of sizes [2, 3] and [4]; otherwise inputs have their maximum sizes.
 struct Expected {
   std::string name;
-  std::vector<std::vector<double>> numbers;  // per output, flattened
+  std::vector<std::vector<double>> numbers;  // for each output, flattened
   std::vector<std::string> texts;
 };
 
@@ -105,7 +106,8 @@ double element(const Tensor& tensor, int64_t i) {
   return NAN;
 }
 
-// Outputs of the golden programs are the same in every dim order, or contiguous.
+// Outputs of the golden programs are contiguous, or their elements have the same order in memory in
+// every dim order.
 void compare(const EValue& output, const std::vector<double>& numbers, const std::string& text,
              double tolerance) {
   if (output.tag == Tag::String) {
@@ -142,7 +144,7 @@ void run(const std::string& folder, const Expected& expected) {
   const std::string path = folder + "/" + expected.name.substr(0, dot) + ".pte";
   const std::string name = expected.name.substr(dot + 1, space - dot - 1);
   const std::vector<std::vector<int32_t>> sizes = sizes_in(expected.name.substr(space));
-  // Sums of the engine are in the order of its instruction set.
+  // The order of the engine's sums depends on the instruction set.
   const bool by_engine =
       expected.name.find("cpu_engine") == 0 || expected.name.find("xnnpack") == 0;
   // XNNPACK rounds to float16 after each node.

@@ -20,7 +20,7 @@ ModuleOptions with_test_kernels() {
   return options;
 }
 
-// A file of the test's own, removed at the end.
+// A temporary file of the test, removed at the end.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::vector<uint8_t>& bytes) {
@@ -63,16 +63,17 @@ void test_open() {
   CHECK(!module.is_loaded("forward") && module.memory_in_use() == 0);
   run_add(module);
   CHECK(module.method("backward").status().code() == Code::InvalidArgument);
-  CHECK(module.open(file.path(), with_test_kernels()).ok());  // replaces what was open
+  CHECK(module.open(file.path(), with_test_kernels()).ok());  // replaces the open program
   run_add(module);
   const TemporaryFile bad({1, 2, 3});
   CHECK(module.open(bad.path()).code() == Code::InvalidProgram);
-  run_add(module);  // still the one before
+  run_add(module);  // still the previous program
   const TemporaryFile empty({});
   CHECK(module.open(empty.path()).code() == Code::InvalidProgram);
 }
 
-// Every use of a guarded file that was cut is an error, and destroying what was loaded reads none.
+// Every use of a guarded file that was truncated is an error. Destroying what was loaded reads no
+// file.
 void test_guard() {
   const std::vector<uint8_t> bytes = file_of(add_plan());
   for (const bool map : {true, false}) {
@@ -131,7 +132,7 @@ float count(Module& module, const char* name) {
   return method.ok() ? method.value()->output(0).tensor().as<float>()[0] : NAN;
 }
 
-// The first content comes from whichever method has one, once, before any method runs.
+// The initial content comes from any method that has one, once, before any method runs.
 void test_shared_state_and_clones() {
   const std::vector<uint8_t> file = counting_file();
   Module copy;
@@ -148,10 +149,10 @@ void test_shared_state_and_clones() {
     module.unload("also_up");
     CHECK(module.memory_in_use() == 64 && count(module, "up") == 16);
   }
-  CHECK(count(copy, "also_up") == 12);  // the program outlives the module that opened it
+  CHECK(count(copy, "also_up") == 12);  // the program stays after the module that opened it
 }
 
-// An output that the program does not plan gets memory from the module.
+// An unplanned output gets memory from the module.
 void test_unplanned_output() {
   Plan plan = add_plan();
   TensorOptions bare;
@@ -183,7 +184,7 @@ std::vector<uint8_t> data_file(const char* key, const std::vector<int32_t>& size
   return test::data_file({string_of(key)}, sizes);
 }
 
-// y = w + w, with w in a data file: as a constant, and as the first content of planned memory.
+// y = w + w, with w in a data file: as a constant, and as the initial content of planned memory.
 void test_external_data() {
   for (const int memory_id : {-1, 1}) {
     Plan plan;

@@ -1,5 +1,5 @@
-// The memory of a module follows the sizes of its tensors: pages are touched when a run needs them,
-// and given back when a much smaller one follows. State stays.
+// The memory of a module follows the sizes of its tensors: pages are used when a run needs them,
+// and released when a much smaller run follows. State stays.
 #include <vector>
 
 #include "check.h"
@@ -11,11 +11,11 @@ using namespace rushlight::test;
 
 namespace {
 
-constexpr int32_t kBound = 4 << 20;  // elements, of 4 bytes
+constexpr int32_t kBound = 4 << 20;  // elements of 4 bytes
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// y = x + 2 * x and z = y + 2 * y, of up to kBound elements each; a count that every run raises by
-// one lies between the places of x and of y, planned or not z behind them.
+// y = x + 2 * x and z = y + 2 * y, each with up to kBound elements, and a count that every run
+// increases by one. The count is between x and y in memory; z, planned or not, is after them.
 Plan growing_plan(bool z_is_planned) {
   Plan plan;
   TensorOptions at;
@@ -53,7 +53,7 @@ ProgramFile growing_file(bool z_is_planned) {
   return file;
 }
 
-// Runs with n ones; z is 9 everywhere and the count is what it should be.
+// Runs with n ones, and checks that z is 9 everywhere and the count is as expected.
 void run(Method& method, int32_t n, float count) {
   const std::vector<float> ones(static_cast<size_t>(n), 1.0f);
   CHECK(method.set_input(0, HostTensor(DType::Float32, {n}, ones.data())).ok());
@@ -74,7 +74,7 @@ void test_memory_follows_sizes(bool z_is_planned) {
   Result<Method*> method = module.method("forward");
   CHECK(method.ok());
   CHECK(module.memory_in_use() > 48 * kMiB);
-  CHECK(module.memory_resident() < kMiB);  // loaded, never run
+  CHECK(module.memory_resident() < kMiB);  // loaded, but not run yet
   const auto is_about = [&module](uint64_t bytes) {
     return module.memory_resident() >= bytes && module.memory_resident() < bytes + kMiB;
   };
@@ -82,7 +82,7 @@ void test_memory_follows_sizes(bool z_is_planned) {
   CHECK(is_about(0));
   run(*method.value(), kBound, 2);
   CHECK(is_about(48 * kMiB));
-  run(*method.value(), kBound / 2 + 1, 3);  // not so much smaller
+  run(*method.value(), kBound / 2 + 1, 3);  // not much smaller
   CHECK(is_about(48 * kMiB));
   run(*method.value(), kBound / 4, 4);
   CHECK(is_about(12 * kMiB));
@@ -92,7 +92,7 @@ void test_memory_follows_sizes(bool z_is_planned) {
   CHECK(is_about(48 * kMiB));
 }
 
-// Steps end in the same way.
+// The same at the end of a sequence of steps.
 void test_steps() {
   const std::vector<uint8_t> file = growing_file(true).bytes();
   ModuleOptions options;

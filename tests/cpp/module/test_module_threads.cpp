@@ -1,6 +1,7 @@
 // Modules in several threads at once: portable kernels and delegates of the cpu backend, from files
-// and clones that share weights, with pools of several sizes, loaded, run and destroyed meanwhile.
-// Results are the same bits as those of one thread. Worth most with RUSHLIGHT_SANITIZE=thread.
+// and clones that share weights, with pools of several sizes; they are loaded, run and destroyed at
+// the same time. Results have the same bits as with one thread. Most useful with
+// RUSHLIGHT_SANITIZE=thread.
 // Usage: test_module_threads FILE...
 #include <atomic>
 #include <cstring>
@@ -22,7 +23,7 @@ namespace {
 constexpr size_t kCallers = 4;
 constexpr int kRounds = 6;
 
-// Large enough that its kernels share out their work: y = softmax(exp(x) @ w).
+// Large enough for its kernels to use several threads: y = softmax(exp(x) @ w).
 std::vector<uint8_t> large_file() {
   constexpr int32_t kRows = 96;
   constexpr int32_t kColumns = 160;
@@ -59,7 +60,7 @@ std::vector<uint8_t> large_file() {
 
 using Bytes = std::vector<uint8_t>;
 
-// The bytes of all outputs for inputs of ones; nothing if the method fails.
+// The bytes of all outputs for inputs of ones; empty if the method fails.
 Bytes run(Module& module) {
   Result<Method*> found = module.method("forward");
   if (!found.ok()) return {};
@@ -79,7 +80,7 @@ Bytes run(Module& module) {
   return bytes;
 }
 
-// A program in memory, and what it gives on one thread.
+// A program in memory, and its results with one thread.
 struct Sample {
   std::vector<uint8_t> file;
   Bytes expected;
@@ -103,7 +104,7 @@ bool read_file(const char* path, std::vector<uint8_t>* bytes) {
   return true;
 }
 
-// Each caller opens, runs and closes all programs, with a pool of its own size.
+// Each caller opens, runs and closes all programs, with its own number of threads.
 void test_modules_of_their_own(const std::vector<Sample>& samples, const BackendTable& backends) {
   std::atomic<int> wrong{0};
   std::vector<std::thread> callers;
@@ -125,7 +126,7 @@ void test_modules_of_their_own(const std::vector<Sample>& samples, const Backend
   CHECK(wrong == 0);
 }
 
-// Clones of one module share its program's bytes; the first is destroyed while the others run.
+// Clones of one module share its program's bytes. The first is destroyed while the others run.
 void test_clones(const std::vector<Sample>& samples, const BackendTable& backends) {
   for (const Sample& sample : samples) {
     std::vector<std::unique_ptr<Module>> clones;

@@ -1,4 +1,4 @@
-// State of a module: listed, found, snapshotted, restored, forked, reset.
+// State of a module: lists, finds, saves, restores, forks and resets it.
 #include <cstring>
 #include <vector>
 
@@ -11,7 +11,7 @@ using namespace rushlight::test;
 
 namespace {
 
-// An open module over a file of the test's own.
+// An open module with a temporary file.
 struct Opened {
   explicit Opened(std::vector<uint8_t> bytes) : file(std::move(bytes)) {
     ModuleOptions options;
@@ -54,7 +54,7 @@ void test_list() {
   CHECK((*module.state())[0].method == "also_up" && value_of(module, "counter") == 41);
 }
 
-// Without names, what operators write in place is state.
+// Without names, state is what operators write in place.
 void test_unnamed() {
   Opened opened(counting_file());
   CHECK(count(opened.module, "up") == 11 && count(opened.module, "also_up") == 12);
@@ -89,7 +89,8 @@ void test_snapshot() {
   CHECK(other.module.restore(bytes.data(), bytes.size()).code() == Code::InvalidArgument);
 }
 
-// A snapshot holds the generator: another seed is another snapshot, and restoring brings it back.
+// A snapshot includes the generator: another seed gives another snapshot, and restoring restores
+// it.
 void test_snapshot_of_generator() {
   Opened opened(counting_file("counter"));
   Module& module = opened.module;
@@ -107,8 +108,8 @@ void test_snapshot_of_generator() {
   CHECK(module.fork(fork).ok() && module.snapshot(first.data(), first.size()).ok());
   CHECK(fork.snapshot(second.data(), second.size()).ok() && first == second);
 
-  for (uint8_t& byte : first) byte |= byte == 0 ? 0 : 0xff;  // a position behind the words
-  std::memcpy(first.data(), second.data(), 24);              // the head
+  for (uint8_t& byte : first) byte |= byte == 0 ? 0 : 0xff;  // a position after the words
+  std::memcpy(first.data(), second.data(), 24);              // the head of the snapshot
   CHECK(module.restore(first.data(), first.size()).code() == Code::InvalidArgument);
   CHECK(module.snapshot(first.data(), first.size()).ok() && first == second);
 }
@@ -128,12 +129,12 @@ void test_fork_and_reset() {
   CHECK(closed.state().status().code() == Code::InvalidState);
 }
 
-// State of a method's own arena; two methods have each a counter of that name.
+// State in a method's own arena. Two methods have a separate counter of that name each.
 void test_own_state() {
   ProgramFile file;
   for (const char* name : {"one", "two"}) {
     Plan plan = counting_plan(name, 1, "counter");
-    plan.arenas = {0, 64, name[0] == 'o' ? 64 : 128};  // of two sizes: not shared
+    plan.arenas = {0, 64, name[0] == 'o' ? 64 : 128};  // of two sizes, so not shared
     file.plans.push_back(plan);
   }
   const float one = 1, start = 5;

@@ -1,5 +1,5 @@
-// The pool of threads: every item is worked on once, whatever the number of threads, from several
-// threads at once, from inside a task, in the child of a fork, and after a sleep.
+// The pool of threads: every item is processed once, with any number of threads, from several
+// threads at once, from inside of a task, in the child of a fork, and after a sleep.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ bool each_once(Workers& workers, int64_t items, int64_t grain) {
   parallel(workers, items, grain, [&](int64_t begin, int64_t end) {
     const bool whole = begin % grain == 0 && (end == items || end - begin == grain);
     if (!whole || begin >= end) sound = false;
-    for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];  // one thread each
+    for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];  // one thread per item
   });
   for (uint8_t count : seen) sound = sound && count == 1;
   return sound;
@@ -53,7 +53,8 @@ void test_every_item_once() {
   CHECK(usable_cores() >= 1);
 }
 
-// Several threads do work at once: each of the first tasks waits until the others have begun.
+// Several threads work at the same time: each of the first tasks waits until the others have
+// started.
 void test_threads_work_at_once() {
   constexpr int kThreads = 4;
   PoolWorkers workers(kThreads);
@@ -65,7 +66,7 @@ void test_threads_work_at_once() {
   CHECK(begun == kThreads);
 }
 
-// A module of two threads gets two, however many the pool has.
+// A module of two threads gets two, even if the pool has more.
 void test_size_of_module() {
   PoolWorkers workers(2);
   std::atomic<int> inside{0};
@@ -111,7 +112,7 @@ void test_after_sleep() {
   }
 }
 
-// The pool that sleeps costs nothing: no processor time goes by.
+// A sleeping pool uses no processor time.
 void test_idle_pool_sleeps() {
   PoolWorkers workers(4);
   CHECK(each_once(workers, 1000, 10));
@@ -121,9 +122,9 @@ void test_idle_pool_sleeps() {
   CHECK(std::clock() - before < CLOCKS_PER_SEC / 50);
 }
 
-// The child has none of its parent's threads: it starts its own. The parent's have all begun to
-// work by then: AddressSanitizer allocates while it starts a thread, and a fork would leave the
-// child with its allocator locked for ever.
+// The child has none of its parent's threads and starts its own. All threads of the parent have
+// started to work before the fork: AddressSanitizer allocates while it starts a thread, so a fork
+// at that time would leave the child with a locked allocator.
 void test_fork() {
   PoolWorkers workers(3);
   test_threads_work_at_once();
@@ -141,7 +142,7 @@ void test_fork() {
   CHECK(each_once(workers, 1000, 10));
 }
 
-// `test_thread_pool time`: what a region costs that does nothing.
+// `test_thread_pool time`: prints the cost of a region that does nothing.
 void print_cost() {
   for (size_t threads : {1, 2, 4}) {
     PoolWorkers workers(threads);

@@ -1,5 +1,5 @@
-// Numbers of threads that cannot be had or do no good: what the log says, and that kernels' work is
-// done. The linker puts __wrap_pthread_create in the place of the system's.
+// Numbers of threads that are impossible or useless: what the log says, and that kernels still
+// work. The linker replaces the system's function by __wrap_pthread_create.
 #include <pthread.h>
 
 #include <cerrno>
@@ -16,7 +16,7 @@ using namespace rushlight;
 
 namespace {
 
-int g_threads_left = 0;  // that the system starts
+int g_threads_left = 0;  // the number that the system starts
 std::vector<std::string> g_lines;
 
 void keep_line(LogLevel level, const char* text, size_t length) {
@@ -24,7 +24,7 @@ void keep_line(LogLevel level, const char* text, size_t length) {
   g_lines.emplace_back(text, length);
 }
 
-// The one line since the last call has these parts.
+// Checks that one line was logged since the last call, and that it has these parts.
 void check_said(const std::vector<std::string>& parts) {
   CHECK(g_lines.size() == 1);
   for (const std::string& part : parts) {
@@ -56,7 +56,7 @@ void test_numbers() {
   check_said(
       {"threads=" + std::to_string(cores + 1) + ": " + std::to_string(cores + 1) + " are used",
        "may use are " + std::to_string(cores) + ","});
-  CHECK(threads_for(cores + 1) == cores + 1);  // said once
+  CHECK(threads_for(cores + 1) == cores + 1);  // logged once
   CHECK(g_lines.empty());
   CHECK(threads_for(size_t{1} << 40) == PoolWorkers::kMaxThreads);
   check_said({"threads=1099511627776: 256 are used"});
@@ -72,7 +72,7 @@ void test_refused_threads() {
   four.start();
   check_said({"threads=4: the system started 2 of the 3 threads", "do the work"});
   CHECK(works(four) && works(two));
-  four.start();  // said, and not tried, once
+  four.start();  // logged, and not tried again
   CHECK(g_lines.empty());
   g_threads_left = 10;
   PoolWorkers five(5);

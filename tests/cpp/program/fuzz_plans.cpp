@@ -1,10 +1,8 @@
-// Well-formed files with senseless plans: random values, lists, arguments, moves and jumps over
-// every kernel that is there. Damaged files seldom get past the verifier; these do, and show
-// whether the loader and the kernels withstand what it cannot refuse. Worth most with
-// RUSHLIGHT_SANITIZE=ON.
+// Well-formed files with senseless plans: random values, lists, arguments, moves and jumps for all
+// kernels. Damaged files rarely pass the verifier. These files do, and test whether the loader and
+// the kernels handle what it cannot refuse. Most useful with RUSHLIGHT_SANITIZE=ON.
 //
-// Usage: fuzz_plans ROUNDS: prints how many plans loaded and how many instructions
-// succeeded.
+// Usage: fuzz_plans ROUNDS: prints how many plans loaded and how many instructions succeeded.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -149,7 +147,7 @@ class PlanMaker {
       if (optional) ++at;
       args.push_back(optional && one_in(2) ? plan_.none() : argument(*at));
     }
-    plan_.call(kernel.name, args, "");  // the joined name serves as well
+    plan_.call(kernel.name, args, "");  // the joined name can be used as well
   }
   void instruction() {
     const int32_t n = static_cast<int32_t>(plan_.instructions.size());

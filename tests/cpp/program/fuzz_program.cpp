@@ -1,10 +1,11 @@
-// Damages program files and runs what still loads: nothing may crash, hang or read outside of the
-// file. Worth most with RUSHLIGHT_SANITIZE=ON.
+// Damages program files and runs those that still load: nothing may crash, hang or read outside of
+// the file. Most useful with RUSHLIGHT_SANITIZE=ON.
 //
-// Usage: fuzz_program ROUNDS FILE...: each file is cut at every byte (at most ROUNDS cuts) and
-// damaged ROUNDS times, always in the same way. Prints how many mutants loaded and ran. With 0
-// rounds the files are mutants themselves, run as they are; none need open. Otherwise a program of
-// delegates comes first, made here, whose backend reads and writes all that it is given.
+// Usage: fuzz_program ROUNDS FILE...: each file is truncated at every byte (at most ROUNDS times)
+// and damaged ROUNDS times, with the same damage in every run of the test. Prints how many mutants
+// loaded and ran. With 0 rounds the files are mutants themselves and run unchanged; none need to
+// open. Otherwise the first program is created here: it has delegates whose backend reads and
+// writes everything that it gets.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -34,7 +35,7 @@ unsigned sum_of(const Tensor* tensor) {
   return sum_of({tensor->as<uint8_t>(), tensor->nbytes()});
 }
 
-// Touches every byte of its payload, specs and inputs, and writes every byte of its outputs.
+// Reads every byte of its payload, specs and inputs, and writes every byte of its outputs.
 class GreedyBackend : public Backend {
  public:
   bool available() const override { return true; }
@@ -106,7 +107,7 @@ struct Counts {
   size_t opened = 0;
   size_t loaded = 0;
   size_t ran = 0;
-  unsigned sum = 0;  // of all bytes of all outputs
+  unsigned sum = 0;  // sum of all bytes of all outputs
 };
 
 // Reads every byte of the outputs, so that a sanitizer sees them.
@@ -121,7 +122,7 @@ unsigned read_outputs(const Method& method) {
   return sum;
 }
 
-// Ones of the greatest sizes that are allowed; false if an input takes something else.
+// Sets ones of the maximum sizes; false if an input needs something else.
 bool set_inputs(Method& method, std::vector<float>& ones) {
   for (size_t i = 0; i < method.n_inputs(); ++i) {
     const ValueMeta meta = method.meta().input(i);
@@ -163,7 +164,7 @@ void run_methods(Module& module, Counts* counts) {
 
 void run(const std::vector<uint8_t>& file, Counts* counts) {
   ++counts->mutants;
-  // A heap block of exactly the file's size: a read behind it is seen.
+  // A heap block of exactly the file's size, so that reads beyond it are detected.
   std::vector<uint8_t> exact(file);
   exact.shrink_to_fit();
   ModuleOptions options;
@@ -188,7 +189,7 @@ void run(const std::vector<uint8_t>& file, Counts* counts) {
   std::abort();
 }
 
-// Bits, bytes, and numbers that indices and sizes break at.
+// Changes bits, bytes, and numbers to values that are critical for indices and sizes.
 void damage(std::vector<uint8_t>& file, std::mt19937& random) {
   static constexpr int32_t kNumbers[] = {
       0, 1, -1, 2, 127, 255, 0x7fff, 0x7fffffff, -2147483647 - 1};
@@ -207,7 +208,7 @@ void damage(std::vector<uint8_t>& file, std::mt19937& random) {
         if (at + 4 <= file.size()) std::memcpy(&file[at / 4 * 4], &number, 4);
         break;
       }
-      default: {  // four bytes of elsewhere: an offset, an index, a size
+      default: {  // four bytes from another place: an offset, an index, a size
         const size_t from = random() % file.size() / 4 * 4;
         if (at + 4 <= file.size() && from + 4 <= file.size()) {
           std::memmove(&file[at / 4 * 4], &file[from], 4);
@@ -228,7 +229,7 @@ bool read_file(const char* path, std::vector<uint8_t>* bytes) {
   return !bytes->empty();
 }
 
-// False if the file itself does not open, where it must.
+// False if the undamaged file does not open although it must.
 bool fuzz(const char* name, const std::vector<uint8_t>& file, size_t rounds) {
   Counts whole;
   run(file, &whole);

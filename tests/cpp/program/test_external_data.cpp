@@ -1,4 +1,4 @@
-// Keys of data files: found in any order of the file, one after the other and by halves.
+// Keys of data files: found for any order in the file, by linear and by binary search.
 #include <string>
 #include <vector>
 
@@ -24,7 +24,7 @@ struct Loaded {
   }
 };
 
-// The number of the entry under a key; -1 if there is none.
+// The index of the entry with this key; -1 if there is none.
 int entry(const ExternalData& data, const std::string& key) {
   auto found = data.get(StringView(key.data(), key.size()));
   if (!found.ok()) return -1;
@@ -68,7 +68,7 @@ void test_find() {
   }
 }
 
-// One long key under many entries would make a small file cost much.
+// One long key that many entries share would make a small file expensive.
 void test_shared_keys_are_bounded() {
   for (const bool is_shared : {false, true}) {
     const NodePtr key = string_of(std::string(1000, 'k'));

@@ -1,7 +1,7 @@
-// The verifier against files made to deceive it, and against damaged real ones.
+// The verifier against files that are made to deceive it, and against damaged real files.
 //
-// Usage: test_flatbuffer [ROUNDS FILE...]: besides the hand-made cases, damages each program file
-// ROUNDS times and reads all of whatever the verifier lets through. Worth most under sanitizers.
+// Usage: test_flatbuffer [ROUNDS FILE...]: in addition to the hand-made cases, damages each program
+// file ROUNDS times and reads everything that the verifier accepts. Most useful with sanitizers.
 
 #include "rushlight/program/flatbuffer.h"
 
@@ -25,7 +25,7 @@ namespace {
 namespace fb = rushlight::fb;
 using rushlight::test::sum;
 
-// ---- Writing by hand: tables first, what they point to later ----
+// ---- Writing by hand: tables first, then what they point to ----
 
 class Image {
  public:
@@ -42,11 +42,11 @@ class Image {
   void set(size_t at, T value) {
     std::memcpy(&bytes[at], &value, sizeof(T));
   }
-  // Makes the offset at `at` lead to the end of what is written so far.
+  // Makes the offset at `at` point to the current end.
   void lead_here(size_t at) { set<uint32_t>(at, static_cast<uint32_t>(end() - at)); }
   void lead(size_t at, size_t target) { set<uint32_t>(at, static_cast<uint32_t>(target - at)); }
 
-  // A vtable and its table, all fields zero. A field of 0 bytes is absent.
+  // A vtable and its table, with all fields zero. A field of 0 bytes is absent.
   struct Table {
     size_t start;
     std::vector<size_t> fields;
@@ -74,7 +74,7 @@ class Image {
     bytes.resize(at);
     return made;
   }
-  // A vector of `count` offsets; returns where the first lies.
+  // A vector of `count` offsets. Returns the position of the first one.
   size_t offsets(uint32_t count) {
     put<uint32_t>(count);
     const size_t first = end();
@@ -89,7 +89,7 @@ class Image {
   }
 };
 
-// In memory of exactly this size, so that a sanitizer sees every read beyond it.
+// Memory of exactly this size, so that a sanitizer sees every read beyond it.
 class Exact {
  public:
   explicit Exact(const std::vector<uint8_t>& bytes)
@@ -114,7 +114,7 @@ bool verify(const Image& image) {
 
 // ---- Hand-made files ----
 
-// A root whose only content is `plans` execution plans; returns where their offsets lie.
+// A root with only `plans` execution plans. Returns the position of their offsets.
 size_t begin_program(Image* image, uint32_t plans) {
   image->put<uint32_t>(0);
   image->put<uint32_t>(0x32315445);  // "ET12"
@@ -124,10 +124,10 @@ size_t begin_program(Image* image, uint32_t plans) {
   return image->offsets(plans);
 }
 
-// A program with one plan that holds one value; the value's table has the given fields.
+// A program with one plan that has one value. The value's table has the given fields.
 struct OneValue {
   Image image;
-  size_t plans;  // where the plan's offset lies
+  size_t plans;  // position of the plan's offset
   Image::Table plan, value;
 
   explicit OneValue(std::initializer_list<unsigned> value_fields) {
@@ -163,7 +163,7 @@ void test_reads_back() {
   CHECK(plan.name() == "forward");
   CHECK(plan.values()[0].val_type() == fb::KernelTypes::Int);
   CHECK(plan.values()[0].val_as_Int().int_val() == -7);
-  // Absent fields read as default or empty, at any depth.
+  // Absent fields are read as defaults or empty, at any depth.
   CHECK(!plan.values()[0].val_as_Tensor().present());
   CHECK(plan.values()[0].val_as_Tensor().extra_tensor_info().fully_qualified_name().empty());
   CHECK(!plan.has_delegates() && plan.delegates().empty() && plan.has_values());
@@ -209,12 +209,12 @@ void test_bad_offsets() {
     made.image.set<uint32_t>(made.value.fields[1], bad);  // a union's value
     CHECK(!verify(made.image));
     made = with_int();
-    made.image.set<uint32_t>(made.value.start, bad);  // the way to a vtable
+    made.image.set<uint32_t>(made.value.start, bad);  // the offset of a vtable
     CHECK(!verify(made.image));
   }
 }
 
-// An offset that wraps around 2^32 would lead back to something good.
+// An offset that wraps around 2^32 would point back to valid data.
 void test_backward_offset() {
   OneValue made = with_int();
   const size_t name = made.plan.fields[0];
@@ -243,7 +243,7 @@ void test_bad_counts() {
 
 void test_bad_vtables() {
   struct Case {
-    size_t at;  // within the vtable: 0 its size, 2 the table's size, 4 the first field
+    size_t at;  // position in the vtable: 0 its size, 2 the table's size, 4 the first field
     uint16_t value;
   };
   for (const Case& bad : {Case{0, 0}, Case{0, 3}, Case{0, 5}, Case{0, 0xfffe}, Case{2, 0},
@@ -258,7 +258,7 @@ void test_vtable_beyond_the_end() {
   OneValue made = with_int();
   made.image.set<int32_t>(made.value.start, static_cast<int32_t>(made.value.start) -
                                                 static_cast<int32_t>(made.image.end()));
-  made.image.put<uint16_t>(6);  // claims one field, and ends in front of it
+  made.image.put<uint16_t>(6);  // says that it has one field, but ends before it
   made.image.put<uint16_t>(9);
   CHECK(!verify(made.image));
   made.image.put<uint16_t>(0);
@@ -282,7 +282,7 @@ void test_string_without_nul() {
   made.image.bytes[name + 4 + 7] = 'x';
   CHECK(!verify(made.image));
 
-  // The last byte of the file is the last character: nothing is left for the NUL.
+  // The last byte of the file is the last character, so there is no room for the NUL.
   Image image;
   const size_t first = begin_program(&image, 1);
   const Image::Table plan = image.table({4});
@@ -294,7 +294,7 @@ void test_string_without_nul() {
 }
 
 void test_unions() {
-  OneValue no_value({1});  // a type, and no field for the value
+  OneValue no_value({1});  // a type without a field for the value
   no_value.image.bytes[no_value.value.fields[0]] = static_cast<uint8_t>(fb::KernelTypes::Int);
   CHECK(!verify(no_value.image));
 
@@ -306,7 +306,7 @@ void test_unions() {
   OneValue none({0, 0});
   CHECK(verify(none.image));
 
-  OneValue unknown = with_int();  // from a newer schema: passes, and reads as nothing known
+  OneValue unknown = with_int();  // from a newer schema: accepted, and read as unknown
   unknown.image.bytes[unknown.value.fields[0]] = 200;
   CHECK(verify(unknown.image));
   const Exact exact(unknown.image.bytes);
@@ -315,7 +315,7 @@ void test_unions() {
   CHECK(!value.val_as_Int().present() && !value.val_as_Tensor().present());
 }
 
-// Few bytes that ask for very many visits: every plan is the same plan, with the same values.
+// A few bytes that need very many visits: all plans are the same plan, with the same values.
 void test_shared_tables() {
   constexpr uint32_t kCount = 20000;
   Image image;
@@ -331,7 +331,7 @@ void test_shared_tables() {
   CHECK(!verify(image));
 }
 
-// Sharing as honest writers do it (equal tables once) is no reason to refuse.
+// Sharing of equal tables, as valid writers do it, is not refused.
 void test_shared_values() {
   constexpr uint32_t kCount = 1000;
   Image image;
@@ -383,7 +383,7 @@ void damage(std::vector<uint8_t>* bytes, std::mt19937* random) {
         if (bytes->size() - at >= 4) std::memcpy(&(*bytes)[at], &value, 4);
         break;
       }
-      default:  // the rest is missing; seldom, since little survives it
+      default:  // the rest is missing; rare, since few such files load
         if (below(8) == 0) bytes->resize(at);
     }
   }

@@ -1,4 +1,4 @@
-// Files that break a rule: each gets its code and a message that says what and where.
+// Files that violate a rule: each gets its code and a message that names the problem and the place.
 #include <cstring>
 #include <functional>
 
@@ -91,7 +91,7 @@ void test_named_data() {
   CHECK(loaded.program.get("d").status().code() == Code::NotFound);
 }
 
-// A binary search finds what a linear one does: the first of equal keys.
+// A binary search finds the same entry as a linear one: the first of equal keys.
 void test_sorted_keys() {
   ProgramFile file;
   for (uint8_t i = 0; i < 40; ++i) {
@@ -241,7 +241,7 @@ void check_cases(const std::vector<Case>& cases) {
     Plan plan = add_plan();
     c.spoil(plan);
     Loaded loaded(file_of(plan));
-    CHECK(loaded.opened.ok());  // the file is readable; the method is not
+    CHECK(loaded.opened.ok());  // the file is valid; the method is not
     const Status status = loaded.load();
     if (status.code() != c.code)
       std::fprintf(stderr, "%s: got %s\n", c.says, code_name(status.code()));
@@ -265,7 +265,7 @@ void test_other_methods_load() {
   CHECK(says(again.message, "there is no method 'backward'; there are: bad forward"));
 }
 
-// Everything that is missing is said at once.
+// All missing parts are reported at once.
 void test_missing() {
   Plan plan = add_plan();
   plan.call("aten::mul", {0});
@@ -295,7 +295,8 @@ void test_missing() {
   CHECK(!loaded.method.next_missing_backend(&cursor, &backend));
 }
 
-// The memory that a method says it takes is exactly enough; less is refused with the numbers.
+// The memory that a method says it needs is exactly enough. Less is refused, and the message has
+// the numbers.
 void test_memory_is_exact() {
   const std::vector<uint8_t> file = file_of(add_plan());
   MemoryLoader loader(file.data(), file.size());
@@ -327,7 +328,7 @@ void test_memory_is_exact() {
   CHECK(method.load(program, "forward", given, options).code() == Code::AlreadyLoaded);
 }
 
-// Vectors that many tables share would make small files cost much.
+// Vectors that many tables share would make small files expensive.
 void test_shared_vectors_are_bounded() {
   for (const bool is_shared : {false, true}) {
     Plan plan = add_plan();

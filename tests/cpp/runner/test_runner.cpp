@@ -1,5 +1,5 @@
-// rushlight_runner with a backend of a library of its own: what it prints of a result and of
-// failures, with the lines of Python inside the delegate.
+// rushlight_runner with a backend of a separate library: what it prints about a result and about
+// failures, including the lines of Python inside of the delegate.
 //
 // Usage: test_runner RUNNER LIBRARY
 #include <cstdio>
@@ -13,7 +13,7 @@ using namespace rushlight::test;
 
 namespace {
 
-// A file in the folder that the test runs in, removed at the end.
+// A temporary file in the current folder, removed at the end.
 class Scratch {
  public:
   Scratch(const char* path, const void* data, size_t size) : path_(path) {
@@ -27,7 +27,7 @@ class Scratch {
   const char* path_;
 };
 
-// y = scale(x); the delegate's places "mul" and 7 are lines of a model.
+// y = scale(x). The delegate's places "mul" and 7 have lines of a model.
 std::vector<uint8_t> scale_file(size_t payload_bytes) {
   const std::string debug =
       "{\"version\": 1, \"files\": [\"model.py\"], \"methods\": {},"
@@ -51,7 +51,7 @@ std::vector<uint8_t> scale_file(size_t payload_bytes) {
   return file.bytes();
 }
 
-// All that the command prints, and whether it says that all is well.
+// Runs the command and returns its output. Checks whether it reports success.
 std::string run(const std::string& command, bool expected) {
   std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   CHECK(pipe != nullptr);

@@ -1,4 +1,5 @@
-// A test is a main() that returns check_result(): CHECK says what failed and where, and goes on.
+// A test is a main() that returns check_result(). If a CHECK fails, it prints what and where, and
+// continues.
 #pragma once
 
 #include <cstdio>
@@ -17,7 +18,7 @@ inline void check(bool ok, const char* what, const char* file, int line) {
   std::fprintf(stderr, "%s:%d: CHECK(%s) failed\n", file, line, what);
 }
 
-// What main() returns: 0 if every CHECK held.
+// The return value of main(): 0 if every CHECK succeeded.
 inline int check_result() {
   if (failures() != 0) std::fprintf(stderr, "%d checks failed\n", failures());
   return failures() == 0 ? 0 : 1;

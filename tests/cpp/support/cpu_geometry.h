@@ -1,4 +1,4 @@
-// For tests of convolutions and pools: drawn geometries.
+// For tests of convolutions and pools: random geometries.
 #pragma once
 
 #include <cstdio>
@@ -16,7 +16,7 @@ inline int64_t out_size(const engine::ConvGeometry& g) {
   return g.batch * g.out_height * g.out_width * g.out_channels;
 }
 
-// The size of a result, with padding alike on both sides; 0 if there is none.
+// The size of a result with equal padding on both sides; 0 if there is none.
 inline int64_t out_of(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
   const int64_t room = in + 2 * pad - (kernel - 1) * dilation - 1;
   return room < 0 ? 0 : room / stride + 1;
@@ -40,7 +40,7 @@ inline engine::ConvGeometry drawn_geometry(Random& random, int64_t widest) {
   return g;
 }
 
-// Geometries of dense and grouped convolutions; some have a single tap, and some of these no
+// Geometries of dense and grouped convolutions. Some have a single tap, and some of these have no
 // padding.
 inline engine::ConvGeometry drawn_dense_geometry(Random& random, int i) {
   engine::ConvGeometry g = drawn_geometry(random, 35);

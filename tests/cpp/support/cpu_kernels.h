@@ -1,6 +1,6 @@
 // For tests of the CPU engine's kernels: random numbers, outputs with guards around them,
-// comparison with results in double precision, and every case on each instruction set, alone and
-// shared out.
+// comparison with results in double precision, and running every case on each instruction set, with
+// one thread and with two.
 #pragma once
 
 #include <cmath>
@@ -22,11 +22,11 @@ namespace test {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
-// Draws of the test's own seed; `generator` tells one sequence from another.
+// Random numbers from the test's own seed. `generator` selects one of several sequences.
 class Random {
  public:
   explicit Random(uint64_t generator) : state_(uint64_t{seed_for(generator)} << 32 | 1) {
-    for (int i = 0; i < 8; ++i) next();  // the first bits follow the seed's
+    for (int i = 0; i < 8; ++i) next();  // the first bits depend too much on the seed
   }
   uint64_t next() {
     state_ ^= state_ << 13;
@@ -34,7 +34,7 @@ class Random {
     state_ ^= state_ << 17;
     return state_;
   }
-  // From low to high, both among them.
+  // From low to high, both included.
   int64_t whole(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
   }
@@ -53,8 +53,8 @@ class Random {
   uint64_t state_;
 };
 
-// What a kernel writes to, at a multiple of 64 bytes: filled with a pattern, as are some bytes
-// before and behind it.
+// The output of a kernel, aligned to 64 bytes. It is filled with a pattern, as are some bytes
+// before and after it.
 template <typename T>
 class Guarded {
  public:
@@ -69,22 +69,22 @@ class Guarded {
   }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
-  // As it was when it was made.
+  // Restores the initial content.
   void reset() { std::memset(bytes_.data(), kPattern, bytes_.size()); }
   T* data() { return reinterpret_cast<T*>(bytes_.data() + first_); }
   const T* data() const { return reinterpret_cast<const T*>(bytes_.data() + first_); }
   const T& operator[](int64_t i) const { return data()[i]; }
   size_t size() const { return n_; }
-  // Nothing was written before or behind it.
+  // True if nothing was written before or after it.
   bool intact() const {
     return is_pattern(0, first_) && is_pattern(first_ + n_ * sizeof(T), bytes_.size());
   }
-  // Neither was element i.
+  // True if element i was not written either.
   bool untouched(int64_t i) const {
     const size_t at = first_ + static_cast<size_t>(i) * sizeof(T);
     return is_pattern(at, at + sizeof(T));
   }
-  // Both the results and what was left alone are equal, bit by bit.
+  // True if the results and the bytes that were not written are equal, bit by bit.
   bool operator==(const Guarded& other) const {
     return n_ == other.n_ && (n_ == 0 || std::memcmp(data(), other.data(), n_ * sizeof(T)) == 0);
   }
@@ -105,14 +105,14 @@ class Guarded {
   size_t first_ = 0;
 };
 
-// Equal to the reference within `tolerance` of `scale`; NaN and infinities exactly.
+// True if equal to the reference within `tolerance` of `scale`; NaN and infinities must be exact.
 inline bool close(float value, double expected, double tolerance, double scale) {
   if (std::isnan(expected)) return std::isnan(value);
   if (std::isinf(expected)) return static_cast<double>(value) == expected;
   return std::fabs(static_cast<double>(value) - expected) <= tolerance * scale;
 }
 
-// Prints the first element that is not close; `scale` is the greatest reference at least.
+// Prints the first element that is not close. `scale` is at least the greatest reference.
 inline bool all_close(const float* values, const std::vector<double>& expected, double tolerance,
                       const char* what, double scale = 1e-30) {
   for (double e : expected) {
@@ -128,7 +128,7 @@ inline bool all_close(const float* values, const std::vector<double>& expected, 
   return true;
 }
 
-// One element of a result as it should be, and what rounding may add up to.
+// One element of the expected result, and the size of its rounding errors.
 struct Expected {
   double value = 0;
   double size = 0;  // sum of the terms' absolute values
@@ -149,14 +149,14 @@ inline float* panel_element(float* panels, int64_t depth, int64_t k, int64_t col
          column % engine::kPanel;
 }
 
-// Bias of whole panels.
+// A bias for whole panels.
 inline std::vector<float> bias_of(Random& random, int64_t columns) {
   std::vector<float> bias = random.reals(engine::panels_of(columns) * engine::kPanel, -1, 1);
   for (size_t j = static_cast<size_t>(columns); j < bias.size(); ++j) bias[j] = 0;
   return bias;
 }
 
-// An Epilogue::block that adds 1 to each element, by which a test sees that it comes by once.
+// An Epilogue::block that adds 1 to each element, so that a test sees that each is visited once.
 struct Increment {
   float* c;
   int64_t c_stride;
@@ -168,7 +168,7 @@ struct Increment {
   }
 };
 
-// body() on each instruction set that the processor has.
+// Runs body() on each instruction set of the processor.
 template <typename Body>
 void on_each_isa(Body body) {
   const kernels::Isa before = kernels::current_isa();
@@ -178,7 +178,8 @@ void on_each_isa(Body body) {
   kernels::select_isa(before);
 }
 
-// check(out) for run(out, workers) on each instruction set; two threads must write the same bits.
+// Runs run(out, workers) and check(out) on each instruction set. Two threads must write the same
+// bits.
 template <typename T, typename Run, typename Check>
 void everywhere(int64_t n, Run run, Check check) {
   static PoolWorkers two(2);

@@ -1,4 +1,4 @@
-// For tests of operators on uint8: drawn bytes and what becomes of sums, in plain integers.
+// For tests of operators on uint8: random bytes, and the requantization of sums, in plain integers.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace test {
 
 inline std::vector<uint8_t> bytes_of(Random& random, int64_t n) {
   std::vector<uint8_t> bytes(static_cast<size_t>(n));
-  // The bounds more often than others.
+  // The bounds are more frequent than other values.
   for (uint8_t& byte : bytes) {
     byte = static_cast<uint8_t>(random.chance(8) ? 255 * random.whole(0, 1) : random.whole(0, 255));
   }
@@ -24,7 +24,7 @@ inline int32_t clamped(int64_t value, const engine::Requantize& requantize) {
   return value > requantize.high ? requantize.high : static_cast<int32_t>(value);
 }
 
-// round_half_even(sum * multiplier), in float32 but for the rounding.
+// round_half_even(sum * multiplier), in float32 except for the rounding.
 inline int32_t requantized(int64_t sum, float multiplier, const engine::Requantize& requantize) {
   const double product = static_cast<double>(static_cast<float>(sum) * multiplier);
   return clamped(std::llrint(std::fmin(std::fmax(product, -1e6), 1e6)), requantize);

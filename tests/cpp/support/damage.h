@@ -1,4 +1,4 @@
-// For fuzzing what reads payloads: changes some of their numbers.
+// For fuzzing readers of payloads: changes some of their numbers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace rushlight {
 namespace test {
 
-// Where a number lies in a payload.
+// The position of a number in a payload.
 struct Slot {
   size_t at;
   size_t width;
@@ -80,13 +80,14 @@ class Damage {
     return static_cast<int64_t>((uint64_t{1} << shift) - random_() % 2);
   }
 
-  // One number, or all of this width that are equal to it, so that sizes still fit each other.
+  // Changes one number, or all numbers of this width that are equal to it, so that sizes still
+  // match.
   void change_numbers(std::vector<uint8_t>& payload, bool all) {
     const Slot& slot = slots_[random_() % slots_.size()];
     const int64_t old = get(payload, slot);
     int64_t to = number();
     const unsigned way = random_() % 4;
-    if (way == 0) {  // a neighbour, that of the greatest too
+    if (way == 0) {  // a neighbouring number, also for the greatest number
       to = static_cast<int64_t>(static_cast<uint64_t>(old) +
                                 (random_() % 2 != 0 ? 1u : ~uint64_t{0}));
     }

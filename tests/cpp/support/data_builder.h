@@ -11,7 +11,7 @@
 namespace rushlight {
 namespace test {
 
-// A data file of float32 tensors of two elements, i + 1.5 and i + 2.5, with the sizes given.
+// A data file of float32 tensors with two elements, i + 1.5 and i + 2.5, and these sizes.
 inline std::vector<uint8_t> data_file(const std::vector<NodePtr>& keys,
                                       const std::vector<int32_t>& sizes) {
   constexpr uint64_t kHeader = 48;

@@ -24,14 +24,14 @@ inline void sized(Bytes& out, const Bytes& bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// An entry of a sequence: `count` numbers that rise by `step`, the first one that much above the
-// last one before.
+// An entry of a sequence: `count` numbers that increase by `step`. The first one is greater than
+// the previous number by `above`.
 inline void entry(Bytes& out, uint64_t count, uint64_t step, int64_t above) {
   number(out, count << 2 | step);
   difference(out, above);
 }
 
-// `count` numbers again that stand that far back.
+// Repeats `count` numbers that are `back` numbers before.
 inline void copy(Bytes& out, uint64_t count, uint64_t back) {
   number(out, count << 2 | 2);
   number(out, back);
@@ -40,7 +40,7 @@ inline void copy(Bytes& out, uint64_t count, uint64_t back) {
 struct DebugSections {
   Bytes strings, lines, sets, methods;
 
-  // The next string: how many bytes of the one before it begins with, and the rest.
+  // The next string: the number of bytes that it shares with the previous one, and the rest.
   void string(uint64_t shared, const std::string& rest) {
     number(strings, shared);
     sized(strings, Bytes(rest.begin(), rest.end()));
@@ -53,9 +53,9 @@ struct DebugSections {
 };
 
 // Strings 1 to 7; lines a.py:3, b.py:12, b.py:15; sets {1, 3} and {3, 2, 1, 3}. The method
-// "forward" has six instructions, which refer to 1, 2, 3, 3, 3 and 0, and two delegates: one
-// without places, and one with the places 0 to 2 (lines 1 to 3), 7 (the first set), "mul" (the
-// second), "12" (line 2), and 20 to 25, copies: lines 2 and 3, and the latter four times more.
+// "forward" has six instructions, which refer to 1, 2, 3, 3, 3 and 0, and two delegates. The first
+// has no places. The second has places 0 to 2 (lines 1 to 3), 7 (the first set), "mul" (the second
+// set), "12" (line 2), and 20 to 25, which are copies: lines 2 and 3, then line 3 four more times.
 inline Bytes debug_map() {
   DebugSections map;
   map.string(0, "12");            // 1
@@ -85,7 +85,7 @@ inline Bytes debug_map() {
   for (const uint64_t value : {3 << 1, 0}) number(ids, value);   // 0 to 2
   for (const uint64_t value : {1 << 1, 4}) number(ids, value);   // 7
   number(ids, 6 << 1 | 1);                                       // mul
-  number(ids, 1 << 1 | 1);                                       // 12, behind a greater one
+  number(ids, 1 << 1 | 1);                                       // 12, after a greater one
   for (const uint64_t value : {6 << 1, 12}) number(ids, value);  // 20 to 25
   entry(references, 5, 1, 1);
   entry(references, 1, 0, -3);

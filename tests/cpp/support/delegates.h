@@ -1,4 +1,4 @@
-// For tests of delegates: a program of them, and running it.
+// For tests of delegates: creates a program of them and runs it.
 #pragma once
 
 #include <initializer_list>
@@ -16,7 +16,7 @@ inline std::vector<uint8_t> scale_payload(float factor) {
   return payload;
 }
 
-// y = delegate(x) over float32 [2]; a tensor that must not be touched lies after y.
+// y = delegate(x) over float32 [2]. A tensor that must not be changed is after y.
 inline std::vector<uint8_t> one_delegate_file(const std::string& id,
                                               const std::vector<uint8_t>& payload,
                                               bool dynamic = false) {

@@ -12,7 +12,7 @@ namespace test {
 
 namespace schema = rushlight::fb::cpu_engine;
 
-// The numbers of a payload, found through its tables.
+// The numbers of a payload, collected from its tables.
 class EngineSlots : public SlotList {
  public:
   explicit EngineSlots(const std::vector<uint8_t>& payload) : SlotList(payload.data()) {

@@ -1,4 +1,4 @@
-// For tests of the CPU engine: a payload of operators on images of uint8.
+// For tests of the CPU engine: a payload of operators on uint8 images.
 #pragma once
 
 #include "engine_payload.h"
@@ -7,9 +7,9 @@ namespace rushlight {
 namespace test {
 
 // A graph over images x [1, h, 7, 20] (h at most 9), as bytes: a depthwise convolution, its sum
-// with them, looked up in a table, a dense convolution to 24 channels, another one that is added to
-// that, and averages of 3 by 3 with stride 2. Weights, constants of columns and the table are
-// computed from the input w [5760].
+// with x, a table lookup, a dense convolution to 24 channels, another one that is added to the
+// result of the first, and averages of 3 by 3 with stride 2. Weights, constants of columns and the
+// table are computed from the input w [5760].
 struct ImageGraph : EngineGraph {
   enum Number { kX, kW, kBytes, kPanels, kRows, kImage, kDepthwise, kSum, kLooked };
   enum { kDense = kLooked + 1, kPooled, kPooledRows, kOut, kTaps, kStart, kColumns, kTable };
@@ -108,7 +108,7 @@ struct ImageGraph : EngineGraph {
   }
 
  private:
-  // Dense; `height` is the expression of its second dimension.
+  // Adds a dense value. `height` is the expression of its second dimension.
   void add(const std::vector<int64_t>& sizes, Place place, uint32_t index, uint64_t offset,
            DType dtype, int32_t height = -1) {
     EngineValue value;

@@ -85,7 +85,7 @@ struct EngineGraph {
   }
 };
 
-// A float32 tensor with room for `capacity` elements, all NaN at first.
+// A float32 tensor with room for `capacity` elements, initially all NaN.
 class EngineTensor {
  public:
   EngineTensor(const std::vector<int32_t>& sizes, int64_t capacity)
@@ -112,7 +112,7 @@ class EngineTensor {
   size_t numel() const { return static_cast<size_t>(tensor_.numel); }
   const Tensor& tensor() const { return tensor_; }
   bool has(const std::vector<int32_t>& sizes) const { return sizes_ == sizes; }
-  // Nothing was written behind the elements that the sizes say.
+  // True if nothing was written after the elements of the current sizes.
   bool rest_untouched() const {
     for (size_t i = numel(); i < data_.size(); ++i) {
       if (data_[i] != kFilling) return false;
@@ -129,7 +129,7 @@ class EngineTensor {
   EValue value_;
 };
 
-// A delegate in memory of its own.
+// A delegate in separate memory.
 class EngineDelegate {
  public:
   explicit EngineDelegate(const EngineGraph& graph, Workers* workers = nullptr,
@@ -178,7 +178,7 @@ class EngineDelegate {
   void* handle_ = nullptr;
 };
 
-// Such a graph is not loaded, for that reason.
+// Checks that such a graph is refused for that reason.
 inline void check_refused(const EngineGraph& graph, const char* reason) {
   const EngineDelegate delegate(graph);
   const bool as_expected = delegate.loaded().code() == Code::DelegateInvalidCompatibility &&
@@ -193,8 +193,8 @@ inline uint32_t tile_word(uint32_t op, uint32_t out, uint32_t a, uint32_t b = 0)
   return op | out << 8 | a << 16 | b << 24;
 }
 
-// x [a, 4] and y [b, 4], with at most `most_x` and `most_y` rows: cat(2 x, y) and the sums of the
-// rows of 2 x, which lies in scratch.
+// x [a, 4] and y [b, 4], with at most `most_x` and `most_y` rows: cat(2 x, y) and the row sums of 2
+// x, which is in scratch memory.
 inline EngineGraph join_graph(int64_t most_x = 6, int64_t most_y = 5) {
   constexpr uint32_t kLoad = 0, kStore = 1, kMulValue = 54;
   constexpr uint32_t kTwo = 0x40000000;
@@ -231,7 +231,7 @@ inline EngineGraph join_graph(int64_t most_x = 6, int64_t most_y = 5) {
 }
 
 // Attention of q [1, 1, s, 8], s at most 9, over the first 10 - s of ten keys and values: the fewer
-// queries, the more scratch.
+// queries, the more scratch memory is needed.
 inline EngineGraph attention_graph() {
   Table attention;
   attention.scalar<float>(0, 0.5f).scalar<uint8_t>(1, 0);
@@ -252,7 +252,7 @@ inline EngineGraph attention_graph() {
   return graph;
 }
 
-// A QuantizedBinary: a and b with zero point 100 and scale 0.5 each, of 3..250.
+// A QuantizedBinary: a and b have zero point 100 and scale 0.5 each, with a range of 3..250.
 inline Table sum_of(uint8_t kind = 0, float a_scale = 0.5f, int32_t a_zero_point = 100,
                     float scale = 1) {
   Table requantize, sum;
@@ -266,10 +266,11 @@ inline Table residual_of(uint32_t value, const Table& sum) {
   return residual.scalar<uint32_t>(0, value).ref(1, sum.node());
 }
 
-// Products of rows x [s, 40], s at most 9, with weights for 20 columns that are made of the input w
-// [1280]: of 8 bits with uint8 results, the same half and half with those, which they replace, and
-// with float32 results, quantised at run time with 8 bits and with 4 bits in groups of 8 terms, and
-// in float32 with such weights of 8 bits and of 4.
+// Products of rows x [s, 40], s at most 9, with weights for 20 columns that are made from the input
+// w [1280]. Weights of 8 bits: with uint8 results, with these added to the same product as a
+// residual, which they replace, and with float32 results. Rows quantised at run time: with weights
+// of 8 bits, and of 4 bits in groups of 8 terms. Float32 rows: with such weights of 8 bits and of
+// 4.
 struct QuantizedGraph : EngineGraph {
   enum Number { kX, kW, kBytes, kPanels, kStart, kColumns, kRows, kScales, kStatic };
   enum { kNumbers = kStatic + 1, kFloats, kDynamic, kNibbles, kReal8, kReal4 };

@@ -1,6 +1,6 @@
-// For fuzzing backends: records what the delegates of a file are given, and runs them with damaged
-// payloads. Each constant, argument and block of scratch is a heap block of its own, of exactly the
-// size asked for, so that a sanitizer sees what goes beyond.
+// For fuzzing backends: records what the delegates of a file get, and runs them with damaged
+// payloads. Each constant, argument and block of scratch is a separate heap block of exactly the
+// requested size, so that a sanitizer sees accesses beyond it.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ constexpr size_t kMemoryLimit = size_t{8} << 20;
 constexpr size_t kMethodScratch = size_t{1} << 16;
 constexpr size_t kAlignment = 64;
 
-// Bytes of the heap without one more behind them.
+// Heap memory that ends exactly at the last byte.
 class Block {
  public:
   explicit Block(size_t size, size_t alignment = kAlignment) : size_(size) {
@@ -68,7 +68,7 @@ struct Argument {
   std::vector<int32_t> sizes;
   std::vector<uint8_t> dim_order;
   std::vector<uint8_t> bytes;
-  int64_t number = 0;  // of what is no tensor
+  int64_t number = 0;  // for values that are not tensors
 };
 
 struct Constant {
@@ -76,7 +76,7 @@ struct Constant {
   std::vector<uint8_t> bytes;
 };
 
-// One delegate: what it was made from, and what it was called with.
+// One delegate: what it was created from, and its arguments.
 struct Recording {
   std::vector<uint8_t> payload;
   std::vector<Constant> constants;
@@ -88,7 +88,7 @@ inline std::vector<uint8_t> copy_of(Span<const uint8_t> bytes) {
   return {bytes.data(), bytes.data() + bytes.size()};
 }
 
-// Named data, and a witness of what was asked for.
+// Named data that records which keys were requested.
 class Witness : public NamedData {
  public:
   Witness(const NamedData* data, std::vector<Constant>* constants)
@@ -104,7 +104,7 @@ class Witness : public NamedData {
   std::vector<Constant>* constants_;
 };
 
-// A backend, and a witness of what it is given.
+// A backend that records what it gets.
 template <class Tested>
 class Recorder : public Backend {
  public:
@@ -182,10 +182,10 @@ class Constants : public NamedData {
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 
-// Gives sizes other ones, the same for equal ones.
+// Replaces sizes by other ones; equal sizes are replaced by equal ones.
 class Sizing {
  public:
-  // The original ones if `seed` is 0.
+  // The original sizes if `seed` is 0.
   explicit Sizing(uint32_t seed) : seed_(seed), random_(seed) {}
   int32_t operator()(int32_t size) {
     if (seed_ == 0 || size <= 0) return size;
@@ -202,7 +202,7 @@ class Sizing {
   std::map<int32_t, int32_t> sizes_;
 };
 
-// Arguments of one run, in memory of their own.
+// The arguments of one run, in separate memory.
 class Arguments {
  public:
   Arguments(const Recording& recording, uint32_t seed)
@@ -267,7 +267,7 @@ class Arguments {
 struct Counts {
   uint32_t mutants = 0;
   size_t loaded = 0;
-  size_t ran = 0;          // with the sizes of the recording
+  size_t ran = 0;          // with the recorded sizes
   size_t other_sizes = 0;  // runs
   double slowest = 0;      // seconds
 };
@@ -277,7 +277,7 @@ inline void give_up(const Counts& counts, const char* what) {
   std::abort();
 }
 
-// Dynamic delegates also run with other sizes of their inputs.
+// Dynamic delegates also run with other input sizes.
 template <class Tested>
 void run(const Recording& recording, const std::vector<uint8_t>& payload, bool is_dynamic,
          Workers* workers, Counts* counts) {
@@ -300,7 +300,7 @@ void run(const Recording& recording, const std::vector<uint8_t>& payload, bool i
   if (!handle.ok() && message.empty()) give_up(*counts, "was refused without a reason");
   if (!handle.ok()) return;
   ++counts->loaded;
-  // The sizes of the recording come first and last.
+  // The recorded sizes are used first and last.
   const std::vector<uint32_t> seeds =
       is_dynamic ? std::vector<uint32_t>{0, counts->mutants * 2 + 1, counts->mutants * 2 + 2, 0}
                  : std::vector<uint32_t>{0};
@@ -326,7 +326,7 @@ void run(const Recording& recording, const std::vector<uint8_t>& payload, bool i
   if (taken.count() > counts->slowest) counts->slowest = taken.count();
 }
 
-// Damages the numbers at `slots`. False if the payload does not run undamaged.
+// Damages the numbers at `slots`. False if the undamaged payload does not run.
 template <class Tested>
 bool fuzz(const char* name, const Recording& recording, const std::vector<Slot>& slots,
           bool is_dynamic, size_t rounds) {
@@ -339,7 +339,7 @@ bool fuzz(const char* name, const Recording& recording, const std::vector<Slot>&
     std::vector<uint8_t> payload = recording.payload;
     damage(payload);
     constexpr size_t kCount = sizeof(kernels::kIsas) / sizeof(kernels::kIsas[0]);
-    (void)kernels::select_isa(kernels::kIsas[round / 2 % kCount]);  // else the former stays
+    (void)kernels::select_isa(kernels::kIsas[round / 2 % kCount]);  // else the previous one stays
     run<Tested>(recording, payload, is_dynamic, round % 2 == 0 ? nullptr : &two, &counts);
   }
   std::printf("%s: %u mutants, %zu loaded, %zu ran, %zu runs with other sizes, %.3f s at most\n",
@@ -347,7 +347,7 @@ bool fuzz(const char* name, const Recording& recording, const std::vector<Slot>&
   return whole.ran == 1;
 }
 
-// The delegates of a file, called with ones.
+// Records the delegates of a file, which runs with inputs of ones.
 template <class Tested>
 bool record(const char* path, std::vector<Recording>* recordings) {
   Recorder<Tested> recorder;

@@ -1,5 +1,5 @@
-// Writes small program files for tests, right or wrong in every detail: a tree of flatbuffer tables
-// by field number (schema/program.fbs), and functions for the usual ones.
+// Writes small program files for tests, in which any detail can be wrong: a tree of flatbuffer
+// tables by field number (schema/program.fbs), and functions for the common tables.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace rushlight {
 namespace test {
 
-// A table, a vector or a string; what it refers to is written behind it.
+// A table, a vector or a string. The nodes that it refers to are written after it.
 struct Node {
   struct Field {
     unsigned id;
     std::vector<uint8_t> bytes;    // a scalar, or
-    std::shared_ptr<Node> target;  // what the field's offset leads to
+    std::shared_ptr<Node> target;  // the node that the field's offset points to
   };
   std::vector<Field> fields;  // of a table
   bool is_table = false;
-  bool is_shared = false;         // written once, behind everything, for all that refer to it
+  bool is_shared = false;         // written once, after all others, for all that refer to it
   uint32_t count = 0;             // of a vector or string
   std::vector<uint8_t> elements;  // of a vector of scalars, or a string with its NUL
   std::vector<std::shared_ptr<Node>> items;  // of a vector of tables
@@ -43,7 +43,7 @@ class Table {
     node_->fields.push_back({id, {}, std::move(target)});
     return *this;
   }
-  // A union: its type number in field `id`, the table in the next.
+  // A union: its type number is in field `id`, the table in the next field.
   Table& choice(unsigned id, uint8_t type, const Table& value) {
     scalar<uint8_t>(id, type);
     return ref(id + 1, value.node());
@@ -88,7 +88,7 @@ class Writer {
     for (size_t i = 0; i < node.items.size(); ++i) put(uint32_t{0});
     for (size_t i = 0; i < node.items.size(); ++i) lead(first + 4 * i, *node.items[i]);
   }
-  // After all else: what several tables refer to.
+  // After everything else: nodes that several tables refer to.
   void write_shared() {
     std::map<const Node*, size_t> places;
     for (const auto& [at, target] : shared_) {
@@ -98,9 +98,9 @@ class Writer {
       if (is_new) write(*target);
     }
   }
-  // Writes `target` at the end and makes the offset at `at` lead to it.
+  // Writes `target` at the end and makes the offset at `at` point to it.
   void lead(size_t at, const Node& target) {
-    // A table's vtable comes first, so the offset is known once that is written.
+    // A table's vtable is written first, so the offset is known once that is done.
     const size_t start = bytes.size() + (target.is_table ? vtable_size(target) : 0);
     const uint32_t offset = static_cast<uint32_t>(start - at);
     std::memcpy(&bytes[at], &offset, 4);
@@ -153,7 +153,7 @@ class Writer {
 
 struct TensorOptions {
   int8_t dtype = 6;                // float32
-  std::vector<uint8_t> dim_order;  // empty: row-major
+  std::vector<uint8_t> dim_order;  // if empty, row-major
   uint32_t constant = 0;           // data_buffer_idx
   int memory_id = 1;               // -1: not planned
   uint64_t offset = 0;
@@ -188,7 +188,7 @@ inline Table tensor_table(const std::vector<int32_t>& sizes, const TensorOptions
   return table;
 }
 
-// One method, built value by value. Everything is public, so that a test can break it.
+// One method, built value by value. All members are public, so that a test can make it invalid.
 class Plan {
  public:
   std::string name = "forward";
@@ -251,7 +251,7 @@ class Plan {
   }
 };
 
-// A file of plans, with segments behind the flatbuffer.
+// A file of plans, with segments after the flatbuffer.
 class ProgramFile {
  public:
   std::vector<Plan> plans;
@@ -259,7 +259,7 @@ class ProgramFile {
   std::vector<uint64_t> constants = {0};  // offsets in segment 0
   std::vector<uint64_t> states;           // offsets in segment 1
   std::vector<std::pair<std::string, uint32_t>> named;
-  bool shares_names = false;  // of `named`: equal ones are written once
+  bool shares_names = false;  // equal names of `named` are written once
   uint32_t version = 0;
 
   std::vector<uint8_t> bytes() const {

@@ -1,5 +1,5 @@
-// Reads all of a verified program through its views, so that a sanitizer sees what the verifier let
-// through. What is returned has no meaning; it keeps the reads from being optimised away.
+// Reads all of a verified program through its views, so that a sanitizer sees what the verifier
+// missed. The returned number has no meaning; it keeps the reads from being optimised away.
 #pragma once
 
 #include <cstddef>

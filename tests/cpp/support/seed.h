@@ -1,5 +1,6 @@
-// Where the draws of a C++ test start: at a number from the test's own name, or at the one that
-// RUSHLIGHT_TEST_SEED holds. It is printed, so that a run can be repeated or begun elsewhere.
+// The seed of the random numbers of a C++ test: a number computed from the test's name, or the
+// value of RUSHLIGHT_TEST_SEED. It is printed, so that a run can be repeated, or run with another
+// seed.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 namespace rushlight {
 namespace test {
 
-// The number that all draws of this process start from.
+// The seed from which all random numbers of this process are derived.
 inline uint32_t base_seed() {
   static const uint32_t seed = [] {
     uint32_t value = 2166136261u;
@@ -28,7 +29,7 @@ inline uint32_t base_seed() {
   return seed;
 }
 
-// The seed of one generator of the test's, by a number of its own.
+// The seed of one of the test's generators, which are numbered.
 inline uint32_t seed_for(uint64_t generator) {
   uint64_t mixed = (generator << 32 | base_seed()) * 0x9e3779b97f4a7c15u;
   mixed ^= mixed >> 29;

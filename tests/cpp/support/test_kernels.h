@@ -14,7 +14,7 @@
 namespace rushlight {
 namespace test {
 
-// True if the message has this part; prints it otherwise.
+// True if the message contains this text; prints the message otherwise.
 inline bool says(const Message& message, const char* part) {
   const bool found = std::strstr(message.text(), part) != nullptr;
   if (!found) std::fprintf(stderr, "message: %s\n   wanted: %s\n", message.text(), part);
@@ -23,7 +23,7 @@ inline bool says(const Message& message, const char* part) {
 
 inline float first(const EValue& value) { return value.tensor().as<float>()[0]; }
 
-// out = self + other * alpha, float32, equal sizes; cut so small that threads share it out.
+// out = self + other * alpha for float32 of equal sizes, in small pieces, so that threads share it.
 inline Status add_out(KernelContext& context, EValue* const* args) {
   const Tensor& a = args[0]->tensor();
   const Tensor& b = args[1]->tensor();
@@ -70,14 +70,14 @@ inline Status always_fails(KernelContext& context, EValue* const*) {
   return context.fail(Code::InvalidArgument, "it never works");
 }
 
-// Takes scratch memory and never gives it back: the runtime does.
+// Takes scratch memory and never frees it, since the runtime does that.
 inline Status greedy(KernelContext& context, EValue* const*) {
   void* memory = context.scratch(context.scratch_left());
   const bool aligned = reinterpret_cast<uintptr_t>(memory) % KernelContext::kScratchAlignment == 0;
   return memory != nullptr && aligned ? Status() : context.fail(Code::OutOfResources, "no scratch");
 }
 
-// Points `out` at the memory of `self`.
+// Makes `out` a view of the memory of `self`.
 inline Status et_view(KernelContext& context, EValue* const* args) {
   Tensor& self = args[0]->tensor();
   Tensor& out = args[2]->tensor();
@@ -107,7 +107,7 @@ inline const KernelTable& test_kernels() {
   return table;
 }
 
-// A program in memory and one method of it with exactly the memory that it says it needs.
+// A program in memory, and one method of it with exactly the memory that it says it needs.
 class Loaded {
  public:
   explicit Loaded(const std::vector<uint8_t>& file) : bytes_((file.size() + 15) / 16 * 2) {
@@ -115,7 +115,7 @@ class Loaded {
     loader_ = MemoryLoader(bytes_.data(), file.size());
     opened = program.load(loader_);
   }
-  // Beside what the method says that it takes: for backends.
+  // Memory for backends, in addition to what the method says that it needs.
   void allow_structures(size_t bytes) { more_structures_ = bytes; }
   Status load(StringView name = "forward", MethodOptions options = {}) {
     Result<MethodMeta> meta = program.method_meta(name, &message);
@@ -185,7 +185,7 @@ inline std::vector<uint8_t> file_of(const Plan& plan) {
   return file.bytes();
 }
 
-// state += 1, with the state in memory 2 that both methods plan with 64 bytes.
+// state += 1, with the state in memory 2, which both methods plan with 64 bytes.
 inline Plan counting_plan(const char* name, uint32_t initial, const char* state_name = "") {
   Plan plan;
   plan.name = name;
@@ -206,7 +206,7 @@ inline Plan counting_plan(const char* name, uint32_t initial, const char* state_
   return plan;
 }
 
-// Both start at 10, which stands in the file of the second alone.
+// Both start at 10, a value that only the second method has in the file.
 inline std::vector<uint8_t> counting_file(const char* state_name = "") {
   ProgramFile file;
   file.plans = {counting_plan("up", 0, state_name), counting_plan("also_up", 1, state_name)};

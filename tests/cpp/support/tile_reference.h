@@ -1,5 +1,5 @@
-// For tests of tile programs: one instruction on one element in double precision, and numbers of
-// every size.
+// For tests of tile programs: computes one instruction for one element in double precision, and
+// provides numbers of every magnitude.
 #pragma once
 
 #include <cmath>
@@ -161,7 +161,7 @@ inline double apply(const engine::TileInstruction& instruction, double a, double
   return unary(op, a, static_cast<double>(instruction.value));
 }
 
-// Numbers of every size, and the special ones.
+// Numbers of every magnitude, and special values.
 inline std::vector<float> sample(Random& random, int64_t n) {
   const float special[] = {0.0f,        -0.0f, 1.0f,   -1.0f,  kInfinity, -kInfinity,
                            kNotANumber, 0.5f,  2.5f,   -2.5f,  88.5f,     -88.5f,

@@ -1,5 +1,5 @@
-// A convolution's arguments, checked, and the ways to run one. There are always three spatial
-// dimensions here, outermost first: missing ones have size 1.
+// Checks a convolution's arguments, and declares the algorithms that run one. There are always
+// three spatial dimensions here, outermost first: a missing one has size 1.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 
 namespace rushlight::kernels {
 
-// A tensor [batch or channels, channels, spatial…] with its strides spread to five dimensions.
+// A tensor [batch or channels, channels, spatial…] with its strides extended to five dimensions.
 struct ConvTensor {
   const Tensor* tensor = nullptr;
-  int64_t outer_stride = 0;  // of dimension 0
-  int64_t inner_stride = 0;  // of dimension 1
+  int64_t outer_stride = 0;  // stride of dimension 0
+  int64_t inner_stride = 0;  // stride of dimension 1
   int64_t strides[kMaxSpatial] = {};
   int32_t size[kMaxSpatial] = {};
 };
@@ -29,7 +29,7 @@ struct Conv {
       weight;  // [out channels, channels of a group, …]; transposed: [channels, out of a group]
   ConvTensor out;
   const Tensor* bias = nullptr;
-  const float* packed = nullptr;  // the weights once more, as pack_weights leaves them
+  const float* packed = nullptr;  // a second copy of the weights, packed by pack_weights
   int64_t batch = 0;
   int64_t groups = 1;
   int64_t group_in = 0;  // channels of one group
@@ -43,37 +43,40 @@ struct Conv {
   int64_t pixels() const { return int64_t{out.size[0]} * out.size[1] * out.size[2]; }
 };
 
-// float32, one channel per group: each plane is convolved by itself. False (and nothing is done) if
-// its layouts or its kernel are not what this way is for.
+// float32, one channel per group: convolves each plane separately. Returns false and does nothing
+// if it does not support the layouts or the kernel.
 bool conv_depthwise(KernelContext& ctx, const Conv& conv);
-// float32: the matrix product of weights and unrolled input.
+// float32: a matrix product of the weights and the unrolled input.
 void conv_gemm(KernelContext& ctx, const Conv& conv);
-// The same for a transposed convolution, one product per phase of the stride.
+// The same for a transposed convolution: one product for each phase of the stride.
 void conv_transposed_gemm(KernelContext& ctx, const Conv& conv);
-// One of these, for float32.
+// float32: picks one of the functions above.
 void conv_float(KernelContext& ctx, const Conv& conv);
 
-// Small groups of channels that lie side by side: products of them leave most of a vector empty.
+// True for small groups whose channels are adjacent in memory. A matrix product would leave most of
+// each vector empty for them.
 bool wants_channels(const Conv& conv);
-// Their weights as float32 [groups, taps, in, out], from group `first` on.
+// Packs the weights of `groups` groups, starting with group `first`, as float32 [groups, taps, in,
+// out].
 void pack_weights(const Conv& conv, int64_t first, int64_t groups, float* packed);
-// float32: a convolution of such groups of one image, on a copy of the input that holds all that
-// the taps meet, zeros where that is padding. Weights are packed; they and `out`, whose channels
-// lie side by side as well, have kChannelSlack floats behind them.
+// float32: convolves such groups of one image. The input is a copy that includes all positions that
+// the taps read, with zeros as padding. The weights must be packed. The channels of `out` are
+// adjacent in memory, too. The weights and `out` need kChannelSlack floats of memory after their
+// end.
 void conv_channels(const Conv& conv);
-// Makes a float32 copy of the weights in scratch memory for conv_tiles; not if they are many.
+// Copies the weights to scratch memory as float32 for conv_tiles, unless they are too large.
 void take_float_weights(KernelContext& ctx, Conv* conv, Tensor* copy);
-// float32, float16 and bfloat16: one of the float32 ways on copies of tiles. False (and nothing is
-// done) if scratch memory does not suffice for one.
+// float32, float16 and bfloat16: copies tiles and runs one of the float32 functions on them.
+// Returns false and does nothing if scratch memory does not suffice for one tile.
 bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& conv);
-// One input channel per group: the types that conv_any takes.
+// One input channel per group; takes the same types as conv_any.
 void conv_lines(KernelContext& ctx, const Conv& conv);
-// A worker's memory: its share of the scratch memory, or the stack if shares are smaller.
+// A worker's memory is its share of the scratch memory, or the stack if the shares are smaller.
 constexpr size_t kStackBytes = 6 * 1024;
 inline size_t share_bytes(const ScratchShares& shares) {
   return std::max(shares.bytes(), kStackBytes);
 }
-// Calls run(item) for every item, on the workers that make(memory) returns, one for each share.
+// Calls run(item) for every item. make(memory) creates one worker for each share.
 template <typename Make>
 void run_items(KernelContext& ctx, const ScratchShares& shares, int64_t items, Make make) {
   if (shares.bytes() < kStackBytes) {
@@ -88,39 +91,40 @@ void run_items(KernelContext& ctx, const ScratchShares& shares, int64_t items, M
   });
 }
 
-// Every type that has a matrix product: sums in float32, float64, int32 or int64.
+// For every type that has a matrix product. Sums are float32, float64, int32 or int64.
 void conv_any(KernelContext& ctx, const ScratchShares& shares, const Conv& conv);
 
-// The gradient of the weights of `forward`, from that of its output: floating types.
+// Computes the gradient of the weights of `forward` from the gradient of its output, for floating
+// types.
 void conv_weight_gradient(KernelContext& ctx, const Conv& forward, const Tensor& grad,
                           const Tensor& result);
 
-// a * b, or a number too large for any memory if that overflows.
+// a * b, or a number greater than any memory if the product overflows.
 inline int64_t many(int64_t a, int64_t b) {
   constexpr int64_t kMost = int64_t{1} << 31;
   return std::min(a, kMost) * std::min(b, kMost);
 }
 
-// The input position that a tap reads for an output along one dimension, or -1.
+// The input position that a tap reads for an output position along dimension s, or -1 if none.
 int64_t met_by(const Conv& conv, size_t s, int64_t output, int64_t tap);
 
-// A box of `channels` side by side in one image as float32, channels innermost; it may stick out of
-// the tensor, where zeros are.
+// A float32 box of adjacent channels and some pixels of one image, channels innermost. Positions
+// outside of the tensor are zeros.
 struct ChannelBox {
-  int64_t offset;  // of the first channel at position 0
+  int64_t offset;  // offset of the first channel at position 0
   int64_t channels;
   int64_t first[kMaxSpatial];
   int64_t size[kMaxSpatial];
 };
 void copy_box(const ConvTensor& from, const ChannelBox& box, float* to);
 
-// The pixels of a tensor lie one pixel_stride() after the other.
+// True if pixels follow each other in memory, pixel_stride() elements apart.
 bool pixels_in_line(const ConvTensor& t);
 int64_t pixel_stride(const ConvTensor& t);
 
-// A tensor of 3, 4 or 5 dimensions with its strides and sizes spread.
+// A tensor of 3, 4 or 5 dimensions, with its strides and sizes extended to five.
 ConvTensor conv_tensor(const Tensor& tensor);
-// Picks a way to run a convolution whose output has elements.
+// Picks an algorithm for a convolution and runs it; its output must have elements.
 void run_convolution(KernelContext& ctx, const Conv& conv);
 
 struct ConvArguments {
@@ -135,8 +139,9 @@ struct ConvArguments {
   int64_t groups;
 };
 
-// Checks the arguments against each other and the type of `out`, and works out the shape of the
-// result; all of `conv` but its out is set. InvalidArgument or NotSupported, naming the argument.
+// Checks the arguments against each other and against the type of `out`, and computes the shape of
+// the result. Sets all fields of `conv` except `out`. Returns InvalidArgument or NotSupported and
+// names the argument.
 Status read_convolution(KernelContext& ctx, const ConvArguments& arguments, const Tensor& out,
                         Conv* conv, Shape* shape);
 

@@ -1,6 +1,7 @@
-// Convolution of any type that can be multiplied, in any layout: blocks of output channels times
-// tiles of output pixels. For each tile the input that it depends on is gathered, converted to the
-// type that is summed in, and multiplied with the weights, a block of (tap, channel)s at a time.
+// Convolution of any type that can be multiplied, in any layout. It computes blocks of output
+// channels times tiles of output pixels. For each tile it gathers the input that the tile depends
+// on, converts it to the type of the sums, and multiplies it by the weights, one block of (tap,
+// channel) pairs at a time.
 #include <algorithm>
 #include <cstring>
 
@@ -14,13 +15,13 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kDepth = 256;    // (tap, channel)s of a block
-constexpr int64_t kHeight = 96;    // output channels of a block
-constexpr int64_t kTiles = 8;      // tiles of pixels that share converted weights
-constexpr int64_t kMaxTile = 32;   // pixels of a tile of any type
-constexpr int64_t kKeptTaps = 27;  // whose offsets are kept from one group to the next
+constexpr int64_t kDepth = 256;    // (tap, channel) pairs in a block
+constexpr int64_t kHeight = 96;    // output channels in a block
+constexpr int64_t kTiles = 8;      // pixel tiles that share converted weights
+constexpr int64_t kMaxTile = 32;   // maximum pixels in a tile, of any type
+constexpr int64_t kKeptTaps = 27;  // maximum taps whose offsets are reused for the next group
 
-// Elements at `from` + offsets[i] + shift, or zero where the offset is negative.
+// Reads elements at `from` + offsets[i] + shift, or zero where the offset is negative.
 using GatherFn = void (*)(const void* from, const int64_t* offsets, int64_t shift, int64_t n,
                           void* to);
 template <typename T>
@@ -29,7 +30,7 @@ void gather(const void* from, const int64_t* offsets, int64_t shift, int64_t n, 
   T* out = static_cast<T*>(to);
   for (int64_t i = 0; i < n; ++i) out[i] = offsets[i] < 0 ? T{0} : in[offsets[i] + shift];
 }
-// Elements to `to` + offsets[i].
+// Writes elements to `to` + offsets[i].
 using ScatterFn = void (*)(const void* from, const int64_t* offsets, int64_t n, void* to);
 template <typename T>
 void scatter(const void* from, const int64_t* offsets, int64_t n, void* to) {
@@ -49,7 +50,7 @@ Movers movers(size_t size) {
   return {gather<uint64_t>, scatter<uint64_t>};
 }
 
-// The sizes of blocks, chosen to fit in the given elements of memory.
+// The sizes of blocks, chosen so that they fit in `room` elements of memory.
 struct Blocks {
   int64_t tile;
   int64_t depth;
@@ -87,7 +88,7 @@ class Convolver {
     return conv.batch * conv.groups * channel_blocks(conv, blocks) * pixel_blocks(conv, blocks);
   }
 
-  // One block of output channels by one of pixels, of one group of one image.
+  // Computes one block of output channels and pixels, of one group of one image.
   void run(int64_t item) {
     group_ = item % conv_.groups;
     item /= conv_.groups;
@@ -120,7 +121,7 @@ class Convolver {
     return (conv.pixels() + blocks.width - 1) / blocks.width;
   }
 
-  // n elements from where they lie into the type that is summed in.
+  // Reads n elements and converts them to the type of the sums.
   void read(const Tensor& tensor, int64_t start, const int64_t* offsets, int64_t shift, int64_t n,
             T* to) const {
     const void* from = element_at(tensor, start);
@@ -130,7 +131,7 @@ class Convolver {
     convert(raw, dtype_, to, kSum, static_cast<size_t>(n));
   }
 
-  // The coordinates of tap t.
+  // Computes the coordinates of tap t.
   void tap_at(int64_t t, int64_t* at) const {
     for (size_t s = kMaxSpatial; s-- > 0;) {
       at[s] = t % conv_.weight.size[s];
@@ -159,7 +160,7 @@ class Convolver {
     }
   }
 
-  // The input positions of a tile's pixels, without the shift of a tap.
+  // The input positions of a tile's pixels before the shift of a tap is added.
   struct Pixels {
     int64_t count;
     int64_t at[kMaxSpatial][kMaxTile];
@@ -178,9 +179,9 @@ class Convolver {
     }
   }
 
-  // The input elements that a tap reads for the pixels of a tile: the offset of each, or -1 outside
-  // the input, which the bits of `outside` mark, too. If the others are dense, pixel j reads `base`
-  // + j.
+  // The input elements that a tap reads for the pixels of a tile: the offset of each, or -1 if it
+  // is outside of the input. The bits of `outside` mark the same pixels. If the others are dense
+  // (`in_a_row`), pixel j reads element `base` + j.
   struct Met {
     int64_t offsets[kMaxTile];
     int64_t base = 0;
@@ -235,7 +236,7 @@ class Convolver {
     find_row(pixels.count, met);
   }
 
-  // Keeps the offsets of all taps for a tile's pixels, if there are few taps.
+  // Stores the offsets of all taps for a tile's pixels, if there are few taps.
   void keep(int64_t first, int64_t count) {
     if (kept_at_ == first) return;
     kept_at_ = first;
@@ -343,7 +344,7 @@ class Convolver {
   T* sums_;
   int64_t group_ = 0;
   int64_t image_ = 0;
-  // What is kept between blocks, and the first k or pixel that it belongs to.
+  // Values that are reused by later blocks, with the first k or pixel that they belong to.
   int64_t weights_at_ = -1;
   int64_t kept_at_ = -1;
   int64_t outs_at_ = -1;

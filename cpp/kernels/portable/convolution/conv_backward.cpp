@@ -1,5 +1,6 @@
-// The gradients of a convolution. That of the input is a convolution the other way (transposed, or
-// not); that of the bias a sum over images and pixels.
+// The gradients of a convolution. The gradient of the input is a convolution in the other
+// direction: transposed if the forward one is not, and the reverse. The gradient of the bias is a
+// sum over images and pixels.
 #include <algorithm>
 
 #include "rushlight/core/allocator.h"
@@ -12,7 +13,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Arguments in schema order.
+// Indices of the arguments, in schema order.
 enum Argument {
   kGradOutput,
   kInput,
@@ -30,7 +31,7 @@ enum Argument {
   kGradBias
 };
 
-// Scratch memory that one gradient after the other uses.
+// Scratch memory that the gradients use one after the other.
 class Reused {
  public:
   explicit Reused(KernelContext& ctx)
@@ -50,7 +51,7 @@ class Reused {
   void* memory_;
 };
 
-// The gradient of the input. `forward` describes the convolution that is undone.
+// Describes the convolution that computes the gradient of the input of `forward`.
 Conv input_gradient(const Conv& forward, const Tensor& grad, const Tensor& result) {
   Conv conv = forward;
   conv.transposed = !forward.transposed;
@@ -66,7 +67,7 @@ void fill_zeros(const Tensor& tensor) {
   std::fill(bytes, bytes + tensor.nbytes(), uint8_t{0});
 }
 
-// The gradients to compute, and their operands; an out that is not wanted is nullptr.
+// The gradients to compute, and their operands. An output that is not wanted is nullptr.
 struct Gradients {
   Conv forward;
   const Tensor& grad;
@@ -100,15 +101,15 @@ Status run(KernelContext& ctx, const Gradients& g) {
   return g.out[2] != nullptr ? run_bias_gradient(ctx, g.grad, *g.out[2]) : Status{};
 }
 
-// The products convert what they read once for every tap that meets it: copies as float32 cost
-// less. Where channels lie side by side, boxes of them are copied anyway.
+// The products convert an element again for every tap that reads it, so that float32 copies cost
+// less. Where channels are adjacent in memory, boxes of them are copied anyway.
 bool wants_copies(const Gradients& g) {
   const bool half = g.input.dtype == DType::Float16 || g.input.dtype == DType::BFloat16;
   return half && g.forward.input.inner_stride != 1;
 }
 
-// The number of groups whose copies fit into seven eighths of the scratch memory; products need the
-// rest.
+// The number of groups whose copies fit into seven eighths of the scratch memory. The products need
+// the rest.
 int64_t groups_that_fit(const KernelContext& ctx, const Gradients& g) {
   constexpr int64_t kRounding = 4 * KernelContext::kScratchAlignment;
   const int64_t room = static_cast<int64_t>(ctx.scratch_left() / sizeof(float) / 8 * 7) - kRounding;
@@ -116,14 +117,14 @@ int64_t groups_that_fit(const KernelContext& ctx, const Gradients& g) {
   return std::min(room / (floats / g.forward.groups), g.forward.groups);
 }
 
-// Some groups' part of a tensor, which is a range of one dimension.
+// The part of a tensor that belongs to some of the groups: a range of one dimension.
 struct GroupRange {
   int64_t first;
   int64_t count;
-  int64_t total;  // groups in all
+  int64_t total;  // number of all groups
 };
 
-// A float32 copy of such a part in scratch memory, in the order of the tensor.
+// A float32 copy of such a part in scratch memory, in the dim order of the tensor.
 class FloatCopy {
  public:
   FloatCopy(KernelContext& ctx, const Tensor& like, size_t dim, const GroupRange& groups)
@@ -164,7 +165,7 @@ class FloatCopy {
   int32_t strides_[kMaxSpatial + 2];
 };
 
-// The gradients of input and weights of some groups.
+// Computes the gradients of input and weights of some groups.
 void run_groups(KernelContext& ctx, const Gradients& g, const GroupRange& groups) {
   const FloatCopy grad(ctx, g.grad, 1, groups);
   const FloatCopy weight(ctx, g.weight, 0, groups);
@@ -214,8 +215,8 @@ Status check_gradient(KernelContext& ctx, const Tensor& grad, const Shape& shape
 }  // namespace
 
 // convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation,
-//                      transposed, output_padding, groups, output_mask, *, out0, out1, out2): an
-// out that the mask leaves out is not written.
+//                      transposed, output_padding, groups, output_mask, *, out0, out1, out2):
+// outputs that the mask excludes are not written.
 Status convolution_backward_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& grad = args[kGradOutput]->tensor();
   const Tensor& input = args[kInput]->tensor();

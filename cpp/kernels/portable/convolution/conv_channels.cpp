@@ -1,5 +1,5 @@
-// Convolution of small groups of channels that lie side by side: vectors run along a group's output
-// channels, and a tile of some pixels stays in registers over all taps.
+// Convolution of small groups whose channels are adjacent in memory. Vectors run along a group's
+// output channels, and a tile of some pixels stays in registers for all taps.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/convolution/conv.h"
@@ -10,9 +10,10 @@ namespace rushlight::kernels {
 namespace {
 
 constexpr int64_t kMaxTaps = 64;
-constexpr int64_t kMaxOut = 32;  // channels of a group; products of more fill vectors
+constexpr int64_t kMaxOut = 32;  // output channels of a group; more fill a matrix product's vectors
 
-// The taps that meet the pixels of a line, all of them or (transposed) those a stride apart.
+// The taps that read the input (are not padding) for the pixels of a line. In a transposed
+// convolution these pixels are one stride apart.
 struct MetTaps {
   int64_t count = 0;
   const float* input[kMaxTaps];
@@ -34,8 +35,7 @@ void find_taps(const Conv& conv, int64_t d, int64_t h, int64_t w, MetTaps* taps)
   }
 }
 
-// Adds the taps' products to pixels `first`, `first` + `stride`, … of the line that `line` points
-// at.
+// Adds the taps' products to pixels `first`, `first` + `stride`, … of `line`.
 void add_taps(const Conv& conv, const MetTaps& taps, int64_t first, int64_t stride, float* line) {
   const ChannelLoops& loops = channel_loops();
   const int64_t width = kMaxChannelVectors * loops.lanes;

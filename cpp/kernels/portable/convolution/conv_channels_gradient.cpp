@@ -1,5 +1,5 @@
-// The gradient of a convolution's weights where channels lie side by side: boxes of pixels are
-// copied as float32, padding included, so that a tap reads a line of the copy in place.
+// The gradient of a convolution's weights where channels are adjacent in memory. Boxes of pixels
+// are copied as float32, with their padding, so that a tap reads a line of the copy in place.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/convolution/conv_gradient.h"
@@ -9,17 +9,17 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kBlock = 32;  // channels of a box, on either side
+constexpr int64_t kBlock = 32;  // channels of a box of either operand
 constexpr int64_t kPixels =
-    128;  // pixels that a tap takes at a time: lines of this length stay in L1
+    128;  // pixels that a tap reads at a time: lines of this length stay in the L1 cache
 constexpr int64_t kMaxLines = 32;
 
 int64_t blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
-// Floats of a copy, with what may be read behind it, in whole lines of cache.
+// The floats of a copy with the slack that may be read after it, rounded up to whole cache lines.
 int64_t floats(int64_t n) { return blocks(n + kChannelSlack, 16) * 16; }
 
-// A block of work: some whole groups, or some channels and columns of one.
+// A block of work: some whole groups, or some channels and columns of one group.
 struct Extent {
   int64_t groups;
   int64_t channels;
@@ -52,7 +52,8 @@ struct Extent {
   int64_t all_floats(const Gradient& g) const {
     return wide_floats(g) + narrow_floats() + sums_floats(g);
   }
-  // False if even one pixel of these channels does not.
+  // Reduces the pixels until the block fits. False if a single pixel of these channels does not
+  // fit.
   bool fit(const Gradient& g, int64_t room) {
     for (int64_t& n : pixels) {
       while (n > 1 && all_floats(g) > room) n = (n + 1) / 2;
@@ -73,7 +74,7 @@ class BoxSums {
         narrow_(wide_ + most.wide_floats(g)),
         sums_(narrow_ + most.narrow_floats()) {}
 
-  // One block of groups, channels and columns.
+  // Computes one block of groups, channels and columns.
   void run(int64_t item) {
     const auto take = [&item](int64_t size, int64_t each, int64_t* first, int64_t* count) {
       *first = item % blocks(size, each) * each;
@@ -123,7 +124,7 @@ class BoxSums {
     }
   }
 
-  // The input that tap t reads for the first pixel of a line.
+  // The first element that tap t reads in a line.
   const float* met_by_tap(int64_t t, int64_t line) const {
     const PoolAxis* axes = g_.axes;
     const int64_t k = t % axes[2].kernel;
@@ -169,7 +170,7 @@ class BoxSums {
     }
   }
 
-  // The tap's sums of one group.
+  // Adds the products of one tap and one group to the sums.
   void add_tap(ChannelTile* t, int64_t group, float* sums) const {
     const ChannelLoops& loops = channel_loops();
     const int64_t width = kMaxChannelVectors * loops.lanes;
@@ -206,7 +207,7 @@ class BoxSums {
   const Extent most_;
   float* wide_;
   float* narrow_;
-  float* sums_;  // [groups, taps, channels, columns]; depthwise [taps, groups]
+  float* sums_;  // [groups, taps, channels, columns]; depthwise: [taps, groups]
   ChannelBox wide_box_;
   ChannelBox narrow_box_;
   int64_t group_ = 0;

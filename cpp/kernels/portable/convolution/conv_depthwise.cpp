@@ -1,5 +1,6 @@
-// Depthwise convolution of float32. Contiguous: bands of each plane are copied into padded rows, so
-// that the loops need no test for edges. Channels-last: vectors run along the channels.
+// Depthwise convolution of float32. In contiguous tensors, bands of each plane are copied into
+// padded rows, so that the loops need no checks at the edges. In channels-last tensors, vectors run
+// along the channels.
 #include <algorithm>
 #include <cstring>
 
@@ -14,18 +15,18 @@ namespace {
 constexpr size_t kY = 1;
 constexpr size_t kX = 2;
 constexpr int64_t kMaxTaps = 64;
-constexpr int kBandShares = 4;  // of the workspace
+constexpr int kBandShares = 4;  // each of these shares of the workspace holds one band
 
 int64_t reach(const Conv& conv, size_t s) {
   return int64_t{conv.dilation[s]} * (conv.weight.size[s] - 1) + 1;
 }
 
-// A row of input with its padding, as long as the output row needs it.
+// The length of a padded input row, as far as the output row reads it.
 int64_t padded_line(const Conv& conv) {
   return (int64_t{conv.out.size[kX]} - 1) * conv.stride[kX] + reach(conv, kX);
 }
 
-// Copies padded input rows y0.. (in padded coordinates) of one plane.
+// Copies `rows` padded input rows of one plane, starting at row y0 in padded coordinates.
 void copy_band(const Conv& conv, const float* plane, int64_t y0, int64_t rows, float* band) {
   const int64_t line = padded_line(conv);
   const int64_t left = std::min<int64_t>(conv.padding[kX], line);
@@ -44,7 +45,8 @@ void copy_band(const Conv& conv, const float* plane, int64_t y0, int64_t rows, f
   }
 }
 
-// Output rows y0.. of channel c of image n; with `mirror` the taps run backwards.
+// Computes `rows` output rows of channel c of image n, starting at row y0. With `mirror` the taps
+// are read in reverse order.
 void run_band(const Conv& conv, bool mirror, int64_t n, int64_t c, int64_t y0, int64_t rows,
               float* memory) {
   const DepthwiseLoops& loops = depthwise_loops();
@@ -68,7 +70,7 @@ void run_band(const Conv& conv, bool mirror, int64_t n, int64_t c, int64_t y0, i
   }
 }
 
-// How many rows of output to work on at a time, each of one channel or more.
+// The number of output rows to compute at a time, each with this number of channels.
 int64_t row_grain(const Conv& conv, int64_t channels) {
   constexpr int64_t kProducts = kProductGrain / 4;
   return kProducts / (conv.out.size[kX] * conv.taps() * channels) + 1;
@@ -85,13 +87,14 @@ bool contiguous_planes(const Conv& conv) {
 bool run_contiguous(const Workspace& work, const Conv& conv, bool mirror) {
   const int64_t line = padded_line(conv);
   const int64_t stride = conv.stride[kY];
-  // Rows of output whose input fits.
+  // The number of output rows whose input fits into this memory.
   const auto rows_in = [&](int64_t floats) {
     const int64_t spare = (floats - kRowSlack) / line - reach(conv, kY);
     return spare < 0 ? 0 : spare / stride + 1;
   };
   if (rows_in(work.size()) == 0) return false;
-  // A share of the workspace is best, but all of it better than a few rows at a time.
+  // One share of the workspace per band is best, but the whole workspace is better than a few rows
+  // at a time.
   const int64_t height = conv.out.size[kY];
   const int64_t enough = std::min<int64_t>(8, height);
   const int64_t share_rows = rows_in(Workspace(work, 0, kBandShares).size());
@@ -115,7 +118,7 @@ bool run_contiguous(const Workspace& work, const Conv& conv, bool mirror) {
   return true;
 }
 
-// The input under each tap at one output pixel, or nullptr where it lies in the padding.
+// Finds the input of each tap at one output pixel; nullptr if it is in the padding.
 void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const float** taps) {
   for (int64_t i = 0; i < conv.weight.size[kY]; ++i) {
     const int64_t in_y = met_by(conv, kY, y, i);
@@ -127,14 +130,14 @@ void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const
   }
 }
 
-// No tap at this position of an output row lies in the padding to its left or right. Transposed,
-// taps do not move along with the position.
+// True if no tap at this position of an output row is in the padding to its left or right. Always
+// false for a transposed convolution, where taps do not move along with the position.
 bool within_line(const Conv& conv, int64_t x) {
   const int64_t first = x * conv.stride[kX] - conv.padding[kX];
   return !conv.transposed && first >= 0 && first + reach(conv, kX) <= conv.input.size[kX];
 }
 
-// Output row y of one image, `count` channels from `from` on.
+// Computes `count` channels of output row y of one image, starting at channel `from`.
 void run_channels(const Conv& conv, const float* packed, int64_t n, int64_t y, int64_t from,
                   int64_t count) {
   const DepthwiseLoops& loops = depthwise_loops();
@@ -181,8 +184,8 @@ bool run_channels_last(const Workspace& work, const Conv& conv) {
   return true;
 }
 
-// A transposed convolution of stride 1 as a plain one whose taps run backwards. False if its input
-// would have to be cropped instead of padded.
+// Changes a transposed convolution of stride 1 into a plain one whose taps are read in reverse
+// order. False if the input would have to be cropped instead of padded.
 bool turn_around(Conv* conv) {
   for (const size_t s : {kY, kX}) {
     conv->padding[s] = conv->dilation[s] * (conv->weight.size[s] - 1) - conv->padding[s];

@@ -1,5 +1,6 @@
-// Convolution of float32 as matrix products, one per image and group: weights [out channels, K] by
-// the unrolled input [K, pixels], which is packed panel by panel and never exists as a whole.
+// Convolution of float32 as matrix products, one for each image and group: weights [out channels,
+// K] times the unrolled input [K, pixels]. The unrolled input is packed one panel at a time and is
+// never stored as a whole.
 #include <algorithm>
 #include <numeric>
 
@@ -9,7 +10,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// The kernel is a single tap at the pixel itself.
+// True if the kernel is a single tap that reads the pixel itself.
 bool is_pointwise(const Conv& conv) {
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     if (conv.weight.size[s] != 1 || conv.stride[s] != 1 || conv.padding[s] != 0) return false;
@@ -48,10 +49,11 @@ WeightTaps weight_taps(const Conv& conv, const Window& window, int64_t channel_s
   return taps;
 }
 
-// The single stride with which k goes through all (channel, tap)s, or 0 if there is none.
+// The stride between consecutive k, which number the (channel, tap) pairs, or 0 if it is not
+// constant.
 int64_t single_stride(const WeightTaps& w) {
   int64_t stride = 0;
-  int64_t next = 0;  // what the next greater dimension's stride must be
+  int64_t next = 0;  // required stride of the next greater dimension
   const auto follow = [&](int64_t size, int64_t dim_stride) {
     if (size == 1) return true;
     if (stride == 0) stride = next = dim_stride;
@@ -66,7 +68,7 @@ int64_t single_stride(const WeightTaps& w) {
   return stride == 0 ? 1 : stride;
 }
 
-// Everything but what differs between images and groups.
+// The parts of the product that are equal for all images and groups.
 Product product_of(const Conv& conv, const WeightTaps& taps, int64_t out_stride) {
   Product p;
   p.m = conv.group_out;
@@ -78,7 +80,7 @@ Product product_of(const Conv& conv, const WeightTaps& taps, int64_t out_stride)
   return p;
 }
 
-// Runs the product for every image and group. `weights` is where those of the first group start.
+// Runs the product for every image and group. `weights` points to the weights of the first group.
 void run_all(const Workspace& work, const Conv& conv, Product p, Window* window,
              const float* weights, int64_t weight_group_stride, int64_t out_offset) {
   float* const out = conv.out.tensor->as<float>() + out_offset;
@@ -104,7 +106,7 @@ void run_all(const Workspace& work, const Conv& conv, Product p, Window* window,
   }
 }
 
-// Sets how C's columns lie: side by side, or on a grid.
+// Sets the layout of C's columns: a constant stride, or a grid.
 void place_columns(const ConvTensor& out, Grid* grid, Product* p) {
   if (pixels_in_line(out)) {
     p->c_col = pixel_stride(out);
@@ -117,14 +119,14 @@ void place_columns(const ConvTensor& out, Grid* grid, Product* p) {
   p->grid = grid;
 }
 
-// The taps of a transposed kernel that meet one phase of the output along one dimension, and the
-// output pixels of that phase. Output o = phase + stride * q takes tap t from input
+// The taps of a transposed kernel that contribute to one phase of the output along one dimension,
+// and the output pixels of that phase. For tap t, output phase + stride * q reads input
 // q + (phase + padding - t * dilation) / stride, where that division is exact.
 struct Phase {
   int32_t first_tap = 0;
   int32_t tap_stride = 1;
   int32_t taps = 0;
-  int32_t shift = 0;  // of the first tap's input against q
+  int32_t shift = 0;  // input position of the first tap, relative to q
   int32_t dilation = 0;
   int32_t pixels = 0;
 };
@@ -150,7 +152,7 @@ void run_phase(const Workspace& work, const Conv& conv, const int32_t* phase) {
   Window window = window_of(conv);
   WeightTaps taps = weight_taps(conv, window, conv.weight.outer_stride);
   Grid grid;
-  bool is_unit_stride = true;  // the phase is the whole output
+  bool is_unit_stride = true;  // true if the phase is the whole output
   int64_t weight_offset = 0;
   int64_t out_offset = 0;
   for (size_t s = 0; s < kMaxSpatial; ++s) {
@@ -167,7 +169,7 @@ void run_phase(const Workspace& work, const Conv& conv, const int32_t* phase) {
     grid.size[s] = p.pixels;
     grid.strides[s] = conv.out.strides[s] * conv.stride[s];
   }
-  // No tap meets the phase where p.k is 0; it gets the bias alone.
+  // If no tap contributes to the phase, p.k is 0, and the phase gets the bias alone.
   Product p = product_of(conv, taps, conv.weight.inner_stride);
   p.n = grid.size[0] * grid.size[1] * grid.size[2];
   p.b.window = &window;

@@ -1,4 +1,4 @@
-// What the two ways to the gradient of a convolution's weights share.
+// What both algorithms for the gradient of a convolution's weights share.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,16 @@
 
 namespace rushlight::kernels {
 
-// Row (tap, channel) by column: the sum over images and pixels of what the tap of that channel of
-// `wide` meets times the element of `narrow`.
+// The gradient is a matrix with a row for each (tap, channel). An element is the sum over images
+// and pixels of the element of `wide` that the tap reads in that channel, times the element of
+// `narrow`.
 struct Gradient {
   ConvTensor wide;
   ConvTensor narrow;
   ConvTensor result;  // [columns of all groups, channels, taps…]
   int64_t batch;
   int64_t groups;
-  int64_t channels;  // of one group of `wide`
+  int64_t channels;  // channels of one group of `wide`
   int64_t columns;   // channels of one group of `narrow`
   PoolAxis axes[kMaxSpatial];
 
@@ -26,8 +27,8 @@ struct Gradient {
   int64_t pixels() const { return axes[0].out * axes[1].out * axes[2].out; }
 };
 
-// Channels side by side, of types that are summed in float32. False (and nothing is done) if they
-// are not, or if scratch memory does not suffice.
+// For adjacent channels of types whose sums are float32. Returns false and does nothing for others,
+// or if scratch memory does not suffice.
 bool channels_gradient(KernelContext& ctx, const ScratchShares& shares, const Gradient& g);
 
 }  // namespace rushlight::kernels

@@ -1,5 +1,5 @@
-// Convolution with one input channel per group, of any type: each tap adds a piece of a line of
-// input to a line of output.
+// Convolution with one input channel per group, for any type. Each tap adds a piece of an input
+// line to an output line.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/convolution/conv.h"
@@ -14,7 +14,7 @@ namespace {
 template <typename T>
 class Lines {
  public:
-  // `sum` is the type T, or the signed type of the same bits.
+  // `sum` is the dtype of T, or the signed dtype of the same size.
   Lines(const Conv& conv, DType sum)
       : conv_(conv),
         sum_(sum),
@@ -22,7 +22,8 @@ class Lines {
         weight_(*conv.weight.tensor, sum),
         out_(*conv.out.tensor, sum) {
     for (size_t s = 0; s < kMaxSpatial; ++s) {
-      // A transposed convolution's taps lead from its input to its output.
+      // In a transposed convolution the geometry is reversed: the taps of an input position give
+      // outputs.
       axes_[s].in = conv.transposed ? conv.out.size[s] : conv.input.size[s];
       axes_[s].out = conv.transposed ? conv.input.size[s] : conv.out.size[s];
       axes_[s].kernel = conv.weight.size[s];
@@ -32,7 +33,7 @@ class Lines {
     }
   }
 
-  // Lines of output, counted over images, channels and the outer dimensions.
+  // Computes output lines, numbered over images, channels and the outer dimensions.
   void run(int64_t first_line, int64_t last_line) {
     const int64_t channels = conv_.groups * conv_.group_out;
     for (int64_t line = first_line; line < last_line; ++line) {
@@ -65,7 +66,7 @@ class Lines {
     return bias;
   }
 
-  // The input line that a tap at an output line meets along one dimension, or -1.
+  // The input line that a tap reads for an output line along one dimension, or -1 if none.
   int64_t met_by(size_t s, int64_t output, int64_t tap) const {
     const PoolAxis& axis = axes_[s];
     int64_t at = axis.start(output) + tap * axis.dilation;
@@ -81,7 +82,7 @@ class Lines {
                 T* acc) {
     const int64_t from =
         image * conv_.input.outer_stride + channel / conv_.group_out * conv_.input.inner_stride;
-    // Weights [out channels, 1, …], or transposed [groups, out channels of one, …].
+    // Weights are [out channels, 1, …]; transposed: [groups, out channels of a group, …].
     const int64_t weights = conv_.transposed
                                 ? channel / conv_.group_out * conv_.weight.outer_stride +
                                       channel % conv_.group_out * conv_.weight.inner_stride
@@ -99,7 +100,7 @@ class Lines {
     }
   }
 
-  // The taps of one row of the kernel.
+  // Adds the taps of one row of the kernel.
   void add_row(int64_t from, int64_t weights, int64_t begin, int64_t end, T* acc) {
     for (int64_t k = 0; k < axes_[2].kernel; ++k) {
       const T factor =
@@ -127,13 +128,14 @@ class Lines {
     for (int64_t o = 0; o < hi - lo; ++o) to[o] += factor * x[o];
   }
 
-  // The same, transposed: inputs lo to hi - 1 go to outputs a stride apart.
+  // The same for a transposed convolution: inputs lo to hi - 1 are added to outputs one stride
+  // apart.
   void spread_tap(int64_t k, T factor, int64_t from, int64_t begin, int64_t end, T* acc) {
     const PoolAxis& axis = axes_[2];
     int64_t lo = 0;
     int64_t hi = 0;
     axis.outputs_inside(k, &lo, &hi);
-    const int64_t shift = axis.start(0) + k * axis.dilation;  // of the output that input 0 goes to
+    const int64_t shift = axis.start(0) + k * axis.dilation;  // the output position of input 0
     if (begin > shift) lo = std::max(lo, (begin - shift + axis.stride - 1) / axis.stride);
     if (end <= shift) return;
     hi = std::min(hi, (end - shift + axis.stride - 1) / axis.stride);

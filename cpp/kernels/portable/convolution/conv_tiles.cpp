@@ -1,5 +1,5 @@
-// Convolution on copies: tiles of input, weights and output are brought into scratch memory, as
-// float32 and in the layout that suits, where the float32 ways run on them.
+// Convolution by tiles: copies tiles of input, weights and output into scratch memory, as float32
+// and in a suitable layout, and runs the float32 algorithms on them.
 #include <algorithm>
 
 #include "rushlight/core/allocator.h"
@@ -12,17 +12,18 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kFewChannels = 16;  // fewer in a tile waste what packing the input costs
+constexpr int64_t kFewChannels = 16;  // a tile with fewer spends too much on packing the input
 
-// What one tile covers: some whole groups, or some output channels of one; and a box of pixels.
+// The part of a result that one tile covers: a box of pixels of some whole groups, or of some
+// output channels of one group.
 struct Tile {
   int64_t groups;
   int64_t channels;  // output channels of each group
   int32_t pixels[kMaxSpatial];
 };
 
-// Input positions along one dimension that outputs `first` to `last` - 1 depend on, with those in
-// the padding or without.
+// The input positions along one dimension that outputs `first` to `last` - 1 depend on, with
+// positions in the padding if `padded`.
 struct Reach {
   int64_t begin;
   int64_t end;
@@ -42,13 +43,13 @@ Reach reach_of(const Conv& conv, size_t s, int64_t first, int64_t last, bool pad
   return {begin, std::max(std::min<int64_t>(end, conv.input.size[s]), begin)};
 }
 
-// Weights that are as they should be are read where they lie.
+// False if the weights can be read in place: they are packed already, or are float32.
 bool copies_weights(const Conv& conv) {
   if (wants_channels(conv)) return conv.packed == nullptr;
   return conv.weight.tensor->dtype != DType::Float32;
 }
 
-// The most floats that a tile takes, with its bias.
+// The maximum number of floats that a tile needs, with its bias.
 int64_t tile_floats(const Conv& conv, const Tile& tile) {
   int64_t in = tile.groups * conv.group_in;
   int64_t out = tile.groups * tile.channels;
@@ -67,8 +68,8 @@ int64_t tile_floats(const Conv& conv, const Tile& tile) {
   return in + out + weights + bias + kRounding;
 }
 
-// Small groups, channels innermost: all groups' channels lie side by side, so pixels give way
-// before a tile has few of those.
+// For small groups with channels innermost. The channels of all groups are adjacent in memory, so
+// the tile keeps enough of them and gets fewer pixels instead.
 bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
   *tile = {conv.groups, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const auto shrink = [&](int64_t fewest) {
@@ -87,7 +88,7 @@ bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
   return tile_floats(conv, *tile) <= room;
 }
 
-// False if even the smallest tile does not fit.
+// False if the smallest tile does not fit.
 bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
   if (wants_channels(conv)) return choose_channels_tile(conv, room, tile);
   const bool depthwise = conv.group_in == 1 && conv.group_out == 1;
@@ -123,7 +124,7 @@ int64_t count_tiles(const Conv& conv, const Tile& tile) {
   return n;
 }
 
-// The start and the size of a tile, which is smaller at the edges.
+// The position and the size of a tile; tiles at the edges are smaller.
 struct Place {
   int64_t image;
   int64_t group;
@@ -151,7 +152,7 @@ Place place_of(const Conv& conv, const Tile& tile, int64_t item) {
   return at;
 }
 
-// Runs tiles as convolutions of their own, in memory of its own.
+// Copies tiles into memory of its own and runs a convolution on each.
 class Tiles {
  public:
   Tiles(const Conv& conv, void* memory, size_t bytes)
@@ -205,7 +206,8 @@ class Tiles {
                                KernelContext::kScratchAlignment);
   }
 
-  // A float32 tensor of these first two sizes, with channels innermost if they are so in `like`.
+  // Allocates a float32 tensor with `outer` and `inner` as its first two sizes. Its channels are
+  // innermost if those of `like` are.
   void place(int64_t outer, int64_t inner, const ConvTensor& like, ConvTensor* part,
              Tensor* tensor) {
     int64_t pixels = 1;
@@ -221,7 +223,7 @@ class Tiles {
     part->tensor = tensor;
   }
 
-  // Into the part, or back from it.
+  // Copies a part of `whole` into `part`, or back.
   void copy(const ConvTensor& whole, int64_t offset, const ConvTensor& part, int64_t outer,
             int64_t inner, bool into) {
     const DType dtype = whole.tensor->dtype;
@@ -305,7 +307,7 @@ void take_float_weights(KernelContext& ctx, Conv* conv, Tensor* copy) {
 }
 
 bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
-  // A quarter of the memory is for what the float32 ways pack.
+  // The float32 algorithms pack into a quarter of the memory.
   const int64_t room = static_cast<int64_t>(shares.bytes() / sizeof(float) / 4 * 3);
   Tile tile;
   if (!choose_tile(conv, room, &tile)) return false;

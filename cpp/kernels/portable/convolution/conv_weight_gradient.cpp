@@ -1,6 +1,6 @@
-// The gradient of a convolution's weights as matrix products: the unfolded rows of what the kernel
-// slides over, one for each tap and channel, by the channels of what slides. Blocks of pixels of
-// both are converted to the type that is summed in.
+// The gradient of a convolution's weights as matrix products. The left operand has an unfolded row
+// for each tap and channel of the tensor that the kernel slides over; the right operand has the
+// channels of the other tensor. Blocks of pixels of both are converted to the type of the sums.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/convolution/conv_gradient.h"
@@ -11,12 +11,13 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kPixels = 128;    // of a block: a panel of columns of this length lies in L1
-constexpr int64_t kRows = 144;      // (tap, channel)s of a block
-constexpr int64_t kFewColumns = 4;  // up to which dot products beat tiles
-constexpr int64_t kFewRows = 8;     // up to which gathering them beats a transposition
+constexpr int64_t kPixels = 128;    // pixels of a block: a panel of columns this long fits into L1
+constexpr int64_t kRows = 144;      // (tap, channel) pairs in a block
+constexpr int64_t kFewColumns = 4;  // maximum columns for which dot products are faster than tiles
+constexpr int64_t kFewRows = 8;     // maximum rows for which gathering is faster than transposing
 
-// All pixels become one line, which is longer, where they lie so and each meets but itself.
+// Joins all pixels to one long line, if they follow each other in memory and the kernel is a single
+// tap that reads the pixel itself.
 void join_lines(Gradient* g) {
   for (const PoolAxis& axis : g->axes) {
     if (axis.kernel != 1 || axis.stride != 1 || axis.padding != 0) return;
@@ -29,7 +30,7 @@ void join_lines(Gradient* g) {
   g->narrow.strides[2] = pixel_stride(g->narrow);
 }
 
-// The sizes of blocks, chosen to fit in the given elements of memory.
+// The sizes of blocks, chosen so that they fit in `room` elements of memory.
 struct Blocks {
   int64_t tile;
   int64_t pixels;
@@ -67,7 +68,7 @@ class Multiplier {
         converted_(panel_ + blocks.tile * blocks.pixels),
         sums_(converted_ + blocks.tile * blocks.pixels) {}
 
-  // One block of rows by one of columns, of one group.
+  // Computes one block of rows and columns of one group of one image range.
   void run(int64_t item) {
     const int64_t across = blocks_.across(g_);
     const int64_t down = blocks_.down(g_);
@@ -94,7 +95,7 @@ class Multiplier {
  private:
   static constexpr DType kSum = SumType<T>::kDType;
 
-  // Calls body(d, h, w, n) for pixels first..first + count - 1, a piece of a line at a time.
+  // Calls body(d, h, w, n) for pixels first..first + count - 1, one piece of a line at a time.
   template <typename Body>
   void for_each_line(int64_t first, int64_t count, Body body) const {
     const int64_t end = first + count;
@@ -106,7 +107,7 @@ class Multiplier {
     }
   }
 
-  // The rows of the block, each of `count` pixels.
+  // Gathers the rows of the block, `count` pixels each.
   void unfold(int64_t image, int64_t first, int64_t count) {
     for (int64_t done = 0, n = 0; done < rows_; done += n) {
       const int64_t tap = (row_ + done) / g_.channels;
@@ -118,7 +119,7 @@ class Multiplier {
     }
   }
 
-  // The input that one tap reads in n channels, the first of which starts at `from`.
+  // Gathers what one tap reads in n channels; the first of these starts at `from`.
   void unfold_tap(int64_t tap, int64_t from, int64_t n, int64_t first, int64_t count, T* to) {
     const PoolAxis* axes = g_.axes;
     const int64_t k = tap % axes[2].kernel;
@@ -164,7 +165,7 @@ class Multiplier {
     }
   }
 
-  // At most a tile's width of channels, whose elements are `stride` apart.
+  // Transposes at most one tile's width of pixels, which are `stride` elements apart.
   void transpose_channels(int64_t at, int64_t stride, int64_t n, int64_t width, T* to) {
     const Tensor& tensor = *g_.wide.tensor;
     const void* from = element_at(tensor, at);
@@ -184,7 +185,7 @@ class Multiplier {
     strided_copy(from, to, transposition, sizeof(T));
   }
 
-  // The offset of a pixel of a channel of `narrow`.
+  // The offset of one pixel of a channel of `narrow`.
   int64_t narrow_offset(int64_t image, int64_t column, int64_t d, int64_t h, int64_t w) const {
     return image * g_.narrow.outer_stride +
            (group_ * g_.columns + column) * g_.narrow.inner_stride + d * g_.narrow.strides[0] +
@@ -230,7 +231,7 @@ class Multiplier {
     }
   }
 
-  // n pixels of some channels, channels side by side.
+  // Packs n pixels of some channels, so that channels are adjacent.
   void pack_line(int64_t at, int64_t cols, int64_t n, T* to) {
     const Tensor& tensor = *g_.narrow.tensor;
     const void* from = element_at(tensor, at);
@@ -241,7 +242,7 @@ class Multiplier {
       block.push(n, stride, blocks_.tile);
       return converting_copy(from, tensor.dtype, to, kSum, block);
     }
-    // Long runs are converted at a time, then transposed.
+    // Converts long runs first, then transposes.
     block.push(cols, g_.narrow.inner_stride, n);
     block.push(n, 1, 1);
     converting_copy(from, tensor.dtype, converted_, kSum, block);

@@ -1,4 +1,4 @@
-// aten::convolution: checks its arguments, finds the shape of the result and picks a way to run.
+// aten::convolution: checks its arguments, computes the shape of the result and picks an algorithm.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/convolution/conv.h"
@@ -10,7 +10,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// An int[] argument with one entry for all spatial dimensions or one for each.
+// Reads an int[] argument that has one entry for all spatial dimensions or one for each.
 Status read_spatial(KernelContext& ctx, const char* name, const EValue& list, size_t spatial,
                     int64_t lowest, int32_t missing, int32_t* values) {
   std::fill(values, values + kMaxSpatial, missing);
@@ -67,7 +67,8 @@ Status check_types(KernelContext& ctx, const Tensor& input, const Tensor& weight
                   ShapeText(bias->shape()).text(), static_cast<long long>(out_channels));
 }
 
-// The size of one spatial dimension of the result; below zero or above int32 if there is none.
+// The size of one spatial dimension of the result. It may be negative or exceed int32, which is an
+// error.
 int64_t out_size(const Conv& conv, size_t s, int64_t in, int64_t kernel, int64_t output_padding) {
   const int64_t reach = conv.dilation[s] * (kernel - 1) + 1;
   if (conv.transposed) {
@@ -92,7 +93,8 @@ Status find_shape(KernelContext& ctx, const Conv& conv, const Tensor& input, con
                   ShapeText(input.shape()).text(), ShapeText(weight.shape()).text());
 }
 
-// Output padding only chooses among the sizes that one stride makes ambiguous.
+// Output padding only selects one of the sizes that a stride leaves open, so it must be less than
+// the stride.
 Status check_output_padding(KernelContext& ctx, const Conv& conv, const int32_t* output_padding) {
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     if (output_padding[s] < std::max(conv.stride[s], conv.dilation[s])) continue;

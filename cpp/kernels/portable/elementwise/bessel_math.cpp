@@ -1,5 +1,6 @@
-// Bessel functions of the orders 0 and 1 (modified ones: loops/special.cpp), and Airy's function.
-#include <math.h>  // NOLINT(modernize-deprecated-headers): j0 and its kin are POSIX's, not std's
+// Bessel functions of orders 0 and 1, and Airy's function. The modified Bessel functions are in
+// loops/special.cpp.
+#include <math.h>  // j0 and similar functions are in POSIX, not in std
 
 #include <cmath>
 #include <limits>
@@ -18,14 +19,14 @@ struct Pair {
   double second;
 };
 
-// 1 / k, a product with which is quicker than a division.
+// 1 / k: multiplying is faster than dividing.
 constexpr int kTerms = 26;
 constexpr double kInverse[kTerms + 1] = {
     0,        1.0,      1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,
     1.0 / 9,  1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16, 1.0 / 17,
     1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22, 1.0 / 23, 1.0 / 24, 1.0 / 25, 1.0 / 26};
 
-// Airy's function and its derivative at -9, -8, ..., 2.
+// Airy's function and its derivative at -9, -8, …, 2.
 constexpr int kLowest = -9;
 constexpr Pair kAiry[] = {
     {-0.0221337215473414037, -0.975663980926331595},
@@ -42,7 +43,7 @@ constexpr Pair kAiry[] = {
     {0.0349241304232743791, -0.0530903844336536317},
 };
 
-// The Taylor series at the next integer, whose terms follow from y'' = x y.
+// The Taylor series at the nearest integer. Its terms follow from y'' = x y.
 double airy_near(double x) {
   const int at = static_cast<int>(std::lround(x));
   const double offset = x - at;
@@ -64,7 +65,7 @@ double airy_near(double x) {
   return sum;
 }
 
-// Airy's function of -x for x > 9: the asymptotic series.
+// Airy's function of -x for x > 9, by its asymptotic series.
 double airy_of_negative(double x) {
   const double z = x * std::sqrt(x) * 2 / 3;
   double term = 1;
@@ -82,8 +83,9 @@ double airy_of_negative(double x) {
          (std::sqrt(kPi) * std::sqrt(std::sqrt(x)));
 }
 
-// Airy's function for x >= 2.25: sqrt(x / 3) / pi times the modified Bessel function of the second
-// kind and the order 1/3 at z, of which sqrt(z) e^z times that is a polynomial in 4 / z - 1.
+// Airy's function for x >= 2.25: sqrt(x / 3) / pi * K(z), where K is the modified Bessel function
+// of the second kind of order 1/3 and z = 2/3 x^(3/2). sqrt(z) e^z K(z) is a polynomial in 4 / z -
+// 1.
 double airy_far(double x) {
   constexpr double kThird[] = {
       5.51713910544806130e-11,  -8.88814870003499085e-11, -1.57426104857290957e-10,
@@ -96,7 +98,7 @@ double airy_far(double x) {
       -1.74614781576305847e-02, 1.23391246598803369e+00};
   const double root = std::sqrt(x);
   const double z = x * root * 2 / 3;
-  if (z > 800) return 0;  // below the least double
+  if (z > 800) return 0;  // the result is less than the least double
   double sum = 0;
   for (const double c : kThird) sum = sum * (4 / z - 1) + c;
   return sum / (std::sqrt(2 * root) * kPi) * std::exp(-z);
@@ -110,7 +112,7 @@ double airy_ai(double x) {
   return x < 2.25 ? airy_near(x) : airy_far(x);
 }
 
-// At infinity eager's oscillating functions have no value.
+// In eager, the oscillating functions are NaN at infinity.
 double bessel_j0(double x) { return std::isinf(x) ? kNaN : ::j0(x); }
 double bessel_j1(double x) { return std::isinf(x) ? kNaN : ::j1(x); }
 

@@ -10,11 +10,11 @@
 namespace rushlight::kernels {
 namespace {
 
-// The type of the two operands together, each a tensor or a scalar.
+// The common type of two operands, each a tensor or a scalar.
 Status common_type(KernelContext& ctx, const EValue& a, const EValue& b, DType* common) {
   ResultType type;
   const EValue* values[] = {&a, &b};
-  // The one tensor of a pair may be called `self` or `exponent`.
+  // If only one of both is a tensor, its name may be `self` or `exponent`.
   const char* names[] = {"self", a.is_tensor() ? "other" : "the tensor"};
   for (int k = 0; k < 2; ++k) {
     if (values[k]->is_tensor()) {
@@ -51,8 +51,8 @@ bool has_zero(const EValue& divisor) {
   }
 }
 
-// Refuses to divide integers by zero before anything is written. A divisor that becomes zero in a
-// narrower common type is left to the loop.
+// Refuses to divide integers by zero before anything is written. The loop reports a divisor that
+// becomes zero in a narrower common type.
 Status check_divisor(KernelContext& ctx, const EValue& a, const EValue& b, BinaryOp op,
                      DType common) {
   const bool divides = op == BinaryOp::FloorDiv || op == BinaryOp::TruncDiv ||
@@ -77,7 +77,7 @@ Status run_binary(KernelContext& ctx, const EValue& a, const EValue& b, const EV
 
 bool is_complex(const EValue& out) { return out.tensor().dtype == DType::Complex64; }
 
-// mul and the like: args are self, other, out.
+// mul and similar operators. The arguments are self, other, out.
 Status plain_binary(KernelContext& ctx, EValue* const* args, BinaryOp op) {
   DType common;
   RL_TRY(common_type(ctx, *args[0], *args[1], &common));
@@ -85,7 +85,7 @@ Status plain_binary(KernelContext& ctx, EValue* const* args, BinaryOp op) {
   return run_binary(ctx, *args[0], *args[1], *args[2], op, common, loop_args);
 }
 
-// div and the like: integers give float32.
+// div and similar operators: integers give float32.
 Status float_binary(KernelContext& ctx, const EValue& a, const EValue& b, const EValue& out,
                     BinaryOp op) {
   DType common;
@@ -132,7 +132,7 @@ Status divide(KernelContext& ctx, const EValue& a, const EValue& b, const EValue
                     loop_args);
 }
 
-// A power that is cheaper as something else; false if `exponent` is none of those.
+// Replaces a power by a cheaper operator; false if there is none for `exponent`.
 bool cheap_power(double exponent, UnaryOp* op) {
   if (exponent == 0.5) *op = UnaryOp::Sqrt;
   if (exponent == -0.5) *op = UnaryOp::Rsqrt;

@@ -1,4 +1,5 @@
-// Comparisons, logical and bitwise operators, selection by a condition, bounds by tensors.
+// Comparisons, logical and bitwise operators, selection by a condition, and bounds given as
+// tensors.
 #include <limits>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -11,7 +12,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Checks the operands (tensors or scalars) and collects their common type.
+// Checks the operands (tensors or scalars) and finds their common type.
 Status common_type(KernelContext& ctx, const EValue* const* values, size_t n, DType* common) {
   ResultType type;
   for (size_t k = 0; k < n; ++k) {
@@ -27,7 +28,7 @@ Status common_type(KernelContext& ctx, const EValue* const* values, size_t n, DT
   return {};
 }
 
-// Bool operands are compared and combined as they are.
+// Bool operands are compared and combined without conversion.
 DType compute_or_bool(DType common) {
   return common == DType::Bool ? DType::Bool : compute_dtype(common);
 }
@@ -73,7 +74,7 @@ Status shift(KernelContext& ctx, EValue* const* args, BinaryOp op) {
   const DType compute = compute_dtype(common);
   const int64_t width = static_cast<int64_t>(8 * element_size(common));
   LoopArgs loop_args;
-  // To the right the sign bit stays, so that a signed type has one shift less.
+  // A shift to the right keeps the sign bit, so its maximum is one less for a signed type.
   const bool keeps_sign = op == BinaryOp::ShiftRight && common != DType::UInt8;
   loop_args.i[0] = keeps_sign ? width - 1 : width;
   return run_pair(ctx, args, op, common, compute, compute, loop_args);
@@ -85,7 +86,7 @@ Status check_condition(KernelContext& ctx, const char* name, const Tensor& condi
                   dtype_name(condition.dtype));
 }
 
-// out = condition ? a : b, computed in the type `common` itself.
+// out = condition ? a : b. Elements keep the type `common`; there is no computing type.
 Status select(KernelContext& ctx, const Tensor& condition, const EValue& a, const EValue& b,
               DType common, Tensor& out) {
   RL_TRY(check_castable(ctx, common, out));
@@ -149,7 +150,7 @@ Status clamp_tensor_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(common_type(ctx, args, 3, &common));
   RL_TRY(check_castable(ctx, common, args[3]->tensor()));
   const DType compute = compute_dtype(common);
-  // None is a bound that no number of the type passes.
+  // For None, a bound that no number of the type exceeds.
   EValue limits[2];
   if (is_floating(common)) {
     limits[0].set_double(-std::numeric_limits<double>::infinity());

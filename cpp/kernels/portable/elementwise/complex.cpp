@@ -16,7 +16,7 @@ namespace {
 const float* floats(const Complex* x) { return reinterpret_cast<const float*>(x); }
 float* floats(Complex* x) { return reinterpret_cast<float*>(x); }
 
-// R. Smith's division, which does not overflow where the quotient does not.
+// R. Smith's division, which overflows only if the quotient does.
 Complex divided(Complex a, Complex b) {
   if (std::fabs(b.re) >= std::fabs(b.im)) {
     if (b.re == 0 && b.im == 0) return {a.re / std::fabs(b.re), a.im / std::fabs(b.im)};
@@ -29,7 +29,7 @@ Complex divided(Complex a, Complex b) {
   return {(a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale};
 }
 
-// One operand, as complex numbers in the order of the output.
+// One operand, read as complex numbers in the order of the output.
 class ComplexInput {
  public:
   void init(const EValue& value, const Tensor& out) {
@@ -92,7 +92,7 @@ void apply(ComplexOp op, const Complex* a, const Complex* b, float factor, size_
   }
 }
 
-// Runs `body(in, out, n)` over all of a complex tensor, in the order of the output.
+// Runs `body(in, out, n)` on all elements of a complex tensor, in the order of the output.
 template <typename Out, typename Body>
 Status for_each_run(KernelContext& ctx, const Tensor& in, Tensor& out, Body body) {
   RL_TRY(ctx.resize_like(out, in));
@@ -176,7 +176,7 @@ Status complex_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// view_as_real_copy(self, *, out): one more dimension, of real and imaginary part.
+// view_as_real_copy(self, *, out): adds a last dimension with the real and the imaginary part.
 Status view_as_real_copy_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   Tensor& out = args[1]->tensor();
@@ -197,7 +197,7 @@ Status view_as_real_copy_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// view_as_complex_copy(self, *, out): the last dimension holds real and imaginary part.
+// view_as_complex_copy(self, *, out): the last dimension has the real and the imaginary part.
 Status view_as_complex_copy_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   Tensor& out = args[1]->tensor();

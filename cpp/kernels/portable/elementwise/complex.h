@@ -1,4 +1,4 @@
-// Arithmetic on complex64 tensors, for the operators that also work on real ones.
+// Arithmetic on complex64 tensors, for operators that work on real tensors as well.
 #pragma once
 
 #include "rushlight/core/evalue.h"
@@ -8,15 +8,15 @@ namespace rushlight::kernels {
 
 enum class ComplexOp { Add, Multiply, Divide };
 
-// out = a op b; for Add, a + factor * b. Operands are tensors, complex64 or real, and real scalars.
-// NotSupported if one is of another type.
+// out = a op b; for Add: a + factor * b. Operands are complex64 or real tensors, or real scalars.
+// Returns NotSupported for any other type.
 Status complex_binary(KernelContext& ctx, ComplexOp op, const EValue& a, const EValue& b,
                       double factor, Tensor& out);
 
-// out = factor * in, both complex64.
+// out = factor * in; both are complex64.
 Status complex_scale(KernelContext& ctx, const Tensor& in, float factor, Tensor& out);
 
-// out = |in|, of complex64 in float32.
+// out = |in|; `in` is complex64, `out` is float32.
 Status complex_abs(KernelContext& ctx, const Tensor& in, Tensor& out);
 
 }  // namespace rushlight::kernels

@@ -10,17 +10,17 @@ namespace {
 
 constexpr size_t kBufferBytes = kChunk * sizeof(uint64_t);
 
-// One operand on its way into the loop.
+// Converts and broadcasts one operand for the loop.
 class Input {
  public:
   void init(const Operand& operand, const Tensor& out);
-  // It can be passed to the loop where it lies, in whole.
+  // True if the loop can read the whole operand in place.
   bool direct() const { return direct_; }
   const uint8_t* data() const { return static_cast<const uint8_t*>(reader_.data()); }
   void seek(int64_t position) {
     if (!constant_) reader_.seek(position);
   }
-  // The next n elements in the loop's type.
+  // The next n elements in the type of the loop.
   const void* next(size_t n, void* raw);
 
  private:
@@ -81,7 +81,7 @@ const void* Input::next(size_t n, void* raw) {
   return buffer_;
 }
 
-// The elements begin..end-1 of `out`.
+// Computes the elements begin..end - 1 of `out`.
 void run_chunks(const Tensor& out, int64_t begin, int64_t end, DType result, Input* inputs,
                 size_t n, ElementwiseFn fn, LoopArgs& args) {
   alignas(64) uint8_t raw[kBufferBytes];
@@ -147,7 +147,7 @@ Status run_elementwise(KernelContext& ctx, Tensor& out, DType result, const Oper
     } else if (begin == 0 && end == out.numel) {
       run_chunks(out, begin, end, result, inputs, n, fn, own);
     } else {
-      Input parts[kMaxOperands];  // buffers of its own
+      Input parts[kMaxOperands];  // each thread has its own buffers
       for (size_t k = 0; k < n; ++k) {
         parts[k].init(in[k], out);
         parts[k].seek(begin);

@@ -1,5 +1,5 @@
-// The driver of all elementwise kernels: broadcasting, type conversion and chunking around an inner
-// loop that knows only contiguous elements of one type.
+// The driver of all elementwise kernels. It broadcasts, converts types and splits into chunks; the
+// inner loops see only contiguous elements of one type.
 #pragma once
 
 #include "rushlight/core/evalue.h"
@@ -15,8 +15,9 @@ constexpr size_t kMaxOperands = 3;
 struct Operand {
   const Tensor* tensor = nullptr;
   const EValue* scalar = nullptr;
-  DType as = DType::Float32;  // the type in which the loop takes it
-  // The operator's type: scalars and 0-d tensors, which may be of a wider type, pass through it.
+  DType as = DType::Float32;  // the type in which the loop reads it
+  // Scalars and 0-d tensors may have a wider type than the operator computes with. They are
+  // converted to this type first.
   DType via = DType::Float32;
 };
 
@@ -28,9 +29,10 @@ inline Operand operand(const EValue& value, DType as, DType via) {
 }
 inline Operand operand(const Tensor& tensor, DType as) { return operand(tensor, as, as); }
 
-// Resizes `out` to the common shape of the tensors among `in` and runs `fn`, whose results are of
-// type `result`, over all of it; they are converted to out's type. Fails if the shapes cannot be
-// broadcast, a type cannot be converted, or the loop divided an integer by zero.
+// Resizes `out` to the common shape of the tensors among `in` and runs `fn` on all of it. The
+// results of `fn` have the type `result` and are converted to the type of `out`. Fails if the
+// shapes cannot be broadcast, if a type cannot be converted, or if the loop divided an integer by
+// zero.
 Status run_elementwise(KernelContext& ctx, Tensor& out, DType result, const Operand* in, size_t n,
                        ElementwiseFn fn, const LoopArgs& args);
 

@@ -1,6 +1,6 @@
-// Orthogonal polynomials of a degree that is an operand: by their recurrences, in the operands' own
-// precision, so that they overflow where eager's do; Chebyshev's of a high degree in -1..1 by their
-// closed forms.
+// Orthogonal polynomials whose degree is an operand. They are computed by their recurrences in the
+// operands' own precision, so that they overflow where eager's do. Chebyshev polynomials of a high
+// degree have closed forms in -1..1.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,8 @@ constexpr int64_t kMostTerms = int64_t{1} << 20;
 
 enum class Family { T, U, V, W, HermiteH, HermiteHe, Laguerre, Legendre };
 
-// From degree 1 up to n by p(k + 1) = recurrence(k, p(k), p(k - 1)), or until that is NaN.
+// Computes p(n), starting from p(1) = first, by p(k + 1) = recurrence(k, p(k), p(k - 1)). Stops at
+// NaN.
 template <typename T, typename Recurrence>
 T climb(int64_t n, T first, Recurrence recurrence) {
   T before = 1;
@@ -36,7 +37,7 @@ T sign_of_power(int64_t n) {
   return n % 2 == 0 ? T(1) : T(-1);
 }
 
-// At 1 and at -1, which is where the closed forms have no value.
+// The values at 1 and at -1, where the closed forms are undefined.
 template <typename T, Family kFamily>
 T chebyshev_at_end(bool right, int64_t n) {
   const T sign = right ? T(1) : sign_of_power<T>(n);
@@ -72,7 +73,8 @@ T chebyshev_inside(T x, int64_t n) {
 template <typename T, Family kFamily>
 T chebyshev(T x, int64_t n, bool shifted) {
   if (n < 0) return 0;
-  // The shifted ones are those of 2 x - 1; their ends are told before that is rounded.
+  // A shifted polynomial is the plain one at 2 x - 1. Its ends are recognised in x, before 2 x - 1
+  // is rounded.
   const bool right = x == 1;
   if (right || x == (shifted ? T(0) : T(-1))) return chebyshev_at_end<T, kFamily>(right, n);
   if (shifted) x = x + x - 1;
@@ -112,7 +114,7 @@ void loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   const T* x = static_cast<const T*>(in[0]);
   const T* degree = static_cast<const T*>(in[1]);
   for (size_t i = 0; i < n; ++i) {
-    // Beyond the limit that is checked; NaN becomes the lowest.
+    // Degrees beyond the limit are checked elsewhere. NaN becomes the lowest degree.
     const T bounded = degree[i] > T(-1) ? std::min(degree[i], static_cast<T>(kMostTerms)) : T(-1);
     const int64_t whole = static_cast<int64_t>(bounded);
     if constexpr (kFamily <= Family::W) {
@@ -123,7 +125,7 @@ void loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   }
 }
 
-// A recurrence of many terms for each element could go on for hours.
+// Limits the degree, since a recurrence of many terms for each element could run for hours.
 Status check_degrees(KernelContext& ctx, const EValue& n) {
   double most = 0;
   if (!n.is_tensor()) {
@@ -145,7 +147,7 @@ Status check_degrees(KernelContext& ctx, const EValue& n) {
                   static_cast<long long>(kMostTerms));
 }
 
-// polynomial(x, n, *, out): tensors or, of one of them, a scalar
+// polynomial(x, n, *, out): both are tensors, or one of them is a scalar.
 template <Family kFamily, bool kShifted = false>
 Status polynomial(KernelContext& ctx, EValue* const* args) {
   DType common;

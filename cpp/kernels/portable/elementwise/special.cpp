@@ -35,7 +35,7 @@ void polygamma_loop(const void* const* in, void* out, size_t n, LoopArgs* args) 
 }
 
 int64_t gcd(int64_t a, int64_t b) {
-  // As unsigned numbers: the magnitude of the lowest int64 has no signed one.
+  // Unsigned, because the magnitude of the lowest int64 does not fit a signed number.
   uint64_t x = a < 0 ? 0 - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
   uint64_t y = b < 0 ? 0 - static_cast<uint64_t>(b) : static_cast<uint64_t>(b);
   while (y != 0) {
@@ -122,7 +122,7 @@ RL_KERNEL(special_bessel_y1_out, unary_loop<special::bessel_y1>, 1)
 RL_KERNEL(special_zeta_out, binary_loop<special::zeta>, 2)
 #undef RL_KERNEL
 
-// Their argument is called x.
+// The argument of these operators is called x.
 #define RL_KERNEL(name, loop)                            \
   Status name(KernelContext& ctx, EValue* const* args) { \
     return real_function(ctx, args, 1, loop, kX);        \

@@ -1,4 +1,4 @@
-// What the kernels of special functions share: operands converted to their common type.
+// What the kernels of special functions share: converting operands to their common type.
 #pragma once
 
 #include "rushlight/core/evalue.h"
@@ -12,7 +12,7 @@ extern const char* const kSelfOther[];
 Status common_type(KernelContext& ctx, EValue* const* inputs, size_t n, DType* common,
                    const char* const* names = kSelfOther);
 
-// Runs `fn` over tensors and scalars of the type `common`, computing in the type `as`.
+// Runs `fn` on tensors and scalars of the type `common`, and computes in the type `as`.
 Status run_in_common_type(KernelContext& ctx, EValue* const* inputs, size_t n, const EValue& out,
                           DType common, DType as, ElementwiseFn fn, LoopArgs& args);
 

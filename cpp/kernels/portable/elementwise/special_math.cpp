@@ -11,7 +11,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-// B(2k) of Bernoulli, from k = 1.
+// Bernoulli's numbers B(2k), from k = 1.
 constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30,       1.0 / 42,      -1.0 / 30,
                                  5.0 / 66,      -691.0 / 2730,   7.0 / 6,       -3617.0 / 510,
                                  43867.0 / 798, -174611.0 / 330, 854513.0 / 138};
@@ -51,7 +51,7 @@ double upper_fraction(double a, double x) {
   return h * gamma_factor(a, x);
 }
 
-// The values that need no computing; false if there is none.
+// The values that are known without computation; false if this is not one of them.
 bool igamma_edge(double a, double x, double* lower) {
   if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0) {
     *lower = kNaN;
@@ -73,7 +73,8 @@ double trigamma(double x, bool wide) {
   double sign = 1.0;
   double result = 0.0;
   if (x < 0.5) {  // by reflection
-    // Near its poles the function says how pi times x was rounded: in eager's type.
+    // Near the poles the result depends on how pi times x is rounded, so this rounds as eager's
+    // type does.
     const float narrow = static_cast<float>(kPi) * static_cast<float>(x);
     const double sine = std::sin(wide ? kPi * x : static_cast<double>(narrow));
     result -= kPi * kPi / (sine * sine);
@@ -146,7 +147,7 @@ double polygamma(int64_t n, double x, bool wide) {
   return (n % 2 == 1 ? 1.0 : -1.0) * std::exp(lgamma(order + 1)) * zeta(order + 1, x);
 }
 
-// Euler's and Maclaurin's sum: the first terms one by one, the rest as an integral with
+// The Euler-Maclaurin formula: adds the first terms one by one, and the rest as an integral with
 // corrections.
 double zeta(double x, double q) {
   if (x == 1) return kInfinity;
@@ -154,7 +155,7 @@ double zeta(double x, double q) {
   if (q <= 0) {
     if (q == std::floor(q)) return kInfinity;
     if (x != std::floor(x)) return kNaN;
-    if (q < -1e6) return kNaN;  // as many terms would have to be added one by one
+    if (q < -1e6) return kNaN;  // too many terms would have to be added one by one
   }
   double sum = 0.0;
   for (int k = 0; k < 12 || q <= 12; ++k, q += 1) {

@@ -1,4 +1,4 @@
-// Elementwise operators with one tensor.
+// Elementwise operators with one tensor operand.
 #include <cmath>
 #include <limits>
 
@@ -14,7 +14,8 @@
 namespace rushlight::kernels {
 namespace {
 
-// Runs `op` in the computing type of `common`; the result is of `common`, or bool for predicates.
+// Runs `op` in the computing type of `common`. The result has the type `common`, or bool for
+// predicates.
 Status run_unary(KernelContext& ctx, const EValue& self, const EValue& out_value, UnaryOp op,
                  DType common, DType result, LoopArgs& args) {
   const Tensor& in = self.tensor();
@@ -33,21 +34,21 @@ Status run_unary(KernelContext& ctx, const EValue& self, const EValue& out_value
   return run_elementwise(ctx, out, predicate ? DType::Bool : compute, operands, 1, fn, args);
 }
 
-// exp and the like: integers give float32.
+// exp and similar operators: integers give float32.
 Status float_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
   LoopArgs loop_args;
   const DType common = to_floating(args[0]->tensor().dtype);
   return run_unary(ctx, *args[0], *args[1], op, common, common, loop_args);
 }
 
-// abs and the like: the result has the type of the input.
+// abs and similar operators: the result has the type of the input.
 Status same_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
   LoopArgs loop_args;
   const DType common = args[0]->tensor().dtype;
   return run_unary(ctx, *args[0], *args[1], op, common, common, loop_args);
 }
 
-// floor and the like: integers are copied.
+// floor and similar operators: integers are copied.
 Status round_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
   const Tensor& in = args[0]->tensor();
   if (is_floating(in.dtype)) return same_unary(ctx, args, op);
@@ -66,7 +67,7 @@ Status fill_false(KernelContext& ctx, EValue* const* args) {
   return fill(ctx, args[1]->tensor(), no);
 }
 
-// isnan and isinf: no integer is either.
+// isnan and isinf: false for all integers.
 Status predicate_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
   LoopArgs loop_args;
   const DType dtype = args[0]->tensor().dtype;
@@ -74,7 +75,7 @@ Status predicate_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
   return run_unary(ctx, *args[0], *args[1], op, dtype, DType::Bool, loop_args);
 }
 
-// The bounds of a clamp of integers, as a number of type `dtype` has them; None is no bound.
+// The bound of a clamp of integers, limited to the range of `dtype`; None gives `otherwise`.
 int64_t int_bound(const EValue& value, DType dtype, int64_t otherwise) {
   if (value.is_none()) return otherwise;
   int64_t bound = value.to_int();

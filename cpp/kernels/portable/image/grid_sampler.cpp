@@ -1,8 +1,8 @@
-// Sampling images and volumes at the places that a grid names.
+// Samples images and volumes at the positions that a grid gives.
 //
-// Places are taken some at a time: first where the neighbours of each lie and what they weigh,
-// then, channel by channel, the weighted sums. Coordinates are computed in the type of the images,
-// as eager PyTorch does.
+// Some positions are computed at a time: first the neighbours of each position and their weights,
+// then the weighted sums of one channel after the other. Coordinates are computed in the type of
+// the images, as in eager PyTorch.
 #include <algorithm>
 #include <cmath>
 
@@ -27,18 +27,18 @@ struct Sampling {
   Mode mode = Mode::Linear;
   Padding padding = Padding::Zeros;
   bool align_corners = false;
-  size_t dims = 2;  // spatial ones, the last of the images; a grid names them from the last on
+  size_t dims = 2;  // spatial: the last ones of the images; a grid lists them in reverse order
 };
 
-// Neighbours along one axis: at most four, with their weights.
+// The neighbours along one axis: at most four, with their weights.
 template <typename T>
 struct Neighbours {
   size_t count = 0;
-  int64_t index[4];  // -1: outside
+  int64_t index[4];  // -1 if outside
   T weight[4];
 };
 
-// From a coordinate of the grid to elements of one axis.
+// Converts a coordinate of the grid to a position in elements along one axis.
 template <typename T>
 class Axis {
  public:
@@ -124,7 +124,7 @@ class Sampler {
   Sampler(const Sampling& how, const Tensor& in, const Tensor& grid, const Tensor& out)
       : how_(how), in_(in), grid_(grid), out_(out), writer_(out, kType) {}
 
-  // Output rows begin..end - 1 (a row: all places along the last dimension).
+  // Computes output rows begin..end - 1. A row is all positions along the last dimension.
   void rows(int64_t begin, int64_t end) {
     const size_t last = how_.dims + 1;
     for (int64_t row = begin; row < end; ++row) {

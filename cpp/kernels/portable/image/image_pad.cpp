@@ -1,5 +1,5 @@
-// Padding with the input's own elements: mirrored at the border (reflection) or the border itself
-// (replication), along the last one, two or three dimensions.
+// Padding with the input's own elements along the last one, two or three dimensions: mirrored at
+// the border (reflection), or the border element repeated (replication).
 #include <algorithm>
 #include <cstring>
 
@@ -12,13 +12,13 @@ namespace {
 
 enum class Border { Reflect, Replicate };
 
-// [N, C, D, H, W]; dimensions that a tensor has not are of size 1.
+// [N, C, D, H, W]; a dimension that the tensor does not have is of size 1.
 enum : size_t { kBatch, kChannel, kDepth, kHeight, kWidth, kDims };
 
 struct PadDim {
   int64_t in = 1;
   int64_t out = 1;
-  int64_t before = 0;  // negative amounts cut off
+  int64_t before = 0;  // a negative amount cuts elements off
   int64_t in_stride = 0;
   int64_t out_stride = 0;
 };
@@ -27,7 +27,7 @@ class ImagePad {
  public:
   ImagePad(const PadDim (&dims)[kDims], Border border, const Tensor& in, const Tensor& out)
       : dims_(dims), border_(border), in_(in), out_(out), size_(element_size(in.dtype)) {
-    // The output's positions along the width that are copies of the input.
+    // The output positions along the width that are plain copies of the input.
     const PadDim& w = dims_[kWidth];
     middle_ = std::max<int64_t>(w.before, 0);
     middle_end_ = std::max(std::min(w.in + w.before, w.out), middle_);
@@ -50,7 +50,8 @@ class ImagePad {
     return mirrored < dim.in ? mirrored : 2 * (dim.in - 1) - mirrored;
   }
 
-  // Calls `body` with the offsets of each row of pixels: over all dimensions but C and W.
+  // Calls `body` with the offsets of each row of pixels: iterates over all dimensions except C and
+  // W.
   template <typename Body>
   void over_rows(Body body) const {
     const PadDim& n = dims_[kBatch];
@@ -125,7 +126,8 @@ class ImagePad {
   int64_t middle_end_ = 0;
 };
 
-// The amounts of the k-th dimension from the last: padding[2k] before and padding[2k + 1] after.
+// Reads the amounts of the k-th dimension from the last: padding[2k] before it and padding[2k + 1]
+// after it.
 Status pad_dim(KernelContext& ctx, const EValue& padding, size_t k, size_t d, Border border,
                PadDim* dim) {
   const int64_t before = padding.int_at(2 * k);
@@ -173,7 +175,7 @@ Status pad_images(KernelContext& ctx, EValue* const* args, size_t spatial, Borde
   RL_TRY(check_same_type(ctx, "self", self, out));
   PadDim dims[kDims];
   Shape shape(self.shape());
-  // The tensor's dimension for each of ours: the last ones are spatial, before them C and N.
+  // Maps our dimensions to the tensor's: the last ones are spatial, with C and N before them.
   const auto ours = [&](size_t d) {
     return d + spatial >= self.rank ? kDims - (self.rank - d) : d + spatial + 2 - self.rank;
   };

@@ -1,5 +1,5 @@
 // Cubic and antialiased resizing of images: every output row is a weighted sum of input rows that
-// have been brought to the output's width.
+// were resized to the output's width.
 #include "rushlight/kernels/portable/image/resample.h"
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -13,7 +13,7 @@ constexpr int64_t kColumns = kChunk < 256 ? static_cast<int64_t>(kChunk) : 256;
 constexpr int64_t kPiece = 8;  // weights, and widened rows, that are kept at a time
 constexpr int64_t kTableBytes = 1 << 14;
 
-// float and double images: sums in the type itself.
+// For float and double images: sums have the type of the image.
 template <typename T>
 struct Real {
   using Weight = T;
@@ -26,8 +26,8 @@ struct Real {
   Element finish(Sum sum) const { return sum; }
 };
 
-// uint8 images: weights are integers of 15 bits, with as many of them behind the point as the
-// greatest weight of the axis leaves.
+// For uint8 images: weights are 15-bit fixed-point integers. The greatest weight of the axis
+// decides how many bits are fractional.
 class Bytes {
  public:
   using Weight = int32_t;
@@ -59,7 +59,7 @@ class Bytes {
   int precision_ = 0;
 };
 
-// T: the type that windows are computed in; Rule: Real<T> or Bytes.
+// T is the type in which windows are computed, Rule is Real<T> or Bytes.
 template <typename T, typename Rule>
 class Resampler {
   using Element = typename Rule::Element;
@@ -107,7 +107,7 @@ class Resampler {
     for (int64_t k = 0; k < n; ++k) out[k] = rule.quantize(exact[k]);
   }
 
-  // One thread's part: buffers, and the rows that were widened last.
+  // The state of one thread: buffers, and the rows that were widened last.
   class Worker {
    public:
     Worker(const Resampler& shared, int64_t begin, int64_t n)
@@ -162,7 +162,7 @@ class Resampler {
       return line;
     }
 
-    // The piece of an input row that the columns' windows cover, if it is short enough.
+    // Converts the piece of an input row that the columns' windows cover, if it is short enough.
     void read_segment(int64_t offset) {
       const int64_t stride = s_.u_.w.in_stride;
       const Window& last = s_.windows_[n_ - 1];

@@ -1,9 +1,9 @@
-// Resizing an axis as a weighted sum of neighbouring elements: which ones, and with what weights.
+// Resizing an axis by weighted sums of neighbouring elements: which elements, and with what
+// weights.
 //
-// An output element takes a window of input elements. Plain cubic and linear resizing look at 4 or
-// 2 of them; with antialiasing the window grows with the factor by which the image shrinks. The
-// windows are those of eager PyTorch, computed in the type in which it computes them (uint8 images:
-// float64), so that results agree.
+// An output element reads a window of input elements. Plain cubic and linear resizing read 4 or 2
+// of them; with antialiasing the window grows by the factor by which the image shrinks. The windows
+// are eager PyTorch's, computed in the same type (float64 for uint8 images), so that results agree.
 #pragma once
 
 #include <algorithm>
@@ -20,20 +20,20 @@ struct Resampling {
   Filter filter = Filter::Linear;
   bool antialias = false;
   bool align_corners = false;
-  // Elements beyond the border count for the last one inside, as weight of that one. Else they are
-  // in the window, outside of the axis.
+  // If true, an element beyond the border is replaced by the last one inside, which gets its
+  // weight. If false, it stays in the window, outside of the axis.
   bool fold_border = false;
 };
 
 struct Window {
   int64_t first = 0;
   int64_t count = 0;
-  double offset = 0;  // of the first element from the centre, in the filter's own scale
-  double total = 1;   // of the filter's values
+  double offset = 0;  // distance of the first element from the centre, in the filter's own scale
+  double total = 1;   // sum of the filter's values
 };
 
-// The windows of one axis, computed in T. The weights of a window may be read piece by piece, since
-// there is no limit to how many there are.
+// The windows of one axis, computed in T. The weights of a window can be read piece by piece, since
+// their number has no limit.
 template <typename T>
 class Windows {
  public:
@@ -51,13 +51,13 @@ class Windows {
     most_ = std::min(static_cast<int64_t>(std::min(most, 2147483647.0)), axis.in);
   }
 
-  // The most elements of a window.
+  // The maximum number of elements in a window.
   int64_t most() const { return most_; }
 
   // The window of output element `o`.
   Window at(int64_t o) const { return how_.antialias ? antialiased(o) : plain(o); }
 
-  // n weights from the begin-th on.
+  // Writes n weights, starting with weight `begin`.
   void weights(const Window& window, int64_t begin, int64_t n, T* out) const {
     if (how_.fold_border && !how_.antialias) return folded(window, begin, n, out);
     for (int64_t k = 0; k < n; ++k) out[k] = weight(window, begin + k);
@@ -113,7 +113,7 @@ class Windows {
     window.offset = static_cast<double>(-static_cast<T>(before) - part);
     if (!how_.fold_border) return window;
     const int64_t end = std::min(window.first + most_, axis_.in);
-    window.total = static_cast<double>(window.first);  // where it would begin without a border
+    window.total = static_cast<double>(window.first);  // first element without a border
     window.first = std::max<int64_t>(window.first, 0);
     window.count = end - window.first;
     return window;

@@ -12,17 +12,17 @@
 namespace rushlight::kernels {
 namespace {
 
-// Between which two input positions an output lies, and how far from the first.
+// The two input positions that an output lies between, and its distance from the first.
 struct Between {
   int64_t low;
   int64_t high;
   double part;
 };
 
-// Computed in the type T that eager PyTorch computes in, so that the parts agree to the last digit.
+// Computed in T, which is the type that eager PyTorch computes in, so that the parts agree exactly.
 template <typename T>
 Between between(const UpsampleAxis& axis, bool align_corners, int64_t o) {
-  if (axis.in == axis.out) return {o, o, 0};  // whatever the scale factor
+  if (axis.in == axis.out) return {o, o, 0};  // for any scale factor
   T position = axis.position<T>(align_corners, o);
   if (!(position > 0)) position = 0;
   const int64_t last = axis.in - 1;
@@ -45,15 +45,16 @@ class LinearUpsampling {
         other_(in, compute),
         out_(out, compute) {}
 
-  // Both are two-dimensional images whose channels, and then whose pixels, lie side by side.
+  // True for two-dimensional images whose channels are adjacent in memory and whose pixels follow
+  // each other.
   static bool by_pixels(const Upsampling& u) {
     const auto fits = [&](int64_t channel, int64_t pixel) { return channel == 1 && pixel == u.c; };
     return u.c > 1 && u.c <= static_cast<int64_t>(kChunk) && is_absent(u.d) && !is_absent(u.h) &&
            fits(u.in_c, u.w.in_stride) && fits(u.out_c, u.w.out_stride);
   }
 
-  // Rows first..last - 1 of all images by pixels. `memory` is for two rows of input in the type
-  // computed in; not used if that is its own.
+  // Computes rows first..last - 1 of all images pixel by pixel. `memory` holds two input rows in
+  // the computing type; it is not used if the input has that type.
   void pixels(int64_t first, int64_t last, uint8_t* memory) {
     memory_ = memory;
     for (int64_t begin = 0; begin < u_.w.out; begin += static_cast<int64_t>(kChunk)) {
@@ -69,7 +70,7 @@ class LinearUpsampling {
     }
   }
 
-  // Planes first..last - 1, one row after the other.
+  // Computes planes first..last - 1, one row after the other.
   void planes(int64_t first, int64_t last) {
     for (int64_t begin = 0; begin < u_.w.out; begin += static_cast<int64_t>(kChunk)) {
       const size_t count =
@@ -108,7 +109,7 @@ class LinearUpsampling {
     }
   }
 
-  // Input row `y` of image `n`. Two are kept, an even and an odd one.
+  // Input row `y` of image `n` in the computing type. One even and one odd row are kept.
   const void* converted_row(int64_t n, int64_t y) {
     const uint8_t* here = in_.at(n * u_.in_n + y * u_.h.in_stride);
     if (in_.same_type()) return here;
@@ -146,7 +147,8 @@ class LinearUpsampling {
     }
   }
 
-  // Between four rows, two or one: an axis that is not there must not add 0 times infinity.
+  // Blends four rows, two or one. A missing axis must not be blended, since that could add 0 times
+  // infinity.
   void row(int64_t from, const Between& z, const Between& y, size_t count, void* out) {
     if (is_absent(u_.d)) return row_at(from, 0, y, count, out);
     row_at(from, z.low, y, count, blended_[0]);
@@ -164,8 +166,8 @@ class LinearUpsampling {
     upsample_loops().blend[type_](top, bottom, 1.0 - y.part, y.part, count, out);
   }
 
-  // Input row `y` of image `z` at the output's width. Four are kept: rows and images that are even
-  // or odd have places of their own, so that neighbours are there at once.
+  // Input row `y` of depth `z`, resized to the output's width. Four rows are kept, one for each
+  // combination of even and odd z and y, so that neighbours are available together.
   const void* widened(int64_t from, int64_t z, int64_t y, size_t count) {
     const size_t slot = static_cast<size_t>(z % 2 * 2 + y % 2);
     const int64_t name = z * u_.h.in + y;
@@ -194,7 +196,7 @@ class LinearUpsampling {
   int64_t cached_[4] = {-1, -1, -1, -1};
   int32_t left_[kChunk];  // offsets within a row
   int32_t right_[kChunk];
-  alignas(64) uint64_t left_weight_[kChunk];  // of the type computed in, as is the rest
+  alignas(64) uint64_t left_weight_[kChunk];  // of the computing type, as are all below
   alignas(64) uint64_t right_weight_[kChunk];
   alignas(64) uint64_t rows_[4][kChunk];
   alignas(64) uint64_t blended_[2][kChunk];
@@ -205,7 +207,7 @@ Status check_input(KernelContext& ctx, const Tensor& in, const char* allowed) {
   return ctx.fail(Code::NotSupported, "input is %s, but must be %s", dtype_name(in.dtype), allowed);
 }
 
-// False, and nothing is done, if there is no scratch memory for converted rows.
+// Returns false and does nothing if there is no scratch memory for converted rows.
 bool resize_by_pixels(KernelContext& ctx, const Upsampling& u, const Tensor& in, const Tensor& out,
                       bool align_corners) {
   const DType compute = compute_dtype(in.dtype);
@@ -246,7 +248,7 @@ Status resize_linear(KernelContext& ctx, const Tensor& in, const Upsampling& u, 
   return {};
 }
 
-// upsample_linear1d and the like: self, output_size, align_corners, scales..., out
+// upsample_linear1d and similar: self, output_size, align_corners, scales..., out
 Status resize_linear_to(KernelContext& ctx, EValue* const* args, size_t dims) {
   const Tensor& in = args[0]->tensor();
   Tensor& out = args[3 + dims]->tensor();

@@ -1,4 +1,4 @@
-// Resizing by the nearest element: data movement, for elements of any type.
+// Resizing by the nearest element. It only moves data, so elements may have any type.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,12 +11,12 @@
 namespace rushlight::kernels {
 namespace {
 
-// How the elements of an axis are chosen: the one that an output element begins in, or the one that
-// its centre lies in. Positions are computed in the type that eager PyTorch computes them in.
+// How the input element for an output element is chosen: the element at its start, or (`exact`) at
+// its centre. Positions are computed in the same type as in eager PyTorch.
 struct Choice {
   bool exact = false;
-  bool wide = false;   // in float64
-  bool plain = false;  // sizes that are kept or doubled need no positions, whatever the factor
+  bool wide = false;   // compute in float64
+  bool plain = false;  // sizes that are kept or doubled need no positions, for any factor
 
   int64_t operator()(const UpsampleAxis& axis, int64_t o) const {
     if (plain && axis.out == axis.in) return o;
@@ -85,7 +85,7 @@ class NearestUpsampling {
   }
 
  private:
-  // Pixels of channels in a row.
+  // Copies whole pixels, whose channels are adjacent.
   void pixels(KernelContext& ctx) {
     const size_t bytes = static_cast<size_t>(u_.c * size_);
     const int64_t lines = u_.n * u_.d.out * u_.h.out;
@@ -138,7 +138,7 @@ class NearestUpsampling {
     }
   }
 
-  // Whether eager uses its kernel that compares the sizes first.
+  // True if eager uses its kernel that compares the sizes first.
   static bool is_plain(const Upsampling& u, size_t dims) {
     constexpr int64_t kSmall = 128;
     if (dims == 2 && u.h.out + u.w.out <= kSmall) return true;

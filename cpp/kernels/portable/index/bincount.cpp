@@ -1,4 +1,4 @@
-// How often each integer occurs.
+// Counts how often each integer occurs.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -10,7 +10,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Calls body(first, n, values) for pieces of the integers.
+// Calls body(first, n, values) for the integers, piece by piece.
 template <typename Body>
 void each_piece(const Tensor& self, Body body) {
   int64_t values[kChunk];
@@ -21,7 +21,7 @@ void each_piece(const Tensor& self, Body body) {
   }
 }
 
-// Adds the weights, or ones, at the places that the integers name.
+// Adds the weights, or ones, to the counts of the integers.
 template <typename T>
 void add_weights(const Tensor& self, const Tensor* weights, const Tensor& out) {
   T* sums = out.as<T>();
@@ -66,7 +66,7 @@ Status bincount_out(KernelContext& ctx, EValue* const* args) {
   each_piece(self, [&](int64_t, size_t n, const int64_t* values) {
     for (size_t i = 0; i < n; ++i) {
       lowest = std::min(lowest, values[i]);
-      // The greatest integer has no size above it.
+      // INT64_MAX + 1 would overflow.
       size = std::max(size, values[i] == INT64_MAX ? values[i] : values[i] + 1);
     }
   });

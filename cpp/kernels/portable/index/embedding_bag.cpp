@@ -1,4 +1,4 @@
-// embedding_bag: rows of a table summed, averaged or maximised, bag by bag.
+// embedding_bag: sums, means or maxima of rows of a table, for each bag of indices.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -12,7 +12,8 @@
 namespace rushlight::kernels {
 namespace {
 
-// Arguments in schema order; scale_grad_by_freq and sparse only matter for training.
+// Indices of the arguments, in schema order. scale_grad_by_freq and sparse only matter for
+// training.
 enum Argument {
   kWeight,
   kIndices,
@@ -29,7 +30,7 @@ enum Argument {
   kMaxIndices
 };
 
-constexpr int64_t kBatch = 64;  // rows that are added up at a time
+constexpr int64_t kBatch = 64;  // rows that are added at a time
 
 enum Mode { kSum, kMean, kMax };
 
@@ -49,8 +50,8 @@ struct Bags {
   int64_t end(int64_t bag) const {
     return bag + 1 < offsets->numel ? begin(bag + 1) : indices->numel;
   }
-  // With include_last_offset the last bag ends at the last offset, but eager counts, and takes the
-  // maximum of, all indices that are left.
+  // With include_last_offset the last bag ends at the last offset. But for counts and maxima eager
+  // reads all remaining indices.
   int64_t counted_end(int64_t bag) const {
     return bag + 1 < count ? begin(bag + 1) : indices->numel;
   }
@@ -84,7 +85,7 @@ BagSumFn sum_loop(DType dtype) {
   }
 }
 
-// Sums in float or double, a piece of the columns at a time.
+// Computes sums in float or double, one piece of the columns at a time.
 template <typename T>
 class BagSums {
  public:
@@ -152,7 +153,7 @@ class BagSums {
     for (size_t k = 0; k < n; ++k) acc[k] /= size;
   }
 
-  // As eager has it, a NaN stays only where it comes first.
+  // As in eager, a NaN stays only if it comes first.
   void maximise(int64_t bag, int64_t column, size_t n, T* best) {
     int64_t indices[kChunk] = {};
     bool empty = true;
@@ -179,7 +180,7 @@ class BagSums {
   RowReader factors_;
   RowWriter out_;
   BagSumFn add_;
-  BagSumFn add_computed_;  // for rows of the type that is computed in
+  BagSumFn add_computed_;  // for rows of the computing type
 };
 
 Status check_indices(KernelContext& ctx, const Bags& bags) {
@@ -239,7 +240,7 @@ Status check_bags(KernelContext& ctx, EValue* const* args, const Bags& bags) {
   return check_indices(ctx, bags);
 }
 
-// Whether eager sums without noting the bag of each index.
+// True if eager sums without storing the bag of each index.
 bool sums_directly(const Bags& bags) {
   const Tensor& weight = *bags.weight;
   const bool type = weight.dtype == DType::Float32 || weight.dtype == DType::Float16;
@@ -247,7 +248,7 @@ bool sums_directly(const Bags& bags) {
          bags.padding < 0;
 }
 
-// Sizes as torch's rule for shapes has them, by which programs are planned.
+// Resizes the outputs by torch's shape rule, with which programs are planned.
 Status resize_outs(KernelContext& ctx, EValue* const* args, const Bags& bags, bool forward_only) {
   Shape out;
   out.push(bags.count);
@@ -262,8 +263,8 @@ Status resize_outs(KernelContext& ctx, EValue* const* args, const Bags& bags, bo
   return ctx.resize(args[kMaxIndices]->tensor(), bags.mode == kMax ? out.span() : count.span());
 }
 
-// The bag of each index; and the sizes of the bags, which eager leaves at 0 for sums and otherwise
-// repeats where there are no positions of maxima.
+// Writes the bag of each index, and the sizes of the bags. As in eager, sizes are 0 for sums, and
+// max_indices gets the sizes as well unless the mode is max.
 void fill_bookkeeping(const Bags& bags, const Tensor& offset_to_bag, const Tensor& bag_size,
                       const Tensor& max_indices) {
   for (int64_t bag = 0; bag < bag_size.numel; ++bag) {
@@ -315,11 +316,12 @@ Status run(KernelContext& ctx, EValue* const* args, bool forward_only) {
 }  // namespace
 
 // _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-//                include_last_offset, padding_idx, *, out0, out1, out2, out3): the result, the bag
-// of each index, the sizes of bags, and for mode 2 the index of each maximum.
+//                include_last_offset, padding_idx, *, out0, out1, out2, out3):
+// the outputs are the result, the bag of each index, the sizes of the bags, and for mode 2 the
+// index of each maximum.
 Status embedding_bag_out(KernelContext& ctx, EValue* const* args) { return run(ctx, args, false); }
 
-// The same arguments; the sizes of bags have an entry for the last of the offsets, too.
+// The same arguments. The sizes of the bags have an entry for the last offset as well.
 Status embedding_bag_forward_only_out(KernelContext& ctx, EValue* const* args) {
   return run(ctx, args, true);
 }

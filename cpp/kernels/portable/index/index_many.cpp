@@ -1,9 +1,9 @@
 // Advanced indexing by several tensors at once (index, index_put).
 //
-// The indices broadcast to one shape, which takes the place of the dimensions they index: where
-// the first of them was if those are neighbours, else in front. A mask counts as one index tensor
-// per dimension it covers, holding the places where it is true; these are not written down
-// anywhere, a cursor finds them while the result is walked through in order.
+// The indices are broadcast to a common shape, which replaces the dimensions that they index. It is
+// inserted at the first of these if they are neighbours, and otherwise at the front. A mask counts
+// as one index tensor for each dimension that it covers, with the positions where it is true. These
+// positions are not stored: a cursor finds them while the kernel iterates over the result in order.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +16,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// The places where a mask is true, one after another in row-major order.
+// Iterates over the positions where a mask is true, in row-major order.
 class MaskCursor {
  public:
   void init(const Tensor& mask) {
@@ -25,7 +25,8 @@ class MaskCursor {
   }
   int64_t at(size_t d) const { return at_[d]; }
 
-  // Goes to the n-th true element, which exists; cheap if n is the last one asked for, or follows.
+  // Moves to the n-th true element, which must exist. Cheap if n is the current position or a later
+  // one.
   void seek(int64_t n) {
     if (n < index_) rewind();
     while (index_ < n) next();
@@ -70,21 +71,21 @@ int64_t count_true(const Tensor& mask) {
 // One entry of `indices` that is not None.
 struct Index {
   const Tensor* tensor;
-  size_t dim;  // of self, the first that it indexes
+  size_t dim;  // first dimension of self that it indexes
   size_t dims;
-  int64_t count;              // of a mask: how often it is true
-  int64_t strides[kMaxRank];  // over the common shape; of a mask: in true elements
+  int64_t count;              // for a mask: the number of true elements
+  int64_t strides[kMaxRank];  // over the common shape; for a mask: in true elements
   MaskCursor cursor;
 };
 
-// All of `indices` against `self`, and the shape of what they pick.
+// All of `indices` applied to `self`, and the shape of the result.
 struct Plan {
   Index indices[kMaxRank];
   size_t n = 0;
-  Shape common;  // of the indices
+  Shape common;  // common shape of the indices
   Shape result;
   size_t front = 0;  // dimensions of the result before the common shape
-  CopyBlock slice;   // what one place of the common shape picks; `to` is the result's layout
+  CopyBlock slice;   // elements of one position of the common shape; `to`: result's layout
   bool slice_empty = false;
 };
 
@@ -172,7 +173,7 @@ Status broadcast_indices(KernelContext& ctx, Plan* plan) {
   return {};
 }
 
-// Computes the shape of the result, and where the common shape lies in it.
+// Computes the shape of the result, and the position of the common shape in it.
 Status shape_result(KernelContext& ctx, const Tensor& self, Plan* plan, bool* indexed) {
   bool neighbours = true;
   for (size_t k = 0; k < plan->n; ++k) {
@@ -196,7 +197,7 @@ Status shape_result(KernelContext& ctx, const Tensor& self, Plan* plan, bool* in
   return ctx.fail(Code::InvalidArgument, "the result has more than %zu dimensions", kMaxRank);
 }
 
-// `self` indexed by `list`. `layout` are the strides of what goes with the result.
+// Plans the indexing of `self` by `list`.
 Status make_plan(KernelContext& ctx, const Tensor& self, const EValue& list, Plan* plan,
                  bool* indexed) {
   RL_TRY(collect(ctx, self, list, plan));
@@ -216,7 +217,7 @@ void make_slice(const Tensor& self, const int64_t* layout, const bool* indexed, 
   }
 }
 
-// InvalidArgument unless all indices that are read are in range.
+// Returns InvalidArgument unless all indices that are read are in range.
 Status check_places(KernelContext& ctx, const Tensor& self, const Plan& plan) {
   for (size_t d = 0; d < plan.common.rank; ++d) {
     if (plan.common.sizes[d] == 0) return {};
@@ -230,7 +231,7 @@ Status check_places(KernelContext& ctx, const Tensor& self, const Plan& plan) {
   return {};
 }
 
-// The offset in self that all indices together name; `offsets` are where each one is read.
+// The offset in self that all indices together select. `offsets` says where each index is read.
 int64_t locate(const Tensor& self, Plan* plan, const int64_t* offsets) {
   int64_t result = 0;
   for (size_t k = 0; k < plan->n; ++k) {
@@ -249,10 +250,10 @@ int64_t locate(const Tensor& self, Plan* plan, const int64_t* offsets) {
   return result;
 }
 
-constexpr int64_t kRun = 128;  // places that are located at a time
+constexpr int64_t kRun = 128;  // positions that are located at a time
 
-// The same for n places, those of the innermost common dimension from `first` on; `offsets` are
-// where each index is read for the dimension's first place. Not for masks.
+// The same for n positions of the innermost common dimension, starting at `first`. `offsets` says
+// where each index is read for the dimension's position 0. Not for masks.
 void locate_run(const Tensor& self, const Plan& plan, const int64_t* offsets, int64_t first,
                 int64_t n, int64_t* results) {
   std::fill(results, results + n, 0);
@@ -276,8 +277,8 @@ void locate_run(const Tensor& self, const Plan& plan, const int64_t* offsets, in
   }
 }
 
-// Runs `body(places in self, n, offset in the result's layout, stride in it)` for runs of places
-// that together are the common shape; the indices have been checked.
+// Runs `body(positions in self, n, offset in the result's layout, stride in it)` for runs that
+// together cover the common shape. The indices must have been checked.
 template <typename Body>
 void for_each_run(const Tensor& self, Plan* plan, const int64_t* layout, Body body) {
   int64_t at[kMaxRank] = {};
@@ -286,7 +287,7 @@ void for_each_run(const Tensor& self, Plan* plan, const int64_t* layout, Body bo
   for (size_t d = 0; d < plan->common.rank; ++d) {
     if (plan->common.sizes[d] == 0) return;
   }
-  // The innermost dimension is a plain loop; a mask's places are found one after the other.
+  // The innermost dimension is a plain loop. With masks, positions are found one by one.
   bool masks = false;
   for (size_t k = 0; k < plan->n; ++k) masks = masks || is_mask(*plan->indices[k].tensor);
   const size_t rank = plan->common.rank;
@@ -319,7 +320,8 @@ void for_each_run(const Tensor& self, Plan* plan, const int64_t* layout, Body bo
   }
 }
 
-// Each place is one element: elements at places[i] to, or (put) from, i * stride.
+// For positions that are one element each: copies elements from places[i] to i * stride, or back
+// (`put`).
 template <typename T>
 void move_elements(void* self, const int64_t* places, int64_t n, void* other, int64_t stride,
                    bool put) {
@@ -333,7 +335,7 @@ void move_elements(void* self, const int64_t* places, int64_t n, void* other, in
 }
 using MoveFn = void (*)(void* self, const int64_t* places, int64_t n, void* other, int64_t stride,
                         bool put);
-// nullptr if places are more than one element, or of another size.
+// Returns nullptr if a position is more than one element, or if elements have another size.
 MoveFn element_mover(const Plan& plan, size_t size) {
   for (size_t d = 0; d < plan.slice.rank; ++d) {
     if (plan.slice.sizes[d] != 1) return nullptr;
@@ -344,7 +346,7 @@ MoveFn element_mover(const Plan& plan, size_t size) {
   return size == 8 ? move_elements<uint64_t> : nullptr;
 }
 
-// Adds `values` (by the layout in slice.to) to the slice of `self`.
+// Adds `values`, with the layout slice.to, to the slice of `self`.
 void add_slice(const uint8_t* values, uint8_t* self, const CopyBlock& slice, int64_t size,
                FoldFn add, size_t d = 0) {
   const int64_t here = 0;
@@ -355,7 +357,7 @@ void add_slice(const uint8_t* values, uint8_t* self, const CopyBlock& slice, int
   }
 }
 
-// Strides of `values` over the result's shape, to which it must broadcast.
+// The strides of `values` over the result's shape, to which it must broadcast.
 Status value_layout(KernelContext& ctx, const Tensor& values, const Shape& result,
                     int64_t* layout) {
   bool fits = values.rank <= result.rank;
@@ -371,8 +373,8 @@ Status value_layout(KernelContext& ctx, const Tensor& values, const Shape& resul
                   ShapeText(values.shape()).text(), ShapeText(result.span()).text());
 }
 
-// Writes `values` into `out`, which is made a copy of self first, unless it is self. All that can
-// be refused is refused before that.
+// Writes `values` into `out`, which becomes a copy of self first, unless it is self. Everything
+// that can be refused is refused before that.
 Status put(KernelContext& ctx, const Tensor& self, const EValue& list, const Tensor& values,
            bool accumulate, Tensor& out) {
   if (values.dtype != self.dtype) {
@@ -389,7 +391,7 @@ Status put(KernelContext& ctx, const Tensor& self, const EValue& list, const Ten
     return ctx.fail(Code::NotSupported, "self is %s, which cannot be added",
                     dtype_name(self.dtype));
   }
-  RL_TRY(ctx.resize_like(out, self));  // refuses a constant, too
+  RL_TRY(ctx.resize_like(out, self));  // also refuses a constant
   make_slice(out, layout, indexed, &plan);
   if (!plan.slice_empty) RL_TRY(check_places(ctx, self, plan));
   if (&out != &self) copy_all(self, out);

@@ -1,5 +1,5 @@
-// Operators that pick or replace elements along one dimension by one index tensor: index_select,
-// embedding, gather and the scatters.
+// Operators that select or replace elements along one dimension by one index tensor: index_select,
+// embedding, gather and scatter.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -16,13 +16,13 @@
 namespace rushlight::kernels {
 namespace {
 
-// A walk over the elements of an index tensor, and of two tensors alongside.
+// Iterates over the elements of an index tensor and, in parallel, over two other tensors.
 struct Walk {
   const Tensor* index;
-  size_t dim;          // of the table, for messages
+  size_t dim;          // dimension of the table, for messages
   int64_t limit;       // indices are from 0 to limit - 1
-  int64_t dim_stride;  // of the table, multiplied by the index
-  // Per dimension of `index`.
+  int64_t dim_stride;  // of the table; multiplied by the index
+  // Strides for each dimension of `index`.
   int64_t table[kMaxRank] = {};
   int64_t other[kMaxRank] = {};
 
@@ -33,7 +33,7 @@ struct Walk {
         dim_stride(t.rank == 0 ? 0 : t.strides[d]) {}
 };
 
-// Calls the body for the elements of the index along its last dimension, a piece at a time.
+// Calls the body for the index elements of one row of the last dimension, piece by piece.
 template <typename T, typename Body>
 Status run_row(KernelContext& ctx, const Walk& walk, const T* index, int64_t n, int64_t table,
                int64_t other, Body& body) {
@@ -49,7 +49,7 @@ Status run_row(KernelContext& ctx, const Walk& walk, const T* index, int64_t n, 
     const T* here = index + done * stride;
     bool fits = true;
     for (int64_t k = 0; k < count; ++k) {
-      // Unsigned, a negative index is greater than any limit, and its place may overflow.
+      // As an unsigned number, a negative index exceeds any limit, and the offset may overflow.
       const uint64_t i = static_cast<uint64_t>(here[k * stride]);
       fits &= i < limit;
       const uint64_t start = static_cast<uint64_t>(table + (done + k) * table_stride);
@@ -66,9 +66,9 @@ Status run_row(KernelContext& ctx, const Walk& walk, const T* index, int64_t n, 
   return {};
 }
 
-// Runs `body(places, other, stride, n)` for pieces of all elements, in row-major order: the offsets
-// in the table of n of them, and the offset in the other of the first, from where on they are
-// `stride` apart.
+// Runs `body(places, other, stride, n)` for all elements, piece by piece in row-major order.
+// `places` are n offsets in the table. `other` is the offset of the first element in the other
+// tensor, where elements are `stride` apart.
 template <typename Body>
 Status run(KernelContext& ctx, const Walk& walk, Body body) {
   const Tensor& index = *walk.index;
@@ -101,7 +101,7 @@ Status run(KernelContext& ctx, const Walk& walk, Body body) {
   }
 }
 
-// Copies a block of `each` elements of the table to the other tensor for every index. All indices
+// Copies a block of `each` elements from the table to the other tensor for every index. All indices
 // are checked first.
 Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, const Tensor& other,
                    const StridedCopy& copy, int64_t each) {
@@ -133,7 +133,7 @@ Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, co
   return {};
 }
 
-// n elements of a type: from table[places[k]] to other[k * stride], or the other way round.
+// Copies n elements from table[places[k]] to other[k * stride], or in the other direction.
 template <typename T, bool kScatter>
 void move(void* table_in, const int64_t* places, void* other_in, int64_t stride, int64_t n) {
   T* table = static_cast<T*>(table_in);
@@ -165,7 +165,7 @@ MoveFn move_of(size_t size) {
   }
 }
 
-// Scatters from `src`, all of it or a single element, into `out` as the walk says.
+// Scatters from `src`, either all of it or a single element, into `out`.
 Status scatter(KernelContext& ctx, const Walk& walk, uint8_t* src, const Tensor& out) {
   const int64_t size = static_cast<int64_t>(element_size(out.dtype));
   const MoveFn move = move_of<true>(element_size(out.dtype));
@@ -174,7 +174,7 @@ Status scatter(KernelContext& ctx, const Walk& walk, uint8_t* src, const Tensor&
   });
 }
 
-// The same, folding.
+// The same, with a fold.
 Status fold_along(KernelContext& ctx, const Walk& walk, const uint8_t* src, FoldFn fold,
                   const Tensor& out) {
   const int64_t size = static_cast<int64_t>(element_size(out.dtype));
@@ -183,7 +183,7 @@ Status fold_along(KernelContext& ctx, const Walk& walk, const uint8_t* src, Fold
   });
 }
 
-// gather and scatter: `table` and `other` are indexed by the element's own place.
+// For gather and scatter, where `table` and `other` are indexed by the element's own position.
 Walk elementwise_walk(const Tensor& index, const Tensor& table, size_t dim, const Tensor& other) {
   Walk walk(index, table, dim);
   for (size_t d = 0; d < index.rank; ++d) {
@@ -193,7 +193,7 @@ Walk elementwise_walk(const Tensor& index, const Tensor& table, size_t dim, cons
   return walk;
 }
 
-// A tensor of no dimensions.
+// A tensor without dimensions.
 Tensor one_element(DType dtype, void* element) {
   Tensor scalar;
   scalar.data = element;
@@ -202,8 +202,8 @@ Tensor one_element(DType dtype, void* element) {
   return scalar;
 }
 
-// `index` has the rank of `tensor` (0-d counts as 1-d), and is no longer in any dimension except
-// `dim`.
+// Checks that `index` has the rank of `tensor` (0-d counts as 1-d) and is not larger in any
+// dimension except `dim`.
 Status check_index_shape(KernelContext& ctx, const Tensor& index, const char* name,
                          const Tensor& tensor, size_t dim) {
   bool fits = std::max<int>(index.rank, 1) == std::max<int>(tensor.rank, 1);
@@ -215,7 +215,7 @@ Status check_index_shape(KernelContext& ctx, const Tensor& index, const char* na
                   ShapeText(index.shape()).text(), name, ShapeText(tensor.shape()).text());
 }
 
-// Checks the arguments that all scatters share, every index too, and makes `out` a copy of self.
+// Checks the arguments that all scatters share, and every index, and makes `out` a copy of self.
 Status begin_scatter(KernelContext& ctx, EValue* const* args, Tensor& out, size_t* dim) {
   const Tensor& self = args[0]->tensor();
   const Tensor& index = args[2]->tensor();
@@ -234,8 +234,8 @@ Status check_src(KernelContext& ctx, const Tensor& index, const Tensor& src, con
   return check_index_shape(ctx, index, "src", src, kMaxRank);
 }
 
-// index_select along a dimension that is consecutive in `out`: row by row, a piece of the index at
-// a time. `self` has so few elements that int32 tells them apart.
+// index_select along a dimension that is consecutive in `out`: row by row, one piece of the index
+// at a time. `self` is small enough for int32 offsets.
 Status gather_inner(KernelContext& ctx, const Tensor& self, size_t dim, const Tensor& index,
                     const Tensor& out) {
   Nest rows;
@@ -356,7 +356,7 @@ Status scatter_value_out(KernelContext& ctx, EValue* const* args) {
   Tensor& out = args[4]->tensor();
   size_t dim = 0;
   alignas(16) uint8_t element[16];
-  Tensor scalar = one_element(out.dtype, element);  // so that fill converts the value
+  Tensor scalar = one_element(out.dtype, element);  // a tensor, so that fill converts the value
   RL_TRY(fill(ctx, scalar, *args[3]));
   RL_TRY(begin_scatter(ctx, args, out, &dim));
   return scatter(ctx, elementwise_walk(index, out, dim, scalar), element, out);
@@ -364,7 +364,7 @@ Status scatter_value_out(KernelContext& ctx, EValue* const* args) {
 
 namespace {
 
-// InvalidArgument unless `name` is one of the names that an argument `reduce` may have here.
+// Returns InvalidArgument unless `name` is allowed for the argument `reduce` here.
 Status fold_by_name(KernelContext& ctx, StringView name, bool old_names, Fold* fold) {
   struct Named {
     const char* name;
@@ -410,8 +410,8 @@ void neutral_element(Fold fold, DType dtype, void* element) {
   }
 }
 
-// The elements of a tensor of halves as floats in scratch memory, laid out alike; without data if
-// there is no room.
+// A float copy, in scratch memory and of the same layout, of a float16 or bfloat16 tensor. It has
+// no data if there is not enough scratch memory.
 Tensor widened(KernelContext& ctx, const Tensor& half) {
   Tensor wide = half;
   wide.dtype = DType::Float32;
@@ -422,8 +422,8 @@ Tensor widened(KernelContext& ctx, const Tensor& half) {
   return wide;
 }
 
-// Joins every element of src with the one of out that its index names. Halves are summed up in
-// float32 and rounded once, as eager does, unless there is no scratch memory for it.
+// Folds every element of src into the element of out that its index names. 16-bit floats are summed
+// in float32 and rounded once, as in eager, unless there is not enough scratch memory.
 Status fold_into(KernelContext& ctx, const Tensor& index, size_t dim, const Tensor& src, Fold fold,
                  Tensor& out) {
   if (out.dtype == DType::Float16 || out.dtype == DType::BFloat16) {
@@ -439,8 +439,8 @@ Status fold_into(KernelContext& ctx, const Tensor& index, size_t dim, const Tens
                     fold_elements(fold, out.dtype), out);
 }
 
-// Folds src into a copy of self; unless self counts too, the places that it goes to start from the
-// fold's neutral element.
+// Folds src into a copy of self. Unless self is included, the elements of the copy that are folded
+// into start from the fold's neutral element.
 Status scatter_fold(KernelContext& ctx, EValue* const* args, Fold fold, bool include_self,
                     Tensor& out) {
   const Tensor& index = args[2]->tensor();

@@ -3,13 +3,13 @@
 namespace rushlight::kernels {
 namespace {
 
-// Whether all n indices are from `lowest`, which is no greater than 0, to size - 1.
+// True if all n indices are from `lowest`, which is at most 0, to size - 1.
 template <typename T>
 bool all_in_range(const T* index, int64_t n, int64_t lowest, int64_t size) {
   const uint64_t count = static_cast<uint64_t>(size - lowest);
   bool fits = true;
   for (int64_t k = 0; k < n; ++k) {
-    // Unsigned, what is below `lowest` is greater than any count, and a difference may overflow.
+    // Unsigned: an index below `lowest` exceeds any count, and a difference may overflow.
     fits &= static_cast<uint64_t>(index[k]) - static_cast<uint64_t>(lowest) < count;
   }
   return fits;

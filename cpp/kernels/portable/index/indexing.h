@@ -9,25 +9,26 @@
 
 namespace rushlight::kernels {
 
-// InvalidArgument unless `index` (called `name` in the message) is int64 or int32, or empty.
+// Returns InvalidArgument unless `index` (called `name` in the message) is int64 or int32, or
+// empty.
 Status check_index_type(KernelContext& ctx, const char* name, const Tensor& index);
 
-// The index at an offset in elements; the type has been checked.
+// The index at an offset in elements. The type must have been checked.
 inline int64_t index_at(const Tensor& index, int64_t offset) {
   return index.dtype == DType::Int64 ? index.as<int64_t>()[offset] : index.as<int32_t>()[offset];
 }
 
-// The message for an index that is out of range; `lowest` is 0, or -size where negative indices
-// count from the end.
+// The error for an index that is out of range. `lowest` is 0, or -size if negative indices count
+// from the end.
 Status index_out_of_range(KernelContext& ctx, int64_t index, size_t dim, int64_t size,
                           int64_t lowest);
 
-// The error of `index_out_of_range` unless all indices are in range. Operators that write where the
-// indices say ask this before they write anything.
+// Returns the error of `index_out_of_range` unless all indices are in range. Operators that write
+// at indexed positions call this before they write anything.
 Status check_indices(KernelContext& ctx, const Tensor& index, size_t dim, int64_t size,
                      int64_t lowest);
 
-// nullptr for a type that cannot be computed with.
+// Returns nullptr for a type that the fold does not support.
 FoldFn fold_elements(Fold fold, DType dtype);
 
 }  // namespace rushlight::kernels

@@ -1,4 +1,4 @@
-// Replacing the elements under a mask by others, one after another.
+// Replaces the elements at the true positions of a mask by other elements, in order.
 #include <cstring>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -10,7 +10,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// A walk in row-major order over `shape`, which the views are broadcast to.
+// Iterates in row-major order over `shape`, to which the views are broadcast.
 template <size_t kViews>
 Walk<kViews> row_major(const Shape& shape, const View (&views)[kViews]) {
   Walk<kViews> walk;
@@ -24,7 +24,7 @@ Walk<kViews> row_major(const Shape& shape, const View (&views)[kViews]) {
 
 }  // namespace
 
-// masked_scatter(self, mask, source, *, out): the places where mask is true take the elements of
+// masked_scatter(self, mask, source, *, out): the positions where mask is true get the elements of
 // source, in row-major order.
 Status masked_scatter_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();

@@ -1,5 +1,5 @@
-// What a mask selects: the coordinates of its true places (nonzero), or the elements of another
-// tensor there (masked_select).
+// What a mask selects: the coordinates of its true elements (nonzero), or the elements of another
+// tensor at these positions (masked_select).
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// A tensor without data of a shape, in row-major order, for a reader to follow.
+// A row-major tensor of this shape without data. It sets the order in which a reader reads.
 struct RowMajor {
   RowMajor(const Shape& shape, int64_t numel) : sizes(shape) {
     for (size_t d = 0; d < kMaxRank; ++d) dims[d] = static_cast<uint8_t>(d);
@@ -28,7 +28,7 @@ struct RowMajor {
   Tensor tensor;
 };
 
-// Reads a tensor as truth values, in row-major order, a chunk at a time.
+// Reads a tensor as bools in row-major order, one chunk at a time.
 class TruthReader {
  public:
   explicit TruthReader(const Tensor& tensor)
@@ -50,7 +50,7 @@ class TruthReader {
   uint8_t truth_[kChunk];
 };
 
-// Runs `body(number in row-major order)` for every nonzero element.
+// Runs `body(row-major position)` for every nonzero element.
 template <typename Body>
 void for_each_nonzero(const Tensor& self, Body body) {
   if (self.numel == 0) return;
@@ -67,7 +67,7 @@ void for_each_nonzero(const Tensor& self, Body body) {
 
 }  // namespace
 
-// nonzero(self, *, out): [how many, rank of self] coordinates.
+// nonzero(self, *, out): coordinates, [number of true elements, rank of self].
 Status nonzero_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   Tensor& out = args[1]->tensor();
@@ -98,8 +98,8 @@ Status nonzero_out(KernelContext& ctx, EValue* const* args) {
 
 namespace {
 
-// The elements under a true place of the mask, one behind the other. Writes n elements at most, and
-// how many there are without a branch on the mask.
+// Packs the elements at true positions of the mask one after the other. It writes at most n
+// elements, and has no branch on the mask.
 template <typename T>
 size_t pack(const void* items, const uint8_t* mask, size_t n, void* packed) {
   const T* from = static_cast<const T*>(items);
@@ -127,7 +127,7 @@ size_t pack_of_size(size_t size, const void* items, const uint8_t* mask, size_t 
   }
 }
 
-// Both are broadcast to `common`, of `total` elements, and read in row-major order.
+// Reads both in row-major order, broadcast to `common`, which has `total` elements.
 void select(const Tensor& self, const Tensor& mask, const Shape& common, int64_t total,
             Tensor& out) {
   RowMajor shaped(common, total);

@@ -1,4 +1,4 @@
-// repeat_interleave: the index that repeats each position as often as it is told to.
+// repeat_interleave: an index that repeats each position a given number of times.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -8,7 +8,7 @@
 
 namespace rushlight::kernels {
 
-// repeat_interleave(repeats, output_size, *, out): each position as often as it says.
+// repeat_interleave(repeats, output_size, *, out): repeats position i repeats[i] times.
 Status repeat_interleave_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& repeats = args[0]->tensor();
   Tensor& out = args[2]->tensor();

@@ -1,4 +1,4 @@
-// Places in sorted sequences (searchsorted, bucketize), and counts by place (histc).
+// Positions in sorted sequences (searchsorted, bucketize), and counts for each bin (histc).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,7 +15,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// One element as a double or, where neither side is floating, as an int64.
+// One element: a double, or an int64 if neither operand is floating.
 union Value {
   double d;
   int64_t i;
@@ -31,7 +31,7 @@ Value load(const Tensor& tensor, int64_t offset, bool floating) {
   return value;
 }
 
-// A row of boundaries, in ascending order itself or through the row of `sorter`.
+// A row of boundaries. It is in ascending order, or becomes so when read in the order of `sorter`.
 struct Boundaries {
   const Tensor* sequence;
   int64_t offset;
@@ -45,8 +45,8 @@ struct Boundaries {
     const int64_t k = sorter != nullptr ? sorter[i * sorter_stride] : i;
     return load(*sequence, offset + k * stride, floating);
   }
-  // True if the value belongs behind boundary i. NaN belongs behind all, as it does in a sorted
-  // row.
+  // True if the value belongs behind boundary i. NaN belongs behind all boundaries, since it is
+  // last in a sorted row.
   bool behind(int64_t i, Value value, bool right) const {
     const Value boundary = at(i);
     if (!floating) return right ? boundary.i <= value.i : boundary.i < value.i;
@@ -67,7 +67,7 @@ struct Boundaries {
   }
 };
 
-// The usual case: a value in a contiguous row of its own type.
+// The usual case: a value and a contiguous row of the same type.
 using PlaceFn = int64_t (*)(const Boundaries& boundaries, const Tensor& values, int64_t at,
                             bool right);
 template <typename T>
@@ -143,7 +143,8 @@ Status check_sorter(KernelContext& ctx, const Tensor* sorter, const Tensor& sequ
   return {};
 }
 
-// Every element of `values` in the row of `sequence` (one row for all if it has one dimension).
+// Searches every element of `values` in its row of `sequence`. A sequence of one dimension is a row
+// for all of them.
 Status search(KernelContext& ctx, const Tensor& sequence, const Tensor& values,
               const Tensor* sorter, bool right, Tensor& out) {
   RL_TRY(check_real(ctx, "the sequence", sequence));
@@ -166,8 +167,8 @@ Status search(KernelContext& ctx, const Tensor& sequence, const Tensor& values,
   const bool alike =
       sequence.dtype == values.dtype && sequence.strides[last] == 1 && sorter == nullptr;
   const PlaceFn place_alike = alike ? place_alike_fn(values.dtype) : nullptr;
-  Nest nest;       // over the values: their offset, and out's
-  Nest sequences;  // alongside: the sequence's offset, and the sorter's
+  Nest nest;       // over the values: offsets of values and of out
+  Nest sequences;  // in parallel: offsets of the sequence and of the sorter
   for (size_t d = values.rank; d-- > 0;) {
     const bool row = sequence.rank > 1 && d < last;
     nest.add(values.sizes[d], values.strides[d], out.strides[d]);
@@ -212,7 +213,7 @@ struct ScalarTensor {
   Tensor tensor;
 };
 
-// `side` is another way to say `right`, and must not contradict it.
+// `side` says the same as `right`, and must not contradict it.
 Status side_of(KernelContext& ctx, const EValue& right, const EValue& side, bool* is_right) {
   *is_right = right.to_bool();
   if (side.is_none()) return {};
@@ -280,8 +281,8 @@ void each_value(const Tensor& in, Body body) {
   }
 }
 
-// The range that is divided into bins: min to max, or the elements' own if these are equal; widened
-// by 1 on either side if it is a point.
+// The range that is divided into bins: min to max, or the range of the elements if these are equal.
+// An empty range is widened by 1 on both sides.
 Status bin_range(KernelContext& ctx, const Tensor& in, double* low, double* high) {
   if (*low > *high) {
     return ctx.fail(Code::InvalidArgument, "min is %g and max is %g: min must not be above max",
@@ -313,7 +314,7 @@ Status bin_range(KernelContext& ctx, const Tensor& in, double* low, double* high
 
 }  // namespace
 
-// histc(self, bins, min, max, *, out): how many elements fall into each of equal bins.
+// histc(self, bins, min, max, *, out): the number of elements in each of some equal bins.
 Status histc_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   Tensor& out = args[4]->tensor();
@@ -341,7 +342,8 @@ Status histc_out(KernelContext& ctx, EValue* const* args) {
   const float range_single = static_cast<float>(high) - low_single;
   each_value(in, [&](double value) {
     if (!(value >= low && value <= high)) return;
-    // In the type of the elements, as eager does, since it decides about those on an edge.
+    // Computed in the type of the elements, as in eager, because that decides about elements at an
+    // edge.
     const double place = single ? static_cast<double>((static_cast<float>(value) - low_single) *
                                                       static_cast<float>(bins) / range_single)
                                 : (value - low) * static_cast<double>(bins) / (high - low);

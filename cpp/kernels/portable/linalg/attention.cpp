@@ -1,9 +1,9 @@
-// Attention kept whole: softmax(query key^T * scale + mask) value, block by block.
+// Attention as one operator: softmax(query key^T * scale + mask) value, block by block.
 //
-// A block of queries meets one block of keys after the other; the maximum, the sum of the
-// exponentials and the weighted sum of values so far are corrected as the maximum grows, so that no
-// whole row of scores is stored (Dao et al., FlashAttention, 2022, after Milakov and Gimelshein,
-// Online normalizer calculation for softmax, 2018).
+// For a block of queries, one block of keys is processed after the other. When the maximum grows,
+// the sum of the exponentials and the weighted sum of the values are corrected, so that no whole
+// row of scores is stored (Dao et al., FlashAttention, 2022, after Milakov and Gimelshein, Online
+// normalizer calculation for softmax, 2018).
 #include "rushlight/kernels/portable/linalg/attention.h"
 
 #include <algorithm>
@@ -24,13 +24,13 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kQueries = 64;  // of a block
+constexpr int64_t kQueries = 64;  // queries of a block
 constexpr int64_t kKeys = 256;
-constexpr int64_t kProductBytes = 32 << 10;  // that the products of a block should have for panels
+constexpr int64_t kProductBytes = 32 << 10;  // memory for panels of a block's products
 constexpr int64_t kLeastProductBytes = 3200;
-constexpr int64_t kStackFloats = 3072;  // where there is less scratch than that
+constexpr int64_t kStackFloats = 3072;  // memory on the stack, if there is less scratch
 
-// The offset of a tensor's matrix that goes with one of out's; heads are shared, sizes of 1 repeat.
+// The offset of the tensor's matrix for a matrix of `out`. Heads are shared, and sizes of 1 repeat.
 int64_t matrix_offset(const Tensor& t, const Tensor& out, const int64_t* index) {
   int64_t offset = 0;
   for (size_t k = 3; k <= t.rank; ++k) {
@@ -42,17 +42,17 @@ int64_t matrix_offset(const Tensor& t, const Tensor& out, const int64_t* index) 
   return offset;
 }
 
-// The stride over one of the last two dimensions, 0 where the tensor repeats.
+// The stride of one of the last two dimensions; 0 if the tensor repeats along it.
 int64_t stride_of(const Tensor& t, size_t from_end) {
   if (t.rank < from_end || t.sizes[t.rank - from_end] == 1) return 0;
   return t.strides[t.rank - from_end];
 }
 
-// How many queries and keys are worked on at a time, in how much memory.
+// The number of queries and keys in a block, and the memory that this needs.
 struct BlockSizes {
   int64_t queries;
   int64_t keys;
-  bool converts;  // keys and values are not of the type that is computed in
+  bool converts;  // keys and values are converted to the computing type
 
   int64_t elements(const Attention& a) const {
     const int64_t block = queries * (a.width() + a.value_width() + keys);
@@ -75,7 +75,7 @@ class Worker {
     value_ = key_ + sizes.keys * a_.width();
   }
 
-  // Some queries of the matrix that `index` names.
+  // Computes n queries of the matrix that `index` selects.
   void run(const int64_t* index, int64_t first, int64_t n) {
     index_ = index;
     first_ = first;
@@ -92,14 +92,14 @@ class Worker {
 
  private:
   static constexpr DType kType = sizeof(T) == sizeof(float) ? DType::Float32 : DType::Float64;
-  static constexpr size_t kRow = sizeof(T) == sizeof(float) ? 0 : 1;  // of the loop tables
+  static constexpr size_t kRow = sizeof(T) == sizeof(float) ? 0 : 1;  // row of the loop tables
 
-  // The bytes of memory that this takes; the products get the rest.
+  // The memory of this object, in floats. The products get the rest.
   int64_t own_floats() const {
     return (sizes_.elements(a_) * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 16;
   }
 
-  // A matrix of a tensor's last two dimensions against one that lies row by row.
+  // Copies the last two dimensions of a tensor to a row-major matrix.
   static CopyBlock matrix(const Tensor& t, int64_t rows, int64_t cols) {
     CopyBlock block;
     block.push(rows, t.strides[t.rank - size_t{2}], cols);
@@ -107,7 +107,7 @@ class Worker {
     return block;
   }
 
-  // Rows of keys or values in the type that is computed in.
+  // Rows of keys or values in the computing type.
   struct Rows {
     const T* data;
     int64_t row;
@@ -124,7 +124,7 @@ class Worker {
     return {buffer, t.sizes[t.rank - size_t{1}], 1};
   }
 
-  // Rows of a tensor in the type that is computed in, one after the other.
+  // Converts rows of a tensor to the computing type, one after the other.
   void read_rows(const Tensor& t, const RowQuantization& quantized, int64_t first, int64_t n,
                  T* to) const {
     const int64_t width = t.sizes[t.rank - size_t{1}];
@@ -139,7 +139,7 @@ class Worker {
     }
   }
 
-  // c = a b, or c += a b; b's element (k, j) is at k * b_row + j * b_col.
+  // c = a b, or c += a b. Element (k, j) of b is at k * b_row + j * b_col.
   void multiply_into(const T* a, int64_t k, const T* b, int64_t b_row, int64_t b_col, int64_t n,
                      T* c, bool add) const {
     if constexpr (kRow == 0) {
@@ -169,7 +169,7 @@ class Worker {
     }
   }
 
-  // The keys first..first+n-1.
+  // Processes the keys first..first + n - 1.
   void block(int64_t first, int64_t n) {
     const Rows key = rows_of(*a_.key, a_.quantized[1], first, n, key_);
     multiply_into(query_, a_.width(), key.data, key.col, key.row, n, scores_, false);
@@ -204,7 +204,7 @@ class Worker {
     }
   }
 
-  // Turns the scores of one query into weights, against the greatest score so far.
+  // Changes the scores of one query to weights, relative to the greatest score so far.
   void weigh(T* row, int64_t i, int64_t n) {
     const double before = max_[i];
     const size_t count = static_cast<size_t>(n);
@@ -242,8 +242,8 @@ class Worker {
   Workspace work_;
   RowReader mask_;
   T* query_;
-  T* sums_;    // of weighted values
-  T* scores_;  // then weights
+  T* sums_;    // weighted sums of values
+  T* scores_;  // scores, which become weights
   T* key_;
   T* value_;
   const int64_t* index_ = nullptr;

@@ -1,8 +1,8 @@
 // Attention by blocks of queries and keys, for the kernels of scaled dot product attention and of
-// attention over a cache of keys and values. The engine has an attention of its own
-// (engine/kernels/products/attention.h), which is limited to float32 rows and is faster, because it
-// packs keys and values once for many queries. This one takes any floating type, any layout, masks
-// of bool and integers with scales, and computes its products with gemm.h or matmul_any.h.
+// attention over a cache of keys and values. The engine has its own attention
+// (engine/kernels/products/attention.h). That one is limited to float32 rows and is faster, because
+// it packs keys and values once for many queries. This one takes any floating type, any layout,
+// bool masks and int8 tensors with scales, and computes its products with gemm.h or matmul_any.h.
 #pragma once
 
 #include "rushlight/core/tensor.h"
@@ -10,8 +10,8 @@
 
 namespace rushlight::kernels {
 
-// The numbers that int8 elements stand for: (element - zero) * scale, with one scale and zero for
-// each row of the last dimension. The tensors lie like the one they belong to, without its last
+// Dequantization of int8 elements: (element - zero) * scale, with one scale and one zero point for
+// each row of the last dimension. Scales and zeros have the layout of their tensor without its last
 // dimension.
 struct RowQuantization {
   const float* scales = nullptr;
@@ -37,12 +37,13 @@ struct Attention {
   int64_t value_width() const { return size(*value, 1); }
 };
 
-// InvalidArgument unless the mask (there is one) is boolean or floating and broadcasts to the
-// scores.
+// Returns InvalidArgument unless the mask, which must not be nullptr, is boolean or floating and
+// broadcasts to the scores.
 Status check_attention_mask(KernelContext& ctx, const Attention& a);
 
-// Computes all of out. The shapes fit one another, and so do the types unless they are quantized;
-// only strides say where elements lie, so the tensors may be permuted or cut.
+// Computes all of out. Shapes must fit each other, and so must types, unless the tensors are
+// quantized. The layouts are defined by the strides alone, so the tensors may be permuted or
+// sliced.
 Status run_attention(KernelContext& ctx, const Attention& a);
 
 }  // namespace rushlight::kernels

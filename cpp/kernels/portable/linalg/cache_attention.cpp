@@ -1,5 +1,6 @@
-// Attention over a cache of keys and values, and writing into one: the operators of ExecuTorch's
-// language models. Tokens come before heads: queries are [B, L, H, E], caches [B, S, Hk, E].
+// Attention over a cache of keys and values, and writing into such a cache: the operators of
+// ExecuTorch's language models. Tokens come before heads: queries are [B, L, H, E], caches [B, S,
+// Hk, E].
 #include <cmath>
 #include <cstring>
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr size_t kRank = 4;
 
-// A tensor with its heads before its tokens.
+// A view of a tensor with its heads before its tokens.
 struct HeadsFirst {
   Tensor tensor;
   int32_t sizes[kRank];
@@ -40,7 +41,7 @@ Status check_input(KernelContext& ctx, const char* name, const Tensor& tensor) {
   return ctx.fail(Code::NotSupported, "%s does not lie in row-major order", name);
 }
 
-// Tokens of `count` from `start` on fit a cache of `size`.
+// Checks that `count` tokens from `start` on fit a cache of `size` tokens.
 Status check_range(KernelContext& ctx, int64_t start, int64_t count, int64_t size) {
   if (start >= 0 && start <= size && count <= size - start) return {};
   return ctx.fail(Code::InvalidArgument,
@@ -49,7 +50,7 @@ Status check_range(KernelContext& ctx, int64_t start, int64_t count, int64_t siz
                   static_cast<long long>(size));
 }
 
-// `value` is a piece of `cache` along the tokens.
+// Checks that `value` fits `cache` in all dimensions except the tokens.
 Status check_piece(KernelContext& ctx, const Tensor& value, const Tensor& cache) {
   RL_TRY(check_input(ctx, "value", value));
   RL_TRY(check_input(ctx, "cache", cache));
@@ -64,7 +65,7 @@ Status check_piece(KernelContext& ctx, const Tensor& value, const Tensor& cache)
                   ShapeText(value.shape()).text(), ShapeText(cache.shape()).text());
 }
 
-// The tokens of `value` take the places in the cache from `start` on.
+// Writes the tokens of `value` into the cache, starting at position `start`.
 void write_tokens(const Tensor& value, const Tensor& cache, int64_t start) {
   CopyBlock block;
   for (size_t d = 0; d < kRank; ++d) {
@@ -74,7 +75,7 @@ void write_tokens(const Tensor& value, const Tensor& cache, int64_t start) {
                element_size(cache.dtype));
 }
 
-// Nothing reads this result; ExecuTorch has it because every operator must have one.
+// This result is never read. ExecuTorch has it because every operator must have a result.
 Status write_nothing(KernelContext& ctx, const Tensor& value, Tensor& out) {
   RL_TRY(check_same_type(ctx, "value", value, out));
   const int32_t one[] = {1};
@@ -106,11 +107,12 @@ struct Options {
   const EValue& dropout;
   const EValue& causal;
   const EValue& scale;
-  // The keys and values that are written to the caches first, after all checks; or nullptr.
+  // Keys and values that are written to the caches after all checks, before the attention; or
+  // nullptr.
   const Tensor* pieces[2] = {};
 };
 
-// Under a mask all keys of the cache count, else those up to the last query's.
+// With a mask, queries see all keys of the cache, else the keys up to the last query's position.
 Status attend(KernelContext& ctx, const Tensor& query, const Tensor& key, const Tensor& value,
               const Options& options, Tensor& out, bool tokens_first,
               const RowQuantization* quantized) {
@@ -159,14 +161,14 @@ Status attend_floating(KernelContext& ctx, const Tensor& query, const Tensor& ke
   return attend(ctx, query, key, value, options, out, true, nullptr);
 }
 
-// The names of a quantized tensor, its zero points and its scales.
+// The names of a quantized tensor, its zero points and its scales, for messages.
 struct Names {
   const char* tensor;
   const char* zeros;
   const char* scales;
 };
 
-// Scales and zero points of a quantized tensor, one for each row.
+// Reads the scales and zero points of a quantized tensor, one for each row.
 Status read_quantization(KernelContext& ctx, const Names& names, const Tensor& tensor,
                          const EValue& zeros, const EValue& scales, RowQuantization* into) {
   const char* const name = names.tensor;
@@ -207,8 +209,8 @@ Status update_cache_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// update_cache_with_indices(value, cache, start_pos, indices, *, out): indices [B, L] say where
-// each token goes; start_pos is not looked at.
+// update_cache_with_indices(value, cache, start_pos, indices, *, out): indices [B, L] give the
+// position of each token; start_pos is ignored.
 Status update_cache_with_indices_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& value = args[0]->tensor();
   Tensor& cache = args[1]->tensor();
@@ -249,8 +251,8 @@ Status custom_sdpa_out(KernelContext& ctx, EValue* const* args) {
 }
 
 // sdpa_with_kv_cache(query, key, value, key_cache, value_cache, start_pos, seq_len, attn_mask,
-//                    drpout_p, is_causal, scale, *, out): writes key and value into the caches, and
-// attends to these.
+//                    drpout_p, is_causal, scale, *, out):
+// writes key and value into the caches and computes attention over these.
 Status sdpa_with_kv_cache_out(KernelContext& ctx, EValue* const* args) {
   const int64_t start = args[5]->to_int();
   for (size_t k = 0; k < 2; ++k) {

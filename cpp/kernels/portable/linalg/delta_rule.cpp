@@ -9,7 +9,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// One head: its sequences, and the state [K, V] that is worked on.
+// One head: its sequences, and its state [K, V], which is updated.
 struct Head {
   const float* query;  // [T, K]
   const float* key;    // [T, K]
@@ -20,8 +20,8 @@ struct Head {
   float* out;  // [T, V]
 };
 
-// Each token: the state decays, is corrected towards the value under the key, and is read by the
-// query. `out` holds what the state says of the key before it holds the result.
+// For each token the state decays, is corrected towards the value for the key, and is read by the
+// query. `out` temporarily holds what the state gives for the key.
 void run_head(const Head& head, int64_t tokens, int64_t keys, int64_t values) {
   for (int64_t t = 0; t < tokens; ++t) {
     const float* k = head.key + t * keys;
@@ -96,7 +96,7 @@ Status channelwise_gated_delta_rule_out(KernelContext& ctx, EValue* const* args)
   if (state.data != initial.data && initial.numel > 0) {
     std::memcpy(state.data, initial.data, initial.nbytes());
   }
-  if (b == 0 || h == 0) return {};  // the other sizes are then any
+  if (b == 0 || h == 0) return {};  // other sizes may have any value then
   const int64_t each = int64_t{t} * k * v + 1;
   ctx.parallel(int64_t{b} * h, kGrain / each + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -1,5 +1,5 @@
-// Distances between rows: of every row of one matrix to every row of another, and between all pairs
-// of rows of one.
+// Distances between rows: from every row of one matrix to every row of another, or between all
+// pairs of rows of one matrix.
 #include <algorithm>
 #include <cmath>
 
@@ -14,13 +14,14 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kWork = 32 * 1024;  // differences that are worth a thread's attention
-// A block of distances, and the elements of each row that are worked on at a time.
+constexpr int64_t kWork = 32 * 1024;  // number of differences that is worth a thread
+// The size of a block of distances, and the number of elements of each row that are processed at a
+// time.
 constexpr int64_t kBlockRows = 32;
 constexpr int64_t kBlockColumns = 64;
 constexpr int64_t kPiece = 32;
 
-// Rows of a matrix: where they start, and what lies between them and between their elements.
+// The rows of a matrix, with their start and strides.
 struct Rows {
   const Tensor* tensor;
   int64_t offset;
@@ -30,12 +31,12 @@ struct Rows {
   int64_t elements() const { return tensor->sizes[tensor->rank - 1]; }
 };
 
-// The p-norms of the differences of rows a_i and b_j, for blocks of i and j: the rows b_j are
-// turned into columns, which meet one row a_i after the other.
+// Computes the p-norms of the differences of rows a_i and b_j, for blocks of i and j. The rows b_j
+// are transposed to columns, and each row a_i is compared with all of them.
 template <typename T>
 class Distances {
  public:
-  // With `products`, which only Euclidean distances allow, |a - b|^2 is |a|^2 + |b|^2 - 2 a b.
+  // With `products`, only for Euclidean distances, |a - b|^2 is |a|^2 + |b|^2 - 2 a b.
   Distances(const Tensor& a, const Tensor& b, const Tensor& out, double p, bool products = false)
       : a_(a, kSum), b_(b, kSum), out_(out, kSum), p_(p), products_(products) {
     Distance kind = Distance::Power;
@@ -47,7 +48,7 @@ class Distances {
     fold_ = distance_loops().fold[static_cast<size_t>(kind)][type()];
   }
 
-  // Rows i0 to i1 - 1 by rows j0 to j1 - 1, at most a block of them.
+  // Computes rows i0 to i1 - 1 by rows j0 to j1 - 1, at most one block of them.
   void compute(const Rows& a, int64_t i0, int64_t i1, const Rows& b, int64_t j0, int64_t j1) {
     width_ = (static_cast<size_t>(j1 - j0) + kWidth - 1) / kWidth * kWidth;
     std::fill(acc_, acc_ + (i1 - i0) * kBlockColumns, T{0});
@@ -82,7 +83,7 @@ class Distances {
 
  private:
   static constexpr DType kSum = SumType<T>::kDType;
-  static constexpr size_t kWidth = 32;  // columns come in multiples of it, as tiles may want
+  static constexpr size_t kWidth = 32;  // columns are a multiple of this, as tiles may need
 
   static constexpr size_t type() { return sizeof(T) == sizeof(double) ? 1 : 0; }
   T* row(int64_t i) { return acc_ + i * kBlockColumns; }
@@ -107,7 +108,7 @@ class Distances {
     }
   }
 
-  // A piece of a b, |a|^2 and |b|^2.
+  // Adds one piece of the terms of a b, |a|^2 and |b|^2.
   void multiply(int64_t rows, int64_t n) {
     const ProductLoops<T>& loops = SumType<T>::loops();
     const T zeros[kPiece] = {};
@@ -136,7 +137,7 @@ class Distances {
       T* line = row(i);
       for (size_t j = 0; j < width_; ++j) {
         const T squared = a_squared_[i] + b_squared_[j] - 2 * line[j];
-        line[j] = squared < 0 ? 0 : squared;  // by rounding; NaN stays
+        line[j] = squared < 0 ? 0 : squared;  // negative only by rounding; NaN stays
       }
     }
   }
@@ -148,7 +149,7 @@ class Distances {
   bool products_;
   DistanceFn fold_;
   bool has_root_;
-  size_t width_ = 0;  // of the block, rounded up
+  size_t width_ = 0;  // width of the block, rounded up
   alignas(64) T columns_[kPiece * kBlockColumns];
   alignas(64) T rows_[kBlockRows * kPiece];
   alignas(64) T acc_[kBlockRows * kBlockColumns];
@@ -161,7 +162,7 @@ Status check_power(KernelContext& ctx, double p) {
   return ctx.fail(Code::InvalidArgument, "p is %g, but must be 0 or greater", p);
 }
 
-// The batch dimensions of two operands, broadcast.
+// Broadcasts the batch dimensions of two operands.
 Status batch_shape(KernelContext& ctx, const Tensor& a, const Tensor& b, Shape* shape) {
   const size_t rank = std::max<size_t>(a.rank, b.rank) - 2;
   for (size_t d = 0; d < rank; ++d) {
@@ -191,7 +192,7 @@ int64_t batch_offset(const Tensor& t, const Tensor& out, int64_t i) {
   return offset;
 }
 
-// Whether eager takes Euclidean distances from a matrix product, which is quick and less exact.
+// True if eager computes Euclidean distances by a matrix product, which is fast and less exact.
 bool by_products(double p, int64_t mode, int64_t rows, int64_t columns) {
   constexpr int64_t kMany = 25;
   return p == 2.0 && (mode == 1 || (mode == 0 && (rows > kMany || columns > kMany)));
@@ -241,7 +242,7 @@ void run_pdist(KernelContext& ctx, const Tensor& self, double p, const Tensor& o
         distances.compute(rows, i0, i1, rows, j0, j1);
         for (int64_t i = i0; i < i1; ++i) {
           const int64_t first = std::max(j0, i + 1);
-          // Row i's pairs follow those of the rows before it.
+          // Row i's pairs follow the pairs of earlier rows.
           const int64_t to = i * (2 * n - i - 1) / 2 + first - i - 1;
           if (first < j1) distances.write(i - i0, first - j0, j1 - j0, to, 1);
         }
@@ -287,7 +288,7 @@ Status cdist_forward_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// _pdist_forward(self, p, *, out): the distances of rows 0 and 1, 0 and 2, … 1 and 2, …
+// _pdist_forward(self, p, *, out): the distances of rows 0 and 1, 0 and 2, …, 1 and 2, …
 Status pdist_forward_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   const double p = args[1]->to_double();

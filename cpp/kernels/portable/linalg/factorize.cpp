@@ -1,5 +1,5 @@
-// Factorisations of matrices: Cholesky's, LU with partial pivoting, QR by Householder's reflectors.
-// The algorithms are LAPACK's unblocked ones, so that pivots and signs are eager's.
+// Factorisations of matrices: Cholesky, LU with partial pivoting, and QR by Householder reflectors.
+// The algorithms are LAPACK's unblocked ones, so that pivots and signs are the same as eager's.
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -30,14 +30,14 @@ Status check_square(KernelContext& ctx, const char* name, const Tensor& tensor) 
 
 namespace {
 
-// The leading dimensions, and some more.
+// The leading dimensions; the caller may add more.
 Shape batch_shape(const Tensor& t) {
   Shape shape(t.shape());
   shape.rank -= 2;
   return shape;
 }
 
-// Calls body(index) for all matrices of `out`; `each` is the multiplications of one.
+// Calls body(index) for all matrices of `out`. `each` is the number of multiplications for one.
 template <typename Body>
 void for_matrices(KernelContext& ctx, const Tensor& out, int64_t each, Body body) {
   ctx.parallel(matrices(out), matrix_grain(each), [&](int64_t begin, int64_t end) {
@@ -45,7 +45,8 @@ void for_matrices(KernelContext& ctx, const Tensor& out, int64_t each, Body body
   });
 }
 
-// 0 of no matrices, whose sizes are any.
+// About the number of multiplications for one matrix; 0 if there are no matrices, since sizes may
+// be any then.
 int64_t cubed(const Tensor& t) {
   if (t.numel == 0) return 0;
   const int64_t rows = t.sizes[t.rank - size_t{2}];
@@ -53,7 +54,7 @@ int64_t cubed(const Tensor& t) {
   return rows * cols * (rows < cols ? rows : cols);
 }
 
-// The lower factor in place; above the diagonal it becomes zero. Returns 0, or the order of the
+// Computes the lower factor in place, and zeros above the diagonal. Returns 0, or the order of the
 // first leading minor that is not positive.
 template <typename T>
 int32_t cholesky(const Matrix<T>& a) {
@@ -83,7 +84,7 @@ int32_t cholesky(const Matrix<T>& a) {
   return info;
 }
 
-// In place; returns 0, or the number of the first pivot that is zero.
+// In place. Returns 0, or the number of the first pivot that is zero.
 template <typename T>
 int32_t lu(const Matrix<T>& a, bool pivot, int32_t* pivots) {
   int32_t info = 0;
@@ -121,7 +122,7 @@ int32_t lu(const Matrix<T>& a, bool pivot, int32_t* pivots) {
 float dot(const float* a, const float* b, int64_t n) { return product_loops().f.dot(a, b, n); }
 double dot(const double* a, const double* b, int64_t n) { return product_loops().d.dot(a, b, n); }
 
-// The length of n elements some stride apart.
+// The Euclidean norm of n elements that are `stride` apart.
 template <typename T>
 T length(const T* x, int64_t stride, int64_t n) {
   double greatest = 0;
@@ -139,8 +140,8 @@ T length(const T* x, int64_t stride, int64_t n) {
   return static_cast<T>(greatest * std::sqrt(sum));
 }
 
-// Applies the reflector 1 - tau v v^T to columns from..cols-1 of `a`; v begins with a 1, the rest
-// of it is in rows top+1.. of column `at` of `from`.
+// Applies the reflector 1 - tau v v^T to columns from..cols - 1 of `a`. v starts with 1; its other
+// elements are in rows top + 1.. of column `at` of `from`.
 template <typename T>
 void reflect(const Matrix<T>& from, int64_t at, T tau, const Matrix<T>& a, int64_t first) {
   if (tau == 0) return;
@@ -159,7 +160,7 @@ void reflect(const Matrix<T>& from, int64_t at, T tau, const Matrix<T>& a, int64
   }
 }
 
-// In place: R in the upper half, reflectors below.
+// In place: R in the upper triangle, reflectors below.
 template <typename T>
 void qr(const Matrix<T>& a, T* tau) {
   const int64_t count = a.rows < a.cols ? a.rows : a.cols;
@@ -176,7 +177,7 @@ void qr(const Matrix<T>& a, T* tau) {
   }
 }
 
-// Calls the body with a null pointer of the type to compute in.
+// Calls the body with a null pointer whose type is the type to compute in.
 template <typename Body>
 void by_type(DType dtype, Body body) {
   if (dtype == DType::Float64) {

@@ -7,21 +7,21 @@ namespace rushlight::kernels {
 namespace {
 
 constexpr int64_t kMaxWorkspace = int64_t{1} << 18;  // floats; 1 MiB, about an L2 cache
-constexpr int64_t kMinDotLength = 32;                // k's from which on dot products beat packing
+constexpr int64_t kMinDotLength = 32;                // minimum k for dot products without packing
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Part of the product: rows from i0, columns from j0, k's of one block.
+// A part of the product: rows from i0, columns from j0, and the k range of one block.
 struct Part {
   int64_t i0;
   int64_t j0;
   int64_t rows;
   int64_t cols;
   int64_t k;
-  bool first;  // the first block of k's, which `add` goes into; later ones add to C
+  bool first;  // the first block of k, to which `add` is added; later blocks add to C
 };
 
-// C itself on blocks after the first, where it lies without a grid.
+// After the first block of k, adds to C itself, if C has no grid.
 void set_add(const Product& p, const Part& part, GemmTile* tile) {
   if (!part.first && p.grid == nullptr) {
     tile->add = p.c + part.i0 * p.c_row + part.j0 * p.c_col;
@@ -38,7 +38,7 @@ void set_add(const Product& p, const Part& part, GemmTile* tile) {
   }
 }
 
-// C from sums in a buffer, where C's columns are not consecutive or the tile is not full.
+// Writes sums from a buffer to C, if C's columns are not consecutive or the tile is not full.
 void store_results(const Product& p, const Part& part, const GemmTile& tile, const float* sums,
                    int64_t stride) {
   float* c = p.c + part.i0 * p.c_row + part.j0 * p.c_col;
@@ -53,7 +53,7 @@ void store_results(const Product& p, const Part& part, const GemmTile& tile, con
   }
 }
 
-// The same for columns on a grid.
+// The same if C's columns are on a grid.
 void store_results_on_grid(const Product& p, const Part& part, const GemmTile& tile,
                            const float* sums, int64_t stride) {
   for (int64_t j = 0; j < part.cols; ++j) {
@@ -70,7 +70,7 @@ void store_results_on_grid(const Product& p, const Part& part, const GemmTile& t
   }
 }
 
-// One tile of C, `width` wide, of which part.cols are wanted.
+// Computes one tile of C, `width` columns wide, of which part.cols are stored.
 void run_tile(const Product& p, const Part& part, GemmTileFn fn, int64_t width, const float* a,
               const float* b, int64_t b_stride) {
   GemmTile tile;
@@ -97,7 +97,7 @@ void run_tile(const Product& p, const Part& part, GemmTileFn fn, int64_t width, 
   store_results(p, part, tile, sums, width);
 }
 
-// The offset of the element of index 0 for each k: the next k adds one of four strides.
+// The offset for index 0 and k. The next k adds one of four strides.
 int64_t weight_offset(const WeightTaps& w, int64_t k) {
   const int64_t taps = int64_t{w.taps[0]} * w.taps[1] * w.taps[2];
   const int64_t channel = w.channels_innermost ? k % w.channels : k / taps;
@@ -116,7 +116,7 @@ void pack_weights(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n,
   }
 }
 
-// Rows i0.. of a factor, k0.., as a panel. `pitch` may exceed `count`.
+// Packs rows i0.. of a factor for k0.. as a panel. `pitch` may exceed `count`.
 void pack(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* out,
           int64_t pitch) {
   if (f.window != nullptr) return window_loops().pack(*f.window, i0, count, k0, n, out, pitch);
@@ -134,16 +134,16 @@ void pack(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* 
   }
   const float* rows[kMaxPanelWidth];
   for (int i = 0; i < count; ++i) rows[i] = in + i * f.i_stride;
-  // From the last group on: what one writes too much lies where the one before it writes later.
+  // Starts with the last group: the previous group overwrites what a group writes past its end.
   for (int64_t i = (count - 1) / loops.lanes * loops.lanes; i >= 0; i -= loops.lanes) {
     const int64_t group = std::min(count - i, loops.lanes);
     loops.pack_rows(rows + i, static_cast<int>(group), n, out + i, pitch);
   }
 }
 
-// How the blocked path cuts the product.
+// How the blocked algorithm divides the product.
 struct Blocks {
-  int64_t k;       // k's of a block
+  int64_t k;       // length of a block along k
   int64_t panels;  // panels of A in a block
   int64_t n_panels;
   int64_t tall;  // the first `n_tall` panels of A have this height, the others one less
@@ -155,14 +155,14 @@ struct Blocks {
 
 Blocks cut(const Product& p, int64_t floats, const GemmLoops& loops) {
   Blocks blocks;
-  // Panels of nearly equal height waste nothing on the last one.
+  // Panels have nearly equal heights, so that the last one wastes nothing.
   blocks.n_panels = ceil_div(p.m, loops.height);
   blocks.tall = ceil_div(p.m, blocks.n_panels);
   blocks.n_tall = p.m - blocks.n_panels * (blocks.tall - 1);
   const int64_t width = kPanelVectors * loops.lanes;
-  // pack_rows writes a whole vector at each k, hence up to one vector too much at the end.
+  // pack_rows writes a whole vector for each k, so it may write up to one vector past the end.
   const int64_t room = floats - loops.lanes;
-  // A quarter of the room for B's panel, if that is not less than a short one.
+  // Uses a quarter of the room for B's panel, if that is enough for a short panel.
   const int64_t longest = std::min(
       {loops.k_block, room / (blocks.tall + width), std::max<int64_t>(room / 4 / width, 16)});
   blocks.k = ceil_div(p.k, ceil_div(p.k, longest));
@@ -171,7 +171,7 @@ Blocks cut(const Product& p, int64_t floats, const GemmLoops& loops) {
   return blocks;
 }
 
-// One panel of B against a block of A's panels.
+// Multiplies one panel of B by a block of A's panels.
 void run_panel(const Product& p, const Blocks& blocks, Part part, int64_t first, int64_t last,
                const float* a, const float* b, int64_t b_stride) {
   const GemmLoops& loops = gemm_loops();
@@ -189,7 +189,7 @@ void run_panel(const Product& p, const Blocks& blocks, Part part, int64_t first,
 void multiply_blocked(const Workspace& work, const Product& p) {
   const GemmLoops& loops = gemm_loops();
   const int64_t width = kPanelVectors * loops.lanes;
-  // Panels of B that are worked on at a time; their number depends on the memory alone.
+  // The number of B's panels that are processed at a time depends on the memory alone.
   const int64_t longest = loops.k_block * width;
   const int64_t n_shares =
       std::min<int64_t>(std::max<int64_t>(work.size() / 4 / longest, 1), Shares::kMost);
@@ -199,7 +199,7 @@ void multiply_blocked(const Workspace& work, const Product& p) {
   Shares shares(static_cast<int>(n_shares));
   for (int64_t first = 0; first < blocks.n_panels; first += blocks.panels) {
     const int64_t last = std::min(first + blocks.panels, blocks.n_panels);
-    // With few tiles per panel, B is read where it lies: packing would cost as much.
+    // With few tiles for each panel, B is read in place: packing would cost as much.
     const bool direct = p.b.columns_lie_flat() && last - first <= 2;
     for (int64_t k0 = 0; k0 < p.k; k0 += blocks.k) {
       Part part{0, 0, 0, 0, std::min(blocks.k, p.k - k0), k0 == 0};
@@ -233,7 +233,7 @@ void multiply_blocked(const Workspace& work, const Product& p) {
   }
 }
 
-// Few rows, and the k's of both factors are consecutive: dot products.
+// For few rows if k is consecutive in both factors: dot products.
 void multiply_dots(KernelContext& ctx, const Product& p) {
   const GemmLoops& loops = gemm_loops();
   const int64_t grain = kProductGrain / (p.m * p.k * kDotRows) + 1;
@@ -255,8 +255,8 @@ void multiply_dots(KernelContext& ctx, const Product& p) {
   });
 }
 
-// Few rows (at most wide_height), and B's columns are consecutive: tiles as wide as registers
-// allow, B is read in place.
+// For few rows (at most wide_height) if B's columns are consecutive: tiles as wide as the registers
+// allow, with B read in place.
 void multiply_wide(const Workspace& work, const Product& p) {
   const GemmLoops& loops = gemm_loops();
   const int64_t height = p.m;
@@ -293,7 +293,7 @@ void multiply_wide(const Workspace& work, const Product& p) {
   }
 }
 
-// Nothing to multiply: C is what is added.
+// For k = 0: C becomes the addend.
 void fill(const Product& p) {
   const Part part{0, 0, p.m, p.n, 0, true};
   const float zero = 0;
@@ -318,12 +318,12 @@ void swap_factors(Product* p) {
   std::swap(p->add_row, p->add_col);
 }
 
-// True if vectors along the rows of C are so much better filled than along its columns that it pays
-// to compute the transposed product, though its tiles go into C element by element.
+// True if vectors along the rows of C are much better filled than vectors along its columns. Then
+// the transposed product is faster, although its tiles are stored to C one element at a time.
 bool wastes_columns(const Product& p) {
   const int64_t lanes = gemm_loops().lanes;
   const auto computed = [&](int64_t i, int64_t j) { return i * ceil_div(j, lanes) * lanes * p.k; };
-  constexpr int64_t kStoreCost = 48;  // of one element of C, in multiplications
+  constexpr int64_t kStoreCost = 48;  // cost of storing one element of C, in multiplications
   return p.n > lanes && p.m >= 2 * lanes &&
          computed(p.m, p.n) > computed(p.n, p.m) + kStoreCost * p.m * p.n;
 }

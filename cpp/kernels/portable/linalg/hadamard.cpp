@@ -1,4 +1,5 @@
-// The Walsh-Hadamard transform of rows of 2^k or 28 * 2^k elements, divided by the root of 2^k.
+// The Walsh-Hadamard transform of rows of 2^k or 28 * 2^k elements, divided by the square root of
+// 2^k.
 #include <cmath>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -12,8 +13,8 @@ namespace {
 
 constexpr int kOrder = 28;
 
-// The rows of a Hadamard matrix of order 28, the first column in the highest of 28 bits: a set bit
-// is +1, a clear one -1. It is the one that QuaRot and SpinQuant rotate models with.
+// The rows of a Hadamard matrix of order 28. The first column is the highest of 28 bits; a set bit
+// is +1, a clear bit is -1. QuaRot and SpinQuant rotate models with this matrix.
 constexpr uint32_t kRows[kOrder] = {
     0x818694c, 0x41c14a6, 0x20e2a13, 0x1071549, 0x0838ae4, 0x041e532, 0x030d299,
     0x3d019d2, 0x1e82ca9, 0x8e43654, 0xc621b2a, 0xe210d95, 0xf00a6ca, 0x7807325,
@@ -36,7 +37,7 @@ void transform(T* x, int64_t n) {
   }
 }
 
-// In place: the matrix of order 28 across pieces of n elements.
+// In place: multiplies by the matrix of order 28, across pieces of n elements.
 template <typename T>
 void across(T* x, int64_t n) {
   T column[kOrder];
@@ -65,7 +66,7 @@ void transform_rows(T* data, int64_t size, int64_t rows) {
   }
 }
 
-// Through rows of float in scratch memory, or where that is little, on the stack.
+// Computes in rows of float in scratch memory, or on the stack if there is too little of it.
 Status transform_halves(KernelContext& ctx, const Tensor& mat, int64_t size, Tensor& out) {
   constexpr int64_t kStack = 2048;
   float stack[kStack];

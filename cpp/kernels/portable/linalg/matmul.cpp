@@ -1,5 +1,5 @@
-// mm, bmm, addmm and linear. float32 goes to the blocked product of gemm.h, every other type to
-// the plain one of matmul_any.h.
+// mm, bmm, addmm and linear. float32 uses the blocked product of gemm.h, every other type the
+// product of matmul_any.h.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -11,7 +11,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// A matrix inside of a tensor: element (i, j) at offset + i * row + j * col.
+// A matrix inside of a tensor: element (i, j) is at offset + i * row + j * col.
 struct Matrix {
   const Tensor* tensor = nullptr;
   int64_t offset = 0;
@@ -19,7 +19,7 @@ struct Matrix {
   int64_t col = 0;
 };
 
-// out = alpha * a b + beta * add, where there may be nothing to add.
+// out = alpha * a b + beta * add; `add` may be absent.
 struct Matmul {
   int64_t m = 0;
   int64_t n = 0;
@@ -32,7 +32,7 @@ struct Matmul {
   const EValue* beta = nullptr;
 };
 
-// The last two dimensions.
+// The last two dimensions as a matrix.
 Matrix matrix_of(const Tensor& tensor) {
   return {&tensor, 0, tensor.strides[tensor.rank - 2], tensor.strides[tensor.rank - 1]};
 }
@@ -50,7 +50,7 @@ void run_float(const Workspace& work, const Matmul& mm) {
   p.c_col = mm.out.col;
   if (mm.alpha != nullptr) p.alpha = static_cast<float>(mm.alpha->to_double());
   if (mm.beta != nullptr) p.beta = static_cast<float>(mm.beta->to_double());
-  if (p.alpha == 0) p.k = 0;  // as in BLAS, NaN among the factors is of no account then
+  if (p.alpha == 0) p.k = 0;  // as in BLAS, NaN in the factors is ignored then
   if (mm.add.tensor != nullptr) {
     p.add = floats(mm.add);
     p.add_row = mm.add.row;
@@ -81,7 +81,8 @@ void run(const Workspace& work, const Matmul& mm) {
   multiply_any(work, p);
 }
 
-// Types and shapes of two factors, which `a_name` and `b_name` call in messages; sizes of `mm`.
+// Checks types and shapes of two factors, called `a_name` and `b_name` in messages, and sets the
+// sizes of `mm`.
 Status prepare(KernelContext& ctx, const char* a_name, const Tensor& a, const char* b_name,
                const Tensor& b, size_t rank, const Tensor& out, Matmul* mm) {
   RL_TRY(check_rank(ctx, a_name, a, rank));
@@ -105,7 +106,7 @@ Status prepare(KernelContext& ctx, const char* a_name, const Tensor& a, const ch
   return {};
 }
 
-// `self` as a matrix of m x n: 1-d and 0-d tensors and sizes of 1 are repeated.
+// `self` as an m x n matrix: 1-d and 0-d tensors and sizes of 1 are repeated.
 Status broadcast_addend(KernelContext& ctx, const Tensor& self, Matmul* mm) {
   const int64_t wanted[] = {mm->m, mm->n};
   int64_t strides[] = {0, 0};
@@ -125,8 +126,8 @@ Status broadcast_addend(KernelContext& ctx, const Tensor& self, Matmul* mm) {
   return {};
 }
 
-// Merges the leading dimensions of linear's input, and of its output, as far as both allow; the
-// last merged one is the rows of the product, the others are walked over.
+// Merges the leading dimensions of linear's input and output as far as both allow. The last merged
+// dimension is the rows of the product; the others are outer loops.
 CopyBlock leading_dims(const Tensor& input, const Tensor& out) {
   CopyBlock block;
   for (size_t d = 0; d + 1 < input.rank; ++d) {
@@ -135,7 +136,7 @@ CopyBlock leading_dims(const Tensor& input, const Tensor& out) {
   return block;
 }
 
-// Runs the product for each choice of the outer dimensions, which lie before `dim`.
+// Runs the product for each index of the outer dimensions, starting at dimension `dim`.
 void run_nested(const Workspace& work, const CopyBlock& dims, size_t dim, Matmul mm) {
   if (dim + 1 >= dims.rank) return run(work, mm);
   for (int64_t i = 0; i < dims.sizes[dim]; ++i) {
@@ -173,7 +174,7 @@ Status addmm_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(broadcast_addend(ctx, self, &mm));
   mm.beta = args[3];
   mm.alpha = args[4];
-  // A factor of zero means that self is not looked at, NaN or not.
+  // If beta is zero, self is ignored, even if it is NaN.
   if (mm.beta->to_double() == 0) mm.add = {};
   const int32_t shape[] = {mat1.sizes[0], mat2.sizes[1]};
   RL_TRY(ctx.resize(out, shape));
@@ -193,7 +194,7 @@ Status bmm_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(ctx.resize(out, shape));
   mm.out = matrix_of(out);
   const Workspace work(ctx);
-  // Products that are large are shared out one after the other.
+  // Large products are divided among the threads one after the other.
   const int64_t each = std::max<int64_t>(mm.m * mm.n * mm.k, 1);
   const int count = each > 8 * kProductGrain ? 1 : work.shares();
   const auto one = [&](const Workspace& part, int64_t batch) {

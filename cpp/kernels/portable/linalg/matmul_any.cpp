@@ -10,11 +10,11 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kDepth = 128;     // k's of a block: a panel of b of this length lies in L1
+constexpr int64_t kDepth = 128;     // depth of a block: a panel of b this long fits into L1
 constexpr int64_t kHeight = 192;    // rows of a block, for which a panel of b is converted once
-constexpr int64_t kLowHeight = 12;  // rows up to which b is read where it lies, if it can be
-constexpr int64_t kFewRows = 4;     // up to which dot products beat tiles, where b's k's lie flat
-constexpr int64_t kDots = 64;       // of a row of the product that are finished at a time
+constexpr int64_t kLowHeight = 12;  // maximum rows for reading b in place, if possible
+constexpr int64_t kFewRows = 4;     // maximum rows for dot products, if k is consecutive in b
+constexpr int64_t kDots = 64;       // elements of a row of the product that are stored at a time
 constexpr int64_t kAdded = 128;     // elements of the addend that are converted at a time
 
 const void* at(const AnyMatrix& m, DType dtype, int64_t i, int64_t j) {
@@ -40,24 +40,24 @@ T scalar(const EValue* value) {
   }
 }
 
-// How much of the product is worked on at a time, and the memory for it.
+// The sizes of a block of the product, and the memory for it.
 template <typename T>
 struct Blocks {
-  int64_t depth;           // k's
+  int64_t depth;           // along k
   int64_t height;          // rows
   int64_t width;           // columns, a multiple of a tile's
   T* a = nullptr;          // height x depth
   T* b = nullptr;          // depth x a tile's width
-  T* converted = nullptr;  // B in the type of the sums, not yet transposed
+  T* converted = nullptr;  // b in the type of the sums, before it is transposed
   T* sums = nullptr;       // height x width
 
   Blocks(const Workspace& work, const AnyProduct& p, int64_t tile) {
     const int64_t room = work.size() / work.shares() * static_cast<int64_t>(sizeof(float)) /
                          static_cast<int64_t>(sizeof(T));
     depth = std::max<int64_t>(std::min(kDepth, p.k), 1);
-    // Three eighths of the room for a.
+    // Three eighths of the room are for a.
     height = std::min(p.m, even(p.m, std::min(kHeight, room * 3 / 8 / depth), kProductRows));
-    // The least that is on the stack suffices for 8 k's and one row.
+    // The minimum, which is on the stack, suffices for a depth of 8 and one row.
     const auto rest = [&] { return room - height * depth - 2 * depth * tile; };
     while (rest() < height * tile && height > 1) height = (height + 1) / 2;
     while (rest() < height * tile && depth > 1) depth = (depth + 1) / 2;
@@ -65,7 +65,8 @@ struct Blocks {
     width = even(p.n, most, tile);
   }
 
-  // The size of nearly equal pieces of n: a multiple of `unit`, at most `most` if one fits in that.
+  // Divides n into nearly equal pieces, and returns their size: a multiple of `unit`, and at most
+  // `most` if one unit fits into that.
   static int64_t even(int64_t n, int64_t most, int64_t unit) {
     const int64_t units = (n + unit - 1) / unit;
     const int64_t each = std::max<int64_t>(most / unit, 1);
@@ -106,9 +107,9 @@ class Multiplier {
         });
   }
 
-  // Few rows, and the k's of b lie flat: a dot product each.
+  // For few rows if k is consecutive in b: one dot product for each element.
   void run_dots() {
-    // a is converted once, if there is room for it.
+    // Converts a once, if there is room for it.
     const int64_t depth = std::min(kDepth, p_.k);
     T* const b_row = reinterpret_cast<T*>(work_.data());
     T* const a_rows = b_row + depth;
@@ -166,7 +167,8 @@ class Multiplier {
     store_results(i0, j0, rows, cols, blocks.sums, padded);
   }
 
-  // The piece of b that a tile reads: with `in_place` where it lies, if it is full and lies so.
+  // The piece of b that a tile reads. With `in_place` it is read in place if it is full and has the
+  // layout and type that tiles read.
   void panel(const Blocks<T>& blocks, bool in_place, int64_t k, int64_t j, int64_t depth,
              int64_t cols, ProductTile<T>* t) const {
     const int64_t tile = loops_.width;
@@ -183,7 +185,7 @@ class Multiplier {
       return converting_copy(here, p_.dtype, blocks.b, kSum,
                              piece(depth, cols, p_.b.row, p_.b.col, tile, 1));
     }
-    // Long runs are converted at a time, then transposed.
+    // Converts long runs first, then transposes.
     converting_copy(here, p_.dtype, blocks.converted, kSum,
                     piece(depth, cols, p_.b.row, p_.b.col, 1, depth));
     strided_copy(blocks.converted, blocks.b, piece(depth, cols, 1, depth, tile, 1), sizeof(T));

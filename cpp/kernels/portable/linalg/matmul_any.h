@@ -1,6 +1,7 @@
-// The matrix product of types other than float32: blocks of both factors are converted to the type
-// that is summed in (float32 for the 16-bit floats, float64, int32 for integers up to that, int64),
-// multiplied in register tiles, and the sums converted back. Integers wrap around, as torch's do.
+// The matrix product of types other than float32. Blocks of both factors are converted to the type
+// of the sums, multiplied in register tiles, and the sums are converted back. Sums are float32 for
+// the 16-bit floats, float64, int32 for integers up to that size, or int64. Integers wrap around,
+// as in torch.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace rushlight::kernels {
 
-// Element (i, j) lies at data + (i * row + j * col) elements. No data: no matrix.
+// Element (i, j) is at data + (i * row + j * col) elements. Null data means that there is no
+// matrix.
 struct AnyMatrix {
   const void* data = nullptr;
   int64_t row = 0;
@@ -31,7 +33,8 @@ struct AnyProduct {
   const EValue* beta = nullptr;
 };
 
-// The floating and the integral types up to 64 bits; not bool, not the unsigned beyond 8 bits.
+// The floating types and the integral types up to 64 bits, without bool and unsigned types of more
+// than 8 bits.
 bool can_multiply(DType dtype);
 // out = alpha * a b + beta * add
 void multiply_any(const Workspace& work, const AnyProduct& product);

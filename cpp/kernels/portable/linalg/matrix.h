@@ -1,5 +1,5 @@
-// Batches of small dense matrices in float or double, wherever their strides place the elements:
-// what the kernels of linear algebra share.
+// Batches of small dense matrices in float or double with any strides: what the kernels of linear
+// algebra share.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ struct Matrix {
 
   T& operator()(int64_t i, int64_t j) const { return data[i * row + j * col]; }
   Matrix transposed() const { return {data, cols, rows, col, row}; }
-  // `n_rows` rows and `n_cols` columns from (i, j) on.
+  // The part of `n_rows` rows and `n_cols` columns that starts at (i, j).
   Matrix part(int64_t i, int64_t n_rows, int64_t j, int64_t n_cols) const {
     return {data + i * row + j * col, n_rows, n_cols, row, col};
   }
 };
 
-// y += a x, over n elements some stride apart.
+// y += a x, for n elements that are a fixed stride apart.
 template <typename T>
 void add_scaled(int64_t n, T a, const T* x, int64_t x_stride, T* y, int64_t y_stride) {
   if (x_stride == 1 && y_stride == 1) {
@@ -44,8 +44,8 @@ inline int64_t matrices(const Tensor& t) {
   return count;
 }
 
-// Where the part of `t` lies, its last `inner` dimensions, that goes with matrix `index` of `out`;
-// leading dimensions of size 1 repeat.
+// The offset of the last `inner` dimensions of `t` that belong to matrix `index` of `out`. Leading
+// dimensions of size 1 repeat.
 inline int64_t batch_offset(const Tensor& t, size_t inner, const Tensor& out, int64_t index) {
   int64_t offset = 0;
   const size_t batch = out.rank - size_t{2};
@@ -60,7 +60,7 @@ inline int64_t batch_offset(const Tensor& t, size_t inner, const Tensor& out, in
   return offset;
 }
 
-// The matrix of `t` that goes with matrix `index` of `out`.
+// The matrix of `t` that belongs to matrix `index` of `out`.
 template <typename T>
 Matrix<T> matrix_of(const Tensor& t, const Tensor& out, int64_t index) {
   const size_t last = t.rank - size_t{1};
@@ -68,16 +68,16 @@ Matrix<T> matrix_of(const Tensor& t, const Tensor& out, int64_t index) {
           t.strides[last - 1], t.strides[last]};
 }
 
-// NotSupported unless the tensor is float32 or float64 and of two dimensions at least.
+// Returns NotSupported unless the tensor is float32 or float64 and has at least two dimensions.
 Status check_matrices(KernelContext& ctx, const char* name, const Tensor& tensor);
-// The same, and InvalidArgument unless its matrices are square.
+// The same; also returns InvalidArgument unless its matrices are square.
 Status check_square(KernelContext& ctx, const char* name, const Tensor& tensor);
 
-// The grain for KernelContext::parallel(), in matrices of this many multiplications.
+// The grain for KernelContext::parallel(), for matrices of `each` multiplications.
 inline int64_t matrix_grain(int64_t each) { return (int64_t{1} << 18) / (each + 1) + 1; }
 
-// Solves a x = b in place of b, `a` being triangular: its other half is not read, nor, if `unit`,
-// its diagonal.
+// Solves a x = b in place of b, where `a` is triangular. The other triangle of `a` is not read, and
+// its diagonal is not read if `unit`.
 template <typename T>
 void solve_triangular(const Matrix<T>& a, bool upper, bool unit, const Matrix<T>& b) {
   const int64_t n = a.rows;

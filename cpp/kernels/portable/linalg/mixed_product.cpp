@@ -1,4 +1,4 @@
-// Products of floating activations and an int8 matrix that is dequantized a block at a time, and
+// Products of floating activations and an int8 matrix that is dequantized one block at a time, and
 // the sum of two quantized tensors.
 #include <algorithm>
 #include <cmath>
@@ -14,11 +14,11 @@
 namespace rushlight::kernels {
 namespace {
 
-// out [m, n] = input [m, k] times W, whose element (k, n) is (weight - zero point) * scale.
+// out [m, n] = input [m, k] times W. Element (k, n) of W is (weight - zero point) * scale.
 struct MixedProduct {
   const Tensor& input;
   const Tensor& weight;
-  const Tensor& scales;  // of weight's rows, or of groups of their elements
+  const Tensor& scales;  // for weight's rows, or for groups of their elements
   const Tensor* zeros;   // like scales, or nullptr
   const Tensor& out;
   bool transposed;  // weight is [n, k]
@@ -29,7 +29,7 @@ struct MixedProduct {
   int64_t groups() const { return scales.rank == 2 ? scales.sizes[1] : 1; }
 };
 
-// The sizes of a block, and its parts in a piece of memory.
+// The sizes of a block.
 struct Blocks {
   int64_t m;
   int64_t n;
@@ -39,9 +39,9 @@ struct Blocks {
 };
 constexpr Blocks kLarge = {64, 128, 256};
 constexpr Blocks kSmall = {8, 8, 64};
-constexpr int64_t kPanels = 8192;  // floats that the product itself should have beside a large one
+constexpr int64_t kPanels = 8192;  // floats for the product's panels, in addition to a large block
 
-// Elements first..first+n-1 of a row of weight.
+// Dequantizes elements first..first + n - 1 of a row of weight.
 void dequantize(const MixedProduct& p, int64_t row, int64_t first, int64_t n, float* to) {
   const int64_t width = p.weight.sizes[1];
   const int64_t group = (width + p.groups() - 1) / p.groups();
@@ -55,7 +55,7 @@ void dequantize(const MixedProduct& p, int64_t row, int64_t first, int64_t n, fl
   }
 }
 
-// The columns first..first+n-1 of out, a block after the other.
+// Computes columns first..first + n - 1 of out, one block after the other.
 void columns(const MixedProduct& p, const Blocks& blocks, const Workspace& memory, int64_t first,
              int64_t n) {
   float* x = memory.data();
@@ -99,7 +99,7 @@ void columns(const MixedProduct& p, const Blocks& blocks, const Workspace& memor
   }
 }
 
-// Sums are float, so that nothing may be wider.
+// Sums are float, so wider types are refused.
 Status check_type(KernelContext& ctx, const char* name, const Tensor& tensor) {
   if (is_floating(tensor.dtype) && tensor.dtype != DType::Float64) return {};
   return ctx.fail(Code::NotSupported, "%s is %s, but must be float32, float16 or bfloat16", name,
@@ -161,7 +161,7 @@ Status run(KernelContext& ctx, const MixedProduct& p, Tensor& out) {
   return {};
 }
 
-// How a tensor's integers stand for numbers.
+// The scale, zero point and range of a quantized tensor.
 struct Scale {
   float scale;
   int64_t zero;
@@ -192,7 +192,7 @@ void add_chunk(const Tensor* const* tensors, const Scale* scales, int64_t first,
   const float low = static_cast<float>(scales[2].low);
   const float high = static_cast<float>(scales[2].high);
   for (size_t i = 0; i < n; ++i) {
-    // Unsigned, the difference of extreme numbers wraps around.
+    // Unsigned, so that the difference of extreme numbers wraps around.
     const uint64_t x = static_cast<uint64_t>(a[i]) - static_cast<uint64_t>(scales[0].zero);
     const uint64_t y = static_cast<uint64_t>(b[i]) - static_cast<uint64_t>(scales[1].zero);
     const float sum = static_cast<float>(static_cast<int64_t>(x)) * scales[0].scale +
@@ -206,7 +206,7 @@ void add_chunk(const Tensor* const* tensors, const Scale* scales, int64_t first,
 }  // namespace
 
 // add(a, a_scale, a_zero_point, a_quant_min, a_quant_max, b, b_scale, ..., out_scale, ..., *, out):
-// both dequantized, their sum quantized
+// dequantizes both, adds them and quantizes the sum.
 Status quantized_add_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& a = args[0]->tensor();
   const Tensor& b = args[5]->tensor();
@@ -240,8 +240,8 @@ Status quantized_add_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// mixed_mm(input, weight, weight_scales, weight_zero_points, *, out): weight is [k, n], and a scale
-// belongs to one k.
+// mixed_mm(input, weight, weight_scales, weight_zero_points, *, out): weight is [k, n], with one
+// scale for each k.
 Status mixed_mm_out(KernelContext& ctx, EValue* const* args) {
   Tensor& out = args[4]->tensor();
   RL_TRY(check_same_type(ctx, "input", args[0]->tensor(), out));
@@ -252,7 +252,7 @@ Status mixed_mm_out(KernelContext& ctx, EValue* const* args) {
 }
 
 // mixed_linear(input, weight, weight_scales, weight_zero_points, dtype, *, out): weight is [n, k],
-// and a scale belongs to one n.
+// with one scale for each n.
 Status mixed_linear_out(KernelContext& ctx, EValue* const* args) {
   Tensor& out = args[5]->tensor();
   if (!args[4]->is_none() && args[4]->to_int() != static_cast<int64_t>(out.dtype)) {

@@ -1,4 +1,4 @@
-// Systems of linear equations: with triangular matrices, and with LU factors.
+// Systems of linear equations with triangular matrices or LU factors.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,8 @@
 namespace rushlight::kernels {
 namespace {
 
-// The shape of B with the leading dimensions that it has together with A's, which are square.
+// The shape of the solution: B's, with its leading dimensions broadcast with A's. A's matrices are
+// square.
 Status solution_shape(KernelContext& ctx, const char* name, const Tensor& a, const Tensor& b,
                       bool left, Shape* shape) {
   RL_TRY(check_square(ctx, name, a));
@@ -31,7 +32,7 @@ Status solution_shape(KernelContext& ctx, const char* name, const Tensor& a, con
       name, ShapeText(a.shape()).text(), ShapeText(b.shape()).text(), left ? "left" : "right");
 }
 
-// Gives `out` its shape and the elements of B.
+// Gives `out` its shape and copies the elements of B into it.
 Status begin(KernelContext& ctx, const char* name, const Tensor& a, const Tensor& b, bool left,
              Tensor& out) {
   Shape shape;
@@ -42,7 +43,7 @@ Status begin(KernelContext& ctx, const char* name, const Tensor& a, const Tensor
   return copy_view(ctx, broadcast_view(b, out), out);
 }
 
-constexpr int64_t kBlock = 64;  // equations that are solved before the others are told
+constexpr int64_t kBlock = 64;  // equations that are solved before the others are updated
 
 // c -= a b
 void subtract_product(const Workspace& work, const Matrix<float>& a, const Matrix<float>& b,
@@ -79,7 +80,7 @@ void subtract_product(const Workspace& work, const Matrix<double>& a, const Matr
   multiply_any(work, p);
 }
 
-// Large systems: a block of equations, and what it says to the others as a product.
+// For large systems: solves a block of equations, then updates the others by a product.
 template <typename T>
 void solve_triangular(const Workspace& work, const Matrix<T>& a, bool upper, bool unit,
                       const Matrix<T>& b) {
@@ -95,7 +96,8 @@ void solve_triangular(const Workspace& work, const Matrix<T>& a, bool upper, boo
   }
 }
 
-// Calls body(index, work) for all matrices of out; large ones one after the other.
+// Calls body(index, work) for all matrices of out. Large matrices are processed one after the
+// other.
 template <typename Body>
 void for_solutions(KernelContext& ctx, const Tensor& a, const Tensor& out, Body body) {
   if (out.numel == 0) return;
@@ -120,7 +122,7 @@ void swap_rows(const Matrix<T>& b, const int32_t* pivots, bool back) {
   }
 }
 
-// P L U x = b in place of b, or the same with the matrix transposed.
+// Solves P L U x = b in place of b, or the system of the transposed matrix.
 template <typename T>
 void solve_factored(const Workspace& work, const Matrix<T>& a, const int32_t* pivots,
                     bool transposed, const Matrix<T>& b) {
@@ -135,7 +137,8 @@ void solve_factored(const Workspace& work, const Matrix<T>& a, const int32_t* pi
   }
 }
 
-// One number for each row (at most as many as there are rows), from 1 to the number of rows.
+// Pivots must be one number for each row (no more than there are rows), from 1 to the number of
+// rows.
 Status check_pivots(KernelContext& ctx, const Tensor& factors, const char* name,
                     const Tensor& pivots) {
   RL_TRY(check_dtype(ctx, name, pivots, DType::Int32));
@@ -174,7 +177,7 @@ void unpack(const Tensor& factors, const Tensor& lower, const Tensor& upper) {
   }
 }
 
-// P has a 1 where a row of P^T was swapped to.
+// P has a 1 at the position to which a row of P^T was swapped.
 template <typename T>
 void permutations(const Tensor& factors, const Tensor& pivots, const Tensor& out) {
   const int64_t count = matrices(factors);

@@ -1,4 +1,4 @@
-// Copies of a whole tensor, with change of type and of dim order.
+// Copies of a whole tensor, with changes of type and of dim order.
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/movement/view.h"
@@ -6,14 +6,14 @@
 namespace rushlight::kernels {
 namespace {
 
-// The order of out's dimensions is fixed when the program is made, so the arguments that ask for
-// one (memory_format, dim_order) tell nothing new.
+// The dim order of out is fixed when the program is made, so the arguments that request one
+// (memory_format, dim_order) are ignored.
 Status copy_all(KernelContext& ctx, const Tensor& in, Tensor& out) {
   RL_TRY(ctx.resize_like(out, in));
   return copy_view(ctx, broadcast_view(in, out), out);
 }
 
-// Writes `src` into `out`, to whose shape it must broadcast.
+// Writes `src` into `out`; `src` must broadcast to its shape.
 Status copy_broadcast(KernelContext& ctx, const Tensor& src, Tensor& out) {
   const Tensor* tensors[] = {&src, &out};
   Shape shape;
@@ -43,7 +43,7 @@ Status to_copy_out(KernelContext& ctx, EValue* const* args) {
   return copy_all(ctx, args[0]->tensor(), args[3]->tensor());
 }
 
-// copy(self, src, non_blocking, out): self only gives the shape.
+// copy(self, src, non_blocking, out): self only sets the shape.
 Status copy_out(KernelContext& ctx, EValue* const* args) {
   Tensor& out = args[3]->tensor();
   RL_TRY(ctx.resize_like(out, args[0]->tensor()));

@@ -51,14 +51,14 @@ Status fill_sized(KernelContext& ctx, const EValue& size, Tensor& out, const EVa
   return fill(ctx, out, value);
 }
 
-// The number of elements from start to end, or -1 if it is none that a tensor can have.
+// The number of elements from start to end, or -1 if no tensor can have that number.
 int64_t arange_count(double start, double end, double step) {
   const double count = std::ceil((end - start) / step);
   if (!(count >= 0) || count > INT32_MAX) return -1;
   return static_cast<int64_t>(count);
 }
 
-// The same in integers, which beyond 2^53 double is not exact enough for.
+// The same in integers, since double is not exact beyond 2^53.
 int64_t arange_count_int(int64_t start, int64_t end, int64_t step) {
   const uint64_t span = step > 0 ? static_cast<uint64_t>(end) - static_cast<uint64_t>(start)
                                  : static_cast<uint64_t>(start) - static_cast<uint64_t>(end);
@@ -83,8 +83,8 @@ double number_for(const Tensor& out, const EValue& number) {
   return is_floating(out.dtype) ? number.to_double() : static_cast<double>(number.to_int());
 }
 
-// For integers, eager truncates all three numbers; but only for int64 does it count the elements
-// after truncation.
+// For integers eager truncates all three numbers, but only for int64 does it compute the number of
+// elements after truncating.
 Status arange(KernelContext& ctx, const EValue& start, const EValue& end, const EValue& step,
               Tensor& out) {
   RL_TRY(check_real(ctx, "out", out));
@@ -110,7 +110,7 @@ Status arange(KernelContext& ctx, const EValue& start, const EValue& end, const 
   if (is_floating(out.dtype)) {
     write_arange<double>(out, DType::Float64, first, delta);
   } else {
-    // Unsigned, so that what does not fit wraps.
+    // Unsigned, so that an overflow wraps around.
     write_arange<uint64_t>(out, DType::Int64, static_cast<uint64_t>(start.to_int()),
                            static_cast<uint64_t>(step.to_int()));
   }
@@ -153,8 +153,8 @@ Status ones_out(KernelContext& ctx, EValue* const* args) {
   return fill_sized(ctx, *args[0], args[1]->tensor(), one);
 }
 
-// empty(size, memory_format, out) and _empty_dim_order(size, dim_order, out): the order of the
-// dimensions is out's own.
+// empty(size, memory_format, out) and _empty_dim_order(size, dim_order, out): out's own dim order
+// is used.
 Status empty_out(KernelContext& ctx, EValue* const* args) {
   Shape shape;
   RL_TRY(shape_of_list(ctx, *args[0], &shape));

@@ -1,4 +1,4 @@
-// Filling a tensor, for the kernels that create one and for the corner cases of others.
+// Fills a tensor, for the kernels that create one and for special cases of others.
 #pragma once
 
 #include "rushlight/core/evalue.h"
@@ -7,11 +7,11 @@
 
 namespace rushlight::kernels {
 
-// Sets every element of `out` to the scalar, converted to its type. NotSupported if out's type is
-// none that a number can be converted to.
+// Sets every element of `out` to the scalar, converted to its type. Returns NotSupported if a
+// number cannot be converted to that type.
 Status fill(KernelContext& ctx, Tensor& out, const EValue& value);
 
-// The same from the first element of `value`, which has at least one.
+// The same with the first element of `value`, which must have at least one.
 Status fill_from(KernelContext& ctx, Tensor& out, const Tensor& value);
 
 }  // namespace rushlight::kernels

@@ -1,4 +1,4 @@
-// Operators that put tensors side by side: cat, stack, and constant padding.
+// Operators that join tensors: cat, stack, and constant padding.
 #include <algorithm>
 #include <cstring>
 
@@ -12,10 +12,10 @@
 namespace rushlight::kernels {
 namespace {
 
-// cat ignores tensors of shape [0], whatever the others' rank.
+// cat ignores tensors of shape [0], whatever rank the others have.
 bool ignored(const Tensor& tensor) { return tensor.rank == 1 && tensor.sizes[0] == 0; }
 
-// The element type of the joined tensors must be one that out can take.
+// Checks that the joined tensors have an element type that out can hold.
 Status check_types(KernelContext& ctx, const EValue& tensors, const Tensor& out) {
   for (size_t k = 0; k < tensors.size(); ++k) {
     const Tensor& t = *tensors.tensor_at(k);
@@ -27,7 +27,7 @@ Status check_types(KernelContext& ctx, const EValue& tensors, const Tensor& out)
   return {};
 }
 
-// The shape of the first tensor, with the sizes along `dim` added up.
+// The shape of tensor `first`, with the sizes along `dim` added up.
 Status cat_shape(KernelContext& ctx, const EValue& tensors, size_t first, size_t dim,
                  Shape* shape) {
   const Tensor& model = *tensors.tensor_at(first);
@@ -55,8 +55,8 @@ Status cat_shape(KernelContext& ctx, const EValue& tensors, size_t first, size_t
   return {};
 }
 
-// Calls copy(begin, end) for runs of tensors: many small ones are dealt out, while the copies of
-// large ones are shared out themselves.
+// Calls copy(begin, end) for runs of tensors. Many small tensors are divided among threads; the
+// copy of a large one uses all threads itself.
 template <typename Copy>
 void for_tensors(KernelContext& ctx, const EValue& tensors, const Tensor& out, Copy copy) {
   const int64_t count = static_cast<int64_t>(tensors.size());
@@ -146,8 +146,8 @@ Status stack_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// constant_pad_nd(self, pad, value, *, out): pad holds (before, after) from the last dimension on;
-// negative amounts cut off.
+// constant_pad_nd(self, pad, value, *, out): pad has (before, after) for each dimension, starting
+// with the last. Negative amounts remove elements.
 Status constant_pad_nd_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   const EValue& pad = *args[1];

@@ -1,5 +1,5 @@
-// Operators that show a tensor's elements in another order or shape: permutations, views,
-// broadcasts, flips, windows. Each is a set of strides over `self` for the one copy engine.
+// Operators that present a tensor's elements in another order or shape: permutations, views,
+// broadcasts, flips, windows. Each one is a set of strides over `self` for the common copy engine.
 #include <algorithm>
 #include <cstring>
 
@@ -196,7 +196,7 @@ Status flip_out(KernelContext& ctx, EValue* const* args) {
 
 namespace {
 
-// A diagonal of a tensor: where it starts, its shape, and its strides in the tensor.
+// A diagonal of a tensor: its offset, its shape, and its strides in the tensor.
 struct Diagonal {
   int64_t start;
   Shape shape;
@@ -256,7 +256,7 @@ Status diagonal_scatter_out(KernelContext& ctx, EValue* const* args) {
   }
   RL_TRY(ctx.resize_like(out, self));
   copy_all(self, out);
-  // In out, whose order of dimensions may be another than self's.
+  // In out, which may have another dim order than self.
   Diagonal place;
   RL_TRY(find_diagonal(ctx, out, args + 2, &place));
   CopyBlock block;
@@ -286,7 +286,7 @@ Status unfold_copy_out(KernelContext& ctx, EValue* const* args) {
   const int64_t own = self.rank == 0 ? 1 : self.strides[dim];
   if (self.rank > 0) {
     shape.sizes[dim] = static_cast<int32_t>((length - size) / step + 1);
-    // With one window the stride does not matter; a great step could overflow it.
+    // With one window the stride does not matter, but a large step could overflow it.
     strides[dim] = shape.sizes[dim] > 1 ? own * step : 0;
   }
   strides[self.rank] = own;
@@ -294,7 +294,7 @@ Status unfold_copy_out(KernelContext& ctx, EValue* const* args) {
   return copy_as(ctx, self, 0, strides, shape, args[4]->tensor());
 }
 
-// as_strided_copy(self, size, stride, storage_offset, *, out); storage is self's own memory.
+// as_strided_copy(self, size, stride, storage_offset, *, out); the storage is self's own memory.
 Status as_strided_copy_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   const EValue& stride = *args[2];

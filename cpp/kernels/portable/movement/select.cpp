@@ -1,10 +1,11 @@
-// One element of a row by its rank: median, nanmedian and kthvalue; and the most frequent one.
+// Selects one element of a row by its rank (median, nanmedian, kthvalue), or the most frequent one
+// (mode).
 //
-// With scratch for a key and a number per element they are moved about. Which of several equal
-// elements is given is open, but programs are compared with eager, so it is done by the algorithms
-// that eager uses, and the index is eager's. Without scratch the element of a rank is found byte by
-// byte of its key, from the highest: elements are counted by the next byte among those that begin
-// with the bytes found so far.
+// With scratch memory for a key and an index per element, these are moved. Which of several equal
+// elements is returned is not specified, but programs are compared with eager, so eager's
+// algorithms are used, and the index is the same as eager's. Without scratch memory, the element is
+// found by its key, one byte at a time from the highest: elements whose keys start with the known
+// bytes are counted by their next byte.
 #include <algorithm>
 #include <limits>
 
@@ -28,11 +29,11 @@ struct Row {
   }
 };
 
-// Position of the element of rank k (from 0), were the row sorted with equals in order.
+// The position of the element of rank k (from 0) if the row were sorted in a stable order.
 int64_t position_of_rank(const Row& row, int64_t k) {
   const int bits = has_wide_keys(row.in->dtype) ? 64 : 32;
   uint64_t prefix = 0;
-  uint64_t known = 0;  // the bits of prefix that are found
+  uint64_t known = 0;  // mask of the known bits of prefix
   for (int shift = bits - 8; shift >= 0; shift -= 8) {
     int64_t counts[256] = {};
     row.each_key([&](int64_t, uint64_t key) {
@@ -68,8 +69,9 @@ int64_t count_of_key(const Row& row, uint64_t wanted) {
   return count;
 }
 
-// Moves the element of rank k to place k. C. A. R. Hoare's quickselect with the median of three as
-// pivot, in the order of steps of W. Press and others, "Numerical Recipes", section 8.5.
+// Moves the element of rank k to position k. This is C. A. R. Hoare's quickselect with the median
+// of three as pivot, with the same order of operations as in W. Press and others, "Numerical
+// Recipes", section 8.5.
 template <typename Item>
 void quick_select(Item* items, int64_t n, int64_t k) {
   const auto above = [&](int64_t a, int64_t b) { return less_key(items[b], items[a]); };
@@ -97,14 +99,14 @@ void quick_select(Item* items, int64_t n, int64_t k) {
   if (high == low + 1 && above(low, high)) std::swap(items[low], items[high]);
 }
 
-// The number of the k-th element.
+// The index of the k-th element.
 template <typename Item>
 int64_t pick_kth(Item* items, int64_t n, int64_t k) {
   quick_select(items, n, k);
   return items[k].index();
 }
 
-// The number of the element of rank k in a stable order.
+// The index of the element of rank k in a stable order.
 template <typename Item>
 int64_t pick_rank(Item* items, int64_t n, int64_t k) {
   std::nth_element(items, items + k, items + n,
@@ -112,7 +114,8 @@ int64_t pick_rank(Item* items, int64_t n, int64_t k) {
   return items[k].index();
 }
 
-// The number of one of the most frequent elements; of several equally frequent, of the least.
+// The index of one of the most frequent elements. If several are equally frequent, the least one is
+// chosen.
 template <typename Item>
 int64_t pick_mode(Item* items, int64_t n) {
   std::sort(items, items + n, less_key<Item>);
@@ -130,7 +133,7 @@ int64_t pick_mode(Item* items, int64_t n) {
   return items[last].index();
 }
 
-// Scratch for the items of one row, and what is done with them there.
+// The items of one row in scratch memory, and the functions that select one of them.
 class Items {
  public:
   Items(KernelContext& ctx, const Tensor& in, int64_t row_length) {
@@ -163,13 +166,13 @@ class Items {
   bool wide_;
 };
 
-// Position of the k-th element.
+// The position of the k-th element.
 int64_t kth(const Row& row, int64_t k, Items& items) {
   return items.there() ? items.kth(row, k) : position_of_rank(row, k);
 }
 
-// Position of the lower of the two middle elements; of NaN if there is one, unless they are
-// ignored.
+// The position of the lower of the two middle elements. If there is a NaN, and NaNs are not
+// ignored, the position of a NaN.
 int64_t median(const Row& row, bool ignore_nan, Items& items) {
   int64_t n = row.n;
   if (is_floating(row.in->dtype)) {
@@ -182,8 +185,8 @@ int64_t median(const Row& row, bool ignore_nan, Items& items) {
   return items.there() ? items.rank(row, k) : position_of_rank(row, k);
 }
 
-// Position of one of the most frequent elements; of several equally frequent, of the least. Eager
-// gives none to NaN; here they are equal to one another and greater than all numbers.
+// The position of one of the most frequent elements. If several are equally frequent, the least one
+// is chosen. Unlike in eager, NaNs are equal to each other, and greater than all numbers.
 int64_t mode(const Row& row, Items& items) {
   if (items.there()) return items.mode(row);
   uint64_t best = 0;
@@ -203,7 +206,7 @@ void copy_item(const Tensor& in, int64_t from, Tensor& out, int64_t to) {
               static_cast<size_t>(size));
 }
 
-// Runs `pick(row)`, which gives a position, for every row along a dimension.
+// Runs `pick(row)`, which returns a position, for every row along a dimension.
 template <typename Pick>
 Status select_along(KernelContext& ctx, const Tensor& in, size_t dim, bool keepdim, Tensor& values,
                     Tensor& indices, Pick pick) {
@@ -253,7 +256,7 @@ Status median_along(KernelContext& ctx, EValue* const* args, bool ignore_nan) {
                       [&](const Row& row) { return median(row, ignore_nan, items); });
 }
 
-// median(self, *, out): of no elements NaN, or of integers the least one.
+// median(self, *, out): of an empty tensor NaN, or the least integer.
 Status median_of_all(KernelContext& ctx, EValue* const* args, bool ignore_nan) {
   const Tensor& in = args[0]->tensor();
   Tensor& out = args[1]->tensor();

@@ -1,4 +1,4 @@
-// Operators that take out or replace a part of a tensor along one dimension.
+// Operators that copy or replace a part of a tensor along one dimension.
 #include <algorithm>
 #include <cstring>
 
@@ -26,7 +26,7 @@ Status wrap_own_dim(KernelContext& ctx, const Tensor& self, const EValue& value,
   return wrap_dim(ctx, value.to_int(), self.rank, dim);
 }
 
-// slice's rules: negative bounds count from the end, and what lies outside is cut off.
+// Applies the rules of slice: negative bounds count from the end, and bounds outside are clamped.
 Status slice_of(KernelContext& ctx, const Tensor& self, const EValue& dim, const EValue& start,
                 const EValue& end, const EValue& step, Slice* slice) {
   RL_TRY(wrap_own_dim(ctx, self, dim, &slice->dim));
@@ -53,7 +53,7 @@ Shape sliced_shape(const Tensor& self, const Slice& slice) {
   return shape;
 }
 
-// A great step over a single element must not overflow.
+// The stride of a slice. A large step over a single element must not overflow.
 int64_t sliced_stride(const Tensor& self, const Slice& slice) {
   return slice.length > 1 ? self.strides[slice.dim] * slice.step : 0;
 }
@@ -69,7 +69,7 @@ Status copy_slice(KernelContext& ctx, const Tensor& self, const Slice& slice, Te
   return copy_as(ctx, self, slice_offset(self, slice), strides, sliced_shape(self, slice), out);
 }
 
-// The part at one index, without its dimension.
+// Copies the part at one index, without its dimension.
 Status copy_selected(KernelContext& ctx, const Tensor& self, size_t dim, int64_t index,
                      Tensor& out) {
   Shape shape;
@@ -83,7 +83,8 @@ Status copy_selected(KernelContext& ctx, const Tensor& self, size_t dim, int64_t
   return copy_as(ctx, self, offset, strides, shape, out);
 }
 
-// out = self, with the block at `offset` (sizes of src, these strides in out) replaced by src.
+// out = self, with a block replaced by src. The block starts at `offset`, has the sizes of src, and
+// these strides in out.
 Status replace(KernelContext& ctx, const Tensor& self, const Tensor& src, const Shape& wanted,
                Tensor& out, size_t dim, bool keeps_dim, const Slice& slice) {
   bool same = src.rank == wanted.rank;

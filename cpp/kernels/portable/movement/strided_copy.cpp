@@ -10,8 +10,8 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kTransposeBlock = 32;  // both ways: such a block lies in L1
-constexpr size_t kShortRow = 64;         // bytes up to which a loop beats a call of memcpy
+constexpr int64_t kTransposeBlock = 32;  // in both dimensions: such a block fits into L1
+constexpr size_t kShortRow = 64;         // maximum bytes for which a loop is faster than memcpy
 
 int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
@@ -22,7 +22,7 @@ T read(const uint8_t* p) {
   return value;
 }
 
-// to[i] = from[-i]; bytes are reversed eight at a time.
+// to[i] = from[-i]; single bytes are reversed eight at a time.
 template <typename T>
 void reverse_row(const uint8_t* from, uint8_t* to, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
@@ -67,7 +67,7 @@ void transpose_block(const uint8_t* from, int64_t from_stride, uint8_t* to, int6
 template <>
 void transpose_block<uint32_t>(const uint8_t* from, int64_t from_stride, uint8_t* to,
                                int64_t to_stride, int64_t rows, int64_t cols) {
-  // The matrix product's packing is a transposition in registers; bits pass it unchanged.
+  // Uses the matrix product's packing, which transposes in registers and does not change bits.
   const GemmLoops& loops = gemm_loops();
   const float* lines[kMaxPanelWidth];
   const bool aligned =
@@ -120,7 +120,7 @@ void for_each_outer(const CopyBlock& block, size_t rank, int64_t element, const 
   }
 }
 
-// A dimension other than the last along which the source is consecutive; rank if there is none.
+// A dimension other than the last along which the source is consecutive, or rank if there is none.
 size_t consecutive_dim(const CopyBlock& block) {
   for (size_t d = 0; d + 1 < block.rank; ++d) {
     if (block.from[d] == 1) return d;
@@ -134,7 +134,7 @@ void copy_elements(const uint8_t* from, uint8_t* to, CopyBlock block) {
   const size_t last = block.rank - 1;
   const size_t d = consecutive_dim(block);
   if (block.to[last] == 1 && block.from[last] > 1 && d < block.rank) {
-    // The two dimensions become the last ones, the transposed one first.
+    // Moves the two dimensions to the end, the transposed one first.
     for (size_t k = d; k + 1 < last; ++k) {
       std::swap(block.sizes[k], block.sizes[k + 1]);
       std::swap(block.from[k], block.from[k + 1]);
@@ -153,12 +153,13 @@ void copy_elements(const uint8_t* from, uint8_t* to, CopyBlock block) {
 void copy_rows(const uint8_t* from, uint8_t* to, const CopyBlock& block, size_t element) {
   const size_t last = block.rank - 1;
   const size_t bytes = static_cast<size_t>(block.sizes[last]) * element;
-  // A program may have laid its tensors over one another: the result is arbitrary then, no fault.
+  // A program may have overlapping tensors; the result is arbitrary then, but must not be a fault.
   for_each_outer(block, last, static_cast<int64_t>(element), from, to,
                  [&](const uint8_t* f, uint8_t* t) { std::memmove(t, f, bytes); });
 }
 
-// Makes pairs of consecutive elements into elements of twice the size, while that fits everywhere.
+// Combines pairs of consecutive elements to elements of twice the size, as long as all strides and
+// sizes allow it.
 size_t widen_elements(CopyBlock* block, size_t element) {
   const size_t last = block->rank - 1;
   const auto even = [&] {
@@ -179,10 +180,10 @@ size_t widen_elements(CopyBlock* block, size_t element) {
 }
 
 constexpr size_t kConvertChunk = 256;
-constexpr int64_t kShortRun = 8;  // elements below which a run is not worth a call
+constexpr int64_t kShortRun = 8;  // shorter runs are not worth a call
 
-// The last dimension is consecutive in the destination, `d` in the source. What has elements of
-// four bytes is transposed (that is fast), runs of the rest are converted.
+// For blocks whose last dimension is consecutive in the destination, and dimension `d` in the
+// source. Elements of four bytes are transposed, which is fast; others are converted in runs.
 void converting_transpose(const uint8_t* from, DType from_type, uint8_t* to, DType to_type,
                           const CopyBlock& block, size_t d) {
   constexpr int64_t kBlock = 16;
@@ -235,7 +236,7 @@ bool CopyBlock::simplify() {
   }
   rank = 0;
   for (size_t d = kept.rank; d-- > 0;) {
-    const size_t last = rank - 1;  // the dimension inside of d, in reversed order for now
+    const size_t last = rank - 1;  // inside of d; the order is reversed at this point
     if (rank > 0 && kept.to[d] == to[last] * sizes[last] &&
         kept.from[d] == from[last] * sizes[last]) {
       sizes[last] *= kept.sizes[d];
@@ -294,13 +295,13 @@ bool worth_sharing(const KernelContext& ctx, const CopyBlock& block) {
   return ctx.threads() > 1 && elements > kGrain;
 }
 
-// Cuts a simplified block along its outermost dimension. `copy` gets a part, and where it begins in
-// the source and in the destination, in elements.
+// Divides a simplified block along its outermost dimension among threads. `copy` gets a part, and
+// the offsets of its start in the source and in the destination, in elements.
 template <typename Copy>
 void share_out(KernelContext& ctx, const CopyBlock& block, Copy copy) {
   int64_t each = 1;
   for (size_t d = 1; d < block.rank; ++d) each *= block.sizes[d];
-  // Whole blocks of a transposition.
+  // Whole blocks of a transposition, unless one is too much for a share.
   const int64_t grain = kGrain / each / kTransposeBlock * kTransposeBlock;
   ctx.parallel(block.sizes[0], std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) {
     CopyBlock part = block;
@@ -328,11 +329,11 @@ void converting_copy(const void* from, DType from_type, void* to, DType to_type,
   if (from_type == to_type) return strided_copy(from, to, block, from_size);
   if (!block.simplify()) return;
   const size_t last = block.rank - 1;
-  CopyBlock row = block;  // the last dimension alone, in pieces
+  CopyBlock row = block;  // the last dimension alone, piece by piece
   row.rank = 1;
   alignas(16) uint8_t raw[kConvertChunk * 16];
   alignas(16) uint8_t converted[kConvertChunk * 16];
-  CopyBlock offsets = block;  // the walk over the other dimensions counts in bytes on either side
+  CopyBlock offsets = block;  // the other dimensions, with strides in bytes for both sides
   for (size_t d = 0; d < last; ++d) {
     offsets.from[d] *= static_cast<int64_t>(from_size);
     offsets.to[d] *= static_cast<int64_t>(to_size);

@@ -1,9 +1,9 @@
-// Copying a block of elements between two strided layouts: what all data-movement kernels are.
+// Copies a block of elements between two strided layouts. All kernels that move data use it.
 //
-// Elements are bytes of a size, never numbers, so one engine serves every type. A kernel describes
-// the block by its sizes and, for source and destination, a start and one stride per dimension;
-// slices, permutations, flips (negative strides), broadcasts (stride 0 in the source) and windows
-// are all of that form.
+// Elements are bytes of a given size, never numbers, so one engine serves every type. A kernel
+// describes the block by its sizes and, for both source and destination, a start and one stride per
+// dimension. Slices, permutations, flips (negative strides), broadcasts (stride 0 in the source)
+// and windows all have that form.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@
 
 namespace rushlight::kernels {
 
-// A kernel may split a dimension in two or add one, hence more than a tensor's rank.
+// A kernel may split or add dimensions, so this is more than a tensor's maximum rank.
 constexpr size_t kMaxCopyRank = 2 * kMaxRank;
 
-// Sizes and strides, in elements, of a block. No two destination elements may coincide.
+// The sizes and strides of a block, in elements. No two destination elements may be the same.
 struct CopyBlock {
   size_t rank = 0;
   int64_t sizes[kMaxCopyRank];
@@ -32,19 +32,20 @@ struct CopyBlock {
     to[rank] = to_stride;
     ++rank;
   }
-  // Drops dimensions of size 1, orders the others by destination stride, the greatest first, and
-  // merges neighbours that are one run in both. False if the block is empty.
+  // Removes dimensions of size 1, sorts the others by destination stride from the greatest to the
+  // least, and merges neighbours that form one run in both layouts. Returns false if the block is
+  // empty.
   bool simplify();
 };
 
-// A block prepared for being copied, once or between many pairs of places.
+// A block that is prepared for being copied once or several times, between different addresses.
 class StridedCopy {
  public:
   StridedCopy(const CopyBlock& block, size_t element_size);
 
-  // `from` and `to` point at the element with all indices 0 and do not overlap.
+  // `from` and `to` point to the element with all indices 0 and must not overlap.
   void run(const void* from, void* to) const {
-    // A constant size is a move, not a call.
+    // With a constant size, memcpy becomes a move instead of a call.
     switch (run_bytes_) {
       case 0:
         if (!empty_) run_strided(static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to));
@@ -77,13 +78,13 @@ class StridedCopy {
 
   CopyBlock block_;
   size_t element_size_;
-  size_t run_bytes_ = 0;  // of a block that is one run in both layouts, else 0
-  bool rows_ = false;     // runs of memory long enough for memcpy
+  size_t run_bytes_ = 0;  // if the block is one run in both layouts, else 0
+  bool rows_ = false;     // runs are long enough for memcpy
   bool empty_;
 };
 
 void strided_copy(const void* from, void* to, const CopyBlock& block, size_t element_size);
-// The same, shared out.
+// The same, divided among threads.
 void strided_copy(KernelContext& ctx, const void* from, void* to, CopyBlock block,
                   size_t element_size);
 
@@ -93,17 +94,17 @@ inline uint8_t* element_at(const Tensor& tensor, int64_t offset) {
          offset * static_cast<int64_t>(element_size(tensor.dtype));
 }
 
-// Copies all of `from` (same sizes as `to`, any dim orders). Their types are equal.
+// Copies all of `from`, which has the sizes and the type of `to`; their dim orders may differ.
 void copy_all(const Tensor& from, const Tensor& to);
 
-// The same with a change of type; can_convert (view.h) must have said that there is one.
+// The same with a change of type; can_convert (view.h) must return true for the two types.
 void converting_copy(const void* from, DType from_type, void* to, DType to_type, CopyBlock block);
-// The same, shared out.
+// The same, divided among threads.
 void converting_copy(KernelContext& ctx, const void* from, DType from_type, void* to, DType to_type,
                      CopyBlock block);
 
-// Gives `out` the shape and fills it from `self`, read from element `offset` on with one stride per
-// dimension of the shape. Fails if out cannot have the shape or is of another type.
+// Gives `out` the shape and fills it from `self`, starting at element `offset`, with one stride for
+// each dimension of the shape. Fails if out cannot have the shape or has another type.
 Status copy_as(KernelContext& ctx, const Tensor& self, int64_t offset, const int64_t* strides,
                const Shape& shape, Tensor& out);
 

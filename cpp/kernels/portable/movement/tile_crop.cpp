@@ -1,12 +1,12 @@
-// Cutting an image into square tiles.
+// Divides an image into square tiles.
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/movement/strided_copy.h"
 
 namespace rushlight::kernels {
 
-// tile_crop(input, tile_size, *, out): [C, H, W] becomes [tiles, C, tile_size, tile_size], row by
-// row of tiles.
+// tile_crop(input, tile_size, *, out): [C, H, W] becomes [tiles, C, tile_size, tile_size], one row
+// of tiles after the other.
 Status tile_crop_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   const int64_t size = args[1]->to_int();

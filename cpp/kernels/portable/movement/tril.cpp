@@ -9,7 +9,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Zeroes n elements of `size` bytes that lie `stride` bytes apart.
+// Zeroes n elements of `size` bytes that are `stride` bytes apart.
 void clear(uint8_t* item, int64_t n, int64_t stride, size_t size) {
   if (stride == static_cast<int64_t>(size)) {
     std::memset(item, 0, static_cast<size_t>(n) * size);
@@ -23,7 +23,7 @@ void clear(uint8_t* item, int64_t n, int64_t stride, size_t size) {
 
 }  // namespace
 
-// tril(self, diagonal, out): copied whole, then what lies above the diagonal is cleared.
+// tril(self, diagonal, out): copies all of self, then clears what is above the diagonal.
 Status tril_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   Tensor& out = args[2]->tensor();
@@ -40,7 +40,7 @@ Status tril_out(KernelContext& ctx, EValue* const* args) {
   const size_t column_dim = out.rank - 1;
   const int64_t rows = out.sizes[row_dim];
   const int64_t columns = out.sizes[column_dim];
-  // Far beyond the matrix on either side is as good as just beyond it.
+  // A diagonal far outside of the matrix is equivalent to one just outside.
   const int64_t diagonal = std::min(std::max(args[1]->to_int(), -rows), columns);
   const int64_t column_stride = out.strides[column_dim];
   const int64_t size = static_cast<int64_t>(element_size(out.dtype));

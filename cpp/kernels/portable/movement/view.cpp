@@ -9,7 +9,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Whether loops compute in this type (see compute_index).
+// True if loops compute in this type (see compute_index).
 bool is_computed(DType dtype) {
   return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int64 ||
          dtype == DType::Int32 || dtype == DType::Bool;
@@ -25,7 +25,7 @@ ConvertFn find_convert(DType from, DType to) {
   return nullptr;
 }
 
-// The type that a conversion between two types, neither of which is computed in, goes through.
+// An intermediate type for converting between two types that are not computed in.
 DType middle_type(DType from) { return is_floating(from) ? DType::Float32 : DType::Int64; }
 
 }  // namespace
@@ -230,7 +230,7 @@ Status copy_view(KernelContext& ctx, const View& view, Tensor& out) {
     alignas(64) uint64_t buffer[kChunk];
     for (int64_t done = begin; done < end;) {
       const size_t count = std::min(kChunk, static_cast<size_t>(end - done));
-      // Equal types are gathered straight into the output.
+      // If both types are equal, elements are gathered directly into the output.
       const void* src = part.next(count, same ? static_cast<void*>(dst) : buffer);
       convert(src, view.dtype, dst, out.dtype, count);
       dst += static_cast<int64_t>(count) * out_size;

@@ -1,7 +1,7 @@
-// Reading a tensor in the order of another: broadcasting, permuting and slicing are strides.
+// Reads a tensor in the order of another one: broadcasts, permutations and slices are strides.
 //
-// An output is always dense, so it is written front to back; a StridedReader yields the input
-// elements in that order, whatever the input's strides, and with as few and as long runs as the
+// An output is always dense, so it is written from front to back. A StridedReader returns the input
+// elements in that order, for any strides of the input, in runs that are as few and as long as the
 // shapes allow.
 #pragma once
 
@@ -14,42 +14,42 @@
 
 namespace rushlight::kernels {
 
-// Elements that pass through a buffer on the stack at a time.
+// The number of elements that are processed through a buffer on the stack at a time.
 #ifndef RUSHLIGHT_CHUNK
 #define RUSHLIGHT_CHUNK 512
 #endif
 constexpr size_t kChunk = RUSHLIGHT_CHUNK;
 
-// An element of the widest type.
+// An element of the largest size.
 struct Bytes16 {
   uint64_t words[2];
 };
 
-// Memory with strides of any kind: one stride, in elements, per dimension of the output it is
-// read for; 0 repeats an element, a negative one goes backwards.
+// Memory with any strides: one stride, in elements, for each dimension of the output for which it
+// is read. A stride of 0 repeats an element, a negative one reads backwards.
 struct View {
-  const void* data = nullptr;  // the element at index 0 of every dimension
+  const void* data = nullptr;  // the element with all indices 0
   DType dtype = DType::Float32;
   int64_t strides[kMaxRank];
 };
 
-// Yields the elements of a view in the memory order of an output, in pieces.
+// Returns the elements of a view in the memory order of an output, piece by piece.
 class StridedReader {
  public:
-  // `out` has its final sizes and at least one element.
+  // `out` must have its final sizes and at least one element.
   void init(const View& view, const Tensor& out);
 
-  // Goes to the element that the output has at a position, counted in memory order.
+  // Moves to a position of the output, counted in memory order.
   void seek(int64_t position);
 
-  // All elements lie in a row, as in the output.
+  // True if all elements are one dense run in the order of the output.
   bool flat() const { return dims_ == 0 || (dims_ == 1 && strides_[0] == 1); }
-  // All elements are the same one.
+  // True if all elements are the same one.
   bool constant() const { return dims_ == 0 || (dims_ == 1 && strides_[0] == 0); }
   const void* data() const { return data_; }
 
-  // The next n elements in a row: a pointer to them where they lie, if they lie so, else `buffer`,
-  // into which they are copied (n elements of the view's type).
+  // Returns the next n elements as a dense run: a pointer into the view's memory if they are dense
+  // there, else `buffer`, into which they are copied (n elements of the view's type).
   const void* next(size_t n, void* buffer);
 
  private:
@@ -58,26 +58,27 @@ class StridedReader {
 
   const uint8_t* data_ = nullptr;
   size_t element_size_ = 0;
-  size_t dims_ = 0;  // innermost first, merged where strides allow
+  size_t dims_ = 0;  // innermost first, merged if strides allow it
   int64_t sizes_[kMaxRank];
   int64_t strides_[kMaxRank];
   int64_t index_[kMaxRank];
-  int64_t offset_ = 0;  // of index_, in elements
+  int64_t offset_ = 0;  // offset of index_, in elements
 };
 
-// `tensor` as broadcast to the shape of `out` (broadcast_shape has checked that it can be).
+// `tensor` as broadcast to the shape of `out`. broadcast_shape must have accepted it.
 View broadcast_view(const Tensor& tensor, const Tensor& out);
 
-// The common shape of `n` tensors by the broadcasting rules. InvalidArgument, naming the shapes,
-// if there is none.
+// The common shape of `n` tensors by the broadcasting rules. Returns InvalidArgument with the
+// shapes if there is none.
 Status broadcast_shape(KernelContext& ctx, const Tensor* const* tensors, size_t n, Shape* shape);
 
-// Converts n contiguous elements; `from` and `to` may be equal. False if the pair is not supported.
+// Converts n contiguous elements; `from` and `to` may be equal. Returns false if there is no
+// conversion between these types.
 bool convert(const void* in, DType from, void* out, DType to, size_t n);
 bool can_convert(DType from, DType to);
 
-// Writes the view into all of `out`, which has its final sizes, converting if the types differ
-// (NotSupported if they cannot be).
+// Copies the view to all of `out`, which must have its final sizes. Converts if the types differ;
+// returns NotSupported if they cannot be converted.
 Status copy_view(KernelContext& ctx, const View& view, Tensor& out);
 
 }  // namespace rushlight::kernels

@@ -1,5 +1,5 @@
-// Operators that keep the row-major order of elements and change what lies around them: views and
-// rolls over the flattened tensor.
+// Operators that keep the row-major order of elements and change the shape around them: views, and
+// rolls of the flattened tensor.
 #include <algorithm>
 #include <cstring>
 
@@ -20,7 +20,7 @@ int64_t offset_of(const Tensor& tensor, int64_t n) {
   return offset;
 }
 
-// Copies n elements in row-major order of either tensor, starting at these numbers.
+// Copies n elements in the row-major order of both tensors, from these positions on.
 void copy_in_order(const Tensor& from, int64_t from_start, const Tensor& to, int64_t to_start,
                    int64_t n) {
   const size_t size = element_size(to.dtype);
@@ -36,7 +36,7 @@ void copy_in_order(const Tensor& from, int64_t from_start, const Tensor& to, int
   }
 }
 
-// A reshape in which one side is row-major, so that the other side's dimensions describe both.
+// A reshape in which one tensor is row-major, so that the other's dimensions describe both.
 void copy_reshaped(const Tensor& self, const Tensor& out) {
   if (out.numel == 0) return;
   const bool flat_out = out.is_contiguous();
@@ -56,7 +56,7 @@ void copy_reshaped(const Tensor& self, const Tensor& out) {
   strided_copy(self.data, out.data, block, element_size(out.dtype));
 }
 
-// The shape that `size` asks for, a -1 in it worked out.
+// The shape that `size` requests, with a -1 replaced by the actual size.
 Status view_shape(KernelContext& ctx, const Tensor& self, const EValue& size, Shape* shape) {
   size_t inferred = kMaxRank;
   int64_t known = 1;
@@ -93,7 +93,7 @@ int64_t wrap_shift(int64_t shift, int64_t size) {
   return rest < 0 ? rest + size : rest;
 }
 
-// Each rolled dimension is two runs; every choice of runs is one block.
+// Each rolled dimension consists of two runs, and each combination of runs is one block.
 void roll_blocks(const Tensor& self, const Tensor& out, const Roll* rolls, size_t n_rolls) {
   const size_t size = element_size(self.dtype);
   for (uint32_t choice = 0; choice < (uint32_t{1} << n_rolls); ++choice) {

@@ -11,11 +11,11 @@
 namespace rushlight::kernels {
 namespace {
 
-// Where channels are innermost, a window's pixels are added up along them. Elsewhere a window's
-// rows are added up first, for all windows of a row of outputs at once, and then their columns.
+// If channels are innermost, a window's pixels are added along the channels. Otherwise each row of
+// the windows is summed first, for all windows of an output row at once, and then the columns.
 class AveragePool {
  public:
-  // `divisor` is 0 unless it overrides the sizes of the windows.
+  // `divisor` is 0, or a number that replaces the sizes of the windows.
   AveragePool(const Pooling& pooling, const Tensor& in, const Tensor& out, DType compute,
               int64_t divisor)
       : p_(pooling),
@@ -29,7 +29,7 @@ class AveragePool {
 
   static bool by_pixels(const Pooling& p) { return p.in_c == 1 && p.in_w != 1; }
 
-  // Lines of whole pixels, if by_pixels().
+  // Computes lines of whole pixels; only if by_pixels().
   void pixels(int64_t begin, int64_t end) {
     int64_t ones[kChunk];
     std::fill(ones, ones + kChunk, 1);
@@ -50,7 +50,7 @@ class AveragePool {
     }
   }
 
-  // Lines of single channels.
+  // Computes lines of single channels.
   void rows(int64_t first_line, int64_t last_line) {
     for (int64_t begin = 0; begin < p_.w.out; begin += static_cast<int64_t>(kChunk)) {
       const int64_t end = std::min(begin + static_cast<int64_t>(kChunk), p_.w.out);
@@ -92,7 +92,7 @@ class AveragePool {
     out_.store(to, p_.out_c, count);
   }
 
-  // The windows of a chunk of a row of outputs.
+  // Finds the windows of a chunk of an output row.
   void locate(int64_t begin, int64_t end) {
     int64_t counts[kChunk];
     first_ = p_.w.in;
@@ -106,7 +106,7 @@ class AveragePool {
       first_ = std::min(first_, window.begin);
       last_ = std::max(last_, window.end);
     }
-    // One window over whole rows that lie in one run is a single longer row.
+    // A window over whole adjacent rows is read as one longer row.
     whole_rows_ =
         end - begin == 1 && first_ == 0 && last_ == p_.w.in && p_.in_w == 1 && p_.in_h == p_.w.in;
     set_counts(counts, static_cast<size_t>(end - begin));
@@ -161,11 +161,11 @@ class AveragePool {
   PoolWindowsFn windows_;
   PoolDivideFn divide_;
   bool whole_rows_ = false;
-  int64_t first_ = 0;  // of the columns that windows of a chunk cover
+  int64_t first_ = 0;  // first of the columns that the windows of a chunk cover
   int64_t last_ = 0;
   int32_t begin_[kChunk];
   int32_t end_[kChunk];
-  alignas(64) uint64_t counts_[kChunk];  // of the type computed in, as are the next two
+  alignas(64) uint64_t counts_[kChunk];  // of the computing type, as are the next two
   alignas(64) uint64_t columns_[kChunk];
   alignas(64) uint64_t acc_[kChunk];
 };

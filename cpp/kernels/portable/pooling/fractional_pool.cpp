@@ -1,4 +1,4 @@
-// Max pooling over windows whose places a random number for each channel and dimension tells
+// Max pooling over windows whose positions depend on a random number for each channel and dimension
 // (B. Graham, Fractional max-pooling, 2014).
 #include <algorithm>
 #include <cmath>
@@ -11,22 +11,22 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int kMostSample = 1 << 20;  // times a size, it fits an integer
+constexpr int kMostSample = 1 << 20;  // times a size, it fits int64
 
-// One spatial dimension; a tensor of two has a first one of size 1.
+// One spatial dimension. A tensor with two has a first one of size 1.
 struct Axis {
   int64_t in = 1;
   int64_t out = 1;
   int64_t kernel = 1;
 
-  // The start of window i: a fraction of the input, moved by the sample.
+  // The start of window i: a fraction of the input, shifted by the sample.
   template <typename T>
   int64_t start(int64_t i, T sample) const {
     if (i == out - 1) return in - kernel;
     const T interval = static_cast<T>(in - kernel) / static_cast<T>(out - 1);
     const int64_t place = static_cast<int64_t>((static_cast<T>(i) + sample) * interval) -
                           static_cast<int64_t>(sample * interval);
-    // Rounding, and a sample beyond 0..1, may lead out of the input.
+    // Rounding, or a sample outside of 0..1, could give a position outside of the input.
     return std::min(std::max<int64_t>(place, 0), in - kernel);
   }
 };
@@ -39,7 +39,7 @@ struct Pool {
   int64_t out() const { return axis[0].out * axis[1].out * axis[2].out; }
 };
 
-// The greatest element of one window, or its last NaN, and its number in the channel.
+// Finds the greatest element of a window, or its last NaN, and its index in the channel.
 template <typename T>
 void window(const Pool& p, const T* in, const int64_t* first, T* out, int64_t* index) {
   T best = -std::numeric_limits<T>::infinity();
@@ -61,7 +61,7 @@ void window(const Pool& p, const T* in, const int64_t* first, T* out, int64_t* i
 
 template <typename T>
 void channel(const Pool& p, const T* in, const T* samples, T* out, int64_t* indices) {
-  // Samples stand in the order of the dimensions, but of two in that of x and y.
+  // Samples are in the order of the dimensions, but for two dimensions in the order x, y.
   const T sample[3] = {p.dims == 3 ? samples[0] : T(0), samples[1],
                        p.dims == 3 ? samples[2] : samples[0]};
   int64_t first[3];
@@ -118,7 +118,7 @@ Status check_samples(KernelContext& ctx, const Tensor& samples) {
 template <typename T>
 void run(KernelContext& ctx, const Pool& pool, const Tensor& self, const Tensor& samples,
          const Tensor& out, const Tensor& indices) {
-  if (self.numel == 0) return;  // the sizes of no channels are any
+  if (self.numel == 0) return;  // without channels, sizes may be any
   const int64_t channels = self.numel / pool.in();
   ctx.parallel(channels, kGrain / pool.in() + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

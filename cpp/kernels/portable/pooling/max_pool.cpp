@@ -1,5 +1,5 @@
-// Max pooling in two and three dimensions, with the positions of the maxima; windows of one size or
-// adaptive ones.
+// Max pooling in two and three dimensions, with the positions of the maxima, for windows of one
+// size or adaptive ones.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -12,14 +12,14 @@
 namespace rushlight::kernels {
 namespace {
 
-// Wider kernels, and rows shorter than this, are pooled pixel by pixel.
+// Wider kernels, and shorter rows, are pooled pixel by pixel.
 constexpr int64_t kRowTaps = 32;
 constexpr int64_t kShortestRow = 8;
 
-// Taps are folded one after the other into a run of outputs: along the channels of one pixel, or
-// along a row of one channel. Windows that are wide or uneven take a row
-// of the input one after the other. Which tap comes first decides between equal maxima, so taps go
-// through a window in reading order.
+// Folds taps one after the other into a run of outputs, either along the channels of one pixel or
+// along a row of one channel. Windows that are wide or of different sizes are folded one input row
+// at a time. The first of several equal maxima is chosen, so the taps of a window are visited in
+// reading order.
 class MaxPool {
  public:
   enum class Way { Pixels, Rows, Windows };
@@ -43,7 +43,7 @@ class MaxPool {
         max_windows_(pool_loops().max_windows[compute_index(compute)]),
         start_(pool_loops().start[compute_index(compute)]) {}
 
-  // Lines of whole pixels.
+  // Computes lines of whole pixels.
   void pixels(int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const PoolLine line = pixel_line(p_, i);
@@ -57,7 +57,7 @@ class MaxPool {
     }
   }
 
-  // Lines of single channels.
+  // Computes lines of single channels.
   void rows(int64_t first_line, int64_t last_line) {
     for (int64_t begin = 0; begin < p_.w.out; begin += static_cast<int64_t>(kChunk)) {
       const int64_t end = std::min(begin + static_cast<int64_t>(kChunk), p_.w.out);
@@ -68,7 +68,7 @@ class MaxPool {
     }
   }
 
-  // Lines of single channels, window by window.
+  // Computes lines of single channels, window by window.
   void windows(int64_t first_line, int64_t last_line) {
     for (int64_t begin = 0; begin < p_.w.out; begin += static_cast<int64_t>(kChunk)) {
       const int64_t end = std::min(begin + static_cast<int64_t>(kChunk), p_.w.out);
@@ -84,11 +84,11 @@ class MaxPool {
   }
 
  private:
-  // The outputs of a chunk that one tap of a row meets.
+  // The outputs of a chunk for which one tap of a row reads the input.
   struct Tap {
     int64_t lo;
     int64_t hi;
-    int64_t at;  // input column that it meets at output lo
+    int64_t at;  // input column that the tap reads for output lo
   };
 
   int32_t position(int64_t d, int64_t h, int64_t w) const {
@@ -153,7 +153,7 @@ class MaxPool {
     indices_.store(to, p_.out_w, count);
   }
 
-  // One row of input, piece by piece, for `count` windows.
+  // Folds one input row, piece by piece, into `count` windows.
   void fold_windows(int64_t from, int32_t row_start, size_t count, void* best, int32_t* index) {
     const int64_t last = last_[count - 1];
     for (int64_t at = first_[0]; at < last; at += static_cast<int64_t>(kChunk)) {
@@ -163,7 +163,7 @@ class MaxPool {
     }
   }
 
-  // The taps of one row of input, for the outputs from `begin` on.
+  // Folds the taps of one input row into the outputs from `begin` on.
   void fold_row(int64_t from, int32_t row_start, int64_t begin, void* best, int32_t* index) {
     const int64_t size = static_cast<int64_t>(out_.computed_size());
     for (int64_t k = 0; k < p_.w.kernel; ++k) {
@@ -189,12 +189,12 @@ class MaxPool {
   PoolMaxFn max_;
   PoolMaxWindowsFn max_windows_;
   PoolStartFn start_;
-  int32_t first_[kChunk];  // where windows begin and end
+  int32_t first_[kChunk];  // start and end of each window
   int32_t last_[kChunk];
   Tap taps_[kRowTaps];
 };
 
-// Outs of the right types and sizes, then all lines.
+// Checks the types of the outputs, resizes them, and computes all lines.
 Status pool(KernelContext& ctx, const Tensor& self, size_t spatial, Pooling& pooling,
             const Shape& shape, Tensor& out, Tensor& indices) {
   RL_TRY(ctx.resize(out, shape.span()));

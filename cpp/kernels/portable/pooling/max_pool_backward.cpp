@@ -1,5 +1,5 @@
-// The gradient of max pooling: each output's goes to the place of its maximum, which the indices
-// say. Planes are independent of each other.
+// The gradient of max pooling: the gradient of each output is added at the position of its maximum,
+// which `indices` gives. Planes are independent of each other.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -14,23 +14,23 @@ namespace {
 
 constexpr size_t kSpatial = 2;
 constexpr int64_t kStackSums = 1024;
-constexpr int64_t kChannels = 64;  // that lie side by side, of a strip
+constexpr int64_t kChannels = 64;  // maximum adjacent channels of a strip
 
 struct Backward {
-  Pooling pooling;  // "in" is the gradient that is written, "out" the one that is read
+  Pooling pooling;  // "in" is the gradient that is written, "out" the gradient that is read
   Pooling places;   // the same, with the strides of `indices`
   const Tensor* grad = nullptr;
   const Tensor* indices = nullptr;
   const Tensor* result = nullptr;
 
-  // Where pixels lie one after the other.
+  // True if pixels follow each other in memory.
   bool in_line() const { return pooling.h.in == 1 || pooling.in_h == pooling.w.in * pooling.in_w; }
   bool out_in_line() const {
     const auto flat = [](const Pooling& p) { return p.h.out == 1 || p.out_h == p.w.out * p.out_w; };
     return flat(pooling) && flat(places);
   }
   int64_t pixels() const { return pooling.h.in * pooling.w.in; }
-  // Channels that are worked on side by side.
+  // The number of channels that are processed together.
   int64_t strip() const {
     const bool side_by_side = pooling.out_c == 1 && places.out_c == 1 && pooling.out_w != 1;
     return side_by_side ? std::min(pooling.c, kChannels) : 1;
@@ -38,7 +38,8 @@ struct Backward {
   int64_t strips() const { return (pooling.c + strip() - 1) / strip(); }
 };
 
-// Sums of pixels from..to-1 of a strip: pixel p of channel c is at data + p * stride + c * channel.
+// Sums of pixels from..to - 1 of a strip: pixel p of channel c is at data + p * stride + c *
+// channel.
 template <typename T>
 struct Sums {
   T* data;
@@ -55,7 +56,7 @@ struct Sums {
 template <typename T>
 class Strips {
  public:
-  // `memory` has room for `room` elements, at least those of one pixel of a strip.
+  // `memory` has `room` elements, at least enough for one pixel of a strip.
   Strips(const Backward& b, T* memory, int64_t room)
       : b_(b),
         p_(b.pooling),
@@ -119,7 +120,7 @@ class Strips {
     }
   }
 
-  // A run of outputs, of one channel or (across is 1) one per channel.
+  // Adds a run of n outputs, of one channel or, if `across` is 1, of one output per channel.
   void add_run(int64_t from, int64_t stride, int64_t index, int64_t index_stride, int64_t n,
                const Sums<T>& sums, int64_t across) {
     const size_t count = static_cast<size_t>(n);

@@ -8,7 +8,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Entry `axis` of a list with one entry for all axes, or one for each.
+// Entry `axis` of a list that has one entry for all axes or one for each.
 int64_t entry(const EValue& list, size_t axis) { return list.int_at(list.size() == 1 ? 0 : axis); }
 
 Status check_list(KernelContext& ctx, const char* name, const EValue& list, size_t spatial,
@@ -26,8 +26,8 @@ Status check_list(KernelContext& ctx, const char* name, const EValue& list, size
   return {};
 }
 
-// InvalidArgument unless `in` has a shape as [N, C, H, W] or [C, H, W] with only N possibly 0, and
-// few enough pixels for 32-bit positions.
+// Returns InvalidArgument unless `in` has a shape [N, C, H, W] or [C, H, W] in which only N may be
+// 0, and few enough pixels for 32-bit positions.
 Status check_images(KernelContext& ctx, const Tensor& in, size_t spatial) {
   bool fits = in.rank == spatial + 1 || in.rank == spatial + 2;
   for (size_t k = 1; fits && k <= spatial + 1; ++k) fits = in.sizes[in.rank - k] > 0;
@@ -45,7 +45,7 @@ Status check_images(KernelContext& ctx, const Tensor& in, size_t spatial) {
                   static_cast<long long>(pixels));
 }
 
-// The number of windows along an axis; less than 1 if not one fits.
+// The number of windows along an axis; less than 1 if no window fits.
 int64_t count_windows(const PoolAxis& axis, bool ceil_mode) {
   const int64_t span = axis.in + 2 * axis.padding - axis.dilation * (axis.kernel - 1) - 1;
   if (span < 0 && !(ceil_mode && span + axis.stride > 0)) return 0;
@@ -89,14 +89,14 @@ void PoolAxis::outputs_over(int64_t position, int64_t* lo, int64_t* hi) const {
     *hi = ((position + 1) * out + in - 1) / in;
     return;
   }
-  const int64_t right = position + padding;  // of output 0's first tap
+  const int64_t right = position + padding;  // distance from output 0's first tap
   const int64_t before = right - (kernel - 1) * dilation;
   *lo = before > 0 ? (before + stride - 1) / stride : 0;
   *hi = std::min(right / stride + 1, out);
 }
 
 void PoolAxis::outputs_inside(int64_t tap, int64_t* lo, int64_t* hi) const {
-  const int64_t shift = padding - tap * dilation;  // of output 0's tap, to the left
+  const int64_t shift = padding - tap * dilation;  // distance from output 0's tap to the input
   *lo = shift > 0 ? (shift + stride - 1) / stride : 0;
   *hi = in + shift > 0 ? std::min((in + shift - 1) / stride + 1, out) : 0;
 }

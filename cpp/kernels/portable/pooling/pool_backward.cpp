@@ -1,5 +1,5 @@
-// Gradients of two-dimensional pooling by means. Each row of the input gathers from the rows of
-// outputs whose windows meet it, so that rows are independent of each other.
+// Gradients of two-dimensional average pooling. Each input row gathers from the output rows whose
+// windows cover it, so that rows are independent of each other.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -13,11 +13,12 @@ namespace {
 
 constexpr size_t kSpatial = 2;
 
-// A pooling whose "in" is the gradient that is written, and whose "out" the one that is read.
+// A pooling whose "in" is the gradient that is written and whose "out" is the gradient that is
+// read.
 struct Backward {
   Pooling pooling;
-  const Tensor* grad = nullptr;  // of the outputs
-  int64_t divisor = 0;           // if it overrides the sizes of the windows
+  const Tensor* grad = nullptr;  // gradient of the outputs
+  int64_t divisor = 0;           // if not 0, replaces the sizes of the windows
   Tensor* result = nullptr;
 };
 
@@ -30,7 +31,7 @@ class RowGradients {
         grad_(*b.grad, compute_dtype(b.grad->dtype)),
         result_(*b.result, compute_dtype(b.grad->dtype)) {}
 
-  // Rows of the input, counted over images, channels and H.
+  // Computes input rows, numbered over images, channels and H.
   void run(int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t plane = row / p_.h.in;
@@ -48,7 +49,7 @@ class RowGradients {
     return plane / p.c * p.out_n + plane % p.c * p.out_c + h * p.out_h + w * p.out_w;
   }
 
-  // Columns first to last - 1 of row i.
+  // Computes columns first to last - 1 of row i.
   void columns(int64_t plane, int64_t i, int64_t first, int64_t last, int64_t to) {
     const size_t n = static_cast<size_t>(last - first);
     T* acc = static_cast<T*>(result_.target(to, p_.in_w));

@@ -1,5 +1,5 @@
-// Operators on scalars, which dynamic shapes are computed with, and the few on tensors that a
-// program's control flow needs. A scalar result is the last argument.
+// Operators on scalars, with which dynamic shapes are computed, and the few operators on tensors
+// that a program's control flow needs. A scalar result is the last argument.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -31,7 +31,7 @@ Status assertion_failed(KernelContext& ctx, const EValue& message) {
                   static_cast<int>(std::min<size_t>(text.size(), 200)), text.data());
 }
 
-// Quotient towards zero; the least number divided by -1 wraps.
+// Division towards zero. The least number divided by -1 wraps around.
 int64_t quotient(int64_t a, int64_t b) {
   return b == -1 ? static_cast<int64_t>(0 - bits(a)) : a / b;
 }
@@ -62,7 +62,7 @@ Status compare(EValue* const* args, Order order) {
   return {};
 }
 
-// Rounds a double (an int is itself) with `rounding`.
+// Rounds a double with `rounding`; an int is not changed.
 Status to_integer(EValue* const* args, double (*rounding)(double)) {
   EValue rounded = *args[0];
   if (rounded.tag == Tag::Double) rounded.set_double(rounding(rounded.to_double()));
@@ -70,7 +70,7 @@ Status to_integer(EValue* const* args, double (*rounding)(double)) {
   return {};
 }
 
-// The sizes that a view is given, with its -1 worked out.
+// The sizes of a view, with a -1 replaced by the actual size.
 Status view_sizes(KernelContext& ctx, const EValue& list, int64_t numel, Shape* shape) {
   size_t inferred = SIZE_MAX;
   int64_t known = 1;
@@ -137,7 +137,7 @@ Status prim_mul(KernelContext&, EValue* const* args) {
   return {};
 }
 
-// Python's //: towards minus infinity.
+// Python's //, which rounds towards minus infinity.
 Status prim_floordiv(KernelContext& ctx, EValue* const* args) {
   const EValue& a = *args[0];
   const EValue& b = *args[1];
@@ -153,7 +153,7 @@ Status prim_floordiv(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// floordiv.int, by the format's rule, rounds towards zero.
+// floordiv.int rounds towards zero, as the format requires.
 Status prim_floordiv_int(KernelContext& ctx, EValue* const* args) {
   const int64_t divisor = args[1]->to_int();
   if (divisor == 0) return divided_by_zero(ctx, *args[0]);
@@ -166,7 +166,7 @@ Status prim_truediv(KernelContext&, EValue* const* args) {
   return {};
 }
 
-// C's remainder, with the sign of the dividend.
+// C's remainder, which has the sign of the dividend.
 Status prim_mod(KernelContext& ctx, EValue* const* args) {
   const int64_t divisor = args[1]->to_int();
   if (divisor == 0) return divided_by_zero(ctx, *args[0]);
@@ -219,7 +219,7 @@ Status prim_sym_float(KernelContext&, EValue* const* args) {
 
 Status prim_trunc(KernelContext&, EValue* const* args) { return to_integer(args, std::trunc); }
 Status prim_ceil(KernelContext&, EValue* const* args) { return to_integer(args, std::ceil); }
-// Ties go to the even number.
+// Ties are rounded to the even number.
 Status prim_round(KernelContext&, EValue* const* args) { return to_integer(args, std::nearbyint); }
 
 // sym_size(tensor, dim)
@@ -240,7 +240,7 @@ Status sym_numel(KernelContext&, EValue* const* args) {
   return {};
 }
 
-// The model's own assertions. Each is an instruction of its own, so nothing is written after it.
+// Assertions of the model. Each is an instruction of its own; if it fails, nothing after it is run.
 Status assert_scalar(KernelContext& ctx, EValue* const* args) {
   return args[0]->to_bool() ? Status{} : assertion_failed(ctx, *args[1]);
 }
@@ -257,7 +257,7 @@ Status assert_async(KernelContext& ctx, EValue* const* args) {
   return value != 0 ? Status{} : assertion_failed(ctx, *args[1]);
 }
 
-// The first element of a tensor, as the kind of scalar that its type asks for.
+// The first element of a tensor, as the kind of scalar that its type requires.
 Status local_scalar_dense(KernelContext& ctx, EValue* const* args) {
   const Tensor& tensor = args[0]->tensor();
   const bool floating = is_floating(tensor.dtype);
@@ -283,14 +283,14 @@ Status local_scalar_dense(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// et_view(self, size, out): out becomes a view of self's memory.
+// et_view(self, size, out): makes out a view of self's memory.
 Status prim_et_view(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   Tensor& out = args[2]->tensor();
   RL_TRY(check_dtype(ctx, "out", out, self.dtype));
   Shape shape;
   RL_TRY(view_sizes(ctx, *args[1], self.numel, &shape));
-  // Tried on a copy: if it fails, out keeps its memory, its sizes and the room that it has.
+  // Done on a copy first: if it fails, out keeps its memory, sizes and capacity.
   int32_t sizes[kMaxRank];
   int32_t strides[kMaxRank];
   std::copy_n(out.sizes, out.rank, sizes);
@@ -315,8 +315,8 @@ Status prim_et_view(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// et_copy_index(copy_to, copy_from, index): copy_to, which grows, gets copy_from at [index]. The
-// first one decides the other sizes.
+// et_copy_index(copy_to, copy_from, index): writes copy_from at [index] of copy_to, which grows.
+// The copy at index 0 decides the other sizes.
 Status prim_et_copy_index(KernelContext& ctx, EValue* const* args) {
   Tensor& to = args[0]->tensor();
   const Tensor& from = args[1]->tensor();

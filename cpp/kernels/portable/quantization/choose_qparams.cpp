@@ -1,5 +1,5 @@
-// Scales and zero points from the range of the values: of a whole tensor, or of each token. Results
-// are those of torch's quantized_decomposed library, bit for bit.
+// Computes scales and zero points from the range of the values of a whole tensor or of each token.
+// Results are equal to those of torch's quantized_decomposed library, bit for bit.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -24,7 +24,7 @@ struct Range {
   }
 
  private:
-  // A NaN among the elements is the extreme.
+  // Finds the minimum or maximum; a NaN among the elements is the result.
   void extreme(ReduceOp op, const float* x, size_t n, float* result) {
     double value = static_cast<double>(*result);
     reduce_loops().row[static_cast<size_t>(op)][kF32](x, n, &value, nullptr);
@@ -33,7 +33,7 @@ struct Range {
   }
 };
 
-// To the nearest value of `dtype`, in which the reference computes.
+// Rounds to the nearest value of `dtype`, in which the reference computes.
 float rounded(float x, DType dtype) {
   if (dtype == DType::Float32) return x;
   uint16_t half = 0;
@@ -42,7 +42,7 @@ float rounded(float x, DType dtype) {
   return x;
 }
 
-// As the processor converts: what an int32 cannot hold becomes the lowest one.
+// Converts as the processor does: a number that does not fit int32 becomes the lowest int32.
 int32_t to_int32(float x) {
   return x >= -2147483648.0F && x < 2147483648.0F ? static_cast<int32_t>(x) : INT32_MIN;
 }

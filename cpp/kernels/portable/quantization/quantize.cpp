@@ -1,8 +1,9 @@
-// Quantization and its inverse: by one scale, by one for each channel, group of elements or token.
+// Quantization and dequantization, with one scale for a whole tensor, or one for each channel,
+// group of elements or token.
 //
-// Results are those of the functional operators of torch's quantized_decomposed library, bit for
-// bit: where scales are float64, so is the arithmetic, and channels round before they add the zero
-// point, tokens and groups after it.
+// Results are equal to those of the functional operators of torch's quantized_decomposed library,
+// bit for bit. If scales are float64, so is the arithmetic. With channels, the result is rounded
+// before the zero point is added; with tokens and groups, after it is added.
 #include "rushlight/kernels/portable/loops/quantization/quantize.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ struct Bounds {
   int64_t high;
 };
 
-// The range of a quantized type; false if the type is not one.
+// Sets the range of a quantized type; false if the type is not one.
 bool bounds_of(DType dtype, Bounds* bounds) {
   switch (dtype) {
     case DType::UInt8:
@@ -75,7 +76,7 @@ Status check_bounds(KernelContext& ctx, int64_t low, int64_t high, const Tensor&
                   static_cast<long long>(low), static_cast<long long>(high), dtype_name(out.dtype));
 }
 
-// The one number in a tensor, or a number given as such.
+// Reads the only element of a tensor, or a scalar argument.
 Status read_number(KernelContext& ctx, const char* name, const EValue& value, double* real,
                    int64_t* whole) {
   if (!value.is_tensor()) {
@@ -110,14 +111,14 @@ Status read_params(KernelContext& ctx, EValue* const* args, ScalarParams* params
   return read_number(ctx, "quant_max", *args[4], &unused, &params->high);
 }
 
-// A tensor in another shape: one number for each channel, token or group beside the elements.
+// A tensor in another shape, which has one number for each channel, token or group of the elements.
 struct Params {
   Tensor tensor;
   int32_t sizes[kMaxRank];
   int32_t strides[kMaxRank];
   uint8_t order[kMaxRank];
 
-  // The elements of `from`, which lie in a row, in another shape.
+  // Gives the elements of `from`, which must be dense, another shape.
   void along(const Tensor& from, size_t rank, const int32_t* shape) {
     tensor = from;
     tensor.rank = static_cast<uint8_t>(rank);
@@ -148,11 +149,11 @@ Status check_params(KernelContext& ctx, const char* name, const Tensor& tensor, 
                   name, ShapeText(tensor.shape()).text(), static_cast<long long>(count));
 }
 
-// How the elements and their parameters are laid out.
+// The shapes of the elements and of their quantization parameters.
 struct Layout {
   Shape elements;
   int32_t params[kMaxRank];
-  int64_t count = 1;  // of parameters
+  int64_t count = 1;  // number of parameters
 };
 
 Layout by_axis(const Tensor& in, size_t axis) {
@@ -204,15 +205,15 @@ struct Call {
   Tensor& out;
 };
 
-// The call of an operator whose first arguments are (input, scales, zero_points), and from `range`
-// on (quant_min, quant_max, dtype).
+// The call of an operator whose arguments are (input, scales, zero_points, …) and, from index
+// `range` on, (quant_min, quant_max, dtype).
 Call call_of(EValue* const* args, size_t range, size_t out) {
   return {args[0]->tensor(),     args[1]->tensor(),         *args[2],
           args[range]->to_int(), args[range + 1]->to_int(), args[range + 2]->to_int(),
           args[out]->tensor()};
 }
 
-// Runs a loop of three operands: elements, scales and zero points. A zero point that is None is 0.
+// Runs a loop of three operands: elements, scales and zero points. For None, zero points are 0.
 Status run(KernelContext& ctx, const Call& call, const Layout& layout, DType in_as, DType compute,
            ElementwiseFn fn, LoopArgs& args) {
   constexpr int32_t kOnes[kMaxRank] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -286,7 +287,7 @@ Status check_floating(KernelContext& ctx, const Tensor& in) {
   return ctx.fail(Code::NotSupported, "input is %s, but must be floating", dtype_name(in.dtype));
 }
 
-// Each operation is rounded to the half type, as in the reference.
+// Each operation is rounded to the 16-bit type, as in the reference.
 void dequantize_half(const void* const* in, void* out, size_t n, LoopArgs* args) {
   const auto dtype = static_cast<DType>(args->i[1]);
   const float* x = static_cast<const float*>(in[0]);
@@ -305,8 +306,8 @@ void dequantize_half(const void* const* in, void* out, size_t n, LoopArgs* args)
 
 }  // namespace
 
-// quantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype, *, out): numbers, or
-// tensors of one
+// quantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype, *, out): scale and
+// zero_point are numbers, or tensors with one element.
 Status quantize_per_tensor_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   Tensor& out = args[6]->tensor();

@@ -1,8 +1,8 @@
-// Rows of a quantized embedding, dequantized as they are picked: (element - zero point) * scale,
-// with one scale for each row or for each group of its elements.
+// Looks up rows of a quantized embedding and dequantizes them: (element - zero point) * scale, with
+// one scale for each row or for each group of its elements.
 //
-// Elements of 4 and 2 bits are packed in bytes without sign: two of them with the first one in the
-// upper half, four of them with the first one in the lowest bits.
+// Elements of 4 and 2 bits are unsigned and packed into bytes: two with the first one in the upper
+// half, or four with the first one in the lowest bits.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -19,15 +19,15 @@ namespace {
 struct Table {
   const Tensor& weight;   // [rows, bytes]
   const Tensor& scales;   // [rows] or [rows, groups]
-  const Tensor* zeros;    // like scales, or nullptr
-  const Tensor& indices;  // of any shape
+  const Tensor* zeros;    // same shape as scales, or nullptr
+  const Tensor& indices;  // any shape
   int bits;
 
   int64_t width() const { return int64_t{weight.sizes[1]} * (8 / bits); }
   int64_t groups() const { return scales.rank == 2 ? scales.sizes[1] : 1; }
 };
 
-// n elements of a row from the first one on, as floats.
+// Unpacks n elements of a row to floats, starting with element `first`.
 void unpack(const Table& table, const uint8_t* row, int64_t first, int64_t n, float* to) {
   if (table.bits == 8) {
     if (table.weight.dtype == DType::Int8) {

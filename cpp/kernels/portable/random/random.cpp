@@ -10,9 +10,9 @@ namespace rushlight::kernels {
 namespace {
 
 constexpr double kTwoPi = 6.283185307179586;
-constexpr int64_t kBlock = 16;  // variates that are made together
+constexpr int64_t kBlock = 16;  // variates that are generated together
 
-// Row-major, but for dimensions of size 1.
+// True if the order is row-major; dimensions of size 1 may have any stride.
 bool is_contiguous(const Tensor& tensor) {
   int64_t stride = 1;
   for (size_t d = tensor.rank; d-- > 0;) {
@@ -23,7 +23,7 @@ bool is_contiguous(const Tensor& tensor) {
   return true;
 }
 
-// The last block is drawn again, so that it ends with the tensor.
+// If the last block is partial, a full block that ends with the tensor is drawn again.
 void fill_normal_floats(Generator& g, double mean, double std, Tensor& out) {
   const auto fill = normal_loops().fill;
   const float m = static_cast<float>(mean);
@@ -37,7 +37,7 @@ void fill_normal_floats(Generator& g, double mean, double std, Tensor& out) {
   fill(last, 1, m, s);
 }
 
-// Unlike float32, only whole blocks are drawn.
+// Unlike for float32, only whole blocks are drawn.
 void fill_normal_halves(Generator& g, double mean, double std, Tensor& out) {
   const auto fill = normal_loops().fill;
   uint16_t* values = out.as<uint16_t>();
@@ -55,7 +55,7 @@ void normal_block(double* values, double mean, double std) {
   for (int64_t k = 0; k < kPairs; ++k) {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - values[k]));
     const double angle = kTwoPi * values[k + kPairs];
-    values[k] = std::fma(radius * std::cos(angle), std, mean);  // fused, as eager has it
+    values[k] = std::fma(radius * std::cos(angle), std, mean);  // fused, as in eager
     values[k + kPairs] = std::fma(radius * std::sin(angle), std, mean);
   }
 }
@@ -109,7 +109,7 @@ void fill_uniform(Generator& g, double from, double to, Tensor& out) {
     for (int64_t i = 0; i < out.numel; ++i) values[i] = uniform_float(g) * range + low;
     return;
   }
-  // Rounding may reach the end that is not to be reached: eager puts the other one there.
+  // Rounding may give the excluded end of the range, which eager replaces by the other end.
   const float high = static_cast<float>(to);
   uint16_t end = 0;
   convert(&high, DType::Float32, &end, out.dtype, 1);

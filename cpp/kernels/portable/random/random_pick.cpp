@@ -1,4 +1,4 @@
-// Random choices: integers of a range, permutations, coin tosses, and draws by weight.
+// Random choices: integers in a range, permutations, Bernoulli trials, and draws by weight.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// The integers that a type holds with none left out between them; of wide types those of int64.
+// The range in which a type holds all integers without gaps, at most the range of int64.
 struct Limits {
   int64_t low;
   int64_t high;
@@ -47,7 +47,7 @@ Limits limits_of(DType dtype) {
 Status check_bounds(KernelContext& ctx, int64_t low, int64_t high, const Tensor& out) {
   RL_TRY(check_real(ctx, "out", out));
   const Limits limits = limits_of(out.dtype);
-  // For floating types eager accepts greater numbers, and rounds them.
+  // For floating types eager accepts larger numbers and rounds them.
   const bool fits = is_floating(out.dtype) || (low >= limits.low && high - 1 <= limits.high);
   if (low < high && fits) return {};
   return ctx.fail(Code::InvalidArgument,
@@ -74,7 +74,7 @@ Status check_probability(KernelContext& ctx, const char* name, double p) {
   return ctx.fail(Code::InvalidArgument, "%s is %g, but must be from 0 to 1", name, p);
 }
 
-// Ones with the probabilities that `p`, which broadcasts to out's shape, holds.
+// Writes 1 with the probabilities in `p`, which broadcasts to out's shape, and else 0.
 Status toss(KernelContext& ctx, const Tensor& p, const Shape& shape, Tensor& out) {
   Generator* g = nullptr;
   RL_TRY(check_real(ctx, "out", out));
@@ -95,11 +95,11 @@ Status toss(KernelContext& ctx, const Tensor& p, const Shape& shape, Tensor& out
   return {};
 }
 
-// Reverses nothing and mixes all: position i takes what one of the positions from i on holds.
+// Exchanges each element i with a random one at i or later.
 void shuffle(Generator& g, Tensor& out) {
   const size_t size = element_size(out.dtype);
   const int64_t n = out.numel;
-  const bool wide = n >= UINT32_MAX / 20;  // beyond, a draw of 32 bits is not even enough
+  const bool wide = n >= UINT32_MAX / 20;  // beyond this, draws of 32 bits are not uniform enough
   uint8_t* items = out.as<uint8_t>();
   for (int64_t i = 0; i + 1 < n; ++i) {
     const uint64_t draw = wide ? g.random64() : g.random();
@@ -141,8 +141,8 @@ Status randint_like_low_out(KernelContext& ctx, EValue* const* args) {
   return fill_integers(ctx, args[1]->to_int(), args[2]->to_int(), shape, args[4]->tensor());
 }
 
-// random(self, *, generator, out): of floating types from 0 to the greatest integer that has no gap
-// below it, of others from 0 to the greatest.
+// random(self, *, generator, out): for floating types from 0 to the greatest integer below which
+// there are no gaps, for others from 0 to the greatest number.
 Status random_out(KernelContext& ctx, EValue* const* args) {
   Tensor& out = args[2]->tensor();
   Generator* g = nullptr;
@@ -211,7 +211,7 @@ Status bernoulli_float_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// native_dropout(input, p, train, *, out0, out1): out1 is the mask of what stays.
+// native_dropout(input, p, train, *, out0, out1): out1 is the mask of the elements that are kept.
 Status native_dropout_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& input = args[0]->tensor();
   Tensor& out = args[3]->tensor();
@@ -234,13 +234,13 @@ Status native_dropout_out(KernelContext& ctx, EValue* const* args) {
   const double kept = 1.0 - p;
   double scale = 1.0;
   if (train) scale = kept == 0.0 ? 0.0 : 1.0 / kept;
-  uint8_t rounded[sizeof(double)];  // the scale is a number of the input's type
+  uint8_t rounded[sizeof(double)];  // the scale in the input's type
   convert(&scale, DType::Float64, rounded, input.dtype, 1);
   convert(rounded, input.dtype, &scale, DType::Float64, 1);
   uint8_t* flag = mask.as<uint8_t>();
   fill_doubles(out, [&] {
     *flag = !train || uniform_double(*g) < kept ? 1 : 0;
-    return reader.next() * *flag++ * scale;  // NaN and infinities spread, as in eager
+    return reader.next() * *flag++ * scale;  // NaN and infinities propagate, as in eager
   });
   return {};
 }
@@ -284,8 +284,8 @@ Status check_weights(KernelContext& ctx, const Weights& weights, bool replacemen
   return {};
 }
 
-// Sums are made in the type of the weights, step by step, as eager makes them. `memory` holds one
-// for each weight, or is nullptr: then they are made anew for every sample.
+// Sums are computed in the type of the weights, one weight after the other, as in eager. `memory`
+// has room for one sum per weight; if it is nullptr, the sums are computed again for every sample.
 template <typename T>
 void pick_with_replacement(Generator& g, const Weights& weights, int64_t samples, int64_t* picked,
                            int64_t stride, void* memory) {
@@ -313,9 +313,9 @@ void pick_with_replacement(Generator& g, const Weights& weights, int64_t samples
   }
 }
 
-// A category's key is its weight over an exponential variate; those of the greatest keys are
-// picked, the greatest first. Keys are drawn anew for every pick, from a copy of the generator,
-// which needs no memory.
+// The key of a category is its weight divided by an exponential variate. The categories with the
+// greatest keys are picked, the greatest first. Keys are drawn again for every pick from a copy of
+// the generator, so no memory is needed.
 template <typename T>
 void pick_without_replacement(Generator& g, const Weights& weights, int64_t samples,
                               int64_t* picked, int64_t stride, void*) {
@@ -345,7 +345,7 @@ void pick_without_replacement(Generator& g, const Weights& weights, int64_t samp
 
 }  // namespace
 
-// multinomial(self, num_samples, replacement, *, generator, out): rows of indices by weight.
+// multinomial(self, num_samples, replacement, *, generator, out): rows of indices, drawn by weight.
 Status multinomial_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   Tensor& out = args[4]->tensor();
@@ -376,7 +376,7 @@ Status multinomial_out(KernelContext& ctx, EValue* const* args) {
     RL_TRY(check_weights(ctx, weights_of(row), replacement, samples));
   }
   RL_TRY(ctx.resize(out, shape.span()));
-  // One sample is the same with replacement and without; eager draws it as without.
+  // A single sample is the same with and without replacement; eager draws it as without.
   const bool again = replacement && samples > 1;
   const bool wide = self.dtype == DType::Float64;
   const auto run =

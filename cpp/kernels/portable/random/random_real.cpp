@@ -1,4 +1,4 @@
-// Tensors of random real numbers: uniform, normal, and other distributions.
+// Tensors of random real numbers: uniform, normal, and of other distributions.
 #include <cmath>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -9,7 +9,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Gives out the sizes of an `int[]` argument, and finds the generator.
+// Gives out the sizes of an `int[]` argument, and gets the generator.
 Status begin_sized(KernelContext& ctx, const EValue& size, Tensor& out, Generator** generator) {
   Shape shape;
   RL_TRY(check_floating(ctx, "out", out));
@@ -18,7 +18,7 @@ Status begin_sized(KernelContext& ctx, const EValue& size, Tensor& out, Generato
   return ctx.resize(out, shape.span());
 }
 
-// The same for an out that is sized like self.
+// The same, with the sizes of self.
 Status begin_like(KernelContext& ctx, const Tensor& self, Tensor& out, Generator** generator) {
   RL_TRY(check_floating(ctx, "out", out));
   RL_TRY(generator_of(ctx, generator));
@@ -35,9 +35,9 @@ Status check_std(KernelContext& ctx, double std) {
   return check_range(ctx, "std", std, std >= 0.0, "0 or more");
 }
 
-// Variates of Poisson's distribution for a mean of 10 and more.
-// W. Hörmann, "The transformed rejection method for generating Poisson random variables",
-// Insurance: Mathematics and Economics 12 (1993), algorithm PTRS.
+// Poisson variates for a mean of at least 10: W. Hörmann, "The transformed rejection method for
+// generating Poisson random variables", Insurance: Mathematics and Economics 12 (1993), algorithm
+// PTRS.
 double poisson_by_rejection(Generator& g, double mean) {
   const double log_mean = std::log(mean);
   const double b = 0.931 + 2.53 * std::sqrt(mean);
@@ -181,7 +181,7 @@ Status geometric_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// poisson(self, *, generator, out): self holds the means.
+// poisson(self, *, generator, out): self has the means.
 Status poisson_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   Tensor& out = args[2]->tensor();

@@ -1,4 +1,4 @@
-// The positions of extremes along a dimension, with or without their values.
+// The positions of maxima or minima along a dimension, with or without their values.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -31,7 +31,7 @@ Value load(const void* items, DType compute, size_t index) {
   return value;
 }
 
-// Finds the best of a long row piece by piece.
+// Finds the maximum or minimum of a long row, piece by piece.
 class RowScan {
  public:
   RowScan(DType compute, bool least)
@@ -39,7 +39,7 @@ class RowScan {
         least_(least),
         find_(reduce_loops().arg_row[least ? 1 : 0][compute_index(compute)]) {}
 
-  // The next n >= 1 elements, in the computing type.
+  // Adds the next n >= 1 elements, which have the computing type.
   void add(const void* items, size_t n) {
     const size_t here = find_(items, n);
     const Value value = load(items, compute_, here);
@@ -68,7 +68,7 @@ class RowScan {
   int64_t seen_ = 0;
 };
 
-// The extremes along one dimension; `values` may be nullptr.
+// Finds maxima or minima along one dimension. `values` may be nullptr.
 class ArgReducer {
  public:
   ArgReducer(const Tensor& in, bool least, const ReducePlan& plan, Tensor* values, Tensor& indices)
@@ -163,7 +163,7 @@ Status arg_along(KernelContext& ctx, const Tensor& in, int64_t dim_argument, boo
   return {};
 }
 
-// The position among all elements in the logical order, whatever the order in memory.
+// The position in row-major order among all elements, for any order in memory.
 Status arg_of_all(KernelContext& ctx, const Tensor& in, bool keepdim, bool least, Tensor& indices) {
   RL_TRY(check_not_empty(ctx, in, in.numel));
   Shape shape;

@@ -1,4 +1,4 @@
-// Batch norm, for inference and with statistics of the batch, and group norm.
+// Batch norm, with running statistics or those of the batch, and group norm.
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/movement/strided_copy.h"
@@ -7,7 +7,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Shape, types and parameters; `out` gets the sizes of `in`.
+// Checks shape, types and parameters, and gives `out` the sizes of `in`.
 Status check_channel_norm(KernelContext& ctx, const Tensor& in, const Tensor* weight,
                           const Tensor* bias, Tensor& out) {
   RL_TRY(check_floating(ctx, "input", in));
@@ -29,7 +29,7 @@ Status resize_statistics(KernelContext& ctx, const Shape& shape, Tensor& mean, T
   return ctx.resize(rstd, shape.span());
 }
 
-// With the given statistics; `outs` are the result and two that become empty.
+// Normalises with given statistics. `outs` are the result and two outputs that become empty.
 Status normalize_by_given(KernelContext& ctx, ChannelNorm norm, const Tensor& in,
                           const Tensor& mean, const Tensor& var, EValue* const* outs) {
   Tensor& out = outs[0]->tensor();
@@ -49,7 +49,7 @@ Status normalize_by_given(KernelContext& ctx, ChannelNorm norm, const Tensor& in
   return {};
 }
 
-// With the statistics of the batch; `outs` are the result and where they go.
+// Normalises with the statistics of the batch. `outs` are the result and both statistics.
 Status normalize_by_batch(KernelContext& ctx, ChannelNorm norm, const Tensor& in,
                           EValue* const* outs) {
   Tensor& out = outs[0]->tensor();
@@ -73,7 +73,7 @@ Status normalize_by_batch(KernelContext& ctx, ChannelNorm norm, const Tensor& in
 }  // namespace
 
 // _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum,
-//                                      eps, *, out0, out1, out2): the last two are empty.
+//                                       eps, *, out0, out1, out2): out1 and out2 become empty.
 Status batch_norm_inference_out(KernelContext& ctx, EValue* const* args) {
   ChannelNorm norm;
   norm.weight = args[1]->tensor_or_null();
@@ -98,8 +98,8 @@ Status batch_norm_no_stats_out(KernelContext& ctx, EValue* const* args) {
 }
 
 // _native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps,
-//                          *, out, save_mean, save_invstd): in training it writes the running
-// statistics, too.
+//                          *, out, save_mean, save_invstd):
+// in training it updates the running statistics as well.
 Status batch_norm_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   Tensor& mean = args[3]->tensor();

@@ -17,10 +17,10 @@ namespace {
 
 struct LayerNormTensors {
   const Tensor* in;
-  const Tensor* weight;  // or nullptr, as bias
+  const Tensor* weight;  // may be nullptr, as may bias
   const Tensor* bias;
   const Tensor* out;
-  const Tensor* mean;  // nullptr: of the root-mean-square norm, which subtracts nothing
+  const Tensor* mean;  // nullptr for the root-mean-square norm, which subtracts nothing
   const Tensor* rstd;
 };
 
@@ -82,7 +82,7 @@ class LayerNorm {
  private:
   enum { kIn, kOut, kWeight, kBias };
 
-  // A row is one run that fits the buffers: it is read once, as are weight and bias.
+  // True if a row is one run that fits the buffers: then it is read once, as are weight and bias.
   bool whole() const { return row_.count() == 1 && run_ <= most_; }
 
   double fold(ReduceOp op, const double* mean) {
@@ -143,7 +143,7 @@ class LayerNorm {
   Walk<4> row_;   // in, out, weight, bias
   size_t run_ = 1;
   int64_t strides_[4] = {1, 1, 1, 1};
-  const void* x_ = nullptr;  // the row, if it is whole
+  const void* x_ = nullptr;  // the row, if whole()
   const void* weight_row_ = nullptr;
   const void* bias_row_ = nullptr;
   size_t read_most_ = 0;
@@ -161,7 +161,7 @@ Status check_parameter(KernelContext& ctx, const char* name, const Tensor* tenso
                   ShapeText(tensor->shape()).text(), ShapeText(wanted.span()).text());
 }
 
-// normalized_shape must be the last dimensions of `in`.
+// Checks that normalized_shape is the last dimensions of `in`.
 Status check_normalized(KernelContext& ctx, const Tensor& in, const Shape& shape) {
   bool fits = shape.rank >= 1 && shape.rank <= in.rank;
   for (size_t k = 1; fits && k <= shape.rank; ++k) {

@@ -13,8 +13,8 @@
 namespace rushlight::kernels {
 namespace {
 
-// With channels innermost, a chunk of channels is worked on at once, pixel by pixel; else one
-// channel after the other, along its pixels.
+// If channels are innermost, a chunk of channels is processed at once, pixel by pixel. Otherwise
+// channels are processed one after the other, along their pixels.
 class ChannelNormalizer {
  public:
   explicit ChannelNormalizer(const ChannelNorm& norm)
@@ -36,7 +36,7 @@ class ChannelNormalizer {
     run_ = pixels_.take_run(run_strides_);
   }
 
-  // A piece of work: a group, or a chunk of channels, of one batch or of all.
+  // The number of work items: a group or a chunk of channels, for one batch element or for all.
   int64_t items() const { return (norm_.per_batch ? norm_.in->sizes[0] : 1) * pieces(); }
 
   void run(int64_t begin, int64_t end) {
@@ -81,7 +81,7 @@ class ChannelNormalizer {
     *rstd = 1.0 / std::sqrt(load_value(*norm_.running_var, c) + norm_.eps);
   }
 
-  // `squares` is the sum of squared distances from the mean.
+  // `squares` is the sum of squared differences from the mean.
   void store_statistics(int64_t group, double mean, double squares, double rstd) const {
     if (norm_.mixed_mean != nullptr) {
       mix(*norm_.mixed_mean, group, mean);
@@ -144,7 +144,7 @@ class ChannelNormalizer {
     }
   }
 
-  // --- channels side by side --------------------------------------------------------------------
+  // --- adjacent channels ------------------------------------------------------------------------
 
   void fold_pixels(ReduceOp op, int64_t first, size_t n, double* acc, const double* mean) {
     const ReduceColumnFn fold = reduce_loops().column[static_cast<size_t>(op)][type_];
@@ -160,19 +160,19 @@ class ChannelNormalizer {
     for (size_t i = n; i < static_cast<size_t>(most) * n; ++i) acc[i % n] += acc[i];
   }
 
-  // Pixels that are worked on at once, because their channels lie in a row.
+  // The number of pixels that are processed at once, because they follow each other in memory.
   int64_t together(size_t n) const {
     const int64_t size = static_cast<int64_t>(n);
     if (run_strides_[0] != size || run_strides_[1] != size || norm_.out->strides[1] != 1) return 1;
     return std::min(static_cast<int64_t>(kChunk) / size, run_);
   }
 
-  // Repeats the values of n channels for each of those pixels.
+  // Repeats the values of n channels for each of these pixels.
   void repeat(double* values, size_t n) const {
     for (size_t i = n; i < static_cast<size_t>(together(n)) * n; ++i) values[i] = values[i - n];
   }
 
-  // The sum over each group of channels.
+  // Sums each group of channels.
   void sum_groups(const double* each, size_t n, double* sums) const {
     const size_t size = static_cast<size_t>(group_);
     for (size_t c = 0; c < n; c += size) {
@@ -240,7 +240,7 @@ class ChannelNormalizer {
   RowReader in_;
   RowWriter out_;
   int64_t channels_ = 0;
-  int64_t group_ = 1;  // channels in a group
+  int64_t group_ = 1;  // channels of a group
   int64_t count_ = 1;  // elements of a channel that share statistics
   int64_t batch_ = 0;
   bool inner_channels_ = false;
@@ -250,7 +250,7 @@ class ChannelNormalizer {
   double mean_[kChunk];
   double rstd_[kChunk];
   double shift_[kChunk];
-  alignas(64) uint64_t centers_[kChunk];  // of the type computed in, as are the next two
+  alignas(64) uint64_t centers_[kChunk];  // of the computing type, as are the next two
   alignas(64) uint64_t scales_[kChunk];
   alignas(64) uint64_t shifts_[kChunk];
 };
@@ -287,7 +287,7 @@ void fill_empty_statistics(Tensor& mean, Tensor& rstd) {
 Affine centered(double mean, double scale, double bias, DType compute) {
   const double center =
       compute == DType::Float32 ? static_cast<double>(static_cast<float>(mean)) : mean;
-  // Not for infinities, whose difference is no number.
+  // Not for infinities, since their difference is NaN.
   const double rest = std::isfinite(center) ? center - mean : 0.0;
   return {center, scale, bias + rest * scale};
 }

@@ -1,4 +1,4 @@
-// What the normalisations share: parameters, statistics, and the engine of those that work by
+// What the normalisations share: parameters, statistics, and the engine of the normalisations by
 // channels.
 #pragma once
 
@@ -12,25 +12,25 @@
 
 namespace rushlight::kernels {
 
-// InvalidArgument unless `tensor` (called `name`) is floating and has `size` elements in one
-// dimension. nullptr, for None, is fine.
+// Returns InvalidArgument unless `tensor` (called `name` in the message) is floating and has one
+// dimension of `size` elements, or is nullptr (None).
 Status check_channels(KernelContext& ctx, const char* name, const Tensor* tensor, int64_t size);
 
-// One element, by its offset, as a double and from one.
+// Reads and writes one element at an offset as a double.
 double load_value(const Tensor& tensor, int64_t offset);
 void store_value(const Tensor& tensor, int64_t offset, double value);
 
-// The statistics of no elements: mean 0, and NaN for the reciprocal deviation.
+// The statistics of an empty set: mean 0, and NaN for the reciprocal deviation.
 void fill_empty_statistics(Tensor& mean, Tensor& rstd);
 
-// (x - mean) * scale + bias, for loops that compute in `compute`: what rounding the mean to that
-// type takes away, the shift gives back.
+// (x - mean) * scale + bias, for loops that compute in `compute`. The shift makes up for rounding
+// the mean to that type.
 Affine centered(double mean, double scale, double bias, DType compute);
 
 // 1 / sqrt(sum / count + eps), for a sum of squared distances from the mean.
 double reciprocal_deviation(double sum, int64_t count, double eps);
 
-// A normalisation of [B, C, ...]: statistics belong to a group of channels, and to one B or to all.
+// A normalisation of [B, C, ...]. Statistics belong to a group of channels, of one B or of all.
 struct ChannelNorm {
   const Tensor* in = nullptr;
   const Tensor* out = nullptr;
@@ -39,21 +39,21 @@ struct ChannelNorm {
   double eps = 0;
   int64_t groups = 1;
   bool per_batch = false;
-  // Given statistics [C], or nullptr: they are computed then.
+  // Statistics [C] to use; if nullptr, they are computed.
   const Tensor* running_mean = nullptr;
   const Tensor* running_var = nullptr;
-  // Given with `momentum`: what computed statistics are mixed into ([C]), or nullptr.
+  // If not nullptr, running statistics [C] that are updated from the computed ones by `momentum`.
   const Tensor* mixed_mean = nullptr;
   const Tensor* mixed_var = nullptr;
   double momentum = 0;
-  // Where computed statistics go ([B, groups] or [groups]), or nullptr.
+  // If not nullptr, where the computed statistics are stored ([B, groups] or [groups]).
   const Tensor* mean_out = nullptr;
   const Tensor* rstd_out = nullptr;
 };
 
-// `in` and `out` have equal shapes, two dimensions or more, at least one element, and equal
-// floating types; groups divide C, and per_batch is set if groups are not single channels. The
-// other tensors have been checked, and their final sizes.
+// `in` and `out` must have equal shapes, at least two dimensions, at least one element, and equal
+// floating types. `groups` must divide C, and per_batch must be set unless each group is one
+// channel. The other tensors must have been checked and have their final sizes.
 void normalize_channels(KernelContext& ctx, const ChannelNorm& norm);
 
 }  // namespace rushlight::kernels

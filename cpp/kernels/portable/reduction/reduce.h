@@ -1,5 +1,5 @@
-// The driver of reductions: which input elements go into which output element, for any set of
-// reduced dimensions and any orders of dimensions.
+// The driver of reductions: finds the input elements for each output element, for any set of
+// reduced dimensions and any dim orders.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace rushlight::kernels {
 
-// A nest of loops over some dimensions, innermost first, with up to two offsets that move along.
+// Nested loops over some dimensions, innermost first, with up to two offsets.
 class Nest {
  public:
   void add(int64_t size, int64_t stride, int64_t second_stride);
@@ -21,13 +21,13 @@ class Nest {
   int64_t size(size_t d) const { return sizes_[d]; }
   int64_t stride(size_t d) const { return strides_[d]; }
   int64_t second_stride(size_t d) const { return second_strides_[d]; }
-  // The number of positions; 1 for no dimension.
+  // The number of positions; 1 without dimensions.
   int64_t count() const;
-  // Takes the innermost dimension out of the nest.
+  // Removes the innermost dimension.
   void drop_inner();
 
   void rewind() { seek(0); }
-  // Goes to a position, counted from the first.
+  // Moves to a position, counted from the first.
   void seek(int64_t position);
   // Moves to the next position; false after the last.
   bool next();
@@ -44,25 +44,25 @@ class Nest {
   int64_t second_offset_ = 0;
 };
 
-// The two nests of a reduction: over what is kept (offsets into the input and into the output) and
-// over what is reduced (offsets into the input). If the input's innermost dimension is reduced it
-// is the run of a row; else it is the run of columns.
+// The two nests of a reduction: over the kept dimensions (offsets in input and output) and over the
+// reduced dimensions (offsets in the input). If the input's innermost dimension is reduced, its run
+// is a part of one row; otherwise it is a run of columns.
 struct ReducePlan {
   Nest kept;
   Nest reduced;
   bool inner_reduced = true;
-  int64_t run = 1;         // the input's contiguous innermost elements
-  int64_t run_stride = 0;  // columns: the output's stride along the run
+  int64_t run = 1;         // contiguous innermost elements of the input
+  int64_t run_stride = 0;  // for columns: the output's stride along the run
   int64_t reduced_count = 1;
 };
 
 // The sizes of the output of a reduction.
 Shape reduced_shape(const Tensor& in, const bool* reduced, bool keepdim);
-// `out` has the shape reduced_shape gives; `in` has elements.
+// `out` must have the shape that reduced_shape returns; `in` must have elements.
 ReducePlan plan_reduction(const Tensor& in, const bool* reduced, bool keepdim, const Tensor& out);
 
-// Shares out the kept positions. In columns, a position is a piece of the run, of kChunk elements;
-// `body` gets where it starts in the input and in the output, and its length.
+// Divides the kept positions among threads. For columns, a position is a piece of the run, at most
+// kChunk elements. `body` gets its offsets in input and output, and its length.
 template <typename MakeBody>
 void for_each_kept(KernelContext& ctx, const ReducePlan& plan, MakeBody make_body) {
   const int64_t chunk = static_cast<int64_t>(kChunk);
@@ -85,7 +85,7 @@ void for_each_kept(KernelContext& ctx, const ReducePlan& plan, MakeBody make_bod
   });
 }
 
-// Reads pieces of contiguous elements as another type, through a buffer if need be.
+// Reads pieces of contiguous elements as another type, through a buffer if necessary.
 class RunReader {
  public:
   RunReader(const Tensor& tensor, DType as)
@@ -93,7 +93,7 @@ class RunReader {
         size_(element_size(tensor.dtype)),
         from_(tensor.dtype),
         as_(as) {}
-  // The most elements that read() takes at once.
+  // The maximum number of elements that read() takes at once.
   size_t limit() const { return from_ == as_ ? SIZE_MAX : kChunk; }
   const void* read(int64_t offset, size_t n) {
     const uint8_t* here = data_ + offset * static_cast<int64_t>(size_);
@@ -114,7 +114,7 @@ class RunReader {
 void write_run(const void* values, DType from, size_t n, Tensor& out, int64_t offset,
                int64_t stride);
 
-// The sum over the flagged dimensions, into `out`, which gets its sizes.
+// Sums over the flagged dimensions into `out`, which it resizes.
 Status sum_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool keepdim,
                 Tensor& out);
 

@@ -20,26 +20,26 @@ struct Reduction {
   ReduceOp op = ReduceOp::Sum;
   DType compute = DType::Float32;  // Float32, Float64, Int64 or Bool
   Accumulator init = {};
-  double divisor = 1.0;        // of the result, for floating accumulators
-  bool deviation = false;      // the sum of squared distances from the mean instead of the sum
-  Tensor* mean_out = nullptr;  // with `deviation`: where the mean goes as well, or nullptr
+  double divisor = 1.0;        // divides the result, for floating accumulators
+  bool deviation = false;      // sum of squared differences from the mean instead of the sum
+  Tensor* mean_out = nullptr;  // with `deviation`: where to store the mean, or nullptr
 
   bool floating() const { return is_floating(compute); }
   DType accumulator() const { return floating() ? DType::Float64 : DType::Int64; }
 };
 
-// The elements of one result are divided into at most this many parts, each summed by itself, if
-// they are more than kSplit; the cut does not depend on the number of threads.
+// If one result has more than kSplit elements, they are divided into at most this many parts, which
+// are summed separately. The division does not depend on the number of threads.
 constexpr int64_t kMaxParts = 64;
 constexpr int64_t kSplit = 4 * kGrain;
 
-// The state of one run of results.
+// Computes one run of results.
 class Reducer {
  public:
   Reducer(const Tensor& in, const Reduction& what, const ReducePlan& plan, Tensor& out)
       : in_(in), reader_(in, what.compute), what_(what), plan_(plan), out_(out) {}
 
-  // The result at `out_offset` of the elements from `offset` on.
+  // Computes the result at `out_offset` from the elements that start at `offset`.
   void reduce_row(int64_t offset, int64_t out_offset) {
     const auto fold = [&](ReduceOp op, Accumulator init, const double* mean) {
       acc_[0] = fold_units(op, init, offset, mean, 0, units());
@@ -47,7 +47,7 @@ class Reducer {
     finish_row(fold, out_offset);
   }
 
-  // The same in parts.
+  // The same, in parts.
   void reduce_long_row(KernelContext& ctx, int64_t offset, int64_t out_offset) {
     const int64_t per_part = (units() + kMaxParts - 1) / kMaxParts;
     const int64_t parts = (units() + per_part - 1) / per_part;
@@ -64,7 +64,7 @@ class Reducer {
     finish_row(fold, out_offset);
   }
 
-  // n results side by side.
+  // Computes n adjacent results.
   void reduce_columns(int64_t offset, int64_t out_offset, size_t n) {
     fold_columns(what_.op, what_.init, offset, n, nullptr);
     if (what_.deviation) {
@@ -78,7 +78,7 @@ class Reducer {
   }
 
  private:
-  static constexpr int64_t kUnit = kGrain / 2;  // elements of a run that are never cut
+  static constexpr int64_t kUnit = kGrain / 2;  // elements of a run that are never divided
 
   int64_t units_per_run() const { return (plan_.run + kUnit - 1) / kUnit; }
   int64_t units() const { return plan_.reduced.count() * units_per_run(); }
@@ -94,7 +94,7 @@ class Reducer {
     finish(1, out_offset, 1);
   }
 
-  // The units first..last-1 of the elements that make one result.
+  // Folds units first..last - 1 of the elements of one result.
   Accumulator fold_units(ReduceOp op, Accumulator init, int64_t offset, const double* mean,
                          int64_t first, int64_t last) {
     const ReduceRowFn fold =
@@ -118,7 +118,7 @@ class Reducer {
     return result;
   }
 
-  // Folds n further accumulators into the first ones.
+  // Folds n more accumulators into the first ones.
   void combine(ReduceOp op, const Accumulator* more, size_t n) {
     if (op == ReduceOp::SquaredDeviation) op = ReduceOp::Sum;
     reduce_loops().column[static_cast<size_t>(op)][compute_index(what_.accumulator())](
@@ -129,7 +129,7 @@ class Reducer {
     const ReduceColumnFn fold =
         reduce_loops().column[static_cast<size_t>(op)][compute_index(what_.compute)];
     Nest reduced = plan_.reduced;
-    // Where the next position's columns lie behind these, several positions make one run.
+    // If the columns of the next position follow in memory, several positions form one run.
     size_t together = 1;
     if (reduced.dims() > 0 && reduced.stride(0) == static_cast<int64_t>(n)) {
       together = std::min(kChunk / n, static_cast<size_t>(reduced.size(0)));
@@ -178,7 +178,7 @@ class Reducer {
   double mean_[kChunk];
 };
 
-// The result over no elements.
+// The result of a reduction over no elements.
 Status fill_empty(KernelContext& ctx, const Reduction& what, Tensor& out) {
   EValue value;
   if (what.floating()) {
@@ -189,7 +189,7 @@ Status fill_empty(KernelContext& ctx, const Reduction& what, Tensor& out) {
   return fill(ctx, out, value);
 }
 
-// Reduces over the flagged dimensions into `out`, which gets its sizes here.
+// Reduces over the flagged dimensions into `out`, which it resizes.
 Status reduce(KernelContext& ctx, const Tensor& in, const bool* reduced, bool keepdim,
               const Reduction& what, Tensor& out) {
   const Shape shape = reduced_shape(in, reduced, keepdim);
@@ -233,8 +233,8 @@ int64_t reduced_count(const Tensor& in, const bool* reduced) {
   return count;
 }
 
-// Sums and products are computed in what the result is: integers exactly, integers into a floating
-// result in double.
+// Sums and products are computed in the type of the result: integers exactly, and integers with a
+// floating result in double.
 DType sum_compute(const Tensor& in, const Tensor& out) {
   if (!is_floating(out.dtype)) return DType::Int64;
   const bool narrow = is_floating(in.dtype) && in.dtype != DType::Float64;
@@ -273,7 +273,7 @@ Status prod_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool
   return reduce(ctx, in, reduced, keepdim, what, out);
 }
 
-// op is Max or Min.
+// `op` is Max or Min.
 Status extreme_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool keepdim,
                     ReduceOp op, Tensor& out) {
   RL_TRY(check_in_out(ctx, in, out));
@@ -334,7 +334,7 @@ Status sum_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool 
   return reduce(ctx, in, reduced, keepdim, what, out);
 }
 
-// sum(self, dim, keepdim, dtype, out), mean likewise: out carries the dtype.
+// sum(self, dim, keepdim, dtype, out), and mean: out has the dtype.
 Status sum_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   bool reduced[kMaxRank];
@@ -383,7 +383,7 @@ Status amin_out(KernelContext& ctx, EValue* const* args) {
   return extreme_over(ctx, in, reduced, args[2]->to_bool(), ReduceOp::Min, args[3]->tensor());
 }
 
-// max(self, out), min(self, out) over everything
+// max(self, out), min(self, out): over all elements.
 Status max_all_out(KernelContext& ctx, EValue* const* args) {
   return extreme_over(ctx, args[0]->tensor(), kAll, false, ReduceOp::Max, args[1]->tensor());
 }

@@ -1,4 +1,4 @@
-// Running results along one dimension: sums, products, sums of exponentials, and extremes.
+// Running results along one dimension: sums, products, sums of exponentials, maxima and minima.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@ union Value {
   int64_t i;
 };
 
-// How elements go into a running result: along a row, or a row of them elementwise.
+// The loops that update a running result: along a row, or elementwise for a row of results.
 struct Fold {
   CumulateFn row;
   CumulateFn column;
@@ -82,7 +82,7 @@ Fold product_fold(DType compute) {
   return fold_of<Product, int64_t, int64_t>(1);
 }
 
-// Running results along one dimension, which the plan calls reduced.
+// Running results along one dimension, which is the reduced one in the plan.
 class Cumulator {
  public:
   Cumulator(const Tensor& in, DType compute, const Fold& fold, const ReducePlan& plan,
@@ -149,7 +149,7 @@ class Cumulator {
   DType compute_;
 };
 
-// `out` carries the dtype; `fold_for` gives the fold for the type that is computed in.
+// `out` has the dtype. `fold_for` returns the fold for the computing type.
 Status cumulate(KernelContext& ctx, const Tensor& in, int64_t dim_argument, Fold (*fold_for)(DType),
                 Tensor& out) {
   RL_TRY(check_real(ctx, "self", in));
@@ -168,7 +168,7 @@ Status cumulate(KernelContext& ctx, const Tensor& in, int64_t dim_argument, Fold
   return {};
 }
 
-// A line of the input, and the two lines that are written, which lie alike.
+// A line of the input, and two output lines of the same layout.
 struct Line {
   const void* in;
   int64_t stride;
@@ -178,7 +178,8 @@ struct Line {
   int64_t out_stride;
 };
 
-// The extreme so far and its position, the last of equal ones; NaN is the extreme once it came.
+// The running maximum or minimum and its position, the last one of equal elements. After a NaN the
+// result stays NaN.
 template <typename T, bool kLeast>
 void run_extreme(const Line& line) {
   const T* in = static_cast<const T*>(line.in);

@@ -15,8 +15,8 @@
 namespace rushlight::kernels {
 namespace {
 
-// If the dimension is the input's innermost one, it is worked on row by row; else rows that lie
-// side by side are worked on at once, as columns.
+// If the dimension is the input's innermost one, rows are processed one by one. Otherwise adjacent
+// rows are processed together, as columns.
 class Softmax {
  public:
   Softmax(const Tensor& in, const Tensor& out, size_t dim, DType compute, bool log)
@@ -43,7 +43,7 @@ class Softmax {
     if (!rows_) run_ = walk_.take_run(run_strides_);
   }
 
-  // A piece of work: a row, or a chunk of columns.
+  // The number of work items: rows, or chunks of columns.
   int64_t items() const { return walk_.count() * pieces(); }
   int64_t item_size() const { return size_ * std::min(run_, kColumns); }
 
@@ -96,8 +96,8 @@ class Softmax {
     out_.store(to, out_stride_, n);
   }
 
-  // A row that does not fit the buffers is read once for the maximum, once for the sum and once
-  // for the result.
+  // A row that does not fit the buffers is read three times: for the maximum, for the sum, and for
+  // the result.
   void pieces(int64_t from, int64_t to, size_t n, size_t most) {
     double max = -std::numeric_limits<double>::infinity();
     double sum = 0.0;
@@ -149,13 +149,13 @@ class Softmax {
   bool log_;
   const SoftmaxLoops& loops_;
   bool rows_ = true;
-  int64_t size_ = 1;  // of the dimension
+  int64_t size_ = 1;  // size of the dimension
   int64_t in_stride_ = 1;
   int64_t out_stride_ = 1;
   Walk<2> walk_;  // over the other dimensions
   int64_t run_ = 1;
   int64_t run_strides_[2] = {1, 1};
-  alignas(64) uint64_t max_[kChunk];  // of the type computed in, as is the next
+  alignas(64) uint64_t max_[kChunk];  // of the computing type, as is the next
   alignas(64) uint64_t sum_[kChunk];
 };
 

@@ -1,5 +1,5 @@
-// The type that products are summed in, by the type of its bits, and the loops for it: what the
-// matrix products and the convolutions of other types than float32 have in common.
+// The type in which products are summed, and its loops: what the matrix products and the
+// convolutions of types other than float32 share.
 #pragma once
 
 #include "rushlight/core/dtype.h"
@@ -7,7 +7,8 @@
 
 namespace rushlight::kernels {
 
-// Unsigned integers wrap around, the bits are those of the signed type.
+// The loops for sums of type T, and their DType. Integers are unsigned in T, so that they wrap
+// around; kDType is the signed type of the same size.
 template <typename T>
 struct SumType;
 template <>

@@ -1,6 +1,6 @@
-// Ordering elements as eager orders them: every element becomes an unsigned key that compares as
-// the element does, NaN above all numbers and the two zeros equal. Keys of types up to 4 bytes have
-// 32 bits, of wider ones 64.
+// Orders elements as eager does. Every element is converted to an unsigned key that compares as the
+// element does, with NaN above all numbers and both zeros equal. Keys have 32 bits for types of up
+// to 4 bytes, and 64 bits for larger ones.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace rushlight::kernels {
 
 inline bool has_wide_keys(DType dtype) { return element_size(dtype) > sizeof(uint32_t); }
 
-// The key of a value in the type that rows are read in: float, double, int32_t or int64_t.
+// The key of a value of a type in which rows are read: float, double, int32_t or int64_t.
 inline uint32_t key_of(float value) {
   if (value != value) return UINT32_MAX;
   if (value == 0.0f) value = 0.0f;
@@ -35,7 +35,7 @@ inline uint64_t key_of(int64_t value) {
   return static_cast<uint64_t>(value) ^ 0x8000000000000000ULL;
 }
 
-// The keys of one row: n elements from `offset` on, `stride` apart.
+// The keys of one row: n elements that start at `offset` and are `stride` apart.
 class RowKeys {
  public:
   RowKeys(const Tensor& tensor, int64_t offset, int64_t stride, int64_t n)
@@ -45,7 +45,7 @@ class RowKeys {
         stride_(stride),
         n_(n) {}
 
-  // Calls body(index, key) for every element, in order; keys are uint64_t whatever their bits.
+  // Calls body(index, key) for every element, in order. Keys are passed as uint64_t.
   template <typename Body>
   void each(Body body) {
     const int64_t limit = static_cast<int64_t>(kChunk);
@@ -86,8 +86,8 @@ class RowKeys {
   int64_t n_;
 };
 
-// An element among others that are moved about: its key and its number in the row, in one word
-// where they fit.
+// An element that is moved while sorting: its key and its index in the row, in one word if both
+// fit.
 struct NarrowItem {
   uint64_t word;
   NarrowItem() = default;

@@ -1,9 +1,10 @@
-// Sorting along a dimension. The sort is stable, also where eager promises none.
+// Sorting along a dimension. The sort is stable, even where eager's need not be.
 //
-// A row of elements up to 4 bytes is sorted as 64-bit words of key and position; wider elements
-// need a word for each. By digits (least significant first) if scratch allows, else by comparison.
-// A row whose words do not fit into scratch is dealt out to buckets of neighbouring keys, which do;
-// without any scratch, by a heap of indices.
+// Elements of up to 4 bytes are sorted as 64-bit words of key and position; larger elements need
+// one word for each of both. Words are sorted by digits (least significant first) if there is
+// enough scratch memory, else by comparison. If a row's words do not fit into scratch memory, its
+// elements are divided into buckets of neighbouring keys, which fit; without any scratch memory, a
+// heap of indices is used.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -15,12 +16,12 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kRadixFrom = 256;  // shorter rows are quicker by comparison
+constexpr int64_t kRadixFrom = 256;  // shorter rows are sorted faster by comparison
 constexpr size_t kDigits = 256;
 constexpr size_t kMaxBuckets = 1 << 16;
-constexpr size_t kMinBuckets = 256;  // fewer would leave too much to each
+constexpr size_t kMinBuckets = 256;  // with fewer buckets, each would be too large
 
-// One sort along `dim`, of all rows.
+// Sorts all rows along `dim`.
 class Sorter {
  public:
   Sorter(KernelContext& ctx, const Tensor& in, size_t dim, bool descending, Tensor& values,
@@ -61,7 +62,7 @@ class Sorter {
   }
 
  private:
-  // Keys are from `least` to `least` + UINT32_MAX.
+  // Keys must be from `least` to `least` + UINT32_MAX.
   void sort_narrow(int64_t offset, int64_t* row, uint64_t least) {
     uint64_t* items = static_cast<uint64_t*>(items_);
     const uint64_t flip = descending_ ? UINT32_MAX : 0;
@@ -78,7 +79,7 @@ class Sorter {
     }
   }
 
-  // By the four bytes of the key; a byte that is the same everywhere is skipped.
+  // Sorts by the four bytes of the key. A byte that is the same in all keys is skipped.
   uint64_t* sort_by_digits(uint64_t* items) {
     uint32_t counts[4][kDigits] = {};
     for (int64_t i = 0; i < n_; ++i) {
@@ -101,7 +102,7 @@ class Sorter {
     return items;
   }
 
-  // Wide elements are often numbers near each other, such as indices, which narrow keys tell apart.
+  // Wide elements are often close to each other, such as indices; then narrow keys suffice.
   void sort_wide(int64_t offset, int64_t* row) {
     uint64_t least = UINT64_MAX;
     uint64_t greatest = 0;
@@ -119,7 +120,8 @@ class Sorter {
     for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = items[i].index();
   }
 
-  // A quarter of what scratch is left for the buckets' counts, the rest for the items of one.
+  // Uses a quarter of the remaining scratch memory for the counts of the buckets, and the rest for
+  // the items of one bucket.
   void take_buckets(KernelContext& ctx) {
     constexpr size_t kAlignment = KernelContext::kScratchAlignment;
     const size_t bytes = ctx.scratch_left() / kAlignment * kAlignment;
@@ -132,8 +134,8 @@ class Sorter {
     bucket_room_ = static_cast<int64_t>((bytes - taken) / sizeof(WideItem));
   }
 
-  // The keys are computed again for every pass: over their range, over their numbers in each
-  // bucket, and to deal them out in the order in which they lie.
+  // The keys are computed again in every pass: for their range, for the count of each bucket, and
+  // for assigning elements to buckets in their original order.
   void sort_by_buckets(int64_t offset, int64_t* row) {
     if (counts_ == nullptr) {
       for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = i;
@@ -161,7 +163,7 @@ class Sorter {
     keys.each([&](int64_t i, uint64_t key) {
       row[counts_[((key ^ flip) - least) >> shift]++ * out_stride_] = i;
     });
-    if (shift == 0) return;  // equal keys
+    if (shift == 0) return;  // all keys are equal
     int64_t begin = 0;
     for (size_t b = 0; b < buckets_; ++b) {
       sort_bucket(offset, row + begin * out_stride_, counts_[b] - begin);
@@ -177,7 +179,7 @@ class Sorter {
     for (int64_t i = 0; i < size; ++i) row[i * out_stride_] = bucket_[i].index();
   }
 
-  // A heap sort of indices; keys are made again for every comparison.
+  // A heap sort of indices. Keys are computed again for every comparison.
   void sort_in_place(int64_t offset, int64_t* row, int64_t size) {
     for (int64_t i = size / 2; i-- > 0;) sink(offset, row, i, size);
     for (int64_t end = size - 1; end > 0; --end) {
@@ -241,7 +243,7 @@ class Sorter {
   Nest rows_;
   void* items_ = nullptr;
   uint64_t* other_ = nullptr;
-  // Where the items of a row do not fit.
+  // Used if the items of a row do not fit.
   uint32_t* counts_ = nullptr;
   size_t buckets_ = kMaxBuckets;
   WideItem* bucket_ = nullptr;

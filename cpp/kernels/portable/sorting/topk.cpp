@@ -1,4 +1,4 @@
-// The k greatest or least elements along a dimension, best first.
+// The k greatest or least elements along a dimension, the best first.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -12,8 +12,9 @@
 namespace rushlight::kernels {
 namespace {
 
-// One row: a heap of the best k so far, with the worst of them at its root, that lives in the
-// row of the indices output. V is double or int64_t, what elements are compared as.
+// One row: a heap of the best k elements so far, with the worst of them at its root. It is stored
+// in the row of the indices output. V is double or int64_t, the type in which elements are
+// compared.
 template <typename V>
 class RowSelect {
  public:
@@ -31,7 +32,7 @@ class RowSelect {
     for (int64_t i = k / 2; i-- > 0;) sink(i, k);
     V worst = value(slot(0));
     for (int64_t i = k; i < n; ++i) {
-      // A later element of equal value is the worse one.
+      // Of two equal elements, the later one is worse.
       if (!better(value(i), worst)) continue;
       slot(0) = i;
       sink(0, k);
@@ -49,7 +50,7 @@ class RowSelect {
   V value(int64_t index) const {
     const uint8_t* item = data_ + index * byte_stride_;
     V result;
-    if (dtype_ == DType::Float32) {  // the usual type, without the detour
+    if (dtype_ == DType::Float32) {  // the usual type, read directly
       float narrow;
       std::memcpy(&narrow, item, sizeof narrow);
       return static_cast<V>(narrow);
@@ -72,7 +73,7 @@ class RowSelect {
     return !better(va, vb) && a > b;
   }
 
-  // Lets the element at `i` sink until none below it is worse.
+  // Moves the element at `i` down the heap until no element below it is worse.
   void sink(int64_t i, int64_t size) {
     for (;;) {
       int64_t child = 2 * i + 1;
@@ -92,7 +93,7 @@ class RowSelect {
   int64_t heap_stride_;
 };
 
-// The dimension that is searched; both outputs lie alike.
+// The dimension that is searched. Both outputs have the same strides.
 struct Row {
   int64_t n;
   int64_t k;
@@ -100,8 +101,8 @@ struct Row {
   int64_t out_stride;
 };
 
-// Which of equal elements are among the best, and in which order, is open; with scratch for all of
-// a row the same algorithms as eager's give the same ones.
+// Which of several equal elements are chosen, and their order, is not specified. With scratch
+// memory for a whole row, eager's algorithms are used, so that the choice is the same.
 template <typename Item>
 void select_moving(const Tensor& in, int64_t offset, const Row& row, bool largest, bool sorted,
                    Item* items, int64_t* indices) {
@@ -163,7 +164,8 @@ void select_all(const Tensor& in, size_t dim, const Row& row, bool largest, bool
 
 }  // namespace
 
-// topk(self, k, dim, largest, sorted, values, indices); without scratch it is sorted in any case.
+// topk(self, k, dim, largest, sorted, values, indices); without scratch memory the result is always
+// sorted.
 Status topk_values(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   Tensor& values = args[5]->tensor();

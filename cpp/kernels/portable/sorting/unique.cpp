@@ -1,8 +1,8 @@
-// The different elements of a tensor, or its different slices along a dimension: sorted, or as
-// they follow one another.
+// The distinct elements of a tensor, or its distinct slices along a dimension: of all elements, in
+// sorted order, or of neighbours only.
 //
-// Elements are sorted by digits, slices as pairs of their first element's key and their number, in
-// scratch memory. As many as it holds are taken at a time, the least ones first.
+// Elements are sorted by digits, slices as pairs of their first element's key and their index, in
+// scratch memory. If not all of them fit, they are sorted in several parts, the least ones first.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,7 @@ int64_t offset_of(const Tensor& tensor, int64_t n) {
   return offset;
 }
 
-// The key of one element, as RowKeys has it.
+// The key of one element, equal to that of RowKeys.
 uint64_t key_at(const Tensor& tensor, int64_t offset) {
   if (is_floating(tensor.dtype)) {
     const double value = double_at(tensor, offset);
@@ -39,7 +39,7 @@ uint64_t key_at(const Tensor& tensor, int64_t offset) {
   return has_wide_keys(tensor.dtype) ? key_of(value) : key_of(static_cast<int32_t>(value));
 }
 
-// What is compared: elements, or slices along a dimension.
+// The items that are compared: elements, or slices along a dimension.
 class Slices {
  public:
   Slices(const Tensor& in, bool flat, size_t dim) : in_(in), flat_(flat), dim_(dim) {
@@ -50,7 +50,8 @@ class Slices {
   int64_t start(int64_t i) const { return flat_ ? offset_of(in_, i) : i * in_.strides[dim_]; }
   uint64_t first_key(int64_t i) const { return key_at(in_, start(i)); }
 
-  // Below, at or above 0 as slice a is before, like or after slice b, by their keys.
+  // Compares slices by their keys: negative if a comes before b, 0 if they are equal, else
+  // positive.
   int compare(int64_t a, int64_t b) const {
     int result = 0;
     each_pair(a, b, [&](uint64_t x, uint64_t y) {
@@ -59,7 +60,7 @@ class Slices {
     });
     return result;
   }
-  // Equal, and without a NaN.
+  // True if the slices are equal and have no NaN.
   bool equal(int64_t a, int64_t b) const {
     bool result = true;
     each_pair(a, b, [&](uint64_t x, uint64_t y) {
@@ -68,11 +69,11 @@ class Slices {
     });
     return result;
   }
-  // Whether equal keys of whole elements say that these are equal.
+  // True if the items are single elements, so that equal keys mean equal items.
   bool flat() const { return flat_; }
   bool floating() const { return is_floating(in_.dtype); }
-  uint64_t nan() const { return nan_; }  // the key of NaNs, if elements are floating
-  // Calls body(element, key) for all elements, in order; they lie in a row.
+  uint64_t nan() const { return nan_; }  // the key of NaN, for floating elements
+  // Calls body(element, key) for all elements, in order. They must be dense and row-major.
   template <typename Body>
   void each_key(Body body) const {
     RowKeys(in_, 0, 1, in_.numel).each(body);
@@ -85,7 +86,7 @@ class Slices {
   }
 
  private:
-  // Calls body for the elements of both until it returns false.
+  // Calls body for pairs of elements of both slices until it returns false.
   template <typename Body>
   void each_pair(int64_t a, int64_t b, Body body) const {
     const int64_t from = start(a);
@@ -113,10 +114,10 @@ class Slices {
   uint64_t nan_ = 0;
 };
 
-// All slices in order.
+// All slices, in order.
 class Order {
  public:
-  // With `distinct`, of equal elements one is enough.
+  // With `distinct`, one of several equal elements suffices.
   Order(KernelContext& ctx, const Slices& slices, bool sorted, bool distinct)
       : slices_(slices), sorted_(sorted), distinct_(distinct && slices.flat()) {
     const int64_t n = slices.count();
@@ -131,8 +132,8 @@ class Order {
     all_ = sort_part(n);
   }
 
-  // Calls body(slice, group) for each, where the slices of a group are equal; returns how many
-  // groups there are.
+  // Calls body(slice, group) for each slice, where equal slices have the same group. Returns the
+  // number of groups.
   template <typename Body>
   int64_t each(Body body) const {
     int64_t group = -1;
@@ -172,8 +173,8 @@ class Order {
   }
 
  private:
-  // Keys that differ by 32 bits at most, as numbers near each other do, share a word with their
-  // elements, and words are sorted by the digits in which they differ. False if they do not.
+  // If the keys span at most 32 bits, as those of close numbers do, key and element share a word,
+  // and words are sorted by the digits in which they differ. Otherwise returns false.
   bool sort_narrow(int64_t n) {
     uint64_t least = UINT64_MAX;
     uint64_t greatest = 0;
@@ -182,7 +183,7 @@ class Order {
       greatest = std::max(greatest, key);
     });
     if (n == 0 || greatest - least > UINT32_MAX) return false;
-    // Two words take the place of one item.
+    // Two words take the space of one item.
     NarrowItem* words = reinterpret_cast<NarrowItem*>(items_);
     NarrowItem* other = words + n;
     slices_.each_key([&](int64_t i, uint64_t key) { words[i] = NarrowItem(key - least, i); });
@@ -203,7 +204,7 @@ class Order {
     return true;
   }
 
-  // Takes the rest of the scratch memory, or this object's small buffer if there is less.
+  // Takes the rest of the scratch memory, or this object's small buffer if that is larger.
   void take_room(KernelContext& ctx) {
     constexpr size_t kAlignment = KernelContext::kScratchAlignment;
     const size_t bytes = ctx.scratch_left() / kAlignment * kAlignment;
@@ -219,8 +220,8 @@ class Order {
     return slices_.flat() ? a.index() < b.index() : slices_.before(a.index(), b.index());
   }
 
-  // Calls body for the items in order: for the least that there is room for, then for those after
-  // them, and so on.
+  // Calls body for the items in order: for the least ones that fit into the memory, then for the
+  // next ones, and so on.
   template <typename Body>
   void each_by_parts(Body body) const {
     WideItem last(0, -1);
@@ -231,10 +232,10 @@ class Order {
     }
   }
 
-  // Puts the least items after `last` in order into the room for them. Returns how many these are.
+  // Collects the least items after `last`, in order, as many as fit. Returns their number.
   int64_t least_after(const WideItem& last) const {
     int64_t size = 0;
-    WideItem end(0, -1);  // of those that are left out, the least
+    WideItem end(0, -1);  // the least item that was left out
     const auto add = [&](int64_t i, uint64_t key) {
       const WideItem item(key, i);
       if (last.index() >= 0 && !before(last, item)) return;
@@ -254,7 +255,7 @@ class Order {
     return sort_part(size);
   }
 
-  // Returns how many differ.
+  // Sorts the items and removes equal ones. Returns the number of items that are left.
   int64_t sort_part(int64_t size) const {
     const auto earlier = [this](const WideItem& a, const WideItem& b) { return before(a, b); };
     const auto same = [this](const WideItem& a, const WideItem& b) { return !before(a, b); };
@@ -265,11 +266,11 @@ class Order {
   const Slices& slices_;
   bool sorted_;
   bool distinct_;
-  int64_t all_ = -1;  // items, if there is room for them
+  int64_t all_ = -1;  // number of items if all fit, else -1
   WideItem* items_ = nullptr;
   WideItem few_[128];
   int64_t room_ = 128;
-  NarrowItem* words_ = nullptr;  // in the memory of the items, instead of them
+  NarrowItem* words_ = nullptr;  // used instead of the items, in the same memory
   uint64_t least_ = 0;
 };
 
@@ -288,7 +289,7 @@ Status check_types(KernelContext& ctx, const Tensor& self, const Results& result
   return check_dtype(ctx, "the counts", results.counts, DType::Int64);
 }
 
-// Resizes all outs for this many groups.
+// Resizes all outputs for this number of groups.
 Status resize_all(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, int64_t groups,
                   const Results& results) {
   const int32_t none[] = {0};
@@ -313,7 +314,7 @@ void copy_first(const Tensor& self, const Order& order, const Tensor& values) {
   });
 }
 
-// The first element of each group, where elements lie in a row and nothing else is asked for.
+// Copies the first element of each group, if elements are dense and no other results are requested.
 void copy_first_ones(const Tensor& self, const Order& order, const Tensor& values) {
   switch (element_size(self.dtype)) {
     case 1:
@@ -327,8 +328,8 @@ void copy_first_ones(const Tensor& self, const Order& order, const Tensor& value
   }
 }
 
-// Runs of equal elements that lie in a row, their first elements: all that is asked for most often.
-// A NaN equals none.
+// The first element of each run of equal elements, if elements are dense and no other results are
+// requested, which is the usual case. A NaN is not equal to anything.
 template <typename T>
 Status first_of_runs(KernelContext& ctx, const Tensor& self, const Results& results) {
   const T* from = self.as<const T>();
@@ -337,7 +338,7 @@ Status first_of_runs(KernelContext& ctx, const Tensor& self, const Results& resu
   for (int64_t i = 1; i < n; ++i) runs += !(from[i] == from[i - 1]);
   RL_TRY(resize_all(ctx, self, true, 0, runs, results));
   T* to = results.values.as<T>();
-  // Without a branch: what is written in vain is written over by the next one.
+  // Without a branch: an element that is not needed is overwritten by the next one.
   int64_t done = 0;
   for (int64_t i = 0; done < runs; ++i) {
     to[done] = from[i];
@@ -367,10 +368,10 @@ Status first_of_runs(KernelContext& ctx, const Tensor& self, const Results& resu
   }
 }
 
-// Elements of one byte that lie in a row: how often each byte occurs says everything.
+// For dense elements of one byte: counts how often each byte occurs, which gives all results.
 Status unique_bytes(KernelContext& ctx, const Tensor& self, const Results& results) {
   const uint8_t* from = self.as<const uint8_t>();
-  constexpr int64_t kTables = 4;  // so that equal neighbours do not wait for one another
+  constexpr int64_t kTables = 4;  // so that equal neighbours do not wait for each other's counts
   uint32_t counts[kTables][256] = {};
   for (int64_t i = 0; i < self.numel; ++i) ++counts[i % kTables][from[i]];
   const bool is_signed = self.dtype == DType::Int8;
@@ -451,15 +452,16 @@ Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, boo
 
 }  // namespace
 
-// _unique2(self, sorted, return_inverse, return_counts, *, out0, out1, out2): always sorted
+// _unique2(self, sorted, return_inverse, return_counts, *, out0, out1, out2): the result is always
+// sorted.
 Status unique2_out(KernelContext& ctx, EValue* const* args) {
   const Results results{args[4]->tensor(), args[5]->tensor(), args[6]->tensor(), args[2]->to_bool(),
                         args[3]->to_bool()};
   return unique(ctx, args[0]->tensor(), true, 0, true, results);
 }
 
-// unique_dim(self, dim, sorted, return_inverse, return_counts, *, out0, out1, out2): always sorted,
-// and with all results
+// unique_dim(self, dim, sorted, return_inverse, return_counts, *, out0, out1, out2): the result is
+// always sorted, and all outputs are computed.
 Status unique_dim_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   const Results results{args[5]->tensor(), args[6]->tensor(), args[7]->tensor(), true, true};

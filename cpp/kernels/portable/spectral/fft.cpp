@@ -1,8 +1,8 @@
 // Discrete Fourier transforms of complex64 and float32 tensors along any dimensions.
 //
-// A transform along several dimensions is one along each of them. Rows are gathered some at a time
-// into the lanes of fft_plan.h. A real row of even length n is transformed as a complex one of
-// length n / 2, whose elements are the real row's pairs.
+// A transform along several dimensions is one transform along each of them. Several rows at a time
+// are copied into the lanes of fft_plan.h. A real row of even length n is transformed as a complex
+// row of length n / 2, whose elements are the pairs of the real row.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMostLanes = 16;
 constexpr size_t kStackBytes = 1 << 13;
 
-// All the scratch memory there is: transforms along several dimensions use it one after the other.
+// All the available scratch memory. Transforms along several dimensions use it one after the other.
 struct Memory {
   uint8_t* data = nullptr;
   size_t bytes = 0;
@@ -34,8 +34,8 @@ struct Memory {
 
 enum class Kind { Complex, RealToComplex, ComplexToReal };
 
-// Rows along one dimension: where each begins in a tensor. `order` is that of the other dimensions,
-// outermost first.
+// The rows along one dimension, with the offset of each in a tensor. `order` is the order of the
+// other dimensions, outermost first.
 class Rows {
  public:
   Rows(const Tensor& tensor, size_t dim, const uint8_t* order)
@@ -63,8 +63,8 @@ class Rows {
   const uint8_t* order_;
 };
 
-// Visits all elements of all lanes, some of one row after some of the next: rows may lie a power of
-// two apart, and then a line of the cache would be gone before its next element is asked for.
+// Visits all elements of all lanes in small tiles. Rows may be a power of two apart; if whole rows
+// were visited, a cache line would be evicted before its next element is used.
 template <typename Body>
 void for_each_tile(int64_t count, int64_t lanes, Body body) {
   constexpr int64_t kTile = 8;
@@ -80,8 +80,8 @@ void for_each_tile(int64_t count, int64_t lanes, Body body) {
 struct Transform {
   Kind kind = Kind::Complex;
   bool forward = true;
-  bool onesided = true;  // of RealToComplex
-  int64_t length = 1;    // of the real or, if there is none, the complex rows
+  bool onesided = true;  // for RealToComplex
+  int64_t length = 1;    // length of the real rows or, if there are none, of the complex rows
   float factor = 1;
 };
 
@@ -142,7 +142,7 @@ class RowTransform {
     }
   }
 
-  // One of the work memories that no thread is using: there are as many as threads.
+  // Returns a work memory that no thread is using. There are as many as threads.
   size_t take_worker() {
     for (;;) {
       uint64_t taken = taken_.load();
@@ -174,7 +174,7 @@ class RowTransform {
     }
   }
 
-  // Pairs of floats: those of complex numbers, or neighbours in real rows.
+  // Reads pairs of floats: complex numbers, or pairs of neighbours in real rows.
   struct Pairs {
     Pairs(const Rows& rows, const int64_t* offsets, int64_t lanes) {
       const bool complex = rows.is_complex();
@@ -230,7 +230,8 @@ class RowTransform {
     return {lanes.re, lanes.im, t_.length / 2, count, roots_.re, roots_.im};
   }
 
-  // The first half of the spectrum and, if it is wanted, its mirror image; what must be real is.
+  // Stores the first half of the spectrum and, unless onesided, its conjugate mirror image.
+  // Elements that are real in exact arithmetic get an imaginary part of 0.
   void store_spectrum(Lanes y, int64_t lanes, const int64_t* to) const {
     float last[kMostLanes];
     if (half_) {
@@ -249,7 +250,8 @@ class RowTransform {
     }
   }
 
-  // The input holds half of a spectrum; the rest is its mirror image, and what must be real is.
+  // Reads half of a spectrum; the rest is its conjugate mirror image. Imaginary parts of elements
+  // that must be real are ignored.
   void load_spectrum(const int64_t* from, int64_t lanes, Lanes x) const {
     load(in_, from, (t_.length + 1) / 2, lanes, x);
     std::fill_n(x.im, lanes, 0.0F);
@@ -269,7 +271,7 @@ class RowTransform {
   }
 
   Transform t_;
-  bool half_;  // real rows as complex ones of half the length
+  bool half_;  // real rows are transformed as complex rows of half the length
   FftPlan plan_;
   Rows in_;
   Rows out_;
@@ -277,11 +279,11 @@ class RowTransform {
   int64_t lanes_ = 1;
   size_t workers_ = 1;
   uint8_t* work_ = nullptr;
-  Roots roots_;  // exp(-2 pi i k / length) for half of them
+  Roots roots_;  // exp(-2 pi i k / length), for half of the k
   std::atomic<uint64_t> taken_{0};
 };
 
-// The dimensions of a call, in order and without repeats.
+// The dimensions of a call, in order and without duplicates.
 struct Dims {
   size_t count = 0;
   size_t dim[kMaxRank];
@@ -309,7 +311,8 @@ Status check_sizes(KernelContext& ctx, const Tensor& tensor, const Dims& dims) {
   return {};
 }
 
-// The factor of a normalization mode: 0 none, 1 by the root of the number of elements, 2 by it.
+// The factor of a normalization mode: 0 is none, 1 divides by the square root of the number of
+// elements, 2 by that number.
 Status factor_of(KernelContext& ctx, const EValue& mode, const Tensor& signal, const Dims& dims,
                  float* factor) {
   double elements = 1;
@@ -327,7 +330,7 @@ Status factor_of(KernelContext& ctx, const EValue& mode, const Tensor& signal, c
   return {};
 }
 
-// The transform of `tensor` in place along the dims.
+// Transforms `tensor` in place along the dims.
 Status run_in_place(KernelContext& ctx, Memory memory, const Tensor& tensor, const Dims& dims,
                     bool forward) {
   Transform t;

@@ -10,13 +10,13 @@ namespace rushlight::kernels {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr int64_t kAlign = 16;  // floats: 64 bytes
+constexpr int64_t kAlign = 16;  // floats, which are 64 bytes
 
 int64_t padded(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 using PassFn = void (*)(const FftPass&);
 
-// The radix of the next pass over a sequence of n; 0 if n has a factor that no pass takes.
+// The radix of the next pass over a sequence of n, or 0 if no pass takes a factor of n.
 int64_t next_radix(int64_t n, PassFn* pass) {
   const FftLoops& loops = fft_loops();
   const struct {
@@ -42,7 +42,7 @@ bool has_passes(int64_t n) {
   return true;
 }
 
-// a *= b, for every lane of every element.
+// a *= b, for every element of every lane.
 void multiply(Lanes a, const Roots& b, int64_t n, int64_t lanes) {
   for (int64_t i = 0; i < n; ++i) {
     const float re = b.re[i];
@@ -58,7 +58,7 @@ void multiply(Lanes a, const Roots& b, int64_t n, int64_t lanes) {
 }  // namespace
 
 void fill_roots(int64_t order, int64_t count, float* re, float* im) {
-  // Every one is a product of two, of which there are few.
+  // Every root is a product of two roots from two small tables.
   constexpr int64_t kFine = 64;
   double fine_re[kFine];
   double fine_im[kFine];

@@ -2,8 +2,8 @@
 // Bluestein's algorithm for lengths with other prime factors (L. Bluestein, "A linear filtering
 // approach to the computation of discrete Fourier transform", 1970).
 //
-// Several rows are transformed side by side ("lanes"): element i of lane b is number i * lanes + b,
-// so that every pass works on long runs. Roots of unity are computed in float64 and rounded once.
+// Several rows are transformed together ("lanes"): element i of lane b has index i * lanes + b, so
+// that every pass processes long runs. Roots of unity are computed in float64 and rounded once.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,15 @@ struct Complex {
   float im;
 };
 
-// Roots of unity, real and imaginary parts apart: exp(-2 pi i k / order) for k < count.
+// Roots of unity exp(-2 pi i k / order) for k < count, with real and imaginary parts in separate
+// arrays.
 struct Roots {
   const float* re = nullptr;
   const float* im = nullptr;
 };
 void fill_roots(int64_t order, int64_t count, float* re, float* im);
 
-// Real and imaginary parts of the lanes' elements.
+// The real and imaginary parts of the lanes' elements.
 struct Lanes {
   float* re = nullptr;
   float* im = nullptr;
@@ -35,17 +36,17 @@ class FftPlan {
  public:
   explicit FftPlan(int64_t length);
 
-  // Memory for what all rows share, and for each group of `lanes` rows that is under way.
+  // The memory that all rows share, and the memory for each group of `lanes` rows in progress.
   size_t shared_bytes() const;
   size_t work_bytes(int64_t lanes) const;
-  // Fills the shared memory, which must stay; the work memory is for one lane. Both are aligned to
-  // 64 bytes.
+  // Initialises the shared memory, which must be kept. The work memory is for one lane. Both must
+  // be aligned to 64 bytes.
   void prepare(void* shared, void* work);
 
-  // The memory for the elements of a group, to be filled before run().
+  // The memory for the elements of a group, which must be filled before run().
   Lanes input(void* work, int64_t lanes) const;
-  // The transform, without a factor; `forward` has the sign -1 in the exponent. The result lies in
-  // the work memory.
+  // Computes the transform, without a factor. `forward` has the sign -1 in the exponent. The result
+  // is in the work memory.
   Lanes run(void* work, int64_t lanes, bool forward) const;
 
  private:
@@ -55,10 +56,10 @@ class FftPlan {
   void fill_chirp(float* memory, void* work);
 
   int64_t length_;
-  int64_t inner_;  // the length of the passes: length_, or a power of two if it has large factors
+  int64_t inner_;  // length of the passes: length_, or a power of two for Bluestein's algorithm
   Roots roots_;    // of order inner_
   Roots chirp_;    // exp(-pi i k * k / length_)
-  Roots filter_;   // the transform of the chirp's inverse, over inner_
+  Roots filter_;   // transform of the chirp's inverse, of length inner_
 };
 
 }  // namespace rushlight::kernels

@@ -1,10 +1,10 @@
-// Damages payloads of the cpu backend and runs what still loads: nothing may crash, hang, or touch
-// memory that is not its own. Worth most with RUSHLIGHT_SANITIZE=ON: each constant, argument and
-// block of scratch is a heap block of its own, of exactly the size asked for.
+// Damages payloads of the cpu backend and runs those that still load: nothing may crash, hang, or
+// access memory outside of its blocks. Most useful with RUSHLIGHT_SANITIZE=ON: each constant,
+// argument and block of scratch is a separate heap block of exactly the requested size.
 //
-// Usage: fuzz_cpu_engine ROUNDS FILE...: the payloads of each file's delegates are damaged ROUNDS
-// times each, always in the same way; they run on one thread or two, on each instruction set. What
-// has dynamic sizes runs with inputs of several.
+// Usage: fuzz_cpu_engine ROUNDS FILE...: damages the payloads of each file's delegates ROUNDS times
+// each, with the same damage in every run of the test. They run with one or two threads, on each
+// instruction set. Programs with dynamic sizes run with several input sizes.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -20,7 +20,7 @@ namespace {
 using namespace rushlight;
 using namespace rushlight::test;
 
-// A graph without constants, with these inputs and outputs, all of ones.
+// A graph without constants, with these inputs and outputs, all filled with ones.
 Recording recording_of(const EngineGraph& graph, const std::vector<std::vector<int32_t>>& shapes) {
   Recording recording;
   recording.payload = graph.bytes();

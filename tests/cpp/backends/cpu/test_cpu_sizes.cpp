@@ -1,5 +1,5 @@
-// Payloads of the CPU engine whose sizes follow from the inputs' sizes: runs of growing, shrinking
-// and empty sizes, what is refused at load and at run, and what memory is touched.
+// Payloads of the CPU engine whose sizes follow from the inputs' sizes: runs with growing,
+// shrinking and empty sizes, refusals at load and at run, and which memory is used.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -61,14 +61,14 @@ void test_all_sizes() {
     EngineDelegate delegate(join_graph(), workers);
     CHECK(delegate.loaded().ok());
     const size_t used = delegate.memory_used();
-    // Every pair of sizes after another one: larger, smaller, empty.
+    // Each pair of sizes after another one: larger, smaller, empty.
     for (int32_t i = 0; i < 7 * 6 * 4; ++i) {
       const int32_t n = i * 11 % 42;
       Join join(n % 7, n / 7);
       CHECK(delegate.run(join.args(), 2).ok());
       CHECK(join.is_right());
     }
-    CHECK(delegate.memory_used() == used);  // all of it was taken at load
+    CHECK(delegate.memory_used() == used);  // all memory was allocated at load
   }
 }
 
@@ -125,7 +125,7 @@ void attend_reference(int32_t queries, float* q, float* kv, std::vector<double>*
   }
 }
 
-// More scratch than at the upper bound is the method's.
+// Scratch memory beyond the need at the upper bounds comes from the method.
 void test_more_scratch_than_at_the_bounds() {
   EngineDelegate delegate(attention_graph());
   CHECK(delegate.loaded().ok());
@@ -189,7 +189,7 @@ void test_arithmetic() {
   CHECK(number_of(K::MULTIPLY, int64_t{1} << 62, 4) == INT64_MIN);
 }
 
-// y [n, 4] of x [6, 4] and the integer n.
+// y [n, 4], from x [6, 4] and the integer n.
 void test_number_among_inputs() {
   EngineGraph graph;
   graph.n_inputs = 2;
@@ -291,7 +291,7 @@ void test_refused_at_load() {
   refused([](EngineGraph& g) { g.expressions.clear(); }, kNoExpression);
 }
 
-// Payloads that load, since they hold at the upper bounds, but not for x [3, 4] and y [2, 4].
+// Payloads that load, since they are valid at the upper bounds, but fail for x [3, 4] and y [2, 4].
 void test_refused_at_run() {
   const auto refused = [](const Change& change, const char* reason) {
     EngineGraph graph = join_graph();
@@ -344,7 +344,7 @@ void test_refused_at_run() {
   refused(with(INT64_MAX - 3, offset), "value 2");
 }
 
-// Outputs that have no room, or are no tensors; a node of the delegate is named where one refuses.
+// Outputs without room, or that are not tensors. If a node refuses, the error names it.
 void test_wrong_outputs() {
   EngineDelegate delegate(join_graph());
   Join join(3, 2);
@@ -364,7 +364,7 @@ void test_wrong_outputs() {
   CHECK(says(odd.message(), "its result has other sizes"));
 }
 
-// Version 1 has no expressions, and sizes that hold for all inputs.
+// Version 1 has no expressions; its sizes are fixed for all inputs.
 void test_fixed_sizes() {
   EngineGraph graph = join_graph();
   graph.version = 1;

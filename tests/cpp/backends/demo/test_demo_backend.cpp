@@ -1,7 +1,7 @@
-// The demo backend: what its instructions compute, and every kind of payload and argument that it
-// has to refuse. Worth most with RUSHLIGHT_SANITIZE=ON.
+// The demo backend: the results of its instructions, and every kind of payload and argument that it
+// must refuse. Most useful with RUSHLIGHT_SANITIZE=ON.
 //
-// Usage: test_demo_backend ROUNDS: how many damaged payloads are run.
+// Usage: test_demo_backend ROUNDS, the number of damaged payloads to run.
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -24,8 +24,8 @@ namespace {
 class Named : public NamedData {
  public:
   std::map<std::string, std::vector<float>> data;
-  size_t cut = 0;   // bytes that the end of every entry lacks
-  size_t skip = 0;  // bytes that its beginning lacks
+  size_t cut = 0;   // bytes that are missing at the end of every entry
+  size_t skip = 0;  // bytes that are missing at its beginning
 
   Result<Span<const uint8_t>> get(StringView key) const override {
     const auto found = data.find(std::string(key.data(), key.size()));
@@ -35,7 +35,7 @@ class Named : public NamedData {
   }
 };
 
-// A tensor with memory of exactly its size, so that a sanitizer sees what is written past it.
+// A tensor with memory of exactly its size, so that a sanitizer sees writes beyond it.
 struct Argument {
   explicit Argument(std::vector<int32_t> shape, std::vector<float> values = {},
                     DType dtype = DType::Float32)
@@ -70,7 +70,7 @@ struct Argument {
   EValue value;
 };
 
-// A delegate by itself. Its payload lies in memory of exactly its size.
+// A delegate without a program. Its payload is in memory of exactly its size.
 struct Delegate {
   explicit Delegate(const std::string& text, size_t bytes = 1 << 16,
                     Span<const BackendOption> options = {})
@@ -141,7 +141,7 @@ void test_all_instructions() {
       CHECK(std::fabs(sum - y.values()[r * 3 + c]) < 1e-4);
     }
   }
-  // Once more with other sizes: within the capacities, and beyond them.
+  // Again with other sizes: within the capacities, and beyond them.
   Argument x4({4, 3}), y4({4, 3}), z4({4, 2}), x5({5, 3}), y5({5, 3}), z5({5, 2});
   CHECK(delegate.run({&x4, &one, &y4, &z4}, 2).ok());
   CHECK(!delegate.run({&x5, &one, &y5, &z5}, 2).ok());
@@ -170,7 +170,7 @@ void test_sizes_of_elements() {
       {{2, 3}, {3, 2}, {2, 3}, false},
       {{2, 3}, {3}, {2, 3}, false},
       {{2}, {0}, {2}, false},
-      {{7}, {7}, {7}, false},  // more than it has room for
+      {{7}, {7}, {7}, false},  // more than its capacity
       {{1, 1, 1, 1, 1}, {1}, {1, 1, 1, 1, 1}, false},
   };
   for (const Case& one : cases) {
@@ -241,7 +241,7 @@ void test_arguments() {
   CHECK(!delegate.run({&nowhere, &y, &x}).ok());
 }
 
-// An output in the memory of an input, and an input that is passed on.
+// An output in the memory of an input, and an input that is passed through.
 void test_shared_memory() {
   Delegate delegate("demo 1\nin 1\n%1 = add %0 %0 : 2\n%2 = sin %1 : 2\nout %1\nout %0\n");
   CHECK(delegate.init().ok());
@@ -337,7 +337,7 @@ void test_too_little_memory() {
   CHECK(std::string(huge.place.text()) == "0");
 }
 
-// Runs a damaged payload, if it loads, with arguments that may be what it wants.
+// Runs a damaged payload, if it loads, with arguments that may fit it.
 bool survives(const std::string& text) {
   Delegate delegate(text, 1 << 14);
   if (!delegate.init().ok()) return false;
@@ -351,7 +351,7 @@ void test_damage(int rounds) {
   const std::string whole = kAll;
   size_t loaded = 0;
   for (size_t n = 0; n < whole.size(); ++n) {
-    // Text that is cut after an output's line is a program of one output.
+    // Text that ends after the line of an output is a program with one output.
     CHECK(survives(whole.substr(0, n)) == (n == whole.rfind("out")));
   }
   std::minstd_rand random(seed_for(0));
@@ -371,10 +371,10 @@ void test_damage(int rounds) {
     }
     loaded += survives(text) ? 1 : 0;
   }
-  CHECK(rounds < 100 || loaded > 0);  // else it shows nothing of execute
+  CHECK(rounds < 100 || loaded > 0);  // otherwise execute was not tested
 }
 
-// In a program, through the method.
+// In a program, called by a method.
 void test_in_a_method() {
   const std::string text = "demo 1\nin 1\n%1 = sin %0 : 2\n%2 = mul %1 %1 : 2\nout %2\n";
   DemoBackend backend;

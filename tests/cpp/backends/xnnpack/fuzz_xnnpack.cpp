@@ -1,9 +1,9 @@
-// Damages payloads of ExecuTorch's XNNPACK delegate and runs what still loads: nothing may crash,
-// hang, or touch memory that is not its own. Worth most with RUSHLIGHT_SANITIZE=ON.
+// Damages payloads of ExecuTorch's XNNPACK delegate and runs those that still load: nothing may
+// crash, hang, or access memory outside of its blocks. Most useful with RUSHLIGHT_SANITIZE=ON.
 //
-// Usage: fuzz_xnnpack ROUNDS FILE...: the payloads of each file's delegates are damaged ROUNDS
-// times each, always in the same way; they run on one thread or two, on each instruction set, with
-// inputs of several sizes.
+// Usage: fuzz_xnnpack ROUNDS FILE...: damages the payloads of each file's delegates ROUNDS times
+// each, with the same damage in every run of the test. They run with one or two threads, on each
+// instruction set, with several input sizes.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,12 +19,12 @@ using namespace rushlight;
 using namespace rushlight::test;
 namespace layout = rushlight::fb::xnnpack::xnnpack_layout;
 
-// All numbers of a graph, found through the schema.
+// All numbers of a graph; the schema says where they are.
 class GraphSlots : public SlotList {
  public:
   explicit GraphSlots(const std::vector<uint8_t>& payload) : SlotList(payload.data()) {
     uint32_t start = 0;
-    std::memcpy(&start, &payload[10], sizeof(start));  // of the flatbuffer, behind the header
+    std::memcpy(&start, &payload[10], sizeof(start));  // of the flatbuffer, after the header
     walk(fb::xnnpack::root_Graph(payload.data() + start), 0);
   }
 

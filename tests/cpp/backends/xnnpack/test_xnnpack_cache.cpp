@@ -1,8 +1,8 @@
-// The file of packed weights: that a load uses what another one wrote, and that a file which is
-// cut, damaged, of another version or of other weights changes nothing, is said and is replaced.
+// The file of packed weights: a load uses what another load wrote. A file that is truncated,
+// damaged, of another version or for other weights changes no result, is reported, and is replaced.
 //
-// Usage: test_xnnpack_cache ROUNDS FILE OTHER: two programs with XNNPACK delegates; the first one's
-// packed weights are damaged ROUNDS times.
+// Usage: test_xnnpack_cache ROUNDS FILE OTHER: two programs with XNNPACK delegates. The packed
+// weights of the first one are damaged ROUNDS times.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -40,7 +40,7 @@ std::string g_log;
 
 void keep_log(LogLevel, const char* text, size_t length) { g_log.append(text, length) += '\n'; }
 
-// Files in memory, each opened in a block of exactly its size.
+// Files in memory. Each is opened in a block of exactly its size.
 class Files final : public FileStore {
  public:
   ~Files() { CHECK(n_open == 0); }
@@ -123,7 +123,7 @@ uint64_t number_at(const Bytes& bytes, size_t at) {
   return number;
 }
 
-// Makes the digest of the header and of the entries right again.
+// Corrects the digests of the header and of the entries.
 void seal(Bytes* bytes) {
   if (bytes->size() < kHeader) return;
   const uint64_t n =
@@ -133,8 +133,8 @@ void seal(Bytes* bytes) {
   put(bytes, kDigestAt, xnnpack::digest({bytes->data(), kHeader}), 8);
 }
 
-// What the file `damaged` does: the same results as without one, `why` in the log, a new file that
-// is like the one that was written first, and then no word more.
+// Checks the effect of the file `damaged`: the same results as without a file, `why` in the log, a
+// new file that is equal to the first one, and no further message after that.
 void check_replaced(const char* path, const Bytes& damaged, const Bytes& whole, const Ran& expected,
                     const char* why) {
   Files files;
@@ -164,7 +164,7 @@ void test_two_loads(const char* path, Bytes* whole, Ran* expected) {
   CHECK(g_log.empty());
 }
 
-// Another valid file is trusted: its weights are those that run.
+// Another valid file is trusted: its weights are used.
 void test_that_it_is_read(const char* path, const Bytes& whole, const Ran& expected) {
   Bytes bytes = whole;
   const size_t n = static_cast<size_t>(number_at(bytes, kEntriesAt));
@@ -226,7 +226,7 @@ void test_files_that_do_not_fit(const char* path, const char* other, const Bytes
   check_replaced(path, files.files["x"], whole, expected, "for other weights");
 }
 
-// Every byte counts: of the header, the entries, and what was packed.
+// Every byte matters: in the header, the entries, and the packed weights.
 void test_single_bits(const char* path, const Bytes& whole, const Ran& expected) {
   const size_t n = static_cast<size_t>(number_at(whole, kEntriesAt));
   const size_t index = kHeader + n * kEntry;
@@ -246,7 +246,7 @@ void test_single_bits(const char* path, const Bytes& whole, const Ran& expected)
   }
 }
 
-// Some with the right digest, so that what lies behind it is reached.
+// Some get the right digests, so that the code after that check is tested, too.
 void test_mutants(const char* path, const Bytes& whole, const Ran& expected, int rounds) {
   std::vector<Slot> slots = {{12, 4}, {kProgramAt, 8}, {24, 8}, {kEntriesAt, 8}};
   const size_t n = static_cast<size_t>(number_at(whole, kEntriesAt));
@@ -288,7 +288,7 @@ void test_desktop(const char* path, const Bytes& whole, const Ran& expected) {
   CHECK(run(path, &desktop_files(), with_path(nowhere.c_str())).results == expected.results);
   CHECK(g_log.find("cannot be written to '" + nowhere + "': No such file") != std::string::npos);
   CHECK(unlink(file.c_str()) == 0);
-  CHECK(rmdir(folder) == 0);  // nothing else was left there
+  CHECK(rmdir(folder) == 0);  // no other file was left there
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::vector<float> counted(int64_t n) {
   return numbers;
 }
 
-// Element (row, column) of a matrix in panels; columns beyond the last must be 0.
+// Element (row, column) of a matrix in panels. Columns after the last one must be 0.
 float in_panels(const float* panels, int64_t depth, int64_t row, int64_t column) {
   return panels[(column / kPanel * depth + row) * kPanel + column % kPanel];
 }
@@ -52,7 +52,7 @@ void test_linear(int64_t inputs, int64_t outputs) {
   }
 }
 
-// Whole numbers up to 2^8, which the half types have.
+// Integers up to 2^8, which the 16-bit types can represent.
 template <typename Half>
 void test_linear_of_halves(int64_t inputs, int64_t outputs, rushlight::DType dtype,
                            Half (*narrow)(float)) {
@@ -61,7 +61,7 @@ void test_linear_of_halves(int64_t inputs, int64_t outputs, rushlight::DType dty
   std::vector<uint8_t> bytes(halves.size() * sizeof(Half) + 1);
   std::memcpy(bytes.data() + 1, halves.data(), bytes.size() - 1);
   Filter filter;
-  filter.data = bytes.data() + 1;  // aligned to nothing
+  filter.data = bytes.data() + 1;  // not aligned
   filter.dtype = dtype;
   filter.inputs = inputs;
   filter.outputs = outputs;
@@ -89,7 +89,8 @@ Filter convolution(const std::vector<float>& numbers, int64_t taps, int64_t inpu
   return filter;
 }
 
-// Panels of each group, with rows (tap, input); of a transposed one with columns (tap, output).
+// Panels of each group, with rows (tap, input); for a transposed convolution with columns (tap,
+// output).
 void test_convolution(int64_t taps, int64_t inputs, int64_t outputs, int64_t groups) {
   const std::vector<float> numbers = counted(groups * outputs * taps * inputs);
   const Filter filter = convolution(numbers, taps, inputs, outputs, groups);
@@ -139,7 +140,7 @@ void test_bias() {
   for (size_t i = 0; i < packed.size(); ++i) CHECK(packed[i] == (i < 17 ? numbers[i] : 0));
 }
 
-// Counts of elements do not overflow.
+// Numbers of elements do not overflow.
 void test_sizes() {
   const int64_t large = int64_t{1} << 32;
   CHECK(dense_floats(convolution({}, large, large, 1, 1)) == -1);

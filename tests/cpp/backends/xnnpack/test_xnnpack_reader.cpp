@@ -1,5 +1,5 @@
-// The reasons for which payloads of XNNPACK's delegate are refused; and that the forms that they
-// come in, old and new, are read.
+// The reasons for which payloads of XNNPACK's delegate are refused, and reading of the old and new
+// versions of payloads.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ struct TestValue {
   uint32_t external_id = kNone;
   uint32_t constant = 0;
   Datatype datatype = Datatype::FP32;
-  int n_dims = -1;  // if not that of dims
+  int n_dims = -1;  // if it differs from that of dims
 };
 
 struct TestNode {
@@ -41,7 +41,7 @@ struct TestConstant {
   const char* key = nullptr;
 };
 
-// Numbers that every float type has, as their bytes.
+// The bytes of numbers that every floating type can represent.
 std::vector<uint8_t> bytes_of(const std::vector<float>& numbers, Datatype datatype) {
   std::vector<uint8_t> bytes;
   for (const float number : numbers) {
@@ -186,7 +186,7 @@ void check_refused(const TestGraph& graph, const char* why,
   CHECK(!loaded.handle.ok() && loaded.handle.status().code() == code && found);
 }
 
-// Runs with x = 1 2 3 ... and, if there is a second input, all twos. The result's bytes.
+// Runs with x = 1 2 3 … and, if there is a second input, all twos. Returns the result's bytes.
 std::vector<uint8_t> run_as(Loaded& loaded, size_t n_inputs, Datatype datatype) {
   if (!loaded.handle.ok()) std::fprintf(stderr, "%s\n", loaded.message.text());
   CHECK(loaded.handle.ok());
@@ -258,7 +258,7 @@ void test_headers() {
     const Loaded cut({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)});
     CHECK(!cut.handle.ok() && !cut.message.empty());
   }
-  for (const size_t at : {8, 12, 16, 20, 29}) {  // the greatest byte of each number of the header
+  for (const size_t at : {8, 12, 16, 20, 29}) {  // the highest byte of each number of the header
     std::vector<uint8_t> payload = whole;
     CHECK(payload.size() > at);
     if (payload.size() <= at) return;
@@ -297,7 +297,7 @@ void test_values() {
   graph.values[0].n_dims = 3;
   check_refused(graph, "its number of dimensions is wrong");
   graph = sum();
-  graph.values[2].dims = {};  // what the payload says of results does not matter
+  graph.values[2].dims = {};  // sizes of results in the payload are ignored
   Loaded loaded(graph.bytes());
   CHECK((run(loaded, 2) == std::vector<float>{3, 4, 5, 6, 7, 8}));
 }
@@ -332,7 +332,7 @@ void test_nodes() {
   graph.values.push_back({8});
   graph.nodes[0] = binary(NodeKind::Add, 7, 8, 30);
   check_refused(graph, "reads value 8, which no node before it has written");
-  graph.nodes.push_back(unary(NodeKind::Abs, 30, 8));  // a circle
+  graph.nodes.push_back(unary(NodeKind::Abs, 30, 8));  // a cycle
   check_refused(graph, "reads value 8, which no node before it has written");
   graph = sum();
   graph.nodes.push_back(unary(NodeKind::Abs, 7, 30));

@@ -1,5 +1,5 @@
-// A backend in C++ of another kind than the runtime's: its containers have another layout under
-// -D_GLIBCXX_DEBUG, and nothing of them crosses. Reverses a float32 tensor.
+// A C++ backend with another ABI than the runtime's: its containers have another layout under
+// -D_GLIBCXX_DEBUG, and none of them is passed across. Reverses a float32 tensor.
 #include <algorithm>
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-/* A backend in plain C, for tests of libraries that are built apart: y = factor * x + bias over
+/* A backend in plain C, for tests of separately built libraries: y = factor * x + bias over
  * float32. The payload is "SCL1" and the factor; the bias is an option or named data. A negative
  * input fails at the place "mul". */
 #include <string.h>

@@ -5,15 +5,15 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-// The greatest tile that stays in registers.
+// Rows of the largest tile that stays in registers.
 #if defined(__AVX512F__) || defined(RL_NEON)
 constexpr int64_t kRows = 8;
 #else
 constexpr int64_t kRows = 6;
 #endif
 
-// The first n lanes, none if n is not positive. Adding up first what one call sums, then that to
-// the sums so far, keeps the error of long sums small.
+// Adds the first n lanes, none if n is not positive. Each call sums its own terms first and then
+// adds them to the earlier sums, which keeps the error of long sums small.
 inline void add_first(float* to, Vec v, int64_t n) {
   v += load(to);
   if (n >= kLanes) return store(to, v);

@@ -1,4 +1,5 @@
-// Inner loops of convolutions whose channels lie side by side: no packing of what the taps meet.
+// Inner loops of convolutions whose channels are adjacent in memory. They read their input without
+// packing.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace rushlight::kernels {
 
 constexpr int64_t kMaxChannelRows = 8;
 constexpr int64_t kMaxChannelVectors = 2;
-// Vectors are read whole: this many floats must be readable after each operand's end.
+// Whole vectors are read, so this many floats must be readable after the end of each operand.
 constexpr int64_t kChannelSlack = kMaxChannelVectors * 16;
 
 // sums[i][j] += sum over terms t and k of a[t][i][k] b[t][k][j], for j < columns.
@@ -25,14 +26,14 @@ struct ChannelTile {
   int64_t k;
   float* sums;  // element (i, j) at i * sums_stride + j
   int64_t sums_stride;
-  int64_t columns;  // at most as many as the vectors have lanes
+  int64_t columns;  // at most the number of lanes of the tile's vectors
 };
 
 constexpr int64_t kMaxLineTaps = 9;
 
 struct ChannelLoops {
   int64_t lanes;
-  int64_t rows;  // most of a tile
+  int64_t rows;  // maximum rows of a tile
   void (*tile[kMaxChannelVectors][kMaxChannelRows])(const ChannelTile& tile);
   // The gradient of depthwise weights: sums[t * channels + c] += sum over pixels x < n of
   // wide[t][x * wide_stride + c] * narrow[x * channels + c], for all channels and at most

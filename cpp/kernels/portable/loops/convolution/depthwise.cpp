@@ -10,7 +10,7 @@ inline Vec load_strided(const float* p) {
   return kStride == 1 ? load(p) : load_even(p);
 }
 
-// V vectors of a row.
+// Computes V vectors of a row.
 template <int V, int64_t kStride>
 void row_piece(const float* in, int64_t line, const float* weights, int taps_y, int taps_x,
                int64_t dilation, float bias, float* out) {
@@ -66,7 +66,7 @@ void row(const float* in, int64_t line, const float* weights, int taps_y, int ta
   }
 }
 
-// The channels c.. of `pixel`, as many as V vectors have.
+// Computes the channels c.. of `pixel`: V vectors.
 template <int V>
 inline void pixel_piece(const float* const* in, const float* weights, int taps, const float* bias,
                         float* out, int64_t n, int64_t c) {
@@ -94,7 +94,7 @@ void pixel(const float* const* in, const float* weights, int taps, const float* 
     for (; c + kLanes <= n; c += kLanes) {
       pixel_piece<1>(in, weights, taps, bias, out, n, c);
     }
-    // The last channels once more together with some before them.
+    // Computes the last channels in a full vector, together with some earlier ones again.
     if (n % kLanes != 0) pixel_piece<1>(in, weights, taps, bias, out, n, n - kLanes);
     return;
   }

@@ -16,7 +16,7 @@ void loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   for (size_t i = 0; i < n; ++i) y[i] = Op::apply(a[i], b[i]);
 }
 
-// Loops whose operator takes a parameter.
+// Loops whose operator has a parameter.
 template <typename Op, typename T>
 void loop_with(const void* const* in, void* out, size_t n, T p) {
   const T* a = static_cast<const T*>(in[0]);
@@ -34,7 +34,7 @@ void loop_i(const void* const* in, void* out, size_t n, LoopArgs* args) {
   loop_with<Op>(in, out, n, static_cast<T>(args->i[0]));
 }
 
-// Integer division and its kin: a zero divisor gives 0 and is reported.
+// Integer division and similar operators: a zero divisor gives 0 and is reported.
 template <typename Op, typename T>
 void loop_by(const void* const* in, void* out, size_t n, LoopArgs* args) {
   const T* a = static_cast<const T*>(in[0]);
@@ -44,13 +44,13 @@ void loop_by(const void* const* in, void* out, size_t n, LoopArgs* args) {
   for (size_t i = 0; i < n; ++i) {
     const T divisor = b[i];
     zero = zero || divisor == 0;
-    // The least number divided by -1 overflows (and traps on x86): -1 is a case of its own.
+    // The least number divided by -1 overflows (and traps on x86), so -1 is handled separately.
     y[i] = divisor == 0 ? 0 : divisor == -1 ? Op::by_minus_one(a[i]) : Op::apply(a[i], divisor);
   }
   args->zero_division = args->zero_division || zero;
 }
 
-// Integers wrap: they are added and multiplied as unsigned numbers.
+// Integers wrap around, so they are added and multiplied as unsigned numbers.
 int64_t add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
@@ -80,14 +80,15 @@ double copy_sign(double a, double b) { return with_sign_of(a, b); }
     }                             \
   };
 
-// Squares of floats are doubles. An infinity is as far away as can be, also beside NaN.
+// Squares of floats are computed in double. With an infinity the result is infinity, even if the
+// other operand is NaN.
 float distance(float a, float b) {
   const double x = static_cast<double>(a);
   const double y = static_cast<double>(b);
   const float d = static_cast<float>(sqrt(x * x + y * y));
   return vabs(a) == kInf || vabs(b) == kInf ? kInf : d;
 }
-// Scaled by a power of two that keeps the squares of great and of tiny numbers in range.
+// Scales by a power of two that keeps the squares of very large and very small numbers in range.
 double distance(double a, double b) {
   const double x = vabs(a);
   const double y = vabs(b);
@@ -118,8 +119,8 @@ RL_OP(Xor, static_cast<T>(a ^ b))
 RL_OP(FloatTruncDiv, vtrunc(a / b))
 RL_OP(FloatPow, vpow(a, b))
 
-// A NaN on either side is the result. Two selections and not one with `||`, which the compiler
-// would make a branch of.
+// A NaN on either side is the result. There are two selections and not one with `||`, which the
+// compiler would turn into a branch.
 struct Maximum {
   template <typename T>
   static T apply(T a, T b) {
@@ -142,14 +143,14 @@ struct AddAlpha {
   }
 };
 
-// Turns C's remainder m of a division by b into the one with the sign of the divisor.
+// Changes C's remainder m of a division by b to the one with the sign of the divisor.
 template <typename T>
 T to_divisor_sign(T m, T b) {
   return (m != T(0)) & ((b < T(0)) != (m < T(0))) ? m + b : m;
 }
 
-// How far the fast remainder reaches: quotients whose product with b is exact, so that the
-// difference is as well. For float, that is computed in double.
+// The range of the fast remainder: the product of the quotient and b must be exact, so that the
+// difference is, too. For float it is computed in double.
 constexpr float kModReach = 268435456.0f;
 constexpr double kDoubleModReach = 4503599627370496.0;
 bool within_reach(float a, float b) { return vabs(a) < vabs(b) * kModReach; }
@@ -159,7 +160,7 @@ bool within_reach(double a, double b) { return vabs(a) < vabs(b) * kDoubleModRea
 bool within_reach(double, double) { return false; }
 #endif
 
-// The quotient may be one too great, which the last correction undoes.
+// The quotient may be one too great; the last correction makes up for that.
 float small_mod(float a, float b) {
   const double x = static_cast<double>(vabs(a));
   const double y = static_cast<double>(vabs(b));
@@ -174,8 +175,8 @@ double small_mod(double a, double b) {
   return with_sign_of(m < 0 ? m + y : m, a);
 }
 
-// Operators that need the remainder of a division, by blocks; one with a quotient that is too
-// great, or none at all (NaN, infinities, a zero divisor), goes through the C library.
+// Operators that need the remainder of a division. If in a block some quotient is too great or is
+// not finite (NaN, infinities, a zero divisor), the block is computed by the C library.
 template <typename Op, typename T>
 void mod_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   const T* a = static_cast<const T*>(in[0]);
@@ -208,8 +209,8 @@ struct FloatRemainder {
   }
 };
 
-// Not floor(a / b), whose rounding may carry it to the next integer; torch computes it in the same
-// way.
+// This is not floor(a / b), since a / b may be rounded up to the next integer. torch computes it in
+// the same way.
 struct FloatFloorDiv {
   template <typename T>
   static T finish(T m, T a, T b) {
@@ -287,7 +288,7 @@ struct IntPow {
   }
 };
 
-// Shifts by a negative amount or by more than the type is wide shift everything out.
+// A shift by a negative amount, or by more than the width of the type, shifts all bits out.
 int64_t shifted(int64_t a, int64_t by) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) << by);
 }
@@ -312,7 +313,7 @@ struct ShiftRight {
 double of_bits(uint64_t bits) { return double_of(bits); }
 float of_bits(uint32_t bits) { return float_of(bits); }
 
-// The next number after a towards b; `unit` as BinaryOp has it.
+// The next number after a towards b. BinaryOp says what `unit` is.
 template <typename T, typename Bits>
 T next_after(T a, T b, Bits unit) {
   const Bits x = bits_of(a);
@@ -333,8 +334,8 @@ void next_after_loop(const void* const* in, void* out, size_t n, LoopArgs* args)
   for (size_t i = 0; i < n; ++i) y[i] = next_after(a[i], b[i], unit);
 }
 
-// float16: divided by 2^112, its bits are the upper ones of float's, subnormals included, and 2^16
-// stands for infinity.
+// For float16: after division by 2^112 a number's bits are the upper bits of a float, even for
+// subnormals. 2^16 stands for infinity.
 float shrink(float x) {
   x = x > 65536.0f ? 65536.0f : x;
   x = x < -65536.0f ? -65536.0f : x;
@@ -369,7 +370,7 @@ void where(const void* const* in, void* out, size_t n, LoopArgs*) {
   T* y = static_cast<T*>(out);
   RL_VECTORIZE
   for (size_t i = 0; i < n; ++i) {
-    const T first = a[i];  // both are loaded in any case: no branch
+    const T first = a[i];  // both are loaded in any case, so that there is no branch
     const T second = b[i];
     y[i] = condition[i] != 0 ? first : second;
   }

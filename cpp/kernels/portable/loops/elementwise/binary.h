@@ -12,18 +12,18 @@ enum class BinaryOp {
   Mul,
   TruncDiv,
   FloorDiv,
-  Fmod,       // sign of the dividend
-  Remainder,  // sign of the divisor
-  Pow,        // integers: wraps; a negative exponent gives the integer part
-  Maximum,    // NaN if either is
+  Fmod,       // has the sign of the dividend
+  Remainder,  // has the sign of the divisor
+  Pow,        // integers wrap around; a negative exponent gives the integer part
+  Maximum,    // NaN if either operand is NaN
   Minimum,
   // float32, float64
   Div,
   Atan2,
   Hypot,
-  Cube,  // a a b: with b = a the third power
+  Cube,  // a a b; if b = a, the third power
   CopySign,
-  NextAfter,      // i[0]: the distance of two neighbours' bits, as bfloat16 is float's upper half
+  NextAfter,      // i[0]: distance of neighbours' bits; bfloat16 is the upper half of float
   NextAfterHalf,  // of float16
   // bool results
   Eq,
@@ -43,9 +43,9 @@ enum class BinaryOp {
 };
 
 struct BinaryLoops {
-  // nullptr where an operator has no loop for a type.
+  // nullptr if an operator has no loop for a type.
   ElementwiseFn fn[static_cast<size_t>(BinaryOp::Count)][kComputeTypes];
-  // min(max(x, low), high), NaN if any is: inputs x, low, high.
+  // min(max(x, low), high), NaN if any is NaN. Inputs are x, low, high.
   ElementwiseFn clamp[kComputeTypes];
   // condition ? a : b, for elements of 1, 2, 4 and 8 bytes.
   ElementwiseFn where[4];

@@ -23,7 +23,7 @@ void multiply(const float* a, const float* b, size_t n, float* out) {
 void abs(const float* in, size_t n, float* out) {
   RL_VECTORIZE
   for (size_t i = 0; i < n; ++i) {
-    // Squares of floats neither overflow nor vanish in double; hypot() is slower.
+    // In double, squares of floats neither overflow nor underflow; hypot() is slower.
     const double re = in[2 * i];
     const double im = in[2 * i + 1];
     const float size = static_cast<float>(sqrt(re * re + im * im));

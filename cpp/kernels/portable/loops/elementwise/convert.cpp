@@ -7,12 +7,12 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-// A byte that holds a bool; any nonzero byte reads as true.
+// A byte that holds a bool; any nonzero byte is true.
 struct Truth {
   uint8_t byte;
 };
 
-// One element, from what lies in memory to a number of C++.
+// Converts one element from its form in memory to a C++ number.
 template <typename T>
 T load(T x) {
   return x;
@@ -50,8 +50,8 @@ struct Store<BFloat> {
   }
 };
 
-// Floating to a narrow unsigned type goes through a wider signed one, so that -1.0 becomes 255 as
-// in torch and not whatever the processor does.
+// A floating number is converted to a narrow unsigned type by way of a wider signed one, so that
+// -1.0 becomes 255 as in torch and does not depend on the processor.
 #define RL_STORE_VIA(To, Via)                                                 \
   template <>                                                                 \
   struct Store<To> {                                                          \
@@ -86,7 +86,8 @@ void convert(const void* in, void* out, size_t n) {
 }
 
 #if defined(__F16C__) || defined(RL_NEON)
-// The processor's own conversions, which the loop above is not compiled to, are of float.
+// Uses the processor's own conversions, which are to and from float; the compiler does not use them
+// for the loop above.
 template <typename From, typename To>
 void convert_by_float(const void* in, void* out, size_t n) {
   constexpr size_t kPiece = 256;

@@ -1,5 +1,5 @@
-// Conversion of contiguous elements between types, with torch's rules: NaN and any nonzero number
-// are true, floating to integral truncates, integral to narrower integral wraps, bool is 0 or 1.
+// Conversion of contiguous elements between types by torch's rules: NaN and any nonzero number are
+// true, floating to integral truncates, integral to narrower integral wraps around, bool is 0 or 1.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ enum ComputeType { kF32, kF64, kI64, kI32, kBool, kComputeTypes };
 constexpr size_t kMaxDType = 30;
 
 struct ConvertLoops {
-  // nullptr where a type cannot be converted. Equal types are there, too.
+  // nullptr if a type cannot be converted. The tables include conversions between equal types.
   ConvertFn to[kComputeTypes][kMaxDType];    // [compute type][from]
   ConvertFn from[kComputeTypes][kMaxDType];  // [compute type][to]
 };

@@ -1,5 +1,5 @@
-// Elementwise inner loops: n results from n elements of each of up to three inputs, all contiguous
-// and in the types that kernels compute in (loops/convert.h).
+// Elementwise inner loops: n results from n elements of up to three inputs. All are contiguous and
+// of the types that kernels compute in (loops/elementwise/convert.h).
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace rushlight::kernels {
 
-// What a loop needs besides its inputs, and what it reports back.
+// The parameters of a loop, and what it reports.
 struct LoopArgs {
   double d[3] = {0, 0, 0};
   int64_t i[3] = {0, 0, 0};
   bool zero_division = false;
 };
 
-// `out` may be one of the inputs.
+// `out` may be the same memory as one of the inputs.
 using ElementwiseFn = void (*)(const void* const* in, void* out, size_t n, LoopArgs* args);
 
 }  // namespace rushlight::kernels

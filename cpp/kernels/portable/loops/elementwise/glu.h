@@ -8,7 +8,7 @@
 namespace rushlight::kernels {
 
 struct GluLoops {
-  // out[i] = x[i] * sigmoid(gate[i]); [0] float, [1] double (kF32, kF64)
+  // out[i] = x[i] * sigmoid(gate[i]); [0] is float, [1] double (kF32, kF64)
   void (*glu[2])(const void* x, const void* gate, size_t n, void* out);
 };
 

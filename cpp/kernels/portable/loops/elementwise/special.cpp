@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kHalfRoot = 0.70710678118654752440;  // sqrt(1/2)
 
-// The polynomial with these coefficients, of the highest power first.
+// Evaluates the polynomial with these coefficients, the one of the highest power first.
 template <int count>
 double polynomial(const double (&coefficients)[count], double x) {
   double sum = coefficients[0];
@@ -27,16 +27,16 @@ double exp_sum(double high, double low) {
   return (expm1_small(e.r + low) + 1.0) * double_exp2_int(half) * double_exp2_int(e.n - half);
 }
 
-// e^(scale * x^2) for a power of two. Rounding the square would cost x^2 units in the last place,
-// so its upper part has a factor whose square is exact.
+// e^(scale * x^2), where scale is a power of two. Rounding the square would cost x^2 units in the
+// last place, so x is split into an upper part, whose square is exact, and a rest.
 double exp_square(double x, double scale) {
-  x = x > 40.0 ? 40.0 : x;  // the result is infinity or 0 there
+  x = x > 40.0 ? 40.0 : x;  // the result is infinity or 0 beyond that
   const double head = double_of(bits_of(x) & ~uint64_t{0x7ffffff});
   return exp_sum(scale * (head * head), scale * ((x - head) * (x + head)));
 }
 
-// e^(a^2) erfc(a) for a >= 0. (1 + 2a) times that is smooth in (a - 4) / (a + 4), from end to end
-// (Shepherd and Laframboise, Chebyshev approximation of (1 + 2x) exp(x^2) erfc(x), 1981).
+// e^(a^2) erfc(a) for a >= 0. This times (1 + 2a) is smooth in (a - 4) / (a + 4) over the whole
+// range (Shepherd and Laframboise, Chebyshev approximation of (1 + 2x) exp(x^2) erfc(x), 1981).
 double erfcx_positive(double a) {
   constexpr double kSmooth[] = {
       1.57184556173919229e-09,  -6.97482365658484947e-09, -1.63672194592556761e-08,
@@ -62,8 +62,8 @@ double erfcx_of(double x) {
   return x < 0.0 ? 2.0 * exp_square(a, 1.0) - scaled : scaled;
 }
 
-// The logarithm of the normal distribution function, which for x < 0 is e^(-x^2/2) times half of
-// `scaled`.
+// The logarithm of the normal distribution function. For x < 0 that function is e^(-x^2/2) times
+// half of `scaled`.
 double log_ndtr_of(double x) {
   const double a = fabs(x);
   const double scaled = erfcx_positive(a * kHalfRoot);
@@ -75,8 +75,8 @@ double log_ndtr_of(double x) {
 
 // --- inverse of the normal distribution ---------------------------------------------------------
 
-// Where the normal distribution function is 1/2 + q; `tail` is 1/2 - |q|, which the caller knows
-// more exactly (Wichura, Algorithm AS 241, 1988).
+// The x at which the normal distribution function is 1/2 + q. `tail` is 1/2 - |q|, which the caller
+// knows more exactly (Wichura, Algorithm AS 241, 1988).
 double normal_quantile(double q, double tail) {
   constexpr double kMiddle[] = {2.5090809287301226727e+3, 3.3430575583588128105e+4,
                                 6.7265770927008700853e+4, 4.5921953931549871457e+4,
@@ -120,10 +120,10 @@ double ndtri_of(double p) { return normal_quantile(p - 0.5, p < 0.5 ? p : 1.0 - 
 
 // --- modified Bessel functions ------------------------------------------------------------------
 
-// Up to kNear by the power series, beyond by a polynomial in the inverse.
+// Computed by the power series up to kNear, and beyond by a polynomial in 1 / a.
 constexpr double kNear = 12.0;
 
-// The function of order 0, or that of order 1 over x / 2, at a in [0, kNear].
+// The function of order 0, or the function of order 1 divided by x / 2, at a in [0, kNear].
 template <int order>
 double bessel_near(double a) {
   constexpr double kZero[] = {
@@ -165,8 +165,8 @@ template <int order>
 double bessel(double x) {
   const double a = fabs(x);
   const double near = bessel_near<order>(a) * (order == 0 ? 1.0 : 0.5 * a);
-  // In two factors: where the result is still finite, e^a alone may not be. Infinity gives NaN, as
-  // in torch.
+  // Multiplies by e^a in two factors, since e^a alone may overflow where the result is finite.
+  // Infinity gives NaN, as in torch.
   const double root = vexp(0.5 * a);
   const double far = bessel_far<order>(a) / sqrt(a) * root * root;
   const double result = a < kNear ? near : far;
@@ -182,7 +182,7 @@ double bessel_scaled(double x) {
   return order == 0 ? result : with_sign_of(result, x);
 }
 
-// The function of the second kind for a in [0, kNearSecond): the series at 0, which has a
+// The function of the second kind for a in [0, kNearSecond): its series at 0, which includes a
 // logarithm.
 constexpr double kNearSecond = 2.0;
 
@@ -199,7 +199,7 @@ double bessel_second_near(double a) {
                              -1.81575166961446520e-01, -6.72784335098420942e-01,
                              1.54431329803064320e-01,  1.0};
   constexpr double kLn2 = 0.69314718055994530942;
-  const bool small = a < 1.0;  // whose half may be 0, which has no logarithm
+  const bool small = a < 1.0;  // a / 2 may be 0, which has no logarithm
   const double log_half = vlog(small ? a : 0.5 * a) - (small ? kLn2 : 0.0);
   const double square = 0.25 * a * a;
   if (order == 0) return polynomial(kZero, square) - log_half * bessel_near<0>(a);
@@ -240,7 +240,7 @@ double bessel_second(double x) {
 
 // --- logarithm of the gamma function ------------------------------------------------------------
 
-// sin(pi s) for s in [0, 1/2]: the first terms of the series.
+// sin(pi s) for s in [0, 1/2], by the first terms of its series.
 double sine_of_pi(double s) {
   constexpr double kSine[] = {
       -1.05184717169320651e-11, 5.39266466260812895e-10,  -2.29484289972698730e-08,
@@ -250,8 +250,9 @@ double sine_of_pi(double s) {
   return s * polynomial(kSine, s * s);
 }
 
-// Stirling's series from 8 on; a smaller argument is moved there by the product that this takes
-// from the function. A negative one is reflected, its sine joining the product.
+// Uses Stirling's series for arguments from 8 on. A smaller argument is increased by 8, and the
+// logarithm of the product of the 8 skipped factors is subtracted. A negative argument is
+// reflected, and the sine is included in the product.
 double lgamma_of(double x) {
   constexpr double kStirling[] = {-3617.0 / 122400, 1.0 / 156,  -691.0 / 360360, 1.0 / 1188,
                                   -1.0 / 1680,      1.0 / 1260, -1.0 / 360,      1.0 / 12};
@@ -267,7 +268,7 @@ double lgamma_of(double x) {
   const double inverse = 1.0 / y;
   const double series = inverse * polynomial(kStirling, inverse * inverse);
   const double stirling = (y - 0.5) * (vlog(y) - 1.0) + (kHalfLogTwoPi - 0.5) + series;
-  // Beside zero the sine over the product would be too small a number.
+  // Near zero, the sine over the product would be too small a number, so it is scaled.
   const double distance = fabs(x - vround(x));
   const bool tiny = distance < 1e-200;
   const double sine = sine_of_pi(tiny ? distance * 0x1p200 : distance);
@@ -278,7 +279,7 @@ double lgamma_of(double x) {
   return fabs(x) == kDoubleInf ? kDoubleInf : zero ? 0.0 : result;
 }
 
-// Flat, because a loop with a call in it is not vectorised.
+// Flattened, because a loop with a call in it is not vectorised.
 template <double (*fn)(double)>
 __attribute__((flatten)) void loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   const double* x = static_cast<const double*>(in[0]);

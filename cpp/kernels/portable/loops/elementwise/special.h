@@ -1,5 +1,5 @@
-// Inner loops of special functions (loops/elementwise.h), of double: each is within a few units of
-// 1e-15 of the function where that is well conditioned.
+// Inner loops of special functions (loops/elementwise/elementwise.h) in double. Each result is
+// within a few units of 1e-15 of the function where that is well conditioned.
 #pragma once
 
 #include "rushlight/kernels/portable/loops/elementwise/elementwise.h"

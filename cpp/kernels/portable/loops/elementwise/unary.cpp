@@ -34,7 +34,8 @@ void loop(const void* const* in, void* out, size_t n, LoopArgs* args) {
   for (size_t i = 0; i < n; ++i) y[i] = Op::apply(x[i], p);
 }
 
-// sin, cos and tan: arguments beyond the reach of the fast reduction are computed once more.
+// sin, cos and tan: a block with arguments beyond the range of the fast reduction is computed in
+// double, without that reduction.
 template <typename Op>
 void trig_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   const float* x = static_cast<const float*>(in[0]);
@@ -180,7 +181,7 @@ struct Erfinv {
 struct Sign {
   template <typename T>
   static T apply(T x, const Params<T>&) {
-    // NaN compares false twice, which gives 0 as in torch.
+    // NaN compares false twice, which gives 0, as in torch.
     return static_cast<T>((x > T(0)) - (x < T(0)));
   }
 };

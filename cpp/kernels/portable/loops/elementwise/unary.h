@@ -36,7 +36,7 @@ enum class UnaryOp {
   GeluTanh,
   Elu,        // d[0] alpha * scale, d[1] scale, d[2] input scale
   LeakyRelu,  // d[0] slope
-  Logit,      // d[0] eps; negative: no clamp
+  Logit,      // d[0] eps; if negative, no clamp
   Floor,
   Ceil,
   Round,
@@ -57,7 +57,7 @@ enum class UnaryOp {
 };
 
 struct UnaryLoops {
-  // nullptr where an operator has no loop for a type.
+  // nullptr if an operator has no loop for a type.
   ElementwiseFn fn[static_cast<size_t>(UnaryOp::Count)][kComputeTypes];
 };
 

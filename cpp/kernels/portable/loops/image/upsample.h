@@ -8,8 +8,8 @@
 
 namespace rushlight::kernels {
 
-// What a line of pixels, whose channels lie side by side, is blended from: two rows of input, and
-// where the left and right neighbour of each pixel starts in a row.
+// The inputs of a line of pixels whose channels are adjacent in memory: two input rows, and the
+// offsets of the left and right neighbour of each pixel in a row.
 struct PixelLine {
   const void* rows[2];
   double row_weight[2];
@@ -20,7 +20,7 @@ struct PixelLine {
   size_t channels;
 };
 
-// Tables: [0] float, [1] double (kF32, kF64), the type of all elements and weights.
+// In tables, [0] is float and [1] double (kF32, kF64): the type of all elements and weights.
 struct UpsampleLoops {
   // out[i] = row[left[i]] * left_weight[i] + row[right[i]] * right_weight[i]
   void (*gather_blend[2])(const void* row, const int32_t* left, const int32_t* right,
@@ -31,7 +31,7 @@ struct UpsampleLoops {
   // out[i] = a[i] * a_weight + b[i] * b_weight
   void (*blend[2])(const void* a, const void* b, double a_weight, double b_weight, size_t n,
                    void* out);
-  // n pixels, each the sum over four neighbours of their channels times their weight
+  // Computes n pixels. Each is the weighted sum of four neighbours, channel by channel.
   void (*blend_pixels[2])(const PixelLine& line, size_t n, void* out);
 };
 

@@ -5,9 +5,9 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-constexpr size_t kWidth = 32;  // columns that stay in registers over all rows
+constexpr size_t kWidth = 32;  // columns whose sums stay in registers for all rows
 
-// The columns of a row as the type that sums have.
+// Converts the columns of a row to the type of the sums.
 template <typename Acc, size_t kColumns>
 const Acc* widened(const Acc* x, Acc* /*buffer*/) {
   return x;

@@ -1,4 +1,4 @@
-// The inner loop of embedding bags: rows of a table added up.
+// The inner loop of embedding bags: a sum of rows of a table.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace rushlight::kernels {
 
-// acc[j] += factors[r] * rows[r][j] for j < n and r < count, one row after the other; without
-// factors for nullptr. Factors and acc are float, or double for rows of double.
+// acc[j] += factors[r] * rows[r][j] for j < n and r < count, one row after the other. Null factors
+// are all 1. Factors and acc are float, or double if the rows are double.
 using BagSumFn = void (*)(const void* const* rows, size_t count, const void* factors, size_t n,
                           void* acc);
 

@@ -1,4 +1,4 @@
-// Inner loops of sampling an image at scattered places.
+// Inner loops that sample an image at scattered positions.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace rushlight::kernels {
 
-// Tables: [0] float, [1] double (kF32, kF64), the type of all elements and weights.
+// In tables, [0] is float and [1] double (kF32, kF64): the type of all elements and weights.
 struct GatherLoops {
-  // sums[i] += data[offsets[i]] * weights[i]; an offset below 0 stands for an element that is 0.
+  // sums[i] += data[offsets[i]] * weights[i]. An offset below 0 means an element that is 0.
   void (*add_weighted[2])(const void* data, const int32_t* offsets, const void* weights, size_t n,
                           void* sums);
 };

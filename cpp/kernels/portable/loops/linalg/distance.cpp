@@ -11,7 +11,7 @@ namespace {
 float magnitude(float d) { return fabsf(d); }
 double magnitude(double d) { return fabs(d); }
 
-// The folds below take whole vectors.
+// The folds below process whole vectors.
 struct Nonzero {
   template <typename V>
   static V fold(V acc, V d) {
@@ -41,7 +41,7 @@ struct Greatest {
   }
 };
 
-// kVectors vectors of columns, whose sums stay in registers.
+// Folds kVectors vectors of columns, whose sums stay in registers.
 template <typename T, typename Op, int64_t kVectors>
 void fold_columns(const T* a, size_t n, const T* columns, size_t pitch, T* acc) {
   using V = typename VectorOf<T>::Type;
@@ -81,7 +81,7 @@ void fold(const void* a_in, size_t n, const void* columns_in, size_t pitch, size
   for (; j < count; j += kCount) fold_columns<T, Op, 1>(a, n, columns + j, pitch, acc + j);
 }
 
-// |d|^p, which compilers turn into vectors by themselves.
+// |d|^p, a loop that compilers vectorise by themselves.
 template <typename T>
 void fold_powers(const void* a_in, size_t n, const void* columns_in, size_t pitch, size_t count,
                  double power, void* acc_in) {

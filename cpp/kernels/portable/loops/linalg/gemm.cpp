@@ -7,7 +7,8 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-// The greatest tile that stays in registers: accumulators, two vectors of B and one of A.
+// The size of the largest tile that stays in registers: accumulators, two vectors of B and one of
+// A.
 #if defined(__AVX512F__)
 constexpr int64_t kHeight = 14;
 #elif defined(__AVX__) || defined(__x86_64__)

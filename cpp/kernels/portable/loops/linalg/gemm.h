@@ -1,5 +1,5 @@
 // Inner loops of the float32 matrix product: register tiles, and packing of operands into the
-// panels that tiles read. The blocking around them is in ../gemm.h.
+// panels that tiles read. The blocking is in linalg/gemm.h.
 #pragma once
 
 #include <cstdint>
@@ -26,24 +26,26 @@ using GemmTileFn = void (*)(const GemmTile& tile);
 
 constexpr int kMaxTileHeight = 14;
 constexpr int64_t kPanelVectors = 2;  // width of a full panel of B, in vectors
-constexpr int kMaxWideHeight = 6;     // rows of A for which B is read in place
+constexpr int kMaxWideHeight = 6;     // maximum rows of A for which B is read in place
 constexpr int64_t kMaxTileFloats = int64_t{28} * 16;
 constexpr int64_t kMaxPanelWidth = int64_t{2} * 16;
-constexpr int64_t kDotRows = 4;  // most rows of one call of `dot`, on either side
+constexpr int64_t kDotRows = 4;  // maximum rows of either operand in a call of `dot`
 
 struct GemmLoops {
   int64_t lanes;
-  int64_t height;       // greatest height of a tile
-  int64_t wide_height;  // greatest height for which there is a wide tile
-  int64_t k_block;      // k's of one panel: two panels of this length lie in L1 or near it
+  int64_t height;       // maximum height of a tile
+  int64_t wide_height;  // maximum height that has a wide tile
+  int64_t k_block;      // length of a panel: two panels this long fit into L1 or nearly so
   GemmTileFn tile[kMaxTileHeight][kPanelVectors];  // [height - 1][vectors - 1]
   GemmTileFn wide[kMaxWideHeight];                 // [height - 1], wide_vectors wide
   int64_t wide_vectors[kMaxWideHeight];
 
   // out[k * pitch + i] = rows[i][k] for i < count <= lanes, k < n. Writes up to `lanes` elements
-  // at each k (garbage beyond `count`, which the next k overwrites if it is within the pitch).
+  // for each k. The elements beyond `count` are undefined; the next k overwrites them if they are
+  // within its pitch.
   void (*pack_rows)(const float* const* rows, int count, int64_t n, float* out, int64_t pitch);
-  // out[k * pitch + i] = in[k * stride + i] for i < count, k < n; zeros from count to pitch.
+  // out[k * pitch + i] = in[k * stride + i] for i < count, k < n. Elements from count to pitch are
+  // zeros.
   void (*pack_columns)(const float* in, int64_t stride, int count, int64_t n, float* out,
                        int64_t pitch);
   // sums[r * kDotRows + s] = sum over k of a[r * a_stride + k] * b[s * b_stride + k], for r < rows,

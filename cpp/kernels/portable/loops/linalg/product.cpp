@@ -7,9 +7,9 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-constexpr int64_t kVectors = 2;  // of a tile's width
+constexpr int64_t kVectors = 2;  // width of a tile, in vectors
 
-// Vectors without a multiplication of 64-bit integers are slower than no vectors.
+// Without a vector multiplication of 64-bit integers, vectors are slower than scalar code.
 template <typename T>
 constexpr bool is_scalar() {
   return std::is_same<T, uint64_t>::value && kLanes == 4;

@@ -1,5 +1,5 @@
 // Inner loops of the matrix product of types other than float32: a few rows times a piece of a
-// matrix, and dot products, in the type that is summed in. The blocking is in ../matmul_any.cpp.
+// matrix, and dot products, in the type of the sums. The blocking is in linalg/matmul_any.cpp.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rushlight::kernels {
 
-constexpr int64_t kProductRows = 6;  // most rows of one tile
+constexpr int64_t kProductRows = 6;  // maximum rows of a tile
 
 // Rows of the factors are `stride` elements apart; the columns of b and of the sums are dense.
 template <typename T>
@@ -25,13 +25,13 @@ struct ProductTile {
 template <typename T>
 struct ProductLoops {
   int64_t width;  // columns of a tile
-  // sums += a b, for a tile of as many rows as the index says, less one.
+  // sums += a b, for a tile of (index + 1) rows.
   void (*tile[kProductRows])(const ProductTile<T>& tile);
   // The sum of a[k] b[k].
   T (*dot)(const T* a, const T* b, int64_t n);
 };
 
-// Integers are unsigned here, so that overflow wraps around.
+// Integers are unsigned here, so that an overflow wraps around.
 struct AllProductLoops {
   ProductLoops<float> f;
   ProductLoops<double> d;

@@ -12,7 +12,7 @@ struct Lowest<int64_t> {
   static constexpr int64_t value = INT64_MIN;
 };
 
-// kStride is 0 for a stride known only at run time.
+// kStride is 0 if the stride is known only at run time.
 template <typename T, int kStride>
 void max_strided(const T* x, int64_t stride, size_t n, int32_t at, int32_t at_stride, T* best,
                  int32_t* index) {
@@ -38,8 +38,8 @@ void max(const void* in, int64_t stride, size_t n, int32_t at, int32_t at_stride
 
 constexpr int64_t kMaxLanes = 16;
 
-// Folds n elements that lie from `at` on into the one best element. Long runs: the maximum of all
-// first, then where it lies.
+// Folds n elements, starting at position `at`, into the best element. Long runs find the maximum
+// first, and then its position.
 template <typename T>
 void max_run(const T* x, int64_t n, int32_t at, T* best_out, int32_t* index) {
   T best = *best_out;
@@ -47,7 +47,7 @@ void max_run(const T* x, int64_t n, int32_t at, T* best_out, int32_t* index) {
   int64_t i = 0;
   if (n >= 2 * kMaxLanes) {
     T lanes[kMaxLanes];
-    int32_t odd[kMaxLanes] = {};  // some element is NaN
+    int32_t odd[kMaxLanes] = {};  // nonzero if an element is NaN
     for (int64_t k = 0; k < kMaxLanes; ++k) lanes[k] = best;
     for (; i + kMaxLanes <= n; i += kMaxLanes) {
       for (int64_t k = 0; k < kMaxLanes; ++k) {
@@ -159,7 +159,7 @@ template <>
 int64_t quotient(int64_t sum, int64_t count, int64_t factor) {
   const int64_t divisor =
       static_cast<int64_t>(static_cast<uint64_t>(count) * static_cast<uint64_t>(factor));
-  // The one quotient that does not fit wraps, and a product that wrapped to 0 divides nothing.
+  // The one quotient that does not fit wraps around; a divisor that wrapped to 0 gives 0.
   if (divisor == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(sum));
   return divisor == 0 ? 0 : sum / divisor;
 }

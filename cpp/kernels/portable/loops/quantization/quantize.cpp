@@ -44,7 +44,7 @@ void by_token(const void* const* in, void* out, size_t n, LoopArgs* args) {
   const T* scale = static_cast<const T*>(in[1]);
   const T* zero = static_cast<const T*>(in[2]);
   T* y = static_cast<T*>(out);
-  // Two loops, lest product and sum become one operation.
+  // Two loops, so that product and sum are not fused into one operation.
   RL_VECTORIZE
   for (size_t i = 0; i < n; ++i) y[i] = x[i] * (1 / scale[i]);
   RL_VECTORIZE

@@ -1,12 +1,12 @@
-// Inner loops of quantization, in float or double; elementwise in the sense of loops/elementwise.h.
-// Every operation is rounded on its own, as in the reference.
+// Inner loops of quantization, in float or double. They are elementwise loops as in
+// loops/elementwise/elementwise.h. Every operation is rounded separately, as in the reference.
 #pragma once
 
 #include "rushlight/kernels/portable/loops/elementwise/elementwise.h"
 
 namespace rushlight::kernels {
 
-// Tables: [0] float, [1] double. The bounds of the result are i[1] and i[2].
+// In tables, [0] is float and [1] double. The bounds of the result are i[1] and i[2].
 struct QuantizeLoops {
   // x: round(x * d[0]) + i[0]
   ElementwiseFn by_scalar[2];
@@ -18,7 +18,7 @@ struct QuantizeLoops {
   ElementwiseFn back_by_scalar[2];
   // int64 x, scale, int64 zero point: (x - zero point) * scale
   ElementwiseFn back[2];
-  // The same with a zero point of the scale's type.
+  // The same, with a zero point of the scale's type.
   ElementwiseFn back_from_real[2];
 };
 

@@ -1,7 +1,7 @@
-// Eager draws normal variates with the logarithm, sine and cosine of S. Moshier's Cephes library in
-// single precision, and so does this, in the same order of operations and with the same fused ones:
-// results are equal to the last bit. Every product feeds exactly one explicit fma or none that a
-// compiler could fuse.
+// Eager computes normal variates with the logarithm, sine and cosine of S. Moshier's Cephes library
+// in single precision. These loops do the same, in the same order of operations and with the same
+// fused operations, so that results are equal bit for bit. Every product is either an operand of
+// one explicit fma or cannot be fused by a compiler.
 #include "rushlight/kernels/portable/loops/random/normal.h"
 
 #include <cmath>
@@ -37,7 +37,7 @@ inline float log_of(float x) {
   return __builtin_fmaf(exponent, 0.693359375f, m + y);
 }
 
-// Sine and cosine of an angle from 0 to 2 pi, by the octant that it is in.
+// Sine and cosine of an angle from 0 to 2 pi, by its octant.
 inline void sin_cos_of(float x, float* sine, float* cosine) {
   const int32_t octant = (static_cast<int32_t>(x * 1.27323954473516f) + 1) & ~1;
   const float octants = static_cast<float>(octant);

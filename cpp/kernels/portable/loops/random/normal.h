@@ -9,8 +9,8 @@
 namespace rushlight::kernels {
 
 struct NormalLoops {
-  // Turns blocks of 16 numbers from [0, 1) into 16 normal variates each: number k and number k + 8
-  // of a block are one pair of Box and Muller's method.
+  // Converts blocks of 16 numbers from [0, 1) to 16 normal variates each, by Box and Muller's
+  // method: numbers k and k + 8 of a block are a pair.
   void (*fill)(float* values, size_t blocks, float mean, float std);
 };
 

@@ -11,7 +11,7 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-// Integers are computed with as uint64_t, so that what does not fit wraps around.
+// Integers are computed as uint64_t, so that an overflow wraps around.
 template <Fold kFold, typename T>
 T folded(T a, T b) {
   using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;

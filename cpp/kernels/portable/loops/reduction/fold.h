@@ -1,4 +1,4 @@
-// Inner loops of folding elements into scattered places.
+// Inner loops that fold elements into elements at scattered positions.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 
 namespace rushlight::kernels {
 
-// How an element goes into the one that is there.
+// How an element is combined with the existing one.
 enum class Fold { Add, Multiply, Max, Min };
 constexpr size_t kFolds = 4;
 
-// Folds from[i * stride] into to[places[i]], one after the other, as torch does in the type:
-// integers wrap around, of bools Add and Max are a logical or, Multiply and Min an and; NaN is both
-// greatest and least.
+// Folds from[i * stride] into to[places[i]], one after the other, by torch's rules for the type.
+// Integers wrap around. For bools Add and Max are a logical or, Multiply and Min a logical and. NaN
+// is both the greatest and the least.
 using FoldFn = void (*)(const void* from, int64_t stride, void* to, const int64_t* places,
                         size_t n);
 
 struct FoldLoops {
-  FoldFn at[kFolds][kMaxDType];  // nullptr for a type that cannot be computed with
+  FoldFn at[kFolds][kMaxDType];  // nullptr for a type that the fold does not support
 };
 
 RL_LOOPS(FoldLoops, fold_loops)

@@ -1,5 +1,5 @@
-// The inner loops of all normalisations. The center is subtracted first, so that what is left of
-// nearly equal numbers has all its digits.
+// The inner loops of all normalisations. The center is subtracted first, so that the differences of
+// nearly equal numbers keep all their digits.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ struct Affine {
   double shift = 0.0;
 };
 
-// Tables: [0] float, [1] double (kF32, kF64).
+// In tables, [0] is float and [1] double (kF32, kF64).
 struct NormLoops {
-  // out[i] = y(x[i]) * weight[i] + bias[i]; without weight (bias) for nullptr.
+  // out[i] = y(x[i]) * weight[i] + bias[i]. Weight, bias or both may be nullptr.
   void (*row[2])(const void* x, size_t n, const Affine& affine, const void* weight,
                  const void* bias, void* out);
   // out[i] = (x[i] - center[i]) * scale[i] + shift[i]

@@ -3,7 +3,7 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-// The accumulator's type for an input type.
+// The type of the accumulator for an input type.
 template <typename T>
 struct AccumulatorOf {
   using type = int64_t;
@@ -53,8 +53,8 @@ struct Min {
   }
 };
 
-// Independent accumulators side by side, so that the compiler may use vectors without reordering
-// what one of them adds.
+// The number of independent accumulators, so that the compiler can use vectors without changing the
+// order of one accumulator's sums.
 constexpr size_t kLanes = 32;
 
 template <typename Op, typename T>
@@ -75,7 +75,7 @@ void row(const void* in, size_t n, void* acc, const double*) {
   *static_cast<A*>(acc) = result;
 }
 
-// Sums of this many terms are short enough for float; beyond, they go to double.
+// A sum of at most this many terms is exact enough in float; longer sums are in double.
 constexpr size_t kShortSum = 8;
 
 void float_sum_row(const void* in, size_t n, void* acc, const double*) {
@@ -98,7 +98,7 @@ void float_sum_row(const void* in, size_t n, void* acc, const double*) {
   *static_cast<double*>(acc) = result;
 }
 
-// The greatest or least of a row stays in the row's own type until the end.
+// The maximum or minimum of a row stays in the row's own type until the end.
 template <typename Op, typename T>
 void extreme_row(const void* in, size_t n, void* acc, const double*) {
   using A = Acc<T>;
@@ -220,7 +220,7 @@ void cumulate_column(const void* in, size_t n, void* acc, void* out) {
 
 }  // namespace
 
-// Integers come as int64, bools as bytes; int32 is never asked for.
+// Integers are int64 and bools are bytes; int32 is never used.
 // clang-format off
 #define RL_ALL(f, Op) \
   {f<Op, float>, f<Op, double>, f<Op, int64_t>, nullptr, f<Op, uint8_t>}

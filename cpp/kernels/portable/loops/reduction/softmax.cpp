@@ -6,7 +6,8 @@ namespace rushlight::kernels::RL_ISA {
 namespace {
 
 constexpr size_t kSums = 32;
-// Sums of this many terms are short enough for the type of the terms; beyond, they go to a double.
+// A sum of at most this many terms is exact enough in the type of the terms; longer sums are in
+// double.
 constexpr size_t kBlock = 2048;
 
 template <typename T>
@@ -21,7 +22,7 @@ double block_sum_exp(const T* x, size_t n, T max, T* out) {
       sums[k] += term;
     }
   }
-  // The rest in one more vector, padded with what adds nothing.
+  // The rest, in one more vector that is padded with elements that add nothing.
   T rest[kSums];
   for (size_t k = 0; k < kSums; ++k) rest[k] = i + k < n ? x[i + k] - max : static_cast<T>(-kInf);
   for (size_t k = 0; k < kSums; ++k) rest[k] = vexp(rest[k]);

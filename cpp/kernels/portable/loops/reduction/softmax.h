@@ -1,4 +1,4 @@
-// Inner loops of softmax and log-softmax, along a row or over rows side by side (columns).
+// Inner loops of softmax and log-softmax, along a row or over adjacent rows (columns).
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace rushlight::kernels {
 
-// x, out, max and factors have the type of the table's row: [0] float, [1] double (kF32, kF64).
+// x, out, max and factors have the type of the table's row: [0] is float, [1] double (kF32, kF64).
 constexpr size_t kSoftmaxTypes = 2;
 
 struct SoftmaxLoops {
-  // The sum of e^(x[i] - max); the terms go to `out`, which may be x,
-  // unless it is nullptr.
+  // Returns the sum of e^(x[i] - max). Writes the terms to `out`, which may be x, unless it is
+  // nullptr.
   double (*sum_exp[kSoftmaxTypes])(const void* x, size_t n, double max, void* out);
   // out[i] *= factor
   void (*scale[kSoftmaxTypes])(void* out, size_t n, double factor);
@@ -22,14 +22,14 @@ struct SoftmaxLoops {
   // out[i] = x[i] - max - log_sum
   void (*subtract[kSoftmaxTypes])(const void* x, size_t n, double max, double log_sum, void* out);
 
-  // max[i] = the greater of it and x[i]; NaN is the greatest.
+  // max[i] = the greater of max[i] and x[i]; NaN is the greatest.
   void (*max_columns[kSoftmaxTypes])(const void* x, size_t n, void* max);
   // sum[i] += e^(x[i] - max[i])
   void (*sum_columns[kSoftmaxTypes])(const void* x, size_t n, const void* max, void* sum);
-  // sum[i] = 1 / sum[i], or its logarithm.
+  // sum[i] = 1 / sum[i], or its logarithm for log-softmax.
   void (*invert[kSoftmaxTypes])(void* sum, size_t n);
   void (*log[kSoftmaxTypes])(void* sum, size_t n);
-  // As exp_scale and subtract, with a number for each element.
+  // Like exp_scale and subtract, with separate numbers for each element.
   void (*exp_scale_columns[kSoftmaxTypes])(const void* x, size_t n, const void* max,
                                            const void* factor, void* out);
   void (*subtract_columns[kSoftmaxTypes])(const void* x, size_t n, const void* max,

@@ -9,14 +9,14 @@ namespace {
 constexpr int64_t kWidth = kPanelVectors * kLanes;
 constexpr int kCachedTaps = 27;
 
-// The input that one tap reads for each pixel of a panel, relative to the origin of a channel.
+// The input that one tap reads for each pixel of a panel, relative to the start of a channel.
 struct Tap {
-  int64_t delta;                // of the tap against the first one
-  int32_t index[kWidth];        // offset, 0 where it lies outside
-  int32_t inside_mask[kWidth];  // all ones where it lies inside, else zero
+  int64_t delta;                // offset of the tap from the first tap
+  int32_t index[kWidth];        // offset; 0 if outside
+  int32_t inside_mask[kWidth];  // all ones if inside, else zero
 };
 
-// The output pixels of a panel: where the kernel's first tap lies.
+// The output pixels of a panel: the position of the kernel's first tap for each.
 struct Pixels {
   int count;
   int32_t at[kMaxSpatial][kWidth];
@@ -25,7 +25,8 @@ struct Pixels {
                                    // pattern
 };
 
-// The stride between the offsets of the lanes from `first` on, if it is 1 or 2 between all of them.
+// The stride between the offsets of the lanes that start at `first`, if it is 1 or 2 for all of
+// them, else 0.
 int stride_of(const Pixels& pixels, int64_t first) {
   const int64_t end = first + kLanes < pixels.count ? first + kLanes : pixels.count;
   if (end - first < 2) return 0;
@@ -68,7 +69,7 @@ void meet(const Window& w, const Pixels& p, const int32_t* position, Tap* tap) {
   }
   tap->delta = delta;
   for (int i = 0; i < p.count; ++i) {
-    // As unsigned numbers, negative positions are too great as well.
+    // As unsigned numbers, negative positions are too great, too.
     const bool inside =
         (static_cast<uint32_t>(p.at[0][i] + shift[0]) < static_cast<uint32_t>(w.in[0])) &
         (static_cast<uint32_t>(p.at[1][i] + shift[1]) < static_cast<uint32_t>(w.in[1])) &
@@ -86,13 +87,14 @@ Vec gather(const float* in, const int32_t* index) {
   return load(values);
 }
 
-// One line of a panel: what the tap meets at all pixels. `base` is the start of the channel.
+// Copies one line of a panel: the input of the tap for all pixels. `base` is the start of the
+// channel.
 void copy_line(const Window& w, const Pixels& pixels, const Tap& tap, int64_t base, int64_t pitch,
                float* out) {
   for (int64_t v = 0; v * kLanes < pitch; ++v) {
     const int stride = pixels.lane_stride[v];
     const int64_t start = base + tap.delta + pixels.offset[v * kLanes];
-    // Lanes in the padding are read, too, and masked out; so all of them must be in the tensor.
+    // Lanes in the padding are read and masked out, so all of them must be inside of the tensor.
     const bool readable = stride != 0 && start >= 0 && start + stride * kLanes <= w.size;
     const Vec values = !readable     ? gather(w.data + base, tap.index + v * kLanes)
                        : stride == 1 ? load(w.data + start)
@@ -129,7 +131,7 @@ void pack_taps(const Window& w, int64_t first, int count, int64_t k0, int64_t n,
   }
 }
 
-// Writes the padding that pixels read, a piece of a run of channels at a time.
+// Zeros that are read for pixels in the padding, one piece of a run of channels at a time.
 constexpr int64_t kZeroRun = 256;
 constexpr float kZeros[kZeroRun] = {};
 
@@ -153,7 +155,7 @@ void pack_channels(const Window& w, int64_t first, int count, int64_t k0, int64_
       const bool inside = tap.inside_mask[i] != 0;
       rows[i] = inside ? w.data + w.origin + tap.index[i] + channel * w.channel_stride : kZeros;
     }
-    // From the last group on, as in the product's own packing.
+    // Starts with the last group, as the product's own packing does.
     for (int64_t i = (count - 1) / kLanes * kLanes; i >= 0; i -= kLanes) {
       const int group = static_cast<int>(count - i < kLanes ? count - i : kLanes);
       gemm_loops.pack_rows(rows + i, group, run, out + done * pitch + i, pitch);

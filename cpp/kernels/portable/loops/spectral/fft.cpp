@@ -85,7 +85,7 @@ struct Rotations {
   }
 };
 
-// Outputs k and r - k share their sums: those of the pairs x[j] + x[r - j] and x[j] - x[r - j].
+// Outputs k and r - k share sums of the pairs x[j] + x[r - j] and x[j] - x[r - j].
 template <int r>
 void odd_radix(const FftPass& f) {
   constexpr int kHalf = r / 2;
@@ -147,8 +147,8 @@ void odd_radix(const FftPass& f) {
 
 constexpr int64_t kPairs = kLanes / 2;
 
-// Squares of kLanes floats of kLanes rows are transposed: their columns are real and imaginary
-// parts by turns. Returns how many elements of the rows were read.
+// Transposes squares of kLanes floats by kLanes rows; their columns alternate between real and
+// imaginary parts. Returns the number of elements of the rows that were read.
 int64_t read_squares(const FftRows& f) {
   const int64_t whole = f.lanes % kLanes == 0 ? f.n / kPairs * kPairs : 0;
   for (int64_t i = 0; i < whole; i += kPairs) {
@@ -202,7 +202,8 @@ void write_rows(const FftRows& f, float factor) {
   }
 }
 
-// The sum and the difference of the lanes' real and imaginary parts 0, in their places.
+// Replaces real part 0 of each lane by the sum of real and imaginary part 0, and imaginary part 0
+// by their difference.
 void butterfly(const FftHalves& f) {
   RL_VECTORIZE
   for (int64_t b = 0; b < f.lanes; ++b) {
@@ -213,8 +214,8 @@ void butterfly(const FftHalves& f) {
   }
 }
 
-// Element k is the even elements' transform plus the odd elements', rotated; element h - k the
-// conjugate of their difference.
+// Element k is the transform of the even elements plus the rotated transform of the odd elements.
+// Element h - k is the conjugate of their difference.
 void to_spectrum(const FftHalves& f) {
   butterfly(f);
   for (int64_t k = 1; k <= f.h - k; ++k) {

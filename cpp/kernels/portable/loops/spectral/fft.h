@@ -1,10 +1,10 @@
 // Inner loops of the fast Fourier transform: one pass of a Stockham transform over complex numbers
-// whose real and imaginary parts lie apart.
+// whose real and imaginary parts are in separate arrays.
 //
-// A pass of radix r makes from sequences of length r * m, `s` of them interleaved, r * s sequences
-// of length m: y[q + s * (r * p + k)] = w^(p * k) * sum over j of x[q + s * (p + m * j)] * v^(j *
-// k) with w and v the roots of unity of orders r * m and r (O. Fialka's and others' autosort form:
-// the result of the last pass is in order).
+// The input of a pass of radix r is `s` interleaved sequences of length r * m; the output is r * s
+// sequences of length m: y[q + s * (r * p + k)] = w^(p * k) * sum over j of x[q + s * (p + m * j)]
+// * v^(j * k), where w and v are the roots of unity of orders r * m and r. This is the autosort
+// form (O. Fialka and others): the result of the last pass is in order.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct FftPass {
   float* y_im;
   int64_t m;
   int64_t s;
-  // Roots of unity exp(-2 pi i k / order); w^(p * k) is number p * k * stride.
+  // Roots of unity exp(-2 pi i k / order); w^(p * k) is at index p * k * stride.
   const float* w_re;
   const float* w_im;
   int64_t stride;
@@ -36,8 +36,9 @@ struct FftRows {
   float* im;
 };
 
-// The spectrum of a real row of 2 * h elements and the transform of its h pairs as complex numbers,
-// either in the same place. Element 0 of the spectrum has the real number h as its imaginary part.
+// The spectrum of a real row of 2 * h elements, and the transform of its h pairs as complex
+// numbers. One replaces the other in the same memory. Element h of the spectrum is real, and is
+// stored as the imaginary part of element 0.
 struct FftHalves {
   float* re;
   float* im;
@@ -58,7 +59,7 @@ struct FftLoops {
   void (*read_rows)(const FftRows& rows);
   void (*write_rows)(const FftRows& rows, float factor);
   void (*to_spectrum)(const FftHalves& halves);
-  void (*from_spectrum)(const FftHalves& halves);  // twice as large
+  void (*from_spectrum)(const FftHalves& halves);  // gives twice the values
 };
 
 RL_LOOPS(FftLoops, fft_loops)
