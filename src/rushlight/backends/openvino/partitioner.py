@@ -19,7 +19,7 @@ from rushlight.partition.extract import data_of
 
 
 class OpenvinoPartitioner(SupportedOperatorPartitioner):
-    """Gives OpenVINO all that it computes as eager does, in as few parts as can be.
+    """Takes all calls that OpenVINO computes as eager does, in as few partitions as possible.
 
     Buffers that the model writes stay outside and are passed at every call, so that the program's
     state can still be read and reset.
