@@ -1,4 +1,4 @@
-"""The kernels that ops/ops.yaml lists: each row checked, with its signature from torch's schema."""
+"""Reads the kernels in ops/ops.yaml, checks each row and derives its signature from torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLOATING = ("float16", "bfloat16", "float32", "float64")
 INTEGRAL = ("uint8", "int8", "int16", "int32", "int64")
 UNSIGNED = ("uint16", "uint32", "uint64")
 ANY8 = (*INTEGRAL, *FLOATING, "bool", *UNSIGNED, "complex64", "float8_e5m2", "float8_e4m3fn")
-# Classes of dtypes, the widest first: a description of dtypes takes the first that fits.
+# Classes of dtypes, the widest first: a text for a set of dtypes uses the first that fits.
 CLASSES = {
     "any": (*ANY8, "complex128"),
     "any8": ANY8,
@@ -97,7 +97,7 @@ def signature_of(row: dict[str, Any]) -> str:
     schema = schema_of(row)
     letters = "".join(argument_letter(argument) for argument in schema.arguments)
     if not schema.returns:
-        # torch's out operators on lists return nothing, yet programs write the list once more.
+        # torch's out operators on lists return nothing, but programs pass the list once more.
         return letters if "schema" in row else letters + "="
     aliased = any(result.alias_info is not None for result in schema.returns)
     return letters + ("=" if aliased else "r")
@@ -129,7 +129,7 @@ def entry_of(row: dict[str, Any], family: str) -> Entry:
 def load_entries(path: Path = OPS_FILE) -> list[Entry]:
     """Reads ops.yaml and checks each row; entries come sorted by operator name.
 
-    A family is what stands under a line ``# --- file.cpp``.
+    A family is the rows below a line ``# --- file.cpp``.
     """
     entries: dict[str, Entry] = {}
     parts = re.split(r"^# --- (\w+)\.cpp$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)

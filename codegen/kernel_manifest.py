@@ -11,7 +11,7 @@ import torch
 from codegen.kernel_entries import CLASSES, Entry
 from rushlight.ir.operators import SCALAR_RESULTS, out_variant, runtime_name
 
-# Namespaces of operators outside ATen that belong to a set: of the Edge dialect, and on numbers.
+# The sets of operators outside ATen, by namespace: those of the Edge dialect, and those on numbers.
 GROUPS = {"dim_order_ops": "edge", "executorch_prim": "prim"}
 
 

@@ -1,8 +1,8 @@
 """Writes the tables of kernels from ops/ops.yaml and torch's operator schemas.
 
-Four files say it: the C++ table and its declarations, the manifest that export checks programs
+It writes four files: the C++ table and its declarations, the manifest that export checks programs
 against (``rushlight/ir/kernels.json``), and ``docs/operators.md``. Run ``python
-codegen/kernel_table.py`` after a change of ``ops/ops.yaml``; with ``--check`` nothing is written
+codegen/kernel_table.py`` after a change of ``ops/ops.yaml``. With ``--check`` nothing is written,
 and the exit status says whether the checked-in files are up to date.
 """
 

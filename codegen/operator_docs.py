@@ -88,7 +88,7 @@ def kernel_of(operator: OpOverload) -> str | None:
 
 
 def fate(operator: OpOverload, decomposed: Any, kernels: Sequence[str]) -> str:
-    """How an operator without a kernel of its own is exported."""
+    """The text that says how an operator without a kernel of its own is exported."""
     name = operator._schema.name
     if operator in decomposed:
         return "decomposed"
@@ -110,7 +110,7 @@ def document(entries: Sequence[Entry]) -> str:
     rest = [operator for operator in core if operator not in here]
     runs = sum(op in NAMES for op in kernels)
     counts = f"{len(kernels)} operators have a kernel; ExecuTorch registers {runs} of them."
-    # If torch.distributed was imported, its collectives are among torch's rules.
+    # If torch.distributed is imported, torch's rules contain its collectives too.
     here_too = [target for target in decomposed if "c10d" not in target.namespace]
     names = sorted({target._schema.name.partition("::")[2] for target in here_too})
     return "\n".join(

@@ -1,4 +1,4 @@
-"""What tests of all folders share: the reference models, and real ExecuTorch as an oracle."""
+"""Fixtures for the tests of all folders: the reference models, and real ExecuTorch as an oracle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 EXECUTORCH_SIDE = ROOT / "tests" / "peer" / "executorch_side.py"
 sys.path.insert(0, str(ROOT))  # for `pytest` without `python -m`
-if "PYTEST_XDIST_WORKER" in os.environ:  # the workers have all cores among them
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers together use all cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from packages import Package  # noqa: E402
@@ -29,7 +29,7 @@ from seeding import (  # noqa: E402, F401  (hooks: every test draws from a seed 
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays; the garbage collector need not visit it each time."""
+    """Exclude all objects that exist after the imports from garbage collection, to save time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -51,13 +51,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
 
 @pytest.fixture(autouse=True)
 def _pipes_have_their_own_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes of pytest-xdist are told the width of its terminal, which commands would take."""
+    """Remove the width of the terminal, which pytest-xdist passes to its workers: commands under
+    test would use it."""
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture(autouse=True)
 def _registered_backends_are_restored() -> Iterator[None]:
-    """The table of backends is the process's: what a test adds to it leaves with the test."""
+    """Remove the backends that a test adds: the table of backends belongs to the whole process."""
     from rushlight.runtime import backend_registry, unregister_backend
 
     before = set(backend_registry.registered_backend_names)
@@ -70,8 +71,8 @@ def _registered_backends_are_restored() -> Iterator[None]:
 def executorch_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with real ExecuTorch.
 
-    RUSHLIGHT_EXECUTORCH_PYTHON names another than the project's own, which is made if it is
-    missing; test processes that run side by side wait for the one that makes it.
+    RUSHLIGHT_EXECUTORCH_PYTHON names another one than the project's own environment, which is made
+    if it is missing; test processes that run in parallel wait for the one that makes it.
     """
     named = os.environ.get("RUSHLIGHT_EXECUTORCH_PYTHON")
     if named:
@@ -101,7 +102,7 @@ def sanitized() -> Path:
 
 
 class ExecuTorch:
-    """Commands of ``tests/peer/executorch_side.py``; a process that died is started anew."""
+    """Runs commands of ``tests/peer/executorch_side.py``; a process that died is started again."""
 
     def __init__(self, python: Path) -> None:
         self._python = python

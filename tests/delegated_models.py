@@ -1,4 +1,4 @@
-"""Small models of the delegation tests, and what files of theirs compute."""
+"""Small models for the delegation tests, and checks of the files made from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def edge_of(model: torch.nn.Module, *args: Any) -> ExportedProgram:
 
 
 def runs_like(model: torch.nn.Module, manager: rl.EdgeProgramManager, *args: Any) -> bytes:
-    """That the file computes what eager does, with payloads in segments and inside the program."""
+    """Check that the file computes eager's results, with payloads in segments and inside the
+    program."""
     for segments in (True, False):
         config = ExecutorchBackendConfig(extract_delegate_segments=segments)
         file = manager.to_executorch(config).buffer
@@ -29,12 +30,12 @@ def runs_like(model: torch.nn.Module, manager: rl.EdgeProgramManager, *args: Any
 
 
 def arrays(args: Any) -> Any:
-    """The arguments with NumPy arrays for tensors."""
+    """The arguments with NumPy arrays in place of tensors."""
     return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.numpy(), args)
 
 
 class AddMul(torch.nn.Module):
-    """Between the additions and products stands one subtraction."""
+    """Additions and products with one subtraction between them."""
 
     def forward(self, a: torch.Tensor, x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         y = torch.mm(a, x)

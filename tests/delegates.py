@@ -1,7 +1,7 @@
-"""A backend for tests: its payload is a part's graph as JSON, which both halves understand.
+"""A backend for tests, whose payload is a partition's graph as JSON.
 
-`Interpreted` writes it; `Interpreter` runs it, in Python, registered with the runtime. `run` runs
-one by itself.
+`Interpreted` writes payloads. `Interpreter` runs them in Python and can be registered with the
+runtime. `run` runs a payload by itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VERSION = 1
 
 
 class Interpreted(BackendDetails):
-    """The compiler half. The compile spec `data` = `named` puts constants beside the payload."""
+    """The compiler. With the compile spec `data` = `named`, constants become named data."""
 
     @staticmethod
     def preprocess(
@@ -59,13 +59,13 @@ class Interpreted(BackendDetails):
 
 
 class Other(BackendDetails):
-    """The same under another name."""
+    """The same backend under another name."""
 
     preprocess = Interpreted.preprocess
 
 
 class Takes(OperatorSupportBase):
-    """Supports calls whose operator's name begins with one of `names`: "aten.add"."""
+    """Supports calls whose operator's name begins with one of `names`, such as "aten.add"."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -81,7 +81,7 @@ def taking(*names: str, backend: str = "Interpreted", **options: Any) -> Any:
 
 
 def lowered_modules(program: ExportedProgram | GraphModule) -> list[LoweredBackendModule]:
-    """What the delegates of one graph are, in its order."""
+    """The lowered modules of one graph, in its order."""
     graph = program.graph
     found = [attribute(node) for node in get_delegates(graph)]
     assert all(isinstance(m, LoweredBackendModule) for m in found)
@@ -89,13 +89,13 @@ def lowered_modules(program: ExportedProgram | GraphModule) -> list[LoweredBacke
 
 
 def declined(program: ExportedProgram, backend: str) -> dict[str, str]:
-    """{operator outside of the delegates: why the backend did not take it}."""
+    """{operator outside the delegates: the reason why the backend did not take it}."""
     nodes = program.graph.nodes
     return {str(n.target): n.meta["declined"][backend] for n in nodes if "declined" in n.meta}
 
 
 def calls_of(module: LoweredBackendModule) -> list[str]:
-    """The operators inside of a lowered module: "add.Tensor"."""
+    """The operators inside a lowered module, such as "add.Tensor"."""
     return [
         str(n.target).removeprefix("aten.")
         for n in module.original_module.graph.nodes
@@ -183,7 +183,7 @@ def _write(arg: Any) -> Any:
 
 
 def run(payload: bytes | memoryview, *inputs: Any) -> list[Any]:
-    """What a payload without named data computes."""
+    """The results of a payload without named data."""
     return Interpretation(bytes(payload), lambda key: None).run(list(inputs))
 
 
@@ -206,7 +206,7 @@ class Interpretation:
 
         Args:
             inputs: tensors and numbers.
-            at: told every call's name before it runs.
+            at: called with every call's name before it runs.
         """
         env = {**self.data}
         outputs = _run_graph(self.program, inputs, env, at)
@@ -260,13 +260,13 @@ def _read(arg: Any, env: dict[str, Any], at: Callable[[str], None]) -> Any:
 
 
 class Interpreter:
-    """The runtime half, for `rushlight.runtime.register_backend`."""
+    """The runtime, for `rushlight.runtime.register_backend`."""
 
     def init(self, context: Any) -> Interpretation:
         return Interpretation(bytes(context.payload), context.named_data)
 
     def run(self, handle: Interpretation, inputs: Sequence[Any], at: Callable[[str], None]) -> Any:
-        """What `execute` hands out."""
+        """The results for `execute` to write."""
         return handle.run(inputs, at)
 
     def execute(self, context: Any, handle: Interpretation, args: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Packages that are installed for the length of a test, to be found by their entry points."""
+"""Packages that are installed for the duration of a test and found by their entry points."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Package:
         value: str = "found",
         group: str = "rushlight.runtime_backends",
     ) -> str:
-        """Install a package with this code and one entry point; its name."""
+        """Install a package with this code and one entry point; returns the package's name."""
         name = f"test_package_{next(_numbers)}"
         (self._folder / f"{name}.py").write_text(code)
         info = self._folder / f"{name}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[{group}]\n{id} = {name}:{value}\n")
-        self._monkeypatch.syspath_prepend(self._folder)  # drops what was remembered of it
+        self._monkeypatch.syspath_prepend(self._folder)  # also clears caches of the folder
         return name

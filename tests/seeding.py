@@ -1,8 +1,8 @@
-"""Every test draws from a seed of its own name: in any order, in any process, alone or not.
+"""Seeds every test from its own name, so that it draws the same numbers in any order and process.
 
-The global generators of torch, NumPy and `random` are seeded from the test's name (its file without
-folders, and its parameters) before it runs; from the file's name before the file is imported, for
-what is drawn at import; and from the fixture's name before a fixture that several tests share.
+The global generators of torch, NumPy and `random` are seeded three times: from the file's name
+before the file is imported; from the fixture's name before a fixture that several tests share is
+set up; and from the test's name (its file without folders, and its parameters) before it runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HAS_TORCH = find_spec("torch") is not None
 
 
 def seed_of(name: str) -> int:
-    """A seed of 32 bits from a name, the same in every process."""
+    """A 32-bit seed from a name; it is the same in every process."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
 
 
@@ -38,7 +38,7 @@ def _seed(nodeid: str, *more: str) -> None:
 
 @contextmanager
 def _state_kept() -> Iterator[None]:
-    """What is drawn inside moves none of the generators on."""
+    """Restore the state of all generators at the end."""
     python, numpy = random.getstate(), np.random.get_state()
     if _HAS_TORCH:
         import torch
@@ -53,7 +53,7 @@ def _state_kept() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
-    """Before a file is imported."""
+    """Seed before a file is imported."""
     if isinstance(collector, pytest.Module):
         _seed(collector.nodeid)
     return (yield)
@@ -63,7 +63,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """Before a fixture that is made once for several tests, whichever of them runs first."""
+    """Seed before a fixture that several tests share, whichever of them runs first."""
     if fixturedef.scope == "function":
         return (yield)
     with _state_kept():
@@ -73,5 +73,5 @@ def pytest_fixture_setup(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before a test and its fixtures."""
+    """Seed before a test and its own fixtures."""
     _seed(item.nodeid)

@@ -1,8 +1,8 @@
-"""What the documentation names exists: Python and C++ names, keywords, options, paths.
+"""Checks that the names in the documentation exist: Python and C++ names, keywords, options, paths.
 
-Everything is looked up in the sources, so that nothing is built or run; `tests/e2e/test_docs.py`
-runs the code. Names are looked for in code spans and in blocks of code. What belongs to others, as
-the options of pip and CMake, is in `_OF_OTHERS`.
+Names are taken from code spans and blocks of code, and looked up in the sources, so that nothing is
+built or run; `tests/e2e/docs/test_docs.py` runs the code. Options of other tools, such as pip and
+CMake, are in `_OF_OTHERS`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Thing:
     """A class or a function of the package.
 
     Attributes:
-        keywords: what a call may name; None if that is not known.
-        attributes: what a class has.
-        bases: of a class.
+        keywords: the keyword arguments of a call; None if they are not known.
+        attributes: the attributes of a class.
+        bases: the base classes of a class.
     """
 
     keywords: set[str] | None = None
@@ -49,7 +49,7 @@ def _pages(kind: str) -> list[Any]:
 
 
 def _spans(page: Path) -> list[str]:
-    """The code spans of a page, of which a line break may be one's end."""
+    """The code spans of a page; a span may contain a line break."""
     prose = _FENCE.sub("", page.read_text("utf-8"))
     return [" ".join(span.split()) for span in _SPAN.findall(re.sub(r"\n(?!\n)\s*", " ", prose))]
 
@@ -76,7 +76,7 @@ def _module_file(parts: list[str]) -> Path | None:
 
 @cache
 def _top_names(path: Path) -> frozenset[str]:
-    """What a module defines, imports or lists in `__all__`."""
+    """The names that a module defines, imports or lists in `__all__`."""
     names: set[str] = set()
     for node in ast.walk(_tree(path)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -132,7 +132,7 @@ def _things() -> dict[str, list[Thing]]:
 
 
 def _has(name: str, attribute: str) -> bool:
-    """Whether a class has an attribute; of what is not known in full, it is taken to have it."""
+    """Whether a class has an attribute; True for a class that is not known in full."""
     things = _things().get(name)
     if things is None:
         return True
@@ -157,7 +157,7 @@ def _is_there(dotted: str) -> bool:
 
 
 def _wrong_keywords(code: str) -> list[str]:
-    """Keywords of calls that the function or class of that name does not take."""
+    """The keyword arguments in calls that the function or class of that name does not have."""
     try:
         tree = ast.parse(code.replace("…", "..."))
     except SyntaxError:
@@ -175,7 +175,8 @@ def _wrong_keywords(code: str) -> list[str]:
 
 
 def _is_ours(function: ast.expr) -> bool:
-    """A name of its own, or of `rl` or `rushlight`: methods of objects are not looked up."""
+    """Whether a function is a plain name, or one of `rl` or `rushlight`; methods of objects are not
+    looked up."""
     root = ast.unparse(function).split(".")[0]
     return isinstance(function, ast.Name) or root in ("rl", "rushlight")
 
@@ -289,7 +290,7 @@ _PATH = re.compile(r"(?<![\w/.$~:-])((?:[\w.-]+/)+[\w.*-]*)(?![\w/])")
 
 
 def _is_path_of_ours(path: str) -> bool:
-    """Whether the path may be meant to be in the repository: it begins like one there."""
+    """Whether the path may be one of the repository: its beginning exists there."""
     first = path.split("/")[0]
     return any((root / first).is_dir() for root in (ROOT, PACKAGE, ROOT / "cpp")) and first != "."
 

@@ -1,6 +1,6 @@
-"""The public functions and classes say what they are, and each of their arguments.
+"""Checks that public functions and classes have docstrings, and name each of their arguments.
 
-Read from the sources, so that nothing is imported.
+They are read from the sources, so that nothing is imported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _public() -> dict[str, Definition]:
-    """What `rushlight.__all__` has, by name."""
+    """The definitions of the names in `rushlight.__all__`, by name."""
     tree = _tree(PACKAGE / "__init__.py")
     values = {ast.unparse(n.targets[0]): n.value for n in tree.body if isinstance(n, ast.Assign)}
     homes = ast.literal_eval(values["_HOMES"])
@@ -63,7 +63,7 @@ def _parameters(function: ast.FunctionDef) -> list[str]:
 
 
 def _documented(text: str) -> list[str]:
-    """The arguments that a docstring's `Args:` names; without one, those in its text, in ``."""
+    """The arguments in a docstring's `Args:`; without that section, the names in backquotes."""
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     if "Args" not in sections:

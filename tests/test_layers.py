@@ -1,14 +1,14 @@
-"""Keeps the shape of the source tree: who may import whom, and how big things may grow.
+"""Checks the rules of the source tree: which folder may import which, and limits of size.
 
 * A folder imports only folders before it (``PYTHON_LAYERS``, ``CPP_LAYERS``), imports inside
   functions included; equals do not import each other; nothing on the path imports a leaf.
 * The torch-free half (``TORCH_FREE``) never names torch, and works where torch is not installed.
 * The C++ core uses no container that allocates, no stream, no exception.
-* 500 lines a file, 60 a function, 5 levels of nesting, 100 columns. Exceptions stand in
-  ``layer_waivers.txt`` with their reason; generated files are exempt.
+* 500 lines a file, 60 a function, 5 levels of nesting, 100 columns. Exceptions are listed with
+  their reasons in ``layer_waivers.txt``; generated files are exempt.
 * 25 files a folder, and folders of tests mirror those that they test.
 
-What holds inside folders is in ``test_layers_inside.py``.
+The rules inside folders are in ``test_layers_inside.py``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rushlight"
 
-# Each tuple holds equals. The last is the leaves: they may import everything before them.
+# The folders of a tuple are equals. The last tuple has the leaves, which may import all before it.
 PYTHON_LAYERS = (
     ("errors", "files"),
     ("schema",),
@@ -78,7 +78,7 @@ MAX_FILE, MAX_FUNCTION, MAX_DEPTH, MAX_COLUMNS = 500, 60, 5, 100
 # Files of code in one folder; data and generated files are not counted.
 MAX_FILES, COUNTED_FOLDERS = 25, ("src", "cpp", "bindings", "tests", "benchmarks")
 CODE = (".py", ".pyi", ".h", ".c", ".cpp", ".js", ".css", ".html", ".in")
-# Folders of tests, and what they mirror; besides, C++ tests share headers and build an application.
+# Folders of tests and the folders that they mirror; and folders of tests that mirror nothing.
 MIRRORS = {"tests/python": "src/rushlight", "tests/cpp": "cpp"}
 NO_MIRROR = ("tests/cpp/support", "tests/cpp/consumer", "tests/cpp/delegate/plugins")
 
@@ -116,7 +116,7 @@ def _waivers() -> dict[tuple[str, str], str]:
     return waivers
 
 
-# --- Python: who imports whom -------------------------------------------------------------------
+# --- Python: imports ----------------------------------------------------------------------------
 
 
 def _python_imports(tree: ast.AST, module: str) -> Iterator[tuple[ast.stmt, str]]:
@@ -197,7 +197,7 @@ def test_torch_free_half_does_not_name_torch() -> None:
     assert not faults, "\n".join(faults)
 
 
-# --- C++: who includes whom, and what the core may use -------------------------------------------
+# --- C++: includes, and names that the core must not use ------------------------------------------
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.M)
 _BANNED_HEADERS = {
@@ -289,7 +289,7 @@ _NOT_A_FUNCTION = re.compile(r"\b(?:namespace|class|struct|union|enum)\b|=\s*$|\
 def _cpp_functions(path: Path) -> Iterator[tuple[str, int, int]]:
     """(signature's end, lines, depth) of each function: a brace after `(…)` outside functions."""
     text = _bare(path.read_text(encoding="utf-8"))
-    inside: list[bool] = []  # of each open brace: does it belong to a function?
+    inside: list[bool] = []  # for each open brace, whether it belongs to a function
     start, depth, signature, last = 0, 0, "", 0
     for match in re.finditer(r"[{};]", text):
         head = text[last : match.start()]

@@ -1,4 +1,4 @@
-"""Keeps the shape of the source tree inside its folders; `test_layers.py` keeps that of the whole.
+"""Checks the rules inside folders of the source tree; `test_layers.py` has those of the whole tree.
 
 * No files import or include each other in a cycle: imports inside functions and those for type
   checkers count.
@@ -30,7 +30,7 @@ Files = dict[str, set[str]]
 
 
 def _cycles(uses: Files) -> list[list[str]]:
-    """The groups of files of which each one uses every other, at last: Tarjan's algorithm."""
+    """The groups of files that use each other, directly or not: Tarjan's algorithm."""
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_files: list[str] = []
@@ -65,7 +65,7 @@ def _dotted(path: Path) -> str:
 
 @cache
 def _python_uses(folders: tuple[Path, ...]) -> Files:
-    """Which files each file imports: inside functions and for type checkers, too."""
+    """The files that each file imports, also inside functions and for type checkers."""
     paths = {_dotted(path): path for folder in folders for path in sorted(folder.rglob("*.py"))}
     scripts = {path.stem: name for name, path in paths.items() if name.startswith("benchmarks.")}
     uses: Files = {}
@@ -87,7 +87,7 @@ def _python_uses(folders: tuple[Path, ...]) -> Files:
 
 @cache
 def _cpp_uses() -> Files:
-    """Which files each file includes; what stands in `bindings` is found by its name's end."""
+    """The files that each file includes; those in `bindings` are found by the ends of paths."""
     folders = (ROOT / "cpp", ROOT / "bindings")
     paths = [p for f in folders for p in sorted(f.rglob("*")) if p.suffix in (".h", ".cpp")]
     names = {_name(path): path for path in paths}
@@ -114,7 +114,7 @@ def test_no_cpp_files_include_each_other_in_a_cycle() -> None:
 def _faults_inside(
     uses: Files, parent: str, layers: tuple[tuple[str, ...], ...], separator: str
 ) -> list[str]:
-    """Uses of a later part of `parent`, or of an equal one, by a part of it."""
+    """The uses of a later or an equal part of the folder `parent` by another part of it."""
     ranks = _ranks(layers)
     inside = {name: _part(name, parent, separator) for name in uses}
     faults = [f"{name}: its part has no place" for name, own in inside.items() if own not in ranks]
@@ -128,7 +128,7 @@ def _faults_inside(
 
 
 def _part(name: str, parent: str, separator: str) -> str | None:
-    """Which direct part of `parent` a file belongs to; None if it lies elsewhere."""
+    """The direct part of `parent` that a file is in; None if it is elsewhere."""
     if name == parent:
         return "__init__"
     rest = name.removeprefix(parent + separator)
@@ -164,7 +164,7 @@ def test_backends_do_not_use_each_other() -> None:
 
 
 def test_nothing_on_the_path_names_a_backend() -> None:
-    """Backends are found by their entry points: what is no leaf names none."""
+    """Backends are found by their entry points, so files that are not leaves name none."""
     names = {p.name for p in (PACKAGE / "backends").iterdir() if (p / "__init__.py").exists()}
     leaf = next(rank for rank, layer in enumerate(PYTHON_LAYERS) if "backends" in layer)
     path_folders = {name for layer in PYTHON_LAYERS[:leaf] for name in layer}

@@ -1,4 +1,4 @@
-"""Every test draws from a seed of its own name, whatever runs beside it."""
+"""Checks that every test draws from the seed of its own name, whichever other tests run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_shared_again(shared, results, request):
 
 
 class Results:
-    """What the tests of a run drew, by their names."""
+    """The numbers that the tests of a run drew, by the names of the tests."""
 
     def __init__(self) -> None:
         self.drawn: dict[object, tuple[float, ...]] = {}
@@ -53,7 +53,7 @@ class Results:
 
 
 def run(folder: Path, *options: str) -> dict[object, tuple[float, ...]]:
-    """What the tests drew in a run of pytest with these options."""
+    """The numbers that the tests drew in a run of pytest with these options."""
     file = folder / "test_that_draws.py"
     file.write_text(DRAWS)
     (folder / "pytest.ini").write_text("[pytest]\n")

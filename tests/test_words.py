@@ -1,8 +1,8 @@
-"""One word means one thing: holds names in the code to ``tests/words.yaml`` and the glossary.
+"""One word means one thing: checks names in the code against ``tests/words.yaml``.
 
-C++ is read as tokens: every name counts, wherever it stands, except in comments and strings. Python
-is parsed: the names count that a file defines (variables, parameters, functions, classes), so that
-what other libraries call theirs may be used.
+C++ is read as tokens: all names are checked except those in comments and strings. Python is parsed:
+only names that a file defines are checked (variables, parameters, functions, classes), so that the
+names of other libraries may be used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MADE_BY_CODEGEN = re.compile(r"\b(?:Made|Written)\b.*\bcodegen\b")
 
 @dataclass(frozen=True)
 class Word:
-    """A word, in its forms, that names must not use, and where; see ``tests/words.yaml``."""
+    """A word that names must not use, its forms and folders; see ``tests/words.yaml``."""
 
     words: tuple[str, ...]
     use: str

@@ -1,4 +1,4 @@
-"""`python -m codegen.schema` writes every generated file; `--check` only tells which are stale."""
+"""`python -m codegen.schema` writes every generated file; `--check` only lists stale ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen.schema import cpp, python
 from codegen.schema.parser import parse
 
 COMMAND = "python -m codegen.schema"
-# Each .fbs file: the error code of a file that breaks it, and the folder of its header in cpp/.
+# For each .fbs file: the error code for files that violate it, and its header's folder in cpp/.
 SCHEMAS = {
     "common": ("INVALID_PROGRAM", "program"),
     "program": ("INVALID_PROGRAM", "program"),

@@ -1,4 +1,4 @@
-"""Writes the C++ views of a schema: one class a table, and the layout that the verifier walks."""
+"""Writes the C++ views of a schema: a class for each table, and the layout for the verifier."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def emit(schema: Schema, command: str, include: Callable[[Path], str]) -> str:
     """The text of the header for `schema`.
 
     Args:
-        schema: what to write; the definitions of included files come from their own headers.
-        command: what the header says it was made by.
+        schema: the schema; the definitions of included files come from their own headers.
+        command: the command that the header names as its generator.
         include: gives the name under which the header of an .fbs file is included.
     """
     inner = [*_definitions(schema)]

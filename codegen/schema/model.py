@@ -37,10 +37,10 @@ class Kind(Enum):
 
 @dataclass
 class EnumDef:
-    """An enum; `members` in the order of the file.
+    """An enum; `members` are in the order of the file.
 
     Attributes:
-        since: for members that came later, the version of the file that they came with.
+        since: for members after version 1, the version of the file that added them.
     """
 
     name: str
@@ -52,9 +52,9 @@ class EnumDef:
 
 @dataclass
 class UnionDef:
-    """{member: its table} in the order of their numbers from 1; number 0 is none.
+    """A union: {member: its table}, in the order of the members' numbers from 1; 0 means none.
 
-    A member has the name of its table unless several members share one.
+    A member has the name of its table unless several members share a table.
     """
 
     name: str
@@ -67,12 +67,12 @@ class Field:
     """A field of a table.
 
     Attributes:
-        id: its place in the vtable; the value of a union lies at `id + 1`.
+        id: its index in the vtable; the value of a union is at `id + 1`.
         type: the name of the scalar, the element or the target: "int32", "ScalarType", "Tensor".
-        default: of a scalar; an enum's member by name.
+        default: the default of a scalar; for an enum, the name of a member.
         optional: None in Python when absent.
-        align: of a byte vector, in bytes.
-        since: the version of the file that it came with.
+        align: the alignment of a byte vector, in bytes.
+        since: the version of the file that added it.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Field:
 
 @dataclass
 class Table:
-    """A table with its fields in the order of their ids; `since` is as of a field."""
+    """A table with its fields in the order of their ids; `since` is the version that added it."""
 
     name: str
     fields: list[Field]
@@ -137,8 +137,8 @@ class Schema:
         return max(versions.members.values()) if versions is not None else 1
 
     def since(self) -> Iterator[tuple[str, str, int]]:
-        """(table or enum, field or member, version) of what came after version 1; a table as a
-        whole has "" in the place of the field."""
+        """The definitions that came after version 1: (table or enum, field or member, version); the
+        field is "" for a whole table."""
         for enum in self.enums.values():
             yield from ((enum.name, member, version) for member, version in enum.since.items())
         for table in self.tables.values():

@@ -1,10 +1,10 @@
 """A parser for the part of the .fbs language that our schemas use.
 
-Known: include, namespace, attribute, file_identifier, file_extension, root_type, enum, union and
+It reads include, namespace, attribute, file_identifier, file_extension, root_type, enum, union and
 table, with `///` documentation. The attribute `since` of a table, a field or a member of an enum is
-the version of the file that it came with, one of the enum `Version`. Structs, fixed arrays, vectors
-of strings, services and tables that contain themselves are refused: nothing here needs them, and
-the verifier's stack is bounded because types do not recurse.
+the version of the file that added it, one of the enum `Version`. Structs, fixed arrays, vectors of
+strings, services and recursive tables are refused: our schemas do not need them, and without
+recursion the verifier's stack is bounded.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def _member_of_zero(enum: EnumDef, where: str) -> str:
 
 
 def _with_version(doc: str, since: int) -> str:
-    """The documentation of what came with a version."""
+    """The documentation with a note of the version that added the definition."""
     return f"{doc} Since version {since}.".strip() if since > 1 else doc
 
 

@@ -1,4 +1,4 @@
-"""Writes the Python dataclasses of a schema, and the description by which the codec packs them."""
+"""Writes the Python dataclasses of a schema, and their description for the codec."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def emit(schema: Schema, command: str, module: Callable[[Path], str], code: str)
     """The text of the module for `schema`.
 
     Args:
-        schema: what to write; included definitions are imported and exported again.
-        command: what the module says it was made by.
+        schema: the schema; included definitions are imported and exported again.
+        command: the command that the module names as its generator.
         module: gives the module of an .fbs file.
-        code: the error code that a bad file gets.
+        code: the error code for bad files.
     """
     body: list[str] = []
     for enum in schema.enums.values():
@@ -234,7 +234,7 @@ def _format(schema: Schema, code: str) -> Iterator[str]:
 
 
 def _sharing(schema: Schema) -> dict[str, list[str]]:
-    """For each table that members of unions use under other names, these names."""
+    """For each table that members of unions use under other names, the names."""
     members: dict[str, list[str]] = {}
     for union in schema.unions.values():
         for member, table in union.members.items():

@@ -13,7 +13,7 @@ BUILT_IN = ["CpuBackend", "XnnpackBackend", DEMO]  # registered from the beginni
 
 
 class Recorder:
-    """Adds one to float inputs and remembers what it was called with; each step can be replaced."""
+    """Adds one to float inputs and records its calls; each of its methods can be replaced."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Recorder:
 
 @contextmanager
 def registered(id: str, backend: Any) -> Iterator[Any]:
-    """A backend that is in the table for the length of the block."""
+    """Register a backend for the duration of the block."""
     runtime.register_backend(id, backend)
     try:
         yield backend

@@ -1,12 +1,13 @@
 """Tests of passes: a small graph from a function, and graphs as text that a test can hold.
 
-A pass test says what goes in and what comes out, both as text:
+A pass test has a function as input and the expected graph as text:
 
     program = traced(lambda x: (x + 1.0).sin(), x)
     some_pass(program.graph)
     assert_expected_inline(text(program), '''...''')
 
-`EXPECTTEST_ACCEPT=1 pytest ...` writes the text that came; read the difference before you keep it.
+`EXPECTTEST_ACCEPT=1 pytest ...` writes the actual text to the test; read the diff before you keep
+it.
 Nothing is exported: the function is traced operator by operator, with fake tensors. Constants are
 passed by name, as the parameters of a model are.
 """
@@ -44,7 +45,7 @@ WIDTH = 96
 
 
 class Traced:
-    """As much of an exported program as passes use: graph, signature, constants."""
+    """The parts of an exported program that passes use: graph, signature, constants."""
 
     def __init__(self, module: GraphModule, signature: ExportGraphSignature, **constants: Any):
         self._graph_module = module
@@ -66,16 +67,16 @@ def traced(
     """The graph of `function`, called with the arguments and then with the constants by name.
 
     Args:
-        function: of tensors; returns one or several.
+        function: a function of tensors; returns one or several.
         args: example inputs; inputs have the names of the function's parameters.
-        dynamic: whether the inputs' sizes may vary (but for those of one element).
+        dynamic: whether the inputs' sizes may vary (except sizes of 1).
         constants: tensors that the program holds.
 
     Returns:
-        a `Traced`, which passes take as an exported program.
+        A `Traced`, which passes accept as an exported program.
     """
     names = list(inspect.signature(function).parameters)[: len(args)] + list(constants)
-    values = [value.clone() for value in (*args, *constants.values())]  # none of them the same
+    values = [value.clone() for value in (*args, *constants.values())]  # no tensor occurs twice
     mode = FakeTensorMode(shape_env=ShapeEnv(), static_shapes=not dynamic)
     fakes = [
         mode.from_tensor(value, static_shapes=not dynamic or i >= len(args))
@@ -107,8 +108,8 @@ def traced(
 def text(program: ExportedProgram | GraphModule | Graph) -> str:
     """A program's graph, one line for each node, and its small constants.
 
-    Calls are numbered, and so are constants that a pass added: what torch names them changes with
-    what was there before.
+    Calls, and constants that a pass added, are numbered here, because the names that torch gives
+    them depend on nodes that were removed.
     """
     held: Mapping[str, Any] = {}
     graph = program if isinstance(program, Graph) else program.graph

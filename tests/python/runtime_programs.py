@@ -1,4 +1,4 @@
-"""Small programs written by hand, so that the runtime's tests need neither compiler nor torch."""
+"""Small handwritten programs, so that the runtime's tests need neither the compiler nor torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAF = {"t": "leaf"}
 
 @dataclass
 class MethodBuilder:
-    """Values and instructions of one method; every tensor gets its own place in arena 1."""
+    """The values and instructions of one method; every tensor has its own memory in arena 1."""
 
     name: str = "forward"
     values: list[fb.EValue] = field(default_factory=list)
@@ -85,14 +85,14 @@ class MethodBuilder:
         self.instructions.append(fb.Instruction(call))
 
     def binary(self, operator: str, a: int, b: int, out: int) -> None:
-        """`aten::add.out` and its like, with alpha 1."""
+        """Add a call of `aten::add.out` or a similar operator, with alpha 1."""
         alpha = [self.value(fb.Int(1))] if operator in ("aten::add.out", "aten::sub.out") else []
         self.call(operator, a, b, *alpha, out, out)
 
     def delegate(
         self, backend: str, *args: int, payload: int = 0, specs: dict[str, bytes] | None = None
     ) -> None:
-        """A delegate of its own, and its call: inputs, then outputs."""
+        """Add a delegate and a call of it with `args`: inputs, then outputs."""
         reference = fb.BackendDelegateDataReference(fb.DataLocation.SEGMENT, payload)
         compile_specs = [fb.CompileSpec(key, value) for key, value in (specs or {}).items()]
         self.delegates.append(fb.BackendDelegate(backend, reference, compile_specs))
@@ -125,10 +125,10 @@ def program(
 
     Args:
         methods: its methods.
-        contract: method name to its shape contract.
+        contract: the shape contract of each method, by name.
         debug: a whole debug map.
-        constants: from index 1.
-        blobs: payloads of delegates.
+        constants: the constants, from index 1.
+        blobs: the payloads of delegates.
         named_data: further named data.
     """
     named = dict(named_data or {})
@@ -146,7 +146,7 @@ def program(
 
 
 def binary(operator: str = "aten::add.out", *sizes: int, **tensor: Any) -> MethodBuilder:
-    """A method `forward(x, y)` of one instruction, all tensors of one form."""
+    """A method `forward(x, y)` with one instruction; all tensors have these sizes and options."""
     method = MethodBuilder()
     x, y, out = (method.tensor(*sizes, **tensor) for _ in range(3))
     method.binary(operator, x, y, out)
@@ -160,7 +160,7 @@ def add(*sizes: int, **tensor: Any) -> bytes:
 
 
 def delegated(backend: str, *sizes: int, **tensor: Any) -> MethodBuilder:
-    """A method `forward(x)` of one delegate, both tensors of one form."""
+    """A method `forward(x)` with one delegate; both tensors have these sizes and options."""
     method = MethodBuilder()
     x, y = (method.tensor(*sizes, **tensor) for _ in range(2))
     method.delegate(backend, x, y)
@@ -181,7 +181,7 @@ def counter() -> MethodBuilder:
 
 
 def call_spec(args: list[Any], kwargs: dict[str, Any] | None = None) -> dict[str, Any]:
-    """in_spec of positional and keyword arguments, given as trees."""
+    """The in_spec of positional and keyword arguments, which are passed as trees."""
     named = kwargs or {}
     keywords = {"t": "dict", "k": list(named), "c": list(named.values())}
     return {"t": "tuple", "c": [{"t": "tuple", "c": args}, keywords]}
@@ -229,6 +229,6 @@ def with_external_weight() -> bytes:
 
 
 def data_file(value: float) -> bytes:
-    """A data file for it, every element the same."""
+    """The data file for `with_external_weight`; every element of `w` is `value`."""
     layout = TensorLayout(ScalarType.FLOAT, [2, 2], [0, 1])
     return write_ptd({"w": NamedTensor(np.full((2, 2), value, np.float32).tobytes(), layout)})

@@ -1,4 +1,4 @@
-"""Programs for the tests of files: a generator of any tables, and a few programs by hand."""
+"""Programs for the tests of files: a generator of arbitrary tables, and handwritten programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
 _FLOATS = st.floats(allow_nan=False)
-#: Doubles that a text with few decimals holds exactly.
+#: Doubles that a text with few decimals represents exactly.
 SHORT_FLOATS = st.integers(-(1 << 40), 1 << 40).map(lambda eighths: eighths / 8)
 
 
@@ -38,7 +38,7 @@ def numbers(letter: str, floats: st.SearchStrategy[float]) -> st.SearchStrategy[
 def tables(
     format: codec.Format, cls: type, floats: st.SearchStrategy[float] = _FLOATS
 ) -> st.SearchStrategy[Any]:
-    """Instances of `cls` with anything in their fields that a file can hold."""
+    """Instances of `cls` with arbitrary values in their fields, as far as a file can hold them."""
     fields = {f.name: _field(format, f, floats) for f in format.tables[cls]}
     return st.builds(cls, **fields)
 
@@ -88,7 +88,7 @@ def method(
     arena: int = 1024,
     delegates: list[fb.BackendDelegate] | None = None,
 ) -> fb.ExecutionPlan:
-    """A method whose calls are (operator name with overload, arguments)."""
+    """A method; its calls are pairs of an operator name with overload and its arguments."""
     operators = list(dict.fromkeys(operator for operator, _ in calls))
     return fb.ExecutionPlan(
         name=name,
@@ -134,7 +134,7 @@ def plain_program() -> PTEFile:
 
 
 def full_program() -> PTEFile:
-    """One of everything: all kinds of values, instructions and data, and two methods."""
+    """A program with all kinds of values, instructions and data, and two methods."""
     frames = fb.FrameList([fb.Frame("model.py", 7, "forward", "return x + 1")])
     values = [
         fb.EValue(fb.Null()),
@@ -191,7 +191,7 @@ def full_program() -> PTEFile:
 
 
 def rewritten(data: bytes, change: Callable[[fb.Program], object]) -> bytes:
-    """A file of `write_pte` with its root table changed, unchecked; the data behind it stay."""
+    """A file of `write_pte` with a changed root table; the data behind it are kept, no checks."""
     program_size, base = struct.unpack_from("<QQ", data, 16)
     root = fb.unpack(data[:program_size])
     change(root)

@@ -1,4 +1,4 @@
-"""Writing files: whole or not at all, in the place of what was there."""
+"""Writing files: a file is written completely or not at all, and replaces the old one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""torchao's affine operators by blocks, as the operators that kernels and backends know.
+"""Rewrites torchao's blockwise affine operators as operators that kernels and backends know.
 
-What torchao's `quantize_` writes quantises blocks of any shape. Blocks that are a row, a channel or
-a group of one become the operators of `quantized_decomposed`, which ExecuTorch has too; others
-become arithmetic, as torchao decomposes them.
+The operators that torchao's `quantize_` writes take blocks of any shape. A block that is a row, a
+channel or a group within a channel becomes an operator of `quantized_decomposed`, which ExecuTorch
+has too; other blocks become arithmetic, by torchao's own decomposition.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def affine_decompositions() -> Table:
 
 
 def _or_own(target: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule that leaves what it does not know to the operator's own decomposition."""
+    """Wrap `rule`: where it returns None, the operator's own decomposition is used."""
     own = torch._C.DispatchKey.CompositeImplicitAutograd  # target.decompose would call the rule
 
     def decomposed(*args: Any, **kwargs: Any) -> Any:
@@ -123,7 +123,7 @@ def _dequantize(
 
 
 def _is_of_rows(input: Tensor, block: Any, scale: Tensor, zero_point: Tensor | None) -> bool:
-    """Whether `_choose` found these parameters: for rows, in float64 as the operator gives them."""
+    """Whether `_choose` computed these parameters: one per row, with scales in float64."""
     return zero_point is not None and scale.dtype == torch.float64 and _is_rows(input, block)
 
 

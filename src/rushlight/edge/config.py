@@ -23,14 +23,15 @@ class EdgeCompileConfig:
     Attributes:
         _check_ir_validity: verify the graph against the dialect tables.
         _skip_dim_order: keep operators that take memory formats instead of `dim_order_ops`.
-        _core_aten_ops_exception_list: operators that the dialect tables say nothing against.
+        _core_aten_ops_exception_list: operators that are accepted although the dialect tables do
+            not have them.
         preserve_ops: operators to keep whole instead of decomposing them.
         keep_asserts: run the assertions on computed values (`torch._check(n < 8)` on an `item()`),
-            as eager does. ExecuTorch drops them, and has no kernels for them: False makes a file
-            that it runs, too.
-        decompositions: rules of your own, over or beside torch's: an operator (of yours, or of
-            torch's) to a function of its arguments that is written with other operators. They are
-            merged over the rules that apply anyway; `preserve_ops` comes last.
+            as eager does. ExecuTorch drops them and has no kernels for them; with False,
+            ExecuTorch can run the file too.
+        decompositions: your own rules: a mapping from an operator (your own or torch's) to a
+            function of its arguments that computes the result with other operators. They replace
+            built-in rules for the same operators; `preserve_ops` takes precedence over both.
     """
 
     _check_ir_validity: bool = True
@@ -58,14 +59,14 @@ class MemoryPlanningPass:
     Attributes:
         memory_planning_algo: a planner to use instead of the built-in ones: from a list of
             `rushlight.plan.block.Block` to an offset for every block's id.
-        memory_id_of: which memory each tensor lives in, by its `TensorSpec` (SRAM or DRAM, say);
-            ids count from 1, which is where every tensor goes by default. Mutable buffers are not
-            asked about: they live in 1.
+        memory_id_of: a function from a tensor's `TensorSpec` to the id of the memory that it is
+            placed in (SRAM or DRAM, for example). Ids count from 1, which is the default. Mutable
+            buffers are always placed in 1; the function is not called for them.
         alloc_graph_input: place user inputs in an arena (else the caller's memory is used).
         alloc_graph_output: place user outputs in an arena (else the caller provides memory).
         share_mutable_buffers: give buffers of one name in several methods the same memory (memory
             id 2), so that the methods share state.
-        alignment: of every offset, in bytes; a power of two.
+        alignment: the alignment of every offset, in bytes; a power of two.
     """
 
     memory_planning_algo: Callable[..., Any] | None = None
@@ -85,22 +86,22 @@ class MemoryPlanningPass:
 
 @dataclass(frozen=True)
 class ExecutorchBackendConfig:
-    """How to make a program of Edge graphs.
+    """How to make a program from Edge graphs.
 
     Attributes:
         passes: passes over each method's Edge graph, run first.
         memory_planning_pass: one for all methods, or one per method name.
         emit_stacktrace: store each instruction's Python line in the chain, as ExecuTorch does.
-        segment_alignment, constant_tensor_alignment, delegate_alignment: bytes.
-        extract_delegate_segments: payloads of delegates lie in segments of their own, which are
-            mapped and may be given back after the start; else inside the flatbuffer.
+        segment_alignment, constant_tensor_alignment, delegate_alignment: in bytes.
+        extract_delegate_segments: True puts each delegate's payload in a segment of its own, which
+            is mapped and may be released after initialisation; False puts it inside the flatbuffer.
         remove_view_copy: views share their base's memory instead of being copied.
         external_constants: True puts constants in `_default_external_constant.ptd`; a callable
             names the file for each constant's node, or returns None to keep it in the program.
         emit_mutable_buffer_names: store the names of mutable buffers, by which a module's state is
             read and written.
         debug: how much of the map to Python lines goes into the file: "lines" keeps it under 2 %
-            of the file or 16 KiB, whichever is more; "full" stores all; "none" nothing.
+            of the file or 16 KiB, whichever is more; "full" stores all of it; "none" stores none.
     """
 
     passes: Sequence[Callable[[GraphModule], Any]] = ()

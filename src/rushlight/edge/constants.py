@@ -54,7 +54,7 @@ class Constants:
         return tensor_named(self.program, self._targets[node])
 
     def add(self, tensor: torch.Tensor, *, like: Node) -> Node:
-        """A node for a new constant; one scalar of one value and dtype exists once."""
+        """A node for a new constant; scalars of equal value and dtype share one node."""
         key = (tensor.dtype, repr(tensor.item())) if tensor.dim() == 0 else None
         if key is not None and key in self._added:
             return self._added[key]
@@ -92,7 +92,7 @@ class Constants:
 class BranchConstants(Constants):
     """The constants of a branch of control flow: tensors that its module holds.
 
-    Weights are operands of the branch and no constants here.
+    Weights are operands of the branch, so they do not count as constants here.
     """
 
     def __init__(self, module: GraphModule) -> None:
@@ -110,7 +110,7 @@ class BranchConstants(Constants):
         return self.graph.get_attr(name), name
 
     def _forget(self, names: set[str]) -> None:
-        """The module keeps tensors that nothing names; they cost nothing in the file."""
+        """Do nothing: tensors that no node names stay in the module and out of the file."""
 
 
 def names_tensor(node: Node) -> bool:

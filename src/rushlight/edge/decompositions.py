@@ -24,7 +24,7 @@ from rushlight.edge.rules import RULES
 
 aten = torch.ops.aten
 
-# Resizing by a size or by factors, and the operator that it becomes: one with the size worked out.
+# Overloads that take a size or factors, and the overload with the computed size that replaces each.
 UPSAMPLING: dict[OpOverload, OpOverload] = {
     aten.upsample_nearest1d.vec: aten.upsample_nearest1d.default,
     aten.upsample_nearest3d.vec: aten.upsample_nearest3d.default,
@@ -74,8 +74,8 @@ def scaled_dot_product_attention(
 ) -> torch.Tensor:
     """Attention as two batched products around one softmax.
 
-    A row whose every key is masked gives zeros, as eager does: its scores are made finite for the
-    softmax, and the masked probabilities are zeroed after it.
+    A row whose keys are all masked gives zeros, as in eager: its scores are made finite before the
+    softmax, and the masked probabilities are set to zero after it.
     """
     if enable_gqa:
         groups = query.size(-3) // key.size(-3)
@@ -104,7 +104,7 @@ def scaled_dot_product_attention(
 def linear_of_vector(
     input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> Any:
-    """`linear` of a vector as one of a matrix with one row: ExecuTorch's kernel takes no vector."""
+    """`linear` of a vector, as of a matrix with one row: ExecuTorch's kernel takes no vector."""
     if input.dim() != 1:
         return NotImplemented
     return torch.ops.aten.linear.default(input.unsqueeze(0), weight, bias).squeeze(0)
@@ -127,7 +127,7 @@ def upsampling(target: OpOverload) -> Callable[..., torch.Tensor]:
 
 
 def angle(self: torch.Tensor) -> torch.Tensor:
-    """The argument of a complex number; of a real one 0 or pi."""
+    """The argument of a complex number; for a real number 0 or pi."""
     if self.is_complex():
         parts = torch.view_as_real(self)
         return torch.atan2(parts.select(-1, 1), parts.select(-1, 0))
@@ -137,7 +137,7 @@ def angle(self: torch.Tensor) -> torch.Tensor:
 
 
 def polar(abs: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
-    """A complex number of its absolute value and its argument."""
+    """The complex numbers with absolute values `abs` and arguments `angle`."""
     return torch.complex(abs * torch.cos(angle), abs * torch.sin(angle))
 
 
@@ -149,12 +149,12 @@ def new_empty_strided(
     dtype: torch.dtype | None = None,
     **elsewhere: Any,
 ) -> torch.Tensor:
-    """Memory of any content: a program's tensors are dense, so strides say nothing."""
+    """Uninitialised memory; the strides are ignored because all tensors of a program are dense."""
     return torch.empty(size, dtype=dtype or self.dtype)
 
 
-# Complex numbers: what torch has no rule for. Its conjugate and its negative are views that mark a
-# tensor; here they are computed.
+# Complex operators that torch has no rule for. In torch, conjugate and negative are views with a
+# flag; here they are computed.
 COMPLEX: dict[OpOverload, Callable[..., torch.Tensor]] = {
     aten.angle.default: angle,
     aten.polar.default: polar,
@@ -164,10 +164,10 @@ COMPLEX: dict[OpOverload, Callable[..., torch.Tensor]] = {
 
 
 def copy(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
-    """What `self.copy_(src)` leaves in `self`.
+    """The value of `self` after `self.copy_(src)`.
 
-    Written out here because torch, after its decompositions, takes `src` itself for the new value
-    of a buffer: without the conversion and the broadcast.
+    Torch's decomposition would use `src` itself as the buffer's new value, without the conversion
+    to the buffer's dtype and without the broadcast.
     """
     return src.to(self.dtype).expand(self.shape)
 

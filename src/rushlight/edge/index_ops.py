@@ -1,4 +1,4 @@
-"""Operators that pick and place elements, as the few that have kernels."""
+"""Rules for operators that read or write elements by index, in terms of those with kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _scatter_reduce(
     *,
     include_self: bool = True,
 ) -> torch.Tensor:
-    """A mean is a sum over a count; the other reductions have a kernel."""
+    """Compute a mean as a sum divided by a count; the other reductions have a kernel."""
     if reduce != "mean":
         return NotImplemented  # type: ignore[no-any-return]
     total = aten.scatter_reduce.two(self, dim, index, src, "sum", include_self=include_self)
@@ -39,7 +39,7 @@ def _index_reduce(
     *,
     include_self: bool = True,
 ) -> torch.Tensor:
-    """A scatter whose index is the same in all other dimensions."""
+    """A `scatter_reduce` whose index is the same in all other dimensions."""
     shape = [1] * source.dim()
     if shape:
         shape[dim] = -1
@@ -58,7 +58,7 @@ def _put(
 
 
 def _take(self: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """Torch's rule reads an index without dimensions as a number, which export cannot follow."""
+    """Replaces torch's rule, which reads a 0-d index as a Python number; export cannot trace it."""
     return aten.index(self.reshape(-1), [index])  # type: ignore[no-any-return]
 
 
@@ -68,7 +68,7 @@ def _unique_consecutive(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Torch captures its results in wrong shapes for a dimension counted from the end."""
+    """Refuse a dimension counted from the end, for which torch captures wrong result shapes."""
     if dim is None or dim >= 0:
         return NotImplemented
     raise ValueError(

@@ -1,7 +1,7 @@
-"""Single calls that stay whole through decomposition, whatever the tables say of their operator.
+"""Keeps single calls whole through decomposition, even where a table has a rule for the operator.
 
-While torch decomposes, such a call stands under a stand-in: an operator with the same schema that
-no table knows.
+While torch decomposes, each such call uses a stand-in: an operator with the same schema that is in
+no table.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _stand_in(target: OpOverload) -> OpOverload:
 
 
 def hide(graph: Graph, names: Container[str]) -> None:
-    """Put stand-ins for the calls of these names into a graph of the ATen dialect."""
+    """Replace the operators of the named calls by stand-ins, in a graph of the ATen dialect."""
     for node in graph.nodes:
         if node.name in names and isinstance(node.target, OpOverload):
             with _DEFINING:
@@ -50,7 +50,7 @@ def hide(graph: Graph, names: Container[str]) -> None:
 
 
 def show(program: ExportedProgram) -> None:
-    """Put the operators back in place of their stand-ins."""
+    """Replace the stand-ins by the original operators."""
     for node in program.graph.nodes:
         if node.target in _ORIGINAL:
             node.target = _ORIGINAL[node.target]

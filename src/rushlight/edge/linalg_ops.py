@@ -1,4 +1,4 @@
-"""Linear algebra, as the few factorisations and solutions that have kernels."""
+"""Rules for linear algebra, in terms of the few factorisations and solvers that have kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensor = torch.Tensor
 
 
 def _check(info: Tensor, name: str) -> None:
-    """Eager raises for a matrix without factorisation, and so does the program."""
+    """Assert that every matrix was factorised: eager raises if not, so the program does too."""
     aten._assert_async.msg(
         (info == 0).all(), f"{name}: a matrix is singular, or not positive-definite"
     )
@@ -56,7 +56,7 @@ def _solve(
     a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     factors, pivots, info = aten.linalg_lu_factor_ex.default(a, check_errors=check_errors)
-    # One vector for each matrix, as torch.linalg.solve tells them from matrices.
+    # One vector for each matrix; torch.linalg.solve distinguishes vectors from matrices like this.
     vector = b.dim() == 1 or (a.dim() - 1 == b.dim() and b.shape == a.shape[:-1])
     columns = b.unsqueeze(-1) if vector else b
     result = aten.linalg_lu_solve.default(factors, pivots, columns, left=left)

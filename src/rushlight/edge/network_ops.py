@@ -1,6 +1,6 @@
-"""Rules for operators of neural networks that torch decomposes into much more, or not at all.
+"""Rules for operators of neural networks that torch decomposes into far more nodes, or not at all.
 
-Each rule's result is exactly what eager gives, in terms of kernels that there are.
+Each rule gives exactly eager's result and uses only operators that have kernels.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[torch.Tensor, ...]:
-    """Batch norm that returns its new running statistics: the kernels for given statistics and
-    for those of the batch, and a mean and a variance for the update."""
+    """Batch norm that also returns the new running statistics.
+
+    It uses the kernel for given statistics, or in training the one for the batch's own statistics
+    and computes a mean and a variance for the update.
+    """
     if not training:
         normalized = aten._native_batch_norm_legit_no_training.default(
             input, weight, bias, running_mean, running_var, momentum, eps
@@ -48,7 +51,7 @@ def batch_norm_with_update(
     momentum: float,
     eps: float,
 ) -> tuple[torch.Tensor, ...]:
-    """The same for training; what is reserved for the backward pass is empty on CPU."""
+    """Batch norm in training; the tensor reserved for the backward pass is empty on CPU."""
     *normalized, new_mean, new_var = batch_norm(
         input, weight, bias, running_mean, running_var, True, momentum, eps
     )
@@ -68,7 +71,7 @@ def trilinear(
 ) -> torch.Tensor:
     """The sum over some dimensions of a product of three tensors that broadcast.
 
-    What `torch.nn.functional.bilinear` makes of its operands becomes one matrix product.
+    The call that `torch.nn.functional.bilinear` makes becomes one matrix product.
     """
     if (expand1, expand2, expand3, sumdim) == ([1, 3], [0], [1, 2], [2, 3]):
         pairs = (i1.unsqueeze(2) * i3.unsqueeze(1)).flatten(1)
@@ -94,7 +97,7 @@ def convolution_backward(
     groups: int,
     output_mask: list[bool],
 ) -> Any:
-    """All gradients where some are masked out, because a program has no place for a None."""
+    """Compute all gradients even where some are masked out: the kernel cannot return None."""
     if all(output_mask):
         return NotImplemented  # stays whole
     channels = weight.size(1) * groups if transposed else weight.size(0)

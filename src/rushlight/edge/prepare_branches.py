@@ -1,9 +1,9 @@
-"""Branches of control flow as torch's decomposition takes them.
+"""Rewrites branches of control flow so that torch's decomposition accepts them.
 
 torch.export captures two things in a branch that its own decomposition then refuses: a tensor made
-of numbers, `torch.tensor([1.0, 2.0])`, and a result that is an input of the branch or a view of
-one, as of `lambda x: x`, or whose layout another branch does not share. Here the first becomes an
-operand of the operator that calls the branch, like a weight, and the second a copy.
+from numbers, such as `torch.tensor([1.0, 2.0])`; and a result that is an input of the branch (as in
+`lambda x: x`), a view, or in another layout than the same result of another branch. Here the tensor
+becomes an operand of the operator that calls the branch, like a weight, and the result is copied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rushlight.ir.programs import copy_program
 from rushlight.ir.rewrite import insert
 
 aten = torch.ops.aten
-# The argument that holds the operands that a branch gets last.
+# The index of the argument with the operands that are passed to a branch last.
 _OPERANDS = {"cond": 3, "while_loop": 3, "map_impl": 2, "scan": 3}
 
 
@@ -66,7 +66,7 @@ def _lift_tensors(
     """Make the tensors that `graph` holds operands of `call`, which all its graphs take."""
     at = _OPERANDS[str(call.target)]
     for held in [n for n in graph.graph.nodes if names_tensor(n)]:
-        name = f"_lifted_{len(module.graph.nodes)}"  # the graph grows by every one
+        name = f"_lifted_{len(module.graph.nodes)}"  # unique: each lifted tensor adds a node
         module.register_buffer(name, graph.get_buffer(str(held.target)))
         with module.graph.inserting_before(call):
             operand = module.graph.get_attr(name)
@@ -84,8 +84,8 @@ def _lift_tensors(
 
 
 def _copy_results(graphs: list[GraphModule]) -> None:
-    """Copy, in all graphs, a result that is an input of one, a view, or returned twice, or whose
-    layouts differ."""
+    """Copy a result in all graphs if in one of them it is an input, a view or returned twice, or if
+    its layouts differ."""
     returned = [results_of(graph.graph) for graph in graphs]
     for i, values in enumerate(zip(*returned, strict=True)):
         if not all(isinstance(_example(value), torch.Tensor) for value in values):
@@ -117,7 +117,7 @@ def _copy_result(graph: GraphModule, i: int, value: Node) -> None:
 
 
 def _erase(held: Node) -> None:
-    """Take out a node that names a tensor, and the tensor if no other node names it."""
+    """Remove a node that names a tensor, and the tensor if no other node names it."""
     module: Any = held.graph.owning_module
     held.graph.erase_node(held)
     if all(n.target != held.target for n in module.graph.nodes if n.op == "get_attr"):

@@ -1,9 +1,9 @@
-"""State as torch's decomposition takes it: what a model writes has one name.
+"""Rewrites a program so that each tensor of state that it writes has one name.
 
 A module that is used twice, or a tensor that is registered twice, gives a captured program two
-inputs for one memory. A write through one must be seen through the other, which a functional graph
-cannot say, so here both become one. Buffers that have only a part of their memory in common, as a
-buffer and a view of it, are refused by name.
+inputs for the same memory. A write through one must be seen through the other. A functional graph
+cannot express that, so the two inputs become one. Buffers that share only a part of their memory,
+such as a buffer and a view of it, are refused by name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def prepare_state(program: ExportedProgram) -> ExportedProgram:
         program: of the ATen dialect.
 
     Raises:
-        ExportError: naming buffers that the model writes and whose memory others have in part.
+        ExportError: if the model writes a buffer that shares a part of its memory with another;
+            it names both.
     """
     writes: dict[str, Node] = {}
     for node, base in written_values(program.graph):
@@ -63,14 +64,14 @@ class _Held:
 
 
 def _in_one_memory(program: ExportedProgram) -> list[list[_Held]]:
-    """The program's own tensors by the memory that they are in, buffers first."""
+    """The program's tensors, grouped by the memory that they share, buffers first."""
     tensors: dict[int, list[_Held]] = defaultdict(list)
     specs = program.graph_signature.input_specs
     for spec in sorted(specs, key=lambda spec: spec.kind != InputKind.BUFFER):
         tensor = None if spec.target is None else tensor_named(program, spec.target)
         if not isinstance(tensor, torch.Tensor) or tensor.numel() == 0:
             continue
-        # What wraps other tensors, as torchao's weights do, has no memory of its own.
+        # A wrapper of other tensors, such as torchao's weights, has no memory of its own.
         if not is_traceable_wrapper_subclass(tensor):
             memory = tensor.untyped_storage().data_ptr()
             tensors[memory].append(_Held(spec.arg.name, str(spec.target), tensor))
@@ -82,7 +83,8 @@ def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
 
 
 def _refuse_overlaps(held: list[_Held], writes: Mapping[str, Node]) -> None:
-    """Raise if one of several tensors in one memory is written and shares elements."""
+    """Raise if one of the tensors in the same memory is written and shares elements with others or
+    with itself."""
     for one in held:
         if one.input not in writes:
             continue
@@ -112,8 +114,8 @@ def _refuse_overlaps(held: list[_Held], writes: Mapping[str, Node]) -> None:
 
 
 def _overlaps_itself(tensor: torch.Tensor) -> bool:
-    """Whether two indices stand for one element."""
-    reach = 0  # of the dimensions with smaller strides
+    """Whether two indices of the tensor refer to the same element."""
+    reach = 0  # the largest offset within the dimensions with smaller strides
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size > 1 and stride <= reach:
             return True
@@ -122,7 +124,7 @@ def _overlaps_itself(tensor: torch.Tensor) -> bool:
 
 
 def _meet(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether the memory from a tensor's first element to its last meets that of another."""
+    """Whether the memory ranges of two tensors, first to last element, overlap."""
     (first, last), (start, end) = map(_span, (one, other))
     return first <= end and start <= last
 
@@ -134,7 +136,7 @@ def _span(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def _merged(program: ExportedProgram, aliases: dict[str, str]) -> ExportedProgram:
-    """A copy of the program in which inputs are replaced by others."""
+    """A copy of the program in which each input in `aliases` is replaced by the one it names."""
     new = copy_program(program)
     nodes = {node.name: node for node in new.graph.find_nodes(op="placeholder")}
     for name, kept in aliases.items():

@@ -1,7 +1,7 @@
-"""Random operators as the few that have kernels, drawing in eager's order.
+"""Rules for random operators, in terms of those with kernels, which draw in eager's order.
 
-Torch's own rules for some of them draw other numbers than eager does (one rule for all devices), so
-they are replaced here.
+Some of torch's own rules, which are the same for all devices, draw other numbers than eager; they
+are replaced here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch._ops import OpOverload
 
 aten = torch.ops.aten
 
-# Kept whole: torch's rules draw otherwise than eager.
+# Kept whole, because torch's rules draw other numbers than eager.
 RANDOM_KEPT: tuple[OpOverload, ...] = (
     aten.bernoulli.default,
     aten.bernoulli.Tensor,
@@ -66,7 +66,10 @@ def _rrelu_with_noise(
     training: bool = False,
     generator: Any = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Eager draws for what is not positive, in order: the first numbers of those drawn here."""
+    """Draw a number per element and use the first ones, in order, for the non-positive elements.
+
+    Eager draws only for those elements, so both use the same numbers.
+    """
     if not training:
         return aten.leaky_relu.default(self, (lower + upper) / 2), noise
     below = self <= 0

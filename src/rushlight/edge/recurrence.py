@@ -1,7 +1,8 @@
-"""Recurrent layers as loops: what backends without an operator for them run.
+"""Rewrites recurrent layers as loops, for backends without an operator for them.
 
-Each layer in each direction is a `scan` over the steps. The input's part of all gates is one
-product before it (as in Appleyard et al., https://arxiv.org/abs/1604.01946).
+Each direction of each layer becomes a `scan` over the sequence. The input's share of the gates is
+computed for the whole sequence by one product before the scan (as in Appleyard et al.,
+https://arxiv.org/abs/1604.01946).
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from rushlight.ir.programs import copy_program
 aten = torch.ops.aten
 
 UNROLLED = 8
-"""Steps up to which a layer is written out, one step after the other, by torch's own rules."""
+"""The longest sequence whose layers torch's own rules unroll; longer ones become loops."""
 
-# From the state, a step's share of the gates, and the weights to the new state, output first.
+# Takes the state, the input's share of the gates, and the weights; returns the new state, whose
+# first tensor is the output.
 Cell = Callable[[Sequence[Tensor], Tensor, Sequence[Tensor]], tuple[Tensor, ...]]
 
 
@@ -71,8 +73,8 @@ _CELLS: dict[str, Cell] = {
 
 
 def recurrence_to_loops(program: ExportedProgram) -> ExportedProgram:
-    """`program` if it has no recurrent layers that are longer than `UNROLLED`, else a changed copy;
-    tensors are shared."""
+    """`program` if it has no recurrent layers over more than `UNROLLED` elements of a sequence,
+    else a changed copy; tensors are shared."""
     if not any(map(_is_long, _nodes(program.graph_module))):
         return program
     own = copy_program(program)
@@ -97,7 +99,7 @@ def _is_long(node: Node) -> bool:
 
 
 class _Loops:
-    """Writes one call as loops, in its place."""
+    """Replaces one call of a recurrent layer by loops."""
 
     def __init__(self, module: GraphModule, node: Node) -> None:
         self._module = module
@@ -105,7 +107,7 @@ class _Loops:
         self._node = node
 
     def replace(self) -> None:
-        """Let all that used the call's results use those of the loops."""
+        """Replace the call's results by those of the loops, and erase the call."""
         layer = recurrence_of(self._node)
         assert layer is not None
         with self._graph.inserting_before(self._node):
@@ -123,7 +125,7 @@ class _Loops:
         return new
 
     def _origin(self) -> dict[str, Any]:
-        """What nodes say of the line that they come from."""
+        """The call's metadata apart from its value: the Python line that it comes from."""
         return {key: value for key, value in self._node.meta.items() if key != "val"}
 
     def _written(self, layer: Recurrence) -> list[Node]:
@@ -135,7 +137,7 @@ class _Loops:
             outputs = []
             for at in range(first, first + layer.directions):
                 state = [self._call(aten.select.int, h, 0, at) for h in layer.states]
-                # A scan's states share no memory, which those of the model may.
+                # The states of a scan must not share memory; those of the model may.
                 state[1:] = [self._call(aten.clone.default, one) for one in state[1:]]
                 reverse = at > first
                 last, out = self._direction(layer.kind, layer.layers[at], x, state, reverse)
@@ -153,7 +155,7 @@ class _Loops:
         """One layer in one direction: the state after it, and its outputs (length, batch, size)."""
         bias, weights = params.input_bias, [params.hidden]
         if bias is not None and kind == "gru":
-            weights.append(params.hidden_bias)  # the reset gate multiplies a part of it
+            weights.append(params.hidden_bias)  # separate: the reset gate multiplies a part of it
         elif bias is not None:
             bias = self._call(aten.add.Tensor, bias, params.hidden_bias)
         if params.projection is not None:
@@ -167,7 +169,7 @@ class _Loops:
         return last, self._call(aten.flip.default, out, [0]) if reverse else out
 
     def _body(self, kind: str, weights: list[Any], state: list[Node]) -> Node:
-        """A node that names the graph of a step. Sizes of the batch stand nowhere in it."""
+        """A node that names the graph of the loop's body, which holds for any batch size."""
         cell = _CELLS[kind]
 
         def step(*args: Tensor) -> list[Tensor]:

@@ -1,5 +1,5 @@
-"""Decompositions of our own: of operators that torch has no rule for, or one that ends in operators
-which no runtime has. Each gives exactly what eager gives, and is as quick as a kernel would be."""
+"""Decompositions for operators that torch has no rule for, or whose rule uses operators without
+kernels. Each gives exactly eager's result, and is as fast as a kernel would be."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ aten = torch.ops.aten
 
 
 def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
-    """A product of bytes, whose sums are int32."""
+    """A product of int8 matrices with int32 sums."""
     return torch.mm(self.to(torch.int32), mat2.to(torch.int32))
 
 
 def addbmm(
     self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
-    """One product: the batches lie side by side in the dimension that is summed over."""
+    """One product, with the batches side by side in the dimension that is summed over."""
     batches, rows, depth = batch1.shape
     left = batch1.transpose(0, 1).reshape(rows, batches * depth)
     right = batch2.reshape(batches * depth, batch2.shape[2])
@@ -39,7 +39,7 @@ def angle(self: Tensor) -> Tensor:
 def diagonal_scatter(
     self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    """`src` put at the positions that the diagonal takes from a tensor of positions."""
+    """Put `src` at the diagonal's positions, taken from the diagonal of a tensor of positions."""
     at = torch.arange(self.numel(), device=self.device).reshape(self.shape)
     return _put(self, at.diagonal(offset, dim1, dim2), src)
 
@@ -51,7 +51,7 @@ def as_strided_scatter(
     stride: list[int],
     storage_offset: int | None = None,
 ) -> Tensor:
-    """The same with positions in the memory of a contiguous tensor."""
+    """Put `src` at the positions of a strided view of `self`, which is contiguous."""
     at = torch.arange(self.numel(), device=self.device)
     return _put(self, at.as_strided(size, stride, storage_offset or 0), src)
 
@@ -62,17 +62,17 @@ def _put(self: Tensor, positions: Tensor, src: Tensor) -> Tensor:
 
 
 def fmax(self: Tensor, other: Tensor) -> Tensor:
-    """The greater one; a NaN gives way to a number."""
+    """The greater of two numbers; if one is NaN, the other."""
     return torch.where((self >= other) | torch.isnan(other), self, other)
 
 
 def fmin(self: Tensor, other: Tensor) -> Tensor:
-    """The smaller one; a NaN gives way to a number."""
+    """The smaller of two numbers; if one is NaN, the other."""
     return torch.where((self <= other) | torch.isnan(other), self, other)
 
 
 def lcm(self: Tensor, other: Tensor) -> Tensor:
-    """Of integers; 0 if one of them is."""
+    """The least common multiple of integers; 0 if one of them is 0."""
     divisor = torch.gcd(self, other)
     divisor = torch.where(divisor == 0, 1, divisor)
     return torch.abs(torch.div(self, divisor, rounding_mode="trunc") * other)
@@ -94,7 +94,7 @@ def rshift(self: Tensor, other: Any) -> Tensor:
 
 
 def round_decimals(self: Tensor, *, decimals: int) -> Tensor:
-    """Rounded half to even at a power of ten, with eager's own roundings in between."""
+    """Round half to even at a power of ten, with the same intermediate roundings as eager."""
     if not self.dtype.is_floating_point or decimals == 0:
         return torch.round(self)
     scale = 10.0 ** abs(decimals)
@@ -138,7 +138,7 @@ def std(
     correction: float | None = None,
     keepdim: bool = False,
 ) -> Tensor:
-    """The root of the variance, which is taken in a type that holds the squares of all numbers."""
+    """The root of the variance, computed in a dtype that holds the square of every number."""
     wide = _HOLDS_SQUARES.get(self.dtype, self.dtype)
     variance = torch.var(self.to(wide), dim, correction=correction, keepdim=keepdim)
     root = torch.sqrt(variance)

@@ -1,4 +1,4 @@
-"""Running a user's passes over the Edge graph of one method."""
+"""Runs a user's passes over the Edge graph of one method."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def run_passes(
     name: str,
     config: EdgeCompileConfig,
 ) -> ExportedProgram:
-    """The program whose graph went through passes, verified again; `program` is not changed.
+    """A copy of `program` with the passes applied and its graph verified again.
 
     Args:
-        program: of the Edge dialect.
-        passes: in order.
-        name: the method's, for messages.
-        config: what is checked.
+        program: of the Edge dialect; not changed.
+        passes: the passes, in the order in which they run.
+        name: the method's name, for messages.
+        config: says whether to verify the graph, and which operators to except.
     """
     manager = passes if isinstance(passes, PassManager) else PassManager(passes)
     result = manager(program.graph_module)

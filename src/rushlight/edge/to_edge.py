@@ -73,7 +73,7 @@ def to_core_aten(
         whole: names of single calls that stay whole.
 
     Raises:
-        ExportError: if torch cannot, with its reason.
+        ExportError: if torch cannot decompose it, with torch's reason.
     """
     handles = debug_handles(program.graph)
     if whole:
@@ -87,12 +87,12 @@ def to_core_aten(
                 decomposed = prepared.run_decompositions(table)
         except ExportError:
             raise
-        except Exception as error:  # torch raises many kinds: all mean that there is no graph
+        except Exception as error:  # torch raises many types; with any of them there is no graph
             if raised_by_us(error):
                 raise internal_error(error, method) from error
             raise refusal(_not_decomposed(program, error), where=method) from error
     _refuse_effects(decomposed)
-    # From here on the graph is ours to change; the tables it came with may be the caller's.
+    # The graph is new and may be changed; its signature and constants may be the caller's.
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
     _written_parameters_to_buffers(decomposed.graph_signature)
     decomposed._constants = dict(decomposed.constants)
@@ -102,7 +102,7 @@ def to_core_aten(
 
 
 _REWRITE = "Rewrite the line with other operators of torch"
-# What torch says, and what to do.
+# Patterns of torch's messages, each with the advice to give.
 _DECOMPOSING = (
     (
         re.compile(r"Constant \S+ is mutated"),
@@ -157,7 +157,7 @@ def _not_decomposed(program: ExportedProgram, error: Exception) -> Finding:
 
 
 def _written_parameters_to_buffers(signature: ExportGraphSignature) -> None:
-    """Make buffers of the parameters that a program writes: both are state."""
+    """Turn the parameters that a program writes into buffers: both are state."""
     written = set()
     for output in signature.output_specs:
         if output.kind == OutputKind.PARAMETER_MUTATION:
@@ -198,7 +198,7 @@ def to_edge_dialect(
         program: of the ATen dialect; not changed.
         config: what to keep and what to check.
         method: the method's name, for messages.
-        whole: names of calls that stay whole, for a backend that wants them so.
+        whole: names of calls that a backend takes whole, so that they are not decomposed.
 
     Returns:
         A new program whose graph is functional, has views as copies, tensors where schemas say
@@ -216,7 +216,7 @@ def to_edge_dialect(
     names = symbol_names(edge, bounds)
     inner = branches(edge.graph_module)
     for graph in (edge.graph, *(module.graph for module in inner)):
-        told = symbols if graph is edge.graph else ()  # what a branch asserts holds only in it
+        told = symbols if graph is edge.graph else ()  # the contract checks no branch's assertions
         remove_asserts(graph, told, bounds, names, keep=config.keep_asserts)
         remove_noops(graph)
         remove_dead(graph)

@@ -1,1 +1,1 @@
-"""What every stage of the compiler shares: dialect tables, the verifier, specs, graph rewriting."""
+"""Shared by all stages of the compiler: dialect tables, the verifier, specs, graph rewriting."""

@@ -11,9 +11,9 @@ from rushlight.ir.spec import TensorSpec
 
 
 def alloc(spec: TensorSpec) -> torch.Tensor:
-    """A tensor that the memory planner will place: no instruction, only memory.
+    """A tensor that the memory planner will place; it is not an instruction.
 
-    With `spec.alias_of` it is a view: the same bytes under other sizes.
+    With `spec.alias_of` it is a view of the same bytes with other sizes.
     """
     return torch.empty(tuple(spec.shape), dtype=spec.dtype)
 
@@ -24,10 +24,12 @@ def et_view(base: torch.Tensor, size: Sequence[int], out: torch.Tensor) -> torch
 
 
 def call_delegate(module: Any, inputs: Sequence[Any], outs: Sequence[torch.Tensor]) -> None:
-    """Run a part that was lowered for a backend (a `DelegateCall`); it writes `outs`.
+    """Run a partition that was lowered for a backend (a `DelegateCall`).
 
     Args:
         module: the `LoweredBackendModule`.
+        inputs: its inputs.
+        outs: the tensors that it writes.
     """
     results = module(*inputs)
     for out, result in zip(outs, results, strict=True):

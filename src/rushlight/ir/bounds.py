@@ -1,4 +1,4 @@
-"""Symbolic sizes: their bounds, and which of them the inputs tell."""
+"""Symbolic sizes: their bounds, and which of them follow from the inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rushlight.ir.symbols import Origins, origin_text, origins_of
 
 aten = torch.ops.aten
 _UNBOUNDED = 2**31 - 1  # sizes are int32 in the file
-_UNKNOWN = 2**62  # torch writes what has no bound as a number of about 2**63
+_UNKNOWN = 2**62  # torch gives a size without a bound an upper limit of about 2**63
 
 Size = int | torch.SymInt
 
@@ -34,9 +34,9 @@ class Bounds:
     """The ranges of a program's symbols.
 
     Attributes:
-        ranges: symbol, or derived size, to its range of values.
-        origins: where each symbol that depends on data begins.
-        counts: of the symbols that count elements, which cannot be more than there are, that range.
+        ranges: the range of values of each symbol or derived size.
+        origins: the node that introduces each symbol that depends on data.
+        counts: the range of each symbol that counts elements of a tensor: at most all of them.
     """
 
     ranges: dict[sympy.Expr, ValueRanges[Any]]
@@ -55,8 +55,8 @@ class Bounds:
         return bounds
 
     def _count(self, node: Node) -> None:
-        """Bound the count that a node gives by the elements that it counts: torch has no bound of
-        its own for few elements."""
+        """Bound the count in a node's result by the number of elements that are counted; torch sets
+        no bound of its own for few elements."""
         counted = _counted(node)
         if not counted:
             return
@@ -73,13 +73,13 @@ class Bounds:
         self._cache.clear()
 
     def interval(self, size: Size) -> tuple[int, int | None]:
-        """(least, greatest) value; greatest is None where there is no bound."""
+        """The (least, greatest) value of a size; greatest is None if there is no bound."""
         if isinstance(size, int):
             return size, size
         return self.interval_of(size.node.expr)
 
     def interval_of(self, expr: sympy.Expr) -> tuple[int, int | None]:
-        """`interval` of a size that is given as its expression."""
+        """Like `interval`, for a size that is given as its expression."""
         if expr.is_Integer:
             return int(expr), int(expr)
         if expr not in self._cache:
@@ -96,11 +96,11 @@ class Bounds:
 
         Args:
             size: the size.
-            what: how the message calls it: "size 0 of x".
-            node: what has it, for the line.
+            what: the size's name in the message, such as "size 0 of x".
+            node: the node with this size, for the Python line.
 
         Raises:
-            ExportError: if there is none: memory could not be planned.
+            ExportError: if there is no greatest value, so that no memory can be planned.
         """
         _, high = self.interval(size)
         if high is None:
@@ -108,7 +108,7 @@ class Bounds:
         return high
 
     def unbounded(self, size: Size, what: str, node: Node | None = None) -> Finding:
-        """The finding for a size without a greatest value; arguments as of `upper`."""
+        """The finding for a size without a greatest value; the arguments are those of `upper`."""
         source = source_of(node) if node is not None else Source()
         begin = [(s, self.origins[s]) for s in free_unbacked_symbols(size) if s in self.origins]
         if begin:
@@ -139,7 +139,7 @@ class Bounds:
         )
 
     def describe_number(self, number: torch.SymInt) -> dict[str, Any]:
-        """An integer input as the contract writes it; it needs no bound and may be negative."""
+        """An integer input as the contract stores it; it needs no bound and may be negative."""
         expr = number.node.expr
         value_range = bound_sympy(expr, self.ranges)
         low = int(value_range.lower) if value_range.lower > -(2**63) else -(2**63)
@@ -148,7 +148,7 @@ class Bounds:
         return {"min": low, "max": high, key: PythonPrinter().doprint(expr)}
 
     def describe(self, size: Size, what: str, node: Node | None = None) -> int | dict[str, Any]:
-        """A size as the contract writes it: an int, or its range and symbol or expression."""
+        """A size as the contract stores it: an int, or its range and symbol or expression."""
         low, high = self.interval(size)
         if low == high:
             return low
@@ -158,7 +158,7 @@ class Bounds:
 
 
 def _counted(node: Node) -> list[Node]:
-    """The tensors whose true, other than zero, or different elements the result's size counts."""
+    """The tensors whose true, nonzero or distinct elements the size of the result counts."""
     counting = (aten.nonzero.default, aten.masked_select.default, aten._unique2.default)
     if node.target in counting or _all_consecutive(node):
         return list(node.all_input_nodes)
@@ -170,12 +170,12 @@ def _counted(node: Node) -> list[Node]:
 
 
 def _all_consecutive(node: Node) -> bool:
-    """Whether the node picks what differs from its neighbour among all elements."""
+    """Whether the node is a `unique_consecutive` over all elements, not along one dimension."""
     return node.target is aten.unique_consecutive.default and node.args[3:] in ((), (None,))
 
 
 def _bound_advice(first: Node) -> str:
-    """How to bound a size that depends on the value that `first` gives."""
+    """Advice on how to bound a size that depends on the value of `first`."""
     if not isinstance(first.meta.get("val"), torch.Tensor):
         return "Say how large it may be: n = x.item(); torch._check(n >= 0); torch._check(n <= 64)"
     if getattr(first.target, "overloadpacket", None) is aten.repeat_interleave:
@@ -187,8 +187,10 @@ def _bound_advice(first: Node) -> str:
 
 
 def _settled(program: ExportedProgram) -> dict[sympy.Expr, ValueRanges[Any]]:
-    """Derived sizes that a guard holds to one number, which their intervals do not show: a
-    reshape's size is often written as a quotient of the others."""
+    """Derived sizes that a guard fixes to one number.
+
+    Their intervals do not show it: a reshape's size is often a quotient of other sizes.
+    """
     modes = (getattr(n.meta.get("val"), "fake_mode", None) for n in program.graph.nodes)
     environment = next((mode.shape_env for mode in modes if mode is not None), None)
     settled = {}
@@ -201,7 +203,7 @@ def _settled(program: ExportedProgram) -> dict[sympy.Expr, ValueRanges[Any]]:
 
 
 def input_sizes(program: ExportedProgram) -> list[Size]:
-    """The sizes of the tensors that a call passes, and the integers among its inputs."""
+    """The sizes of a program's input tensors, and its integer inputs."""
     sizes: list[Size] = []
     for _, value in _inputs(program):
         if isinstance(value, torch.Tensor):
@@ -212,7 +214,7 @@ def input_sizes(program: ExportedProgram) -> list[Size]:
 
 
 def _inputs(program: ExportedProgram) -> Iterator[tuple[str, Any]]:
-    """What a call passes: names and the values that stand for them in the graph."""
+    """The names of a program's user inputs, and their example values in the graph."""
     values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
     for spec in program.graph_signature.input_specs:
         name = getattr(spec.arg, "name", "")
@@ -221,8 +223,10 @@ def _inputs(program: ExportedProgram) -> Iterator[tuple[str, Any]]:
 
 
 def example_outside(program: ExportedProgram) -> str | None:
-    """The message for a size whose example value is outside of its range, which torch captures
-    where another size follows from it; None if there is none."""
+    """The message for a size whose example value is outside its range; None if there is none.
+
+    Torch captures such a program if another size follows from this one.
+    """
     bounds = Bounds.of(program)
     for name, value in _inputs(program):
         for dim, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
@@ -238,8 +242,8 @@ def example_outside(program: ExportedProgram) -> str | None:
 
 
 def told_symbols(sizes: Iterable[Any]) -> set[sympy.Symbol]:
-    """The symbols that a call tells: those of a size of their own, and those that are the only
-    unknown of a derived size.
+    """The symbols whose values follow from a call's inputs: each is a size itself, or the only
+    unknown symbol of a derived size.
 
     Args:
         sizes: the sizes of the inputs, and the integers among them.

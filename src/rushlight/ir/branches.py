@@ -8,7 +8,7 @@ from torch.fx import Graph, GraphModule, Node
 
 
 def attribute(node: Node) -> object:
-    """What a `get_attr` node names: a tensor, a graph, or a part lowered for a backend."""
+    """The object that a `get_attr` node names: a tensor, a graph, or a lowered partition."""
     value: object = node.graph.owning_module
     for name in str(node.target).split("."):
         value = getattr(value, name)
@@ -22,13 +22,14 @@ def branch(node: Node) -> GraphModule | None:
 
 
 def results_of(graph: Graph) -> list[Any]:
-    """What a graph returns; the condition of a `while_loop` returns one value and no sequence."""
+    """The results of a graph, as a list also where it returns one value, not in a sequence, as the
+    condition of a `while_loop` does."""
     returned: Any = graph.output_node().args[0]
     return list(returned) if isinstance(returned, list | tuple) else [returned]
 
 
 def branches(module: GraphModule) -> list[GraphModule]:
-    """Every graph that `module`'s graph uses, however deep, the innermost first, each once."""
+    """Every graph that `module`'s graph uses at any depth, the innermost first, each once."""
     graphs: dict[GraphModule, None] = {}
     for node in module.graph.nodes:
         if node.op == "get_attr" and (inner := branch(node)) is not None:

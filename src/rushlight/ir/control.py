@@ -1,7 +1,8 @@
 """Control flow in the Out dialect: labels, jumps, and numbers that are written more than once.
 
-The graph stays one sequence of nodes. What a loop needs again is named at its label and at the jump
-back, so that the planner, which reads the sequence from top to bottom, keeps it for the whole loop.
+The graph stays one sequence of nodes, which the planner reads from top to bottom. Values that every
+iteration of a loop reads are named at its label and at the jump back, so that the planner keeps
+them alive for the whole loop.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ import torch
 
 
 def label(name: str, keep: Sequence[Any] = ()) -> None:
-    """A place that jumps lead to; no instruction. `keep` lives from here on."""
+    """The target of jumps; not an instruction. The values in `keep` are alive from here on."""
 
 
 def jump_if_false(condition: Any, to: str, keep: Sequence[Any] = ()) -> None:
-    """Go on at label `to` if `condition`, a bool or a bool tensor, is (somewhere) false.
+    """Jump to the label `to` if `condition` is false: a bool, or any element of a bool tensor.
 
-    With the condition `False` it always jumps. `keep` lives until here.
+    With the condition `False` it always jumps. The values in `keep` are alive until here.
     """
 
 
 def variable() -> Any:
-    """A number of the type of its example, with a value of its own that only `move` writes."""
+    """A number of the type of its example value; only `move` writes it."""
 
 
 def move(value: Any, into: Any) -> None:

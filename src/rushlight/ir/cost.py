@@ -1,7 +1,7 @@
-"""What a node costs, estimated: by its arithmetic and by the bytes that it moves.
+"""Estimates the cost of a node from its arithmetic and from the bytes that it moves.
 
 The formulas for arithmetic are torch's own (`torch.utils.flop_counter`). The rates are those of one
-core of a common processor; what they are for is the *share* that a node has in a method's cost.
+core of a common processor; only the *share* of a node in a method's cost is meaningful.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rushlight.ir.rewrite import example
 
 _FLOPS_PER_US = 50e3
 _BYTES_PER_US = 10e3
-# What the runtime shows under other sizes, without moving a byte.
+# Operators that move no bytes: the runtime shares the memory or reads only the sizes.
 _FREE = frozenset(
     """
     aten::view_copy aten::unsqueeze_copy aten::squeeze_copy aten::sym_size aten::sym_numel
@@ -29,7 +29,7 @@ _FREE = frozenset(
 
 
 def cost_of(node: Node) -> float:
-    """The estimated microseconds of one call of an Edge graph; dynamic sizes count as traced."""
+    """The estimated microseconds of one call in an Edge graph, at the traced sizes."""
     target = node.target
     if node.op != "call_function" or target is operator.getitem:
         return 0.0
@@ -46,7 +46,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _flops(node: Node, target: OpOverload) -> float:
-    """Arithmetic operations; one for each element of the result where torch has no formula."""
+    """The arithmetic operations; one per element of the result where torch has no formula."""
     value = node.meta.get("val")
     results = [t for t in pytree.tree_leaves(value) if _is_tensor(t)]
     elements = float(sum(_numel(t) for t in results))
@@ -62,7 +62,7 @@ def _flops(node: Node, target: OpOverload) -> float:
 
 
 def _traced(value: Any) -> Any:
-    """Sizes in place of symbols."""
+    """The value with traced sizes in place of symbols."""
     if isinstance(value, torch.Tensor):
         return torch.empty([_size(s) for s in value.shape], dtype=value.dtype, device="meta")
     return _size(value) if isinstance(value, torch.SymInt) else value
@@ -73,7 +73,7 @@ def _numel(tensor: torch.Tensor) -> int:
 
 
 def _size(size: int | torch.SymInt) -> int:
-    """A size as it was traced; 1 if only a run tells it."""
+    """A size as it was traced; 1 if it is known only at run time."""
     if isinstance(size, int):
         return size
     return int(size.node.hint) if size.node.has_hint() else 1

@@ -1,9 +1,9 @@
-"""Definitions of operators that ExecuTorch's package makes too.
+"""Defines operators that ExecuTorch's package defines too.
 
-Torch takes one definition of an operator in a process; a second one is an error, and ends the
-process where it comes from a library in C++. So what another package has defined is used, and what
-we define gives way when ExecuTorch's module that defines the same is imported. Graphs that were
-made before still run.
+Torch accepts one definition of an operator in a process; a second one is an error, and if it comes
+from a C++ library, it ends the process. So an operator that another package has defined is used as
+it is, and our definitions are removed when an ExecuTorch module that defines the same operators is
+imported. Graphs that were made before still run.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LOCK = Lock()
 
 
 class Definitions:
-    """Operators of one namespace that are ours until one of some modules is imported.
+    """Our operators of one namespace, until a module that defines them too is imported.
 
     Args:
         namespace: the part of the operators' names before "::".
-        theirs: the modules that define the operators, too.
-        held: our code holds the operators as constants, so they stay the same objects.
+        theirs: the modules that define the operators too.
+        held: our code keeps the operators in constants, so they must stay the same objects.
     """
 
     def __init__(self, namespace: str, theirs: Sequence[str], *, held: bool = False) -> None:
@@ -36,8 +36,8 @@ class Definitions:
         self._held = held
         self._theirs = frozenset(theirs)
         self._own: torch.library.Library | None = None
-        # A kernel that is never called keeps torch's entry of an operator while its definition
-        # changes: what holds the operator holds that entry.
+        # A kernel that is never called keeps torch's entry of an operator alive while its
+        # definition changes: references to the operator refer to that entry.
         self._kept = torch.library.Library(namespace, "IMPL")
 
     def define(
@@ -47,16 +47,16 @@ class Definitions:
         key: str = "CompositeExplicitAutograd",
         fake: Callable[..., Any] | None = None,
     ) -> bool:
-        """Define an operator, unless this process knows one of that name.
+        """Define an operator, unless one of that name is defined in this process.
 
         Args:
-            schema: without the namespace.
-            kernel: what it computes, if that is needed.
-            key: what the kernel is for, as torch's dispatcher calls it.
-            fake: its results' shapes; without it the kernel tells them.
+            schema: the schema, without the namespace.
+            kernel: the function that computes it, if it is ever run.
+            key: the kernel's dispatch key.
+            fake: gives the shapes of the results; without it the kernel does.
 
         Returns:
-            whether it was defined.
+            Whether the operator was defined by this call.
         """
         name = schema.partition("(")[0]
         with _LOCK:
@@ -76,7 +76,7 @@ class Definitions:
         return True
 
     def schema_of(self, name: str) -> torch._C.FunctionSchema | None:
-        """The schema of an operator that this process knows: "add", "add.out"."""
+        """The schema of a defined operator, by a name such as "add" or "add.out"; else None."""
         base, _, overload = name.partition(".")
         for schema in torch._C._jit_get_schemas_for_operator(f"{self._namespace}::{base}"):
             if schema.overload_name == overload:
@@ -86,13 +86,13 @@ class Definitions:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Called for every import, as a finder that finds nothing."""
+        """Called for every import, as an import finder; it watches for `theirs`, finds nothing."""
         if name in self._theirs:
             self._give_way()
         return None
 
     def _give_way(self) -> None:
-        """Undefine what we defined."""
+        """Undefine all operators that we defined."""
         with _LOCK:
             if self._own is None:
                 return
@@ -100,7 +100,7 @@ class Definitions:
             names = {n.partition("::")[2].partition(".")[0] for n in self._own._op_defs}
             packets = {name: getattr(namespace, name) for name in names if self._held}
             self._own._destroy()
-            self._own = None  # first: a library that is deleted takes its operators out once more
+            self._own = None  # first: deleting a library removes its operators once more
             for name, packet in packets.items():
                 setattr(namespace, name, packet)
                 namespace._dir.append(name)

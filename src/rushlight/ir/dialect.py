@@ -1,6 +1,6 @@
-"""The dialects a program passes through, each a table of checks on one node.
+"""The dialects that a program passes through, each a table of checks on one node.
 
-ATen      what torch.export captures: any operator of torch's, higher-order ones included
+ATen      as torch.export captures it: any operator of torch, higher-order ones included
 Core ATen functional operators that no decomposition applies to any more
 Edge      functional, views as copies, tensors where the schema says tensor, layouts as dim
           orders; every operator has an out-variant
@@ -33,7 +33,7 @@ VIEW_NAMES = frozenset(
     aten::view_as_real aten::detach
     """.split()
 )
-# Operators of the Edge dialect that keep a name of their own: they say a layout.
+# Operators that set a layout; the Edge dialect has `dim_order_ops` instead.
 LAYOUT_NAMES = frozenset({"aten::_to_copy", "aten::clone"})
 
 
@@ -45,7 +45,7 @@ class Dialect:
     checks: tuple[Check, ...]
 
     def fault(self, node: Node) -> str | None:
-        """Why `node` is not of this dialect, or None."""
+        """The reason why `node` is not of this dialect, or None."""
         for check in self.checks:
             reason = check(node)
             if reason is not None:
@@ -53,8 +53,8 @@ class Dialect:
         return None
 
     def lacks_operator(self, node: Node) -> bool:
-        """Whether what is wrong with `node` is its operator, which nothing can run; else it is how
-        the node was made."""
+        """Whether `node` fails because nothing can run its operator, not because of how it was
+        made."""
         failed = next((check for check in self.checks if check(node) is not None), None)
         return failed in (_known_target, _captured_target, _has_out_variant)
 
@@ -69,7 +69,7 @@ def _known_target(node: Node) -> str | None:
 
 
 def _captured_target(node: Node) -> str | None:
-    # vmap and its like are captured as calls of their own, which decomposition resolves.
+    # vmap and similar functions are captured as calls, which decomposition resolves.
     if getattr(node.target, "__module__", "").startswith("torch._functorch"):
         return None
     return _known_target(node)

@@ -1,4 +1,4 @@
-"""The `dim_order_ops` operators of the Edge dialect, known to torch's dispatcher.
+"""The `dim_order_ops` operators of the Edge dialect, defined with torch's dispatcher.
 
 They are ATen's layout-changing operators with the memory format written as a dim order: the
 permutation of the dimensions from outermost to innermost in memory. Names and schemas are the ones
@@ -71,10 +71,10 @@ _KERNELS = {"_to_dim_order_copy": _to_dim_order_copy, "_clone_dim_order": _clone
 
 
 def define() -> None:
-    """Define those of the operators that this process does not know.
+    """Define the operators that are not defined in this process yet.
 
     Raises:
-        ExportError: another package has defined one with another schema.
+        ExportError: another package has defined one of them with another schema.
     """
     for schema in _SCHEMAS:
         name = schema.partition("(")[0]

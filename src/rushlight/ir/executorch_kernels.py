@@ -1,8 +1,8 @@
 """The kernels that the ExecuTorch 1.4.1 wheel registers, by runtime name.
 
-A program that uses only these runs there too; `report()` and `inspect` say which of a program's
-operators are not among them. Read from the wheel with `_get_operator_names()`: `NAMES` are there at
-once, `LIBRARY_NAMES` after the import of a module of their own.
+A program that uses only these runs there too; `report()` and `inspect` list a program's operators
+that are not among them. The names were read from the wheel with `_get_operator_names()`: `NAMES`
+are registered from the start, `LIBRARY_NAMES` when a module of their own is imported.
 """
 
 NAMES: frozenset[str] = frozenset(

@@ -1,9 +1,9 @@
 """ExecuTorch's operators that torch does not have: language models, quantized embeddings, tiles.
 
-A program may call them where ExecuTorch's package is not installed: `define()` makes what is
-missing of them known to torch, with a rule in plain torch for eager mode. Operators that write a
-cache are decomposed where a model is captured; the others stay whole, and run here and in
-ExecuTorch by the same names.
+A model may call them without ExecuTorch's package: `define()` defines the missing ones with torch,
+each with an implementation in plain torch for eager mode. Operators that write a cache are
+decomposed when a model is captured; the others stay whole, and run here and in ExecuTorch under the
+same names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PARAMETERS = "float {0}_scale, int {0}_zero_point, int {0}_quant_min, int {0}_q
 
 
 def _dequantized(x: Tensor, scales: Tensor, zeros: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """Rows of a matrix by one scale each, or one for each group of elements."""
+    """Dequantise a matrix with one scale for each row, or for each group of a row's elements."""
     groups = scales.shape[1] if scales.dim() == 2 else 1
     size = -(-x.shape[1] // groups)
     spread = [
@@ -99,7 +99,10 @@ def _custom_sdpa(
     is_causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    """Attention with tokens before heads, to the keys up to the last query's, or all by a mask."""
+    """Attention with tokens before heads in the shape.
+
+    Without a mask it reads the keys up to the last query's position, with one all keys.
+    """
     length = query.shape[1]
     if attn_mask is None:
         key, value = (t[:, : start_pos + length] for t in (key, value))
@@ -118,7 +121,10 @@ def _custom_sdpa(
 def _custom_quantized_sdpa(
     query: Tensor, key: Tensor, value: Tensor, start_pos: int, *options: Any
 ) -> Tensor:
-    """`_custom_sdpa` of real numbers: its options, then three pairs of zero points and scales."""
+    """`_custom_sdpa` of the dequantised operands.
+
+    `options` are its options, then three pairs of zero points and scales.
+    """
     options, parameters = options[:4], options[4:]
     named = dict(zip(("q_zeros", "q", "k_zeros", "k", "v_zeros", "v"), parameters, strict=False))
     heads_first = len(parameters) > len(named) and parameters[len(named)]
@@ -163,7 +169,7 @@ def _sdpa_with_kv_cache(
     return result
 
 
-# The Hadamard matrix of order 28 that QuaRot and SpinQuant turn models with, a row in 28 bits.
+# The Hadamard matrix of order 28 that QuaRot and SpinQuant rotate models with; a row in 28 bits.
 _HADAMARD_28 = (
     *(0x818694C, 0x41C14A6, 0x20E2A13, 0x1071549, 0x0838AE4, 0x041E532, 0x030D299),
     *(0x3D019D2, 0x1E82CA9, 0x8E43654, 0xC621B2A, 0xE210D95, 0xF00A6CA, 0x7807325),
@@ -190,7 +196,8 @@ def _fast_hadamard_transform(mat: Tensor) -> Tensor:
 def _gated_delta_rule(
     query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, initial_state: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """A state of keys by values that decays, is corrected towards each value, and is read."""
+    """The gated delta rule: for each token, the state (keys by values) decays, is corrected towards
+    the value at the token's key, and is read with its query."""
     state = initial_state.clone()
     results = []
     for t in range(query.shape[2]):
@@ -217,7 +224,7 @@ def _tiles(input: Tensor, tile_size: int) -> Tensor:
     return input.new_empty(down * across, input.shape[0], tile_size, tile_size)
 
 
-# Functional operators that stay whole: schema without its result, rule, and what says the shapes.
+# Functional operators that stay whole: schema without its result, implementation, fake function.
 _WHOLE: dict[str, tuple[str, Callable[..., Any], Callable[..., Any] | None]] = {
     "quantized_decomposed::add": (
         ", ".join(["Tensor a", _PARAMETERS.format("a"), "Tensor b", _PARAMETERS.format("b")])
@@ -268,7 +275,7 @@ _WHOLE: dict[str, tuple[str, Callable[..., Any], Callable[..., Any] | None]] = {
     ),
     "preprocess::tile_crop": ("Tensor input, int tile_size", _tile_crop, _tiles),
 }
-# Those that write their inputs, and are decomposed.
+# Operators that write their inputs; they are decomposed.
 _WRITING: dict[str, tuple[str, Callable[..., Any]]] = {
     "llama::update_cache": ("Tensor value, Tensor(a!) cache, SymInt start_pos", _update_cache),
     "llama::update_cache_with_indices": (
@@ -281,7 +288,7 @@ _WRITING: dict[str, tuple[str, Callable[..., Any]]] = {
         _sdpa_with_kv_cache,
     ),
 }
-# The names of results, where they are not one `out`.
+# The names of the out arguments, where they are not a single `out`.
 _OUTS = {
     "llama::channelwise_gated_delta_rule": ("out", "final_state_out"),
     "llama::fallback": ("output",),
@@ -292,7 +299,7 @@ _DEFINITIONS = {
     "quantized_decomposed": Definitions(
         "quantized_decomposed", ["executorch.exir.passes._quant_patterns_and_replacements"]
     ),
-    # Each of the first two modules loads the library in C++ that defines both namespaces.
+    # Each of the first two modules loads the C++ library that defines both namespaces.
     "llama": Definitions("llama", [f"{_LLM}.custom_ops", f"{_LLM}.op_tile_crop_aot"]),
     "preprocess": Definitions(
         "preprocess",
@@ -302,15 +309,15 @@ _DEFINITIONS = {
 
 
 def define() -> None:
-    """Makes ExecuTorch's operators known to torch, those that this process does not know.
+    """Define those of ExecuTorch's operators that are not defined in this process.
 
-    Where ExecuTorch's package is imported later, it takes the place of these definitions.
+    If ExecuTorch's package is imported later, its definitions replace these.
     """
     for name, (arguments, rule, shapes) in _WHOLE.items():
         known = _definitions(name)
         own = name.partition("::")[2]
         new = known.define(f"{own}({arguments}) -> {_result(name)}", rule, fake=shapes)
-        # The out-variants of the quantised ones are made as they are needed.
+        # The out-variants of quantised operators are defined when they are needed.
         if new and not name.startswith(f"{quantized_ops.NAMESPACE}::"):
             known.define(_out_name(own) + _out_schema(name, arguments))
     for name, (arguments, rule) in _WRITING.items():

@@ -1,4 +1,4 @@
-"""What stands between a model and a program: one finding per blocker, in the user's own terms."""
+"""Findings: each describes one thing that blocks a model's export, in the user's own terms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = {
     "wrong-dynamic-shapes": "dynamic_shapes does not fit the inputs",
 }
 GALLERY = "docs/gallery"
-# What to do about an operator that cannot run, or not on these dtypes.
+# The advice for an operator that cannot run, or not with these dtypes.
 OTHER_OPERATORS = (
     "Write the line with operators and dtypes that `rushlight ops` lists, give a decomposition "
     "with EdgeCompileConfig(decompositions=...), or say with "
@@ -52,10 +52,10 @@ class Finding:
 
     Attributes:
         kind: a key of `KINDS`.
-        problem: a sentence: what is wrong, with the argument and its dimension by name.
-        advice: a sentence: the change that lifts it.
+        problem: a sentence that says what is wrong and names the argument and its dimension.
+        advice: a sentence that says which change removes the problem.
         source: the line of Python that caused it, as far as it is known.
-        blocks: False for what exports, though not as was asked for.
+        blocks: False for a warning: the model exports, but not exactly as asked for.
         torch: torch's own message; "" if the finding is not torch's.
     """
 
@@ -76,7 +76,7 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """ "file.py:3 in forward: the line", or ""."""
+        """The source as "file.py:3 in forward: the line"; "" if it is not known."""
         return str(self.source) if self.source.file else ""
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Finding:
         return f"{self.problem}{place}. {self.advice} [{self.page}]"
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The finding as a dictionary for JSON."""
         source = {"file": self.source.file, "line": self.source.line, "text": self.source.text}
         return {
             "kind": self.kind,
@@ -97,7 +97,7 @@ class Finding:
 
 
 def distinct(findings: list[Finding]) -> list[Finding]:
-    """Without those that say of the same line the same; blockers first."""
+    """The findings without those of the same kind about the same line; blockers first."""
     seen: dict[tuple[str, str, str], Finding] = {}
     for finding in findings:
         about = "" if finding.source.file else finding.problem
@@ -108,13 +108,13 @@ def distinct(findings: list[Finding]) -> list[Finding]:
 def refusal(
     *findings: Finding, where: str = "", code: Code = Code.NOT_SUPPORTED, text: str = ""
 ) -> ExportError:
-    """The error that says what keeps the user's model from being exported.
+    """The error that says why the user's model cannot be exported.
 
     Args:
-        findings: what was found; the error keeps them.
+        findings: the findings; the error keeps them.
         where: the method or stage.
-        code: of the error.
-        text: the message, if it is to be another than the findings one after the other.
+        code: the code of the error.
+        text: the message; "" lists the findings.
     """
     return ExportError(text or _told(findings), code=code, where=where, findings=findings)
 

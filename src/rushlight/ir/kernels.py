@@ -1,7 +1,7 @@
 """The kernels that a runtime has, and which dtypes each of their tensors may have.
 
-`kernels.json` beside this file says it of the runtime that comes with this package: the manifest
-that `codegen/kernel_table.py` writes from ops/ops.yaml, together with the C++ table and
+`kernels.json` beside this file is the manifest of the runtime in this package.
+`codegen/kernel_table.py` writes it from ops/ops.yaml, together with the C++ table and
 docs/operators.md. Export checks programs against it, `rushlight ops` prints it. Needs no torch.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from rushlight.errors import Code, Error
 
-# Operators of the user's own, by name: `register_operator`.
+# The user's own operators, by name; `register_operator` adds them.
 _REGISTERED: dict[str, Kernel] = {}
 
 
@@ -26,12 +26,13 @@ class Kernel:
     """One operator that a kernel library runs.
 
     Attributes:
-        name: in a program, "aten::add.out".
+        name: the name in a program, such as "aten::add.out".
         library: the kernel library that has it.
-        family: the operators that it belongs to: those of one source file.
-        dtypes: what its input tensors may be (its outs, if it takes none), or None if that is not
-            known (any may be tried). Other outs have the dtype that eager gives for the inputs.
-        arguments: what the tensors of an argument may be where that differs.
+        family: the group of operators of one source file that it belongs to.
+        dtypes: the dtypes that its input tensors may have (its outs, if it takes none), or None if
+            they are not known (any may be tried). Other outs have the dtype that eager gives for
+            the inputs.
+        arguments: the dtypes of single arguments, by name, where they differ.
         group: "core" (of ATen), "edge", "prim" or "beyond core"; "" if that is not known.
     """
 
@@ -65,7 +66,7 @@ class Manifest:
         return self._kernels.get(name) or _REGISTERED.get(name)
 
     def class_text(self, dtypes: frozenset[str]) -> str:
-        """Dtypes in few words: "real, bool"."""
+        """A short text for a set of dtypes, such as "real, bool"."""
         parts = []
         rest = set(dtypes)
         for name, members in self.classes.items():  # the widest first
@@ -75,7 +76,7 @@ class Manifest:
         return ", ".join([*parts, *sorted(rest)]) or "none"
 
     def to_json(self) -> dict[str, Any]:
-        """The manifest as `read` takes it back."""
+        """The manifest as a dictionary for JSON, which `read` reads."""
         operators = {}
         for kernel in self:
             row: dict[str, Any] = {"library": kernel.library, "family": kernel.family}
@@ -94,12 +95,12 @@ class Manifest:
         """The manifest of another runtime.
 
         Args:
-            path: a JSON file of the form of `kernels.json`, or the text that `rushlight_runner
-                --ops` prints: a line for each operator, which begins with its name. Such a list
-                says nothing of dtypes, so those of operators that are known here are taken.
+            path: a JSON file in the format of `kernels.json`, or the text that `rushlight_runner
+                --ops` prints: a line for each operator, which begins with its name. Such a list has
+                no dtypes; for operators that are known here, the dtypes known here are used.
 
         Raises:
-            Error: if it cannot be read, or is neither.
+            Error: if the file cannot be read, or has neither format.
         """
         try:
             with open(path, encoding="utf-8") as file:
@@ -162,7 +163,7 @@ def _unreadable(path: str | os.PathLike[str], problem: str, code: Code) -> Error
 
 
 def registered(name: str) -> Kernel | None:
-    """What the user registered of an operator; None if nothing."""
+    """The kernel that the user registered for an operator; None if there is none."""
     return _REGISTERED.get(name)
 
 
@@ -173,20 +174,20 @@ def register_operator(
     dtypes: str | None = None,
     arguments: Mapping[str, str] | None = None,
 ) -> None:
-    """Say that a runtime will have a kernel for an operator of yours, so that export accepts it.
+    """Declare that a runtime will have a kernel for your own operator, so that export accepts it.
 
-    What the operator computes, and the dtype of its result, torch.library says; this adds what
-    only the kernel knows.
+    torch.library defines what the operator computes and the dtype of its result; this adds the
+    facts about the kernel.
 
     Args:
-        name: of the out-variant, as a program holds it: "mylib::gelu.out".
-        library: what must be linked into the runtime; the program's report names it.
+        name: the out-variant's name in a program, such as "mylib::gelu.out".
+        library: the library to link into the runtime; the program's report names it.
         dtypes: what input tensors may be: dtypes ("float32") and classes ("floating", "integral",
-            "real", "bool", "any") joined by "+". None: whatever export meets.
-        arguments: the same for arguments of which something else is true.
+            "real", "bool", "any") joined by "+". None allows every dtype.
+        arguments: the same for single arguments, by name, where they differ.
 
     Raises:
-        Error: if the name is one of ours, or a dtype is none.
+        Error: if the name is that of a built-in operator, or a dtype is not known.
     """
     known = manifest()
     if "::" not in name or name in {kernel.name for kernel in known}:

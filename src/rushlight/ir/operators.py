@@ -22,13 +22,13 @@ from rushlight.ir.alloc import et_view
 from rushlight.ir.control import copy_index
 from rushlight.ir.whole_ops import OUT_VARIANTS
 
-# Operators of the Out dialect that are no torch operators, and the kernels that run them.
+# Operators of the Out dialect that are not torch operators, and the kernels that run them.
 OUT_KERNELS: dict[Callable[..., Any], str] = {
     et_view: "executorch_prim::et_view.default",
     copy_index: "executorch_prim::et_copy_index.tensor",
 }
 
-# Python functions that torch.export leaves on symbolic integers, and the kernels that run them.
+# Python functions on symbolic integers that torch.export captures, and the kernels that run them.
 PRIMS: dict[Callable[..., Any], str] = {
     operator.add: "executorch_prim::add.Scalar",
     operator.sub: "executorch_prim::sub.Scalar",
@@ -62,7 +62,7 @@ SCALAR_RESULTS: dict[OpOverload, str] = {
 
 
 def runtime_name(target: OpOverload) -> str:
-    """`aten::add.out`; the default overload has no suffix."""
+    """The operator's name in a program, such as `aten::add.out`; a default overload adds none."""
     namespace, _, base = target._schema.name.partition("::")
     if namespace == quantized_ops.OUT_NAMESPACE:
         namespace = quantized_ops.NAMESPACE
@@ -75,7 +75,7 @@ def _signature(target: OpOverload) -> list[tuple[str, str]]:
 
 
 def kernel_name(target: Any) -> str | None:
-    """The name of the kernel that runs a node of the Out dialect; None if none need run."""
+    """The name of the kernel that runs a node of the Out dialect; None if it needs no kernel."""
     if isinstance(target, OpOverload):
         return SCALAR_RESULTS.get(target) or runtime_name(target)
     return OUT_KERNELS.get(target) or PRIMS.get(target)
@@ -116,7 +116,7 @@ def out_arguments(target: OpOverload) -> list[str]:
 
 
 def arguments(node: Node) -> dict[str, Any]:
-    """The arguments of a call by the names of its schema, defaults filled in."""
+    """The arguments of a call by their names in its schema, with defaults filled in."""
     schema = node.target._schema.arguments  # type: ignore[union-attr]
     positional = dict(zip((a.name for a in schema), node.args, strict=False))
     return {

@@ -1,4 +1,4 @@
-"""Making exported programs of graphs: copies, and parts."""
+"""Makes exported programs from graphs: copies, and parts of other programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rushlight.ir.branches import attribute
 
 
 def copy_program(program: ExportedProgram) -> ExportedProgram:
-    """The program with graphs of its own, those of control flow included; tensors are shared."""
+    """A copy of the program and of all its graphs, control flow included; tensors are shared."""
     new = copy.copy(program)
     new._graph_module = copy_graph_module(program.graph_module)
     new._graph_signature = copy.deepcopy(program.graph_signature)
@@ -30,10 +30,12 @@ def copy_node(graph: Graph, node: Node, env: Mapping[Node, Node] = MappingProxyT
     """A copy of `node` at the end of `graph`, under the same name if that is free.
 
     torch.export gives inputs the names of builtins (`input`), which FX by itself avoids; a
-    signature knows nodes by their names.
+    signature refers to nodes by name, so the names must stay.
 
     Args:
-        env: the copies of its arguments.
+        graph: the graph that gets the copy.
+        node: the node to copy.
+        env: the copies of its arguments, by the original nodes.
     """
     used = graph._graph_namespace._used_names
     is_free = node.name not in used
@@ -46,7 +48,7 @@ def copy_node(graph: Graph, node: Node, env: Mapping[Node, Node] = MappingProxyT
 
 
 def copy_graph_module(module: GraphModule) -> GraphModule:
-    """The module with a graph of its own; meta data are copied one level deep."""
+    """A copy of the module and its graph; metadata are copied one level deep."""
     graph = Graph()
     env: dict[Node, Node] = {}
     held: dict[str, Any] = {}
@@ -61,7 +63,7 @@ def copy_graph_module(module: GraphModule) -> GraphModule:
 
 
 def make_module(held: dict[str, Any], graph: Graph, like: GraphModule) -> GraphModule:
-    """A module of a graph and what its `get_attr` nodes name."""
+    """A module with a graph and the objects that the graph's `get_attr` nodes name."""
     new = GraphModule(held, graph)
     new.meta.update(like.meta)
     return new
@@ -76,9 +78,9 @@ def make_program(
     """A program that takes its user inputs by position and returns a tuple.
 
     Args:
-        parent: the program that the graph was taken from: its symbols' ranges hold here too.
-        module, signature: the graph.
-        tensors: what its parameters, buffers and constants are, by name.
+        parent: the program that the graph was taken from; the ranges of its symbols are kept.
+        module, signature: the graph and its signature.
+        tensors: its parameters, buffers and constants, by name.
     """
     kinds = {spec.target: spec.kind for spec in signature.input_specs if spec.target is not None}
     is_constant = {n for n, kind in kinds.items() if kind == InputKind.CONSTANT_TENSOR}

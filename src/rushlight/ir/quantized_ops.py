@@ -1,9 +1,9 @@
 """Out-variants of torch's `quantized_decomposed` operators.
 
-The library (`torch.ao.quantization.fx._decomposed`) has functional operators alone; a program names
-their out-variants, as ExecuTorch does. ExecuTorch's library of quantised kernels defines those with
-torch when it is loaded, and ends the process if somebody has before: ours stand in a namespace of
-our own, and get their names in the program.
+The library (`torch.ao.quantization.fx._decomposed`) has only functional operators; a program names
+their out-variants, as ExecuTorch does. ExecuTorch's library of quantised kernels defines these
+out-variants with torch when it is loaded, and ends the process if they are already defined. So ours
+are defined in a namespace of our own, and are renamed when they are written to a program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch._ops import OpOverload
 
 NAMESPACE = "quantized_decomposed"
 OUT_NAMESPACE = "rushlight_quantized_decomposed"
-"""Torch's name of what a program calls `NAMESPACE`."""
+"""The namespace in torch of the operators that a program names with `NAMESPACE`."""
 
 _LIB = torch.library.Library(OUT_NAMESPACE, "FRAGMENT")
 _LOCK = Lock()
@@ -26,14 +26,14 @@ _OVERLOADS = {
     "tensor": "Tensor_out",
     "tensor2": "tensor2_out",
 }
-_RESULTS = ("scale_out", "zero_point_out")  # of the operators that choose both
+_RESULTS = ("scale_out", "zero_point_out")  # of operators that choose a scale and a zero point
 
 
 @cache
 def out_variant(target: OpOverload) -> OpOverload | None:
-    """The out-variant of a functional operator of the library, which is defined if need be.
+    """The out-variant of a functional operator of the library; defined at the first call.
 
-    None if `target` returns other than one or two tensors, or is an overload of its own kind.
+    None if `target` does not return one or two tensors, or has an overload that is not known here.
     """
     overload = _OVERLOADS.get(target._overloadname)
     results = [str(r.type) for r in target._schema.returns]

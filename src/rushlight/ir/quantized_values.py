@@ -1,7 +1,7 @@
-"""How integers stand for real numbers in a graph: what quantising and dequantising calls say.
+"""Reads scales, zero points and ranges from the quantising and dequantising calls of a graph.
 
 torch's quantised programs compute real numbers between calls that dequantise and calls that
-quantise. A backend with integer arithmetic reads from those calls what it may compute in integers.
+quantise. A backend with integer arithmetic learns from those calls what it can compute in integers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_ops import NAMESPACE
 
 Constant = Callable[[Any], torch.Tensor | None]
-"""The tensor of a constant's node; None of any other argument."""
+"""A function from an argument to its tensor if it is a constant's node; else to None."""
 
 _PER = ("tensor", "channel", "channel_group", "token")
 
@@ -34,19 +34,19 @@ _CHOOSING = (
 
 @dataclass(frozen=True)
 class Affine:
-    """real = (integer - zero point) * scale, integers from `low` to `high`.
+    """real = (integer - zero point) * scale, with integers from `low` to `high`.
 
     Attributes:
-        source: what is quantised or dequantised.
-        per: what has a scale of its own: "tensor", "channel", "channel_group" or "token".
-        scale: of all elements, or the node of a tensor of them.
-        zero_point: likewise; None is zero.
-        low, high: the range of the integers, or nodes of what it is.
-        dtype: that they are stored in.
-        real: the dtype that a call dequantises to; None of one that quantises.
-        axis: the dimension along which every index has a scale of its own; None if none has.
-        group: how many elements side by side in the last dimension share a scale; 0 if all do.
-        chosen: the call that chooses scale and zero point from what is quantised, when it runs.
+        source: the value that is quantised or dequantised.
+        per: the granularity of scales: "tensor", "channel", "channel_group" or "token".
+        scale: one scale for all elements, or the node of a tensor of scales.
+        zero_point: the same for zero points; None means zero.
+        low, high: the range of the integers: numbers, or nodes that compute them.
+        dtype: the integers' dtype.
+        real: the dtype that a call dequantises to; None for a call that quantises.
+        axis: the dimension along which every index has its own scale; None if there is none.
+        group: the number of neighbours in the last dimension that share a scale; 0 if all do.
+        chosen: the call that computes scale and zero point from the values at run time, or None.
     """
 
     source: Node
@@ -62,14 +62,14 @@ class Affine:
     chosen: Node | None = None
 
     def same(self, other: Affine | None) -> bool:
-        """Whether the same integers stand for the same numbers."""
+        """Whether equal integers mean equal real numbers in both."""
         return other is not None and all(
             getattr(self, name) == getattr(other, name)
             for name in ("per", "scale", "zero_point", "dtype", "axis", "group", "chosen")
         )
 
     def scales(self, constant: Constant) -> torch.Tensor | None:
-        """The scales, float32; None if they are not constants."""
+        """The scales in float32; None if they are not constants."""
         scales = _tensor(self.scale, constant)
         return None if scales is None else scales.to(torch.float32)
 
@@ -97,12 +97,12 @@ class Affine:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Real numbers that are quantised by what they hold, and dequantised again.
+    """Real numbers that are quantised dynamically and then dequantised.
 
     Attributes:
-        there, back: what the calls that quantise and dequantise say.
-        calls: all that do so: the one that chooses scale and zero point comes first, then the two,
-            then those that quantise and dequantise.
+        there, back: the parameters of the call that quantises and of the one that dequantises.
+        calls: all nodes involved, in order: the call that chooses scale and zero point, the two
+            nodes that select them, the call that quantises, the call that dequantises.
     """
 
     there: Affine
@@ -111,29 +111,29 @@ class Chosen:
 
 
 def quantizes(node: Any) -> bool:
-    """Whether a call makes integers of real numbers."""
+    """Whether a call quantises."""
     return name_of(node).removeprefix("quantize_per_") in _PER
 
 
 def dequantizes(node: Any) -> bool:
-    """Whether a call makes real numbers of integers."""
+    """Whether a call dequantises."""
     return name_of(node).removeprefix("dequantize_per_") in _PER
 
 
 def dequantizes_constant(node: Any, constant: Constant) -> bool:
-    """Whether a call makes real numbers of constants alone."""
+    """Whether a call dequantises, and all its inputs are constants."""
     return dequantizes(node) and all(constant(one) is not None for one in node.all_input_nodes)
 
 
 def chooses(node: Node) -> bool:
-    """Whether a call chooses a scale and a zero point, or is one of the two."""
+    """Whether a node chooses a scale and a zero point, or selects one of the two."""
     if node.target is operator.getitem:
         node = node.all_input_nodes[0]
     return name_of(node) in _CHOOSING
 
 
 def affine_of(node: Any) -> Affine | None:
-    """What a quantising or dequantising call says; None of any other."""
+    """The parameters of a quantising or dequantising call; None for any other node."""
     per = name_of(node).partition("quantize_per_")[2]
     if per not in _PER:
         return None
@@ -157,8 +157,8 @@ def affine_of(node: Any) -> Affine | None:
 
 
 def chosen_of(node: Any) -> Chosen | None:
-    """What a call dequantises that was quantised with one scale, or one of each token, by what it
-    held; None of any other call."""
+    """The dynamic quantisation that a dequantising call undoes, per tensor or per token; None for
+    any other node."""
     back = affine_of(node) if dequantizes(node) else None
     there = affine_of(back.source) if back is not None and quantizes(back.source) else None
     if back is None or there is None or there.axis is not None or not there.same(back):
@@ -173,7 +173,7 @@ def chosen_of(node: Any) -> Chosen | None:
 
 
 def name_of(node: Any) -> str:
-    """The name of an operator of torch's quantised programs; "" of any other."""
+    """The name of an operator of torch's quantised programs; "" for any other node."""
     target = node.target if isinstance(node, Node) else None
     name = target.name() if isinstance(target, OpOverload) else ""
     library, _, name = name.partition("::")

@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TypeVar
 
-# torchao says which of its libraries for GPUs do not load here, and torch what it thinks of the
-# way in which torchao registers its types.
+# torchao reports which of its GPU libraries could not be loaded, and torch that the way in which
+# torchao registers its types is deprecated.
 OF_TORCHAO = {
     "torchao": r"Failed to load .* Could not load this library|Skipping import of cpp extensions",
     "torch.utils._pytree": r"register_constant\(\) on Enum subclasses is deprecated",
@@ -24,16 +24,16 @@ OF_TORCHAO = {
 
 Module = TypeVar("Module")
 LEAF_SPECS = "LeafSpec.* is deprecated"
-"""What torch warns of when it copies tree specs of its own."""
+"""The warning that torch gives when it copies its own tree specs."""
 
 
 @contextmanager
 def quiet(*, warned: str | None = None, logged: Mapping[str, str] | None = None) -> Iterator[None]:
-    """While active, some messages are not shown.
+    """While active, messages that match a pattern are not shown.
 
     Args:
-        warned: a pattern; warnings in whose text it is found.
-        logged: {name of a logger: pattern}; what the logger says in which it is found.
+        warned: the pattern of warnings to hide.
+        logged: the patterns of log messages to hide, by the name of the logger.
     """
     with ExitStack() as stack:
         if warned is not None:
@@ -58,7 +58,7 @@ def _log_without(name: str, pattern: str) -> Iterator[None]:
 
 
 def deep_copy(module: Module) -> Module:
-    """A deep copy of a module, without what torch says of the tree specs in graphs of its own."""
+    """A deep copy of a module, without torch's warnings about tree specs in its own graphs."""
     with quiet(warned=LEAF_SPECS):
         return copy.deepcopy(module)
 

@@ -1,4 +1,4 @@
-"""Rewriting FX graphs: new nodes with example values, and removal of what nothing uses."""
+"""Rewriting FX graphs: new nodes with example values, and removal of unused nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEPT_META = ("stack_trace", "nn_module_stack", "debug_handle", "from_node", "dec
 
 
 def fake_mode_of(graph: Graph) -> FakeTensorMode:
-    """The mode that the graph's example tensors live in (a fresh one if there are none)."""
+    """The fake tensor mode of the graph's example tensors; a new one if there are none."""
     for node in graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch._subclasses.FakeTensor):
@@ -36,7 +36,7 @@ def insert(
     like: Node,
     value: Any = None,
 ) -> Node:
-    """Insert a call before `like`, whose source and debug handle it takes over.
+    """Insert a call before `like`, and copy the source and debug handle of `like` to it.
 
     `value` is the example value; None computes it in the graph's fake mode.
     """
@@ -71,7 +71,7 @@ def is_pure(node: Node) -> bool:
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return target is not executorch_call_delegate  # it may own state
-    # Whoever draws a random number changes what the next one gets.
+    # An operator that draws random numbers changes the numbers of the next one.
     return bool(target._schema.returns) and not (target._schema.is_mutable or is_random(target))
 
 

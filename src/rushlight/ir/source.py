@@ -13,8 +13,8 @@ import torch
 from torch.fx import Graph, Node
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-# Where torch and we are installed here, and where others have them, for programs that were captured
-# there; a user's own folder may have such a name, too.
+# The folders of torch and of this package here, and a pattern of such folders for programs that
+# were captured elsewhere. A user's own folder may match the pattern too.
 _HERE = tuple(
     f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parents[1])
 )
@@ -22,13 +22,13 @@ _ELSEWHERE = re.compile(r"[/\\](site|dist)-packages[/\\](torch|rushlight)[/\\]")
 
 
 def _is_library(file: str) -> bool:
-    """Whether a file is torch's, ours, or no file at all, such as code that was generated."""
+    """Whether a file belongs to torch or to this package, or is generated code and not a file."""
     return file.startswith(("<", *_HERE)) or _ELSEWHERE.search(file) is not None
 
 
 @dataclass(frozen=True)
 class Source:
-    """A line of the user's Python; `line` 0 and empty strings where nothing is known."""
+    """A line of the user's Python; what is not known is 0 or ""."""
 
     file: str = ""
     line: int = 0
@@ -38,7 +38,7 @@ class Source:
 
     @property
     def is_users(self) -> bool:
-        """The line is known, and none of torch's."""
+        """Whether the line is known and belongs neither to torch nor to this package."""
         return bool(self.file) and not _is_library(self.file)
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Source:
 
 @lru_cache(maxsize=65536)
 def source_in(trace: str) -> Source:
-    """The innermost frame of a traceback's text that is the user's, else the innermost one."""
+    """The innermost frame of the user's code in a traceback's text, else the innermost frame."""
     lines = trace.splitlines()
     chosen: Source | None = None
     for at, text in enumerate(lines):
@@ -86,7 +86,7 @@ def debug_handles(graph: Graph) -> dict[str, int]:
 def carry_debug_handles(handles: dict[str, int], graph: Graph) -> None:
     """Give every node of a decomposed graph the handle of the captured node it came from.
 
-    It goes to `meta["debug_handle"]`, which passes copy to what they derive.
+    It is stored in `meta["debug_handle"]`, which passes copy to the nodes that they derive.
     """
     for node in graph.nodes:
         origin = next(iter(node.meta.get("from_node") or ()), None)
@@ -97,7 +97,7 @@ def carry_debug_handles(handles: dict[str, int], graph: Graph) -> None:
 
 
 def number_rest(graphs: Iterable[Graph]) -> None:
-    """Give a handle of its own to every call that has none: those in branches of control flow."""
+    """Give every call without a handle a new one: the calls in branches of control flow."""
     calls = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
     handle = max((n.meta.get("debug_handle", 0) for n in calls), default=0)
     for node in calls:

@@ -1,4 +1,4 @@
-"""What a tensor of a program is: dtype, sizes up to a bound, layout, and where its bytes lie."""
+"""The description of a program's tensor: dtype, sizes, layout and place in memory."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class TensorSpec:
 
     Attributes:
         dtype: element type.
-        shape: sizes; of a dynamic dimension the greatest one.
+        shape: the sizes; for a dynamic dimension its bound.
         dim_order: dimensions from outermost to innermost in memory.
         dynamic: True if any size may be smaller than `shape` says.
         const: True if the bytes are a constant of the program.
-        alias_of: of a view, the spec that owns its memory; else None.
-        mem_id, mem_offset: where the planner put it; mem_id 0 means nowhere (yet).
+        alias_of: for a view, the spec that owns its memory; else None.
+        mem_id, mem_offset: where the planner placed it; mem_id 0 means not placed (yet).
     """
 
     dtype: torch.dtype
@@ -60,7 +60,7 @@ class TensorSpec:
         view = f" view of {self.alias_of.name}" if self.alias_of else ""
         dtype = str(self.dtype).removeprefix("torch.")
         text = f"{dtype}{bound}{list(self.shape)}{place}{view}"
-        return f"TensorSpec({text!r})"  # an expression: graphs show it in their code
+        return f"TensorSpec({text!r})"  # a Python expression, because graphs print it in their code
 
     @property
     def numel(self) -> int:
@@ -79,7 +79,7 @@ class TensorSpec:
 
     @property
     def storage(self) -> TensorSpec:
-        """The spec that owns the memory: itself, or what it is a view of."""
+        """The spec that owns the memory: this one, or the one that it is a view of."""
         return self if self.alias_of is None else self.alias_of
 
     @property
@@ -89,7 +89,8 @@ class TensorSpec:
 
 
 def dim_order_of(tensor: torch.Tensor) -> tuple[int, ...]:
-    """(0, 2, 3, 1) for a rank-4 tensor that is dense channels-last only, else row-major."""
+    """The dim order of a tensor: channels-last, such as (0, 2, 3, 1), if it is dense in that order
+    and not contiguous; else row-major."""
     for memory_format, order in (
         (torch.channels_last, (0, 2, 3, 1)),
         (torch.channels_last_3d, (0, 2, 3, 4, 1)),
@@ -102,17 +103,17 @@ def dim_order_of(tensor: torch.Tensor) -> tuple[int, ...]:
 
 
 def raw_bytes(tensor: torch.Tensor) -> np.ndarray:
-    """The tensor's elements in memory order of its dim order, as uint8; a view where possible."""
+    """The tensor's bytes, dense in the order of its dim order; a view where possible."""
     tensor = tensor.detach().cpu()
     tensor = tensor.permute(dim_order_of(tensor)).contiguous()
     if not tensor.numel():
         return np.empty(0, np.uint8)
-    # A single element may have any stride, which a view as bytes would refuse.
+    # A tensor of one element may have any stride, and a view as bytes needs stride 1.
     flat = tensor.as_strided((tensor.numel(),), (1,))
     return flat.view(torch.uint8).numpy()
 
 
 def common_dim_order(orders: Iterable[tuple[int, ...]], rank: int) -> tuple[int, ...]:
-    """The layout an operator's result takes from its inputs of the same rank."""
+    """The dim order that an operator's result takes from its inputs of the same rank."""
     plain = tuple(range(rank))
     return next((o for o in orders if len(o) == rank and o != plain), plain)

@@ -1,4 +1,4 @@
-"""Symbols of sizes and values (torch's s77, u0) by the names that the user has for them."""
+"""The user's names for torch's symbols of sizes and values (s77, u0)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch.utils._sympy.printers import PythonPrinter
 from rushlight.ir.branches import branches
 from rushlight.ir.source import source_of
 
-# A Python number that a tensor gives.
+# Source text that makes a Python number from a tensor, such as `k.item()`.
 ITEM = re.compile(r"\w+(?:\.\w+(?:\(\))?|\[[^\[\]]*\])*\.(?:item|tolist)\(\)")
 _ASSIGNED = re.compile(r"^(\w+)\s*(?::[^=]+)?=(?!=)")
 
@@ -25,7 +25,7 @@ Origins = dict[sympy.Symbol, Node]
 
 
 def origins_of(module: GraphModule) -> Origins:
-    """Where each symbol that depends on data begins: the first node whose value has it."""
+    """The node that introduces each symbol that depends on data: the first whose value has it."""
     origins: Origins = {}
     for one in (module, *branches(module)):
         for node in one.graph.nodes:
@@ -42,7 +42,8 @@ def _symbols(value: Any) -> Any:
 
 
 def origin_text(symbol: sympy.Symbol, node: Node) -> str:
-    """A symbol that `node` begins: "the value of `k.item()` (model.py:8)", "size 0 of found …"."""
+    """A text for a symbol that `node` introduces: "the value of `k.item()` (model.py:8)", or
+    "size 0 of found (model.py:9)"."""
     source = source_of(node)
     place = f" ({os.path.basename(source.file)}:{source.line})" if source.is_users else ""
     assigned = _ASSIGNED.match(source.text)
@@ -57,6 +58,6 @@ def origin_text(symbol: sympy.Symbol, node: Node) -> str:
 
 
 def in_words(expression: sympy.Basic | str, names: Mapping[str, str]) -> str:
-    """An expression, or its text, with names for its symbols."""
+    """The text of an expression, with the user's names for its symbols."""
     text = expression if isinstance(expression, str) else PythonPrinter().doprint(expression)
     return re.sub(r"[A-Za-z_]\w*", lambda match: names.get(match[0], match[0]), text)

@@ -52,7 +52,7 @@ def verify(graph: Graph, dialect: Dialect, stage: str, excepted: Container[Any] 
     Args:
         graph: the graph to check; not changed.
         dialect: the table of checks.
-        stage: what was just done or is about to be ("after edge"), for the message.
+        stage: where in the pipeline the check is done ("after edge passes"), for the message.
         excepted: operators that the dialect's checks do not apply to.
 
     Raises:

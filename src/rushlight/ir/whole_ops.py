@@ -1,8 +1,8 @@
-"""Operators that may stay whole though ATen has no out-variant of them: those are our own.
+"""Our out-variants for operators that may stay whole although ATen has no out-variant for them.
 
 `scaled_dot_product_attention` and `rms_norm` are decomposed unless
 `EdgeCompileConfig(preserve_ops=...)` names them; whole, they run as `rushlight::*.out`, which real
-ExecuTorch does not have. Recurrent layers are whole only for a backend: no kernel runs them.
+ExecuTorch does not have. Recurrent layers stay whole only for a backend: no kernel runs them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCHEMAS = (
     "rms_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
     "float? eps=None, *, Tensor(a!) out) -> Tensor(a!)",
 )
-# All of a recurrent layer's arguments but its states, which an LSTM has two of.
+# The signature of a recurrent layer; its states (`hx`) are a list for an LSTM, which has two.
 _RECURRENT = (
     "(Tensor input, {hx}, Tensor[] params, bool has_biases, int num_layers, float dropout, "
     "bool train, bool bidirectional, bool batch_first, *, {outs}) -> ({results})"

@@ -1,4 +1,4 @@
-"""Delegation: parts of a graph, tagged by a partitioner, compiled by a backend, called as one."""
+"""Delegation: a partitioner tags nodes, a backend compiles each partition, and one call runs it."""
 
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 

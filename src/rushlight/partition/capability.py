@@ -1,12 +1,13 @@
-"""Partitions of all nodes that a backend supports: as few as a graph without cycles allows.
+"""Partitions all nodes that a backend supports, into as few partitions as possible without cycles.
 
-Every unit of the graph gets a level. A supported unit has the highest level of the supported units
-that it needs, or one more than that of an unsupported unit that it needs; an unsupported unit has
-the highest level of what it needs. The supported units of one level are one partition: what a level
-needs from outside was computed from lower levels only, so there is no cycle; and since a path that
-leaves the backend and comes back k times needs k + 1 partitions whoever cuts it, no cut has fewer.
-(TensorFlow Lite's `PartitionGraphIntoIndependentNodeSubsets` alternates in the same way between
-epochs of either kind.) It takes time linear in the graph.
+Every unit of the graph gets a level. The level of a supported unit is the greatest of the levels of
+the supported units that it needs, and of the levels plus one of the unsupported units that it
+needs. The level of an unsupported unit is the greatest level of the units that it needs. The
+supported units of one level are one partition. The inputs of a level were computed from lower
+levels only, so there is no cycle. A path that leaves the backend and comes back k times needs k + 1
+partitions however the graph is cut, so no cut has fewer. (TensorFlow Lite's
+`PartitionGraphIntoIndependentNodeSubsets` alternates in the same way between epochs of either
+kind.) The time is linear in the size of the graph.
 """
 
 from __future__ import annotations
@@ -30,23 +31,24 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class CapabilityBasedPartitioner:
-    """Proposes partitions of one graph; `GroupBasedPartitioner` is another name of it.
+    """Proposes partitions of one graph; `GroupBasedPartitioner` is another name for it.
 
     Args:
         graph_module: the graph; not changed.
-        operator_support: what the backend supports. It is asked for placeholders too: a supported
-            one (a parameter, say) goes to the first partition that uses it.
-        allows_single_node_partition: keep partitions that compute in a single node only; in none,
-            too, unless `non_compute_ops` says which those are.
-        non_compute_ops: qualified names of operators that do not count as computing, beside
-            views and `getitem`.
-        allowed_single_node_partition_ops: qualified names of operators for which a partition of
-            their own is worth while.
-        node_groups: nodes to keep together; a group that cannot be in one piece (a node that is
-            not supported lies between two of its own) is taken apart.
+        operator_support: says which nodes the backend supports. It is asked about placeholders
+            too: a supported one (such as a parameter) goes to the first partition that uses it.
+        allows_single_node_partition: keep partitions with a single computing node. Partitions
+            without computing nodes are kept too, unless `non_compute_ops` is given.
+        non_compute_ops: qualified names of operators that do not count as computing, in addition
+            to views and `getitem`.
+        allowed_single_node_partition_ops: qualified names of operators that are worth a partition
+            of their own.
+        node_groups: nodes to keep together; a group that cannot be in one partition (because an
+            unsupported node is between two of its nodes) is split.
 
     Attributes:
-        declined: after `propose_partitions`: supported nodes that are in no partition, and why.
+        declined: after `propose_partitions`: the supported nodes that are in no partition, with the
+            reasons.
 
     Raises:
         ExportError: if a node is in two groups.
@@ -77,7 +79,7 @@ class CapabilityBasedPartitioner:
             )
 
     def propose_partitions(self) -> list[Partition]:
-        """The partitions; the last one in the graph's order comes first, with the id 0."""
+        """The partitions, the last in the graph's order first; that one has the id 0."""
         modules = dict(self._graph_module.named_modules())
         supported = {
             node
@@ -110,18 +112,19 @@ def propose(
 ) -> tuple[list[Partition], dict[Node, str]]:
     """Partitions of the supported nodes and the groups, without cycles.
 
-    A node that picks a result of another belongs to that one. Numbers, such as sizes, stay in a
-    partition only if nothing outside uses them: a delegate hands out tensors.
+    A `getitem` node belongs to the partition of the node whose result it selects. Numbers, such as
+    sizes, stay in a partition only if nothing outside uses them, because a delegate returns only
+    tensors.
 
     Args:
-        graph: not changed.
+        graph: the graph; not changed.
         supported: nodes that may be in partitions.
-        groups: nodes that may be in a partition together, whole or not at all; no node is in two.
+        groups: nodes that may be in a partition only all together; no node is in two groups.
         worth_while: whether the nodes of a partition are worth a call.
 
     Returns:
-        The partitions, the last in the graph's order first, and the nodes that were supported but
-        are in none, with the reason.
+        The partitions, the last in the graph's order first, and the supported nodes that are in no
+        partition, with the reasons.
     """
     declined: dict[Node, str] = {}
     while True:
@@ -145,7 +148,7 @@ def propose(
 
 
 def _with_results(graph: Graph, supported: set[Node]) -> set[Node]:
-    """The supported nodes; what picks a result is supported exactly if its source is."""
+    """The supported nodes; a `getitem` node is supported exactly if its source is."""
     taken: set[Node] = set()
     for node in graph.nodes:
         source = node.args[0] if node.target is operator.getitem else None
@@ -158,14 +161,14 @@ def _with_results(graph: Graph, supported: set[Node]) -> set[Node]:
 
 
 def _levels(units: list[list[Node]], taken: set[Node]) -> dict[Node, int]:
-    """The level of every call; see the file's head.
+    """The level of every call; the docstring of this file defines it.
 
     Args:
-        units: nodes that go together, each after what it needs.
+        units: groups of nodes that stay together, each unit after those that it needs.
         taken: the supported nodes.
     """
     level: dict[Node, int] = {}
-    effects: list[Node] = []  # they keep their order, wherever they run
+    effects: list[Node] = []  # the last call with effects; all such calls keep their order
     for unit in units:
         mine = unit[0] in taken
         before = [s for node in unit for s in node.all_input_nodes if s in level]
@@ -180,10 +183,10 @@ def _levels(units: list[list[Node]], taken: set[Node]) -> dict[Node, int]:
 
 
 def _move_late(units: list[list[Node]], taken: set[Node], level: dict[Node, int]) -> None:
-    """Move units that only later partitions use into the first of these, if that passes no more
-    values.
+    """Move units that only later partitions use into the first of these, if that does not increase
+    the number of values that are passed.
 
-    A number moves in any case: it cannot be passed.
+    A number always moves, because it cannot be passed.
     """
     for unit in reversed(units):
         if unit[0] not in taken or any(has_effect(n) for n in unit):
@@ -202,14 +205,14 @@ def _move_late(units: list[list[Node]], taken: set[Node], level: dict[Node, int]
 
 
 def _is_passed(node: Node, here: int, taken: set[Node], level: dict[Node, int]) -> bool:
-    """Whether the node is a result of its partition anyway."""
+    """Whether the node is already a result of its partition."""
     if _is_number(node):
         return False
     return any(u not in taken or level[u] != here for u in node.users)
 
 
 def _collect(graph: Graph, taken: set[Node], level: dict[Node, int]) -> dict[int, list[Node]]:
-    """The nodes of every level in the graph's order, with placeholders where they are used."""
+    """The nodes of every level, in the graph's order; placeholders are at their first user's."""
     levels: dict[int, list[Node]] = {}
     for node in graph.nodes:
         if node not in taken:
@@ -231,7 +234,7 @@ def _too_small(
 
 
 def _numbers_that_leave(levels: dict[int, list[Node]]) -> dict[Node, str]:
-    """Numbers that are used outside of their partition, and the numbers they are computed from."""
+    """Numbers that are used outside their partition, and the numbers they are computed from."""
     leave: dict[Node, str] = {}
     for nodes in levels.values():
         members = set(nodes)

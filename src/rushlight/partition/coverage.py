@@ -1,4 +1,4 @@
-"""Which nodes of a method each backend took, and which stayed, with their costs and reasons."""
+"""Lists which nodes of a method each backend took, and which none took, with costs and reasons."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Covered:
 
     Attributes:
         name, operator: of the node.
-        backend: the backend that took it; "" if it stayed.
-        part: counts the delegates of the method; -1 if it stayed.
-        cost: estimated microseconds.
-        reasons: {backend: why it did not take the node} of a node that stayed; for others, notes of
+        backend: the backend that took it; "" if none did.
+        part: the index of its delegate in the method; -1 if it is in none.
+        cost: the estimated time in microseconds.
+        reasons: for a node that no backend took, {backend: the reason}; for others, the notes of
             the backend that took them.
         source: its Python line.
     """
@@ -41,7 +41,7 @@ class Covered:
 
 
 def coverage(program: ExportedProgram) -> list[Covered]:
-    """Every operator call of an Edge program, those inside of delegates and branches included."""
+    """Every operator call of an Edge program, those inside delegates and branches included."""
     parts: dict[LoweredBackendModule, int] = {}
     return list(_covered(program.graph_module, "", -1, parts, {}))
 

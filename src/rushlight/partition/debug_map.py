@@ -1,4 +1,4 @@
-"""How a backend says which nodes its own instructions were made of."""
+"""Maps a backend's own instructions to the nodes that they were made from."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from rushlight.ir.branches import branches
 
 
 def numbered_calls(module: GraphModule) -> list[Node]:
-    """The calls that have numbers, 1, 2, …: all but those that take one of several results, the
-    graph's first, then those of its branches."""
+    """The calls that are numbered 1, 2, …: all calls except `getitem`, first those of the graph,
+    then those of its branches."""
     graphs = (module, *branches(module))
     calls = (n for one in graphs for n in one.graph.nodes if n.op == "call_function")
     return [node for node in calls if node.target is not operator.getitem]
 
 
 def number_calls(module: GraphModule) -> None:
-    """Give every call of a part a debug handle of its own, so that a backend can name single calls.
-    The method's own handles are shared by all calls that one call was decomposed to."""
+    """Give every call of a partition its own debug handle, so that a backend can name single calls.
+
+    In the method, all calls that one captured call was decomposed into share a handle.
+    """
     for number, node in enumerate(numbered_calls(module), start=1):
         node.meta["debug_handle"] = number
     for one in (module, *branches(module)):
@@ -35,7 +37,8 @@ class DelegateMappingBuilder:
     """Builds `PreprocessResult.debug_handle_map`, one entry for every instruction of the backend.
 
     Args:
-        generated_identifiers: count the instructions from 0; else every entry brings its id.
+        generated_identifiers: number the instructions from 0; else the caller passes every
+            identifier.
     """
 
     def __init__(self, generated_identifiers: bool = False) -> None:
@@ -51,16 +54,16 @@ class DelegateMappingBuilder:
         """Add an entry.
 
         Args:
-            nodes: what the instruction was made of; or
-            handles: their debug handles. Exactly one of the two; None among them is skipped.
-            identifier: what the runtime calls the instruction.
+            nodes: the nodes that the instruction was made from.
+            handles: their debug handles; pass either `nodes` or `handles`. None is skipped.
+            identifier: the identifier that the runtime uses for the instruction.
 
         Returns:
             The identifier.
 
         Raises:
-            ExportError: if an identifier is missing, given needlessly or there already, or if no
-                handle is left.
+            ExportError: if the identifier is missing, not needed or already used, or if there is no
+                debug handle.
         """
         if (nodes is None) == (handles is None):
             raise _error("give either nodes or handles of an entry")
@@ -84,7 +87,7 @@ class DelegateMappingBuilder:
         return identifier
 
     def get_delegate_mapping(self) -> dict[int | str, tuple[int, ...]]:
-        """{identifier: sorted debug handles}."""
+        """The map built so far: {identifier: sorted debug handles}."""
         return dict(self._map)
 
 

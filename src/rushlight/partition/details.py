@@ -1,4 +1,4 @@
-"""What a backend's compiler half is: `preprocess`, from a part of a graph to a payload."""
+"""The interface of a backend's compiler: `preprocess`, from a partition to a payload."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _BYTES = bytes | bytearray | memoryview
 _MAX_ID = 63  # bytes, the runtime's limit
 
 Handles = Mapping[int | str, Iterable[int]]
-"""{id of the backend's own instruction: debug handles of the nodes that it was made of}."""
+"""{id of the backend's own instruction: debug handles of the nodes that it was made from}."""
 
 
 @dataclass
 class PreprocessResult:
-    """What `preprocess` returns.
+    """The result of `preprocess`.
 
     Attributes:
-        processed_bytes: the payload that the backend's runtime half is given.
-        debug_handle_map: where the backend's own instructions come from: the id under which its
-            runtime reports an event or an error, to the `meta["debug_handle"]` of the nodes, of
-            which every call of the part that it was given has its own.
-        data_store_output: data beside the payload, by key, which delegates may share.
-        notes: what the report shall say of calls that the backend took: {name of the node: text}.
+        processed_bytes: the payload for the backend's runtime.
+        debug_handle_map: maps the id under which the backend's runtime reports an event or an
+            error to the `meta["debug_handle"]` of the nodes that the instruction was made from.
+            Every call of the partition has its own handle.
+        data_store_output: named data, by key, which delegates may share.
+        notes: texts for the report about calls that the backend took: {name of the node: text}.
     """
 
     processed_bytes: bytes = b""
@@ -39,14 +39,14 @@ class PreprocessResult:
 
 
 class BackendDetails:
-    """Base of a backend's compiler half. Its class name is the backend's id in the file.
+    """The base class of a backend's compiler. The class name is the backend's id in the file.
 
     Defining a subclass registers it; `to_backend` finds it by its id. A subclass of a subclass is
-    refused, since two ids would then share one implementation by accident.
+    refused, because two ids could then share one implementation by accident.
 
     Attributes:
-        overread: bytes that the runtime half may read behind the end of any tensor that it is
-            given. The planner leaves them in every arena.
+        overread: how many bytes the backend's runtime may read beyond the end of any tensor that it
+            is passed. The planner adds them to every arena.
     """
 
     overread: ClassVar[int] = 0
@@ -69,16 +69,17 @@ class BackendDetails:
     def preprocess(
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
-        """Compile one part of a graph.
+        """Compile one partition.
 
         Args:
-            edge_program: Edge dialect; the inputs of the part are its user inputs, and constants
-                and buffers that the part owns are its parameters, buffers and constants. It is the
-                backend's own to change.
+            edge_program: the partition as a program in the Edge dialect. The partition's inputs are
+                its user inputs; the constants and buffers that it owns are its parameters, buffers
+                and constants. The backend may change it.
             compile_specs: the options of the partition.
 
         Raises:
-            Any exception refuses the part: it reaches the user with backend, method and nodes.
+            Any exception means that the partition cannot be compiled; the user gets an error with
+            the exception's text, the backend, the method and the nodes.
         """
         raise NotImplementedError
 
@@ -88,14 +89,14 @@ class BackendDetails:
         edge_programs: dict[str, list[ExportedProgram]],
         compile_specs: dict[str, list[list[CompileSpec]]],
     ) -> dict[str, list[PreprocessResult]]:
-        """Compile all parts of all methods at once; by default, one after the other.
+        """Compile all partitions of all methods at once; by default, one after the other.
 
         Args:
-            edge_programs: {method: its parts}.
-            compile_specs: {method: the options of each part}.
+            edge_programs: {method: its partitions}.
+            compile_specs: {method: the options of each partition}.
 
         Returns:
-            {method: one result for each part, in the same order}.
+            {method: one result for each partition, in the same order}.
         """
         return {
             method: [
@@ -110,7 +111,7 @@ _CLASSES: dict[str, type[BackendDetails]] = {}
 
 
 def backend_class(backend_id: str) -> type[BackendDetails] | None:
-    """The class of that name that was defined last; None if there is none."""
+    """The last defined class with that name; None if there is none."""
     return _CLASSES.get(backend_id)
 
 
@@ -120,7 +121,7 @@ def known_backends() -> list[str]:
 
 
 def fault_of(results: Any, wanted: Mapping[str, Sequence[ExportedProgram]]) -> str | None:
-    """What is wrong with what `preprocess_multimethod` returned for these parts, if anything is."""
+    """The fault in the results of `preprocess_multimethod` for these partitions; None if none."""
     if not isinstance(results, Mapping):
         return f"preprocess_multimethod returned {_kind(results)}, not a dict"
     for method, parts in wanted.items():
@@ -136,7 +137,7 @@ def fault_of(results: Any, wanted: Mapping[str, Sequence[ExportedProgram]]) -> s
 
 
 def fault_of_specs(specs: Any) -> str | None:
-    """What is wrong with the compile specs that a user or a partitioner gave, if anything is."""
+    """The fault in compile specs from a user or a partitioner; None if there is none."""
     if isinstance(specs, str | bytes) or not isinstance(specs, Sequence):
         return f"the compile specs are {_kind(specs)}, not a list of CompileSpec"
     for spec in specs:
@@ -167,7 +168,7 @@ def _fault_of_one(result: Any) -> str | None:
     if not isinstance(handles, Mapping | None):
         return f"a debug_handle_map that is {_kind(handles)}, not a dict"
     for key, value in (handles or {}).items():
-        listed = (value,) if isinstance(value, int) else value  # one handle is common, and clear
+        listed = (value,) if isinstance(value, int) else value  # a single handle is accepted too
         is_list = isinstance(listed, Iterable) and all(isinstance(h, int) for h in listed)
         if not isinstance(key, int | str) or not is_list:
             return (

@@ -1,4 +1,4 @@
-"""A partition as a program of its own: what `preprocess` is given."""
+"""Extracts a partition as a separate program, which is passed to `preprocess`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Data:
     """The parameters, buffers and constants of one graph.
 
     Attributes:
-        specs: what each node stands for.
-        tensors: by name.
-        written: buffers that the graph writes: {name: the node of the new value}.
-        place: of each node among the data.
+        specs: the signature's entry for each node.
+        tensors: the tensors, by name.
+        written: the buffers that the graph writes: {name: the node of the new value}.
+        place: the position of each node among the data.
     """
 
     specs: dict[Node, InputSpec] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Data:
     place: dict[Node, int] = field(default_factory=dict)
 
     def add(self, node: Node, spec: InputSpec) -> None:
-        """Add a node and what it stands for."""
+        """Add a node and its entry of the signature."""
         self.specs[node] = spec
         self.place[node] = len(self.place)
 
@@ -79,12 +79,12 @@ def data_of_branch(module: GraphModule) -> Data:
 
 @dataclass
 class Part:
-    """A partition, cut out.
+    """A partition that was extracted from its graph.
 
     Attributes:
         region: its nodes.
-        program: it as a program.
-        inputs: the nodes outside that it is given, in the order of the program's user inputs.
+        program: the partition as a program.
+        inputs: the nodes outside whose values it reads, in the order of the program's user inputs.
         outputs: its nodes that are used outside, in the order of the program's user outputs.
         written: the buffers that it owns and writes.
     """
@@ -97,16 +97,16 @@ class Part:
 
 
 def extract(region: Region, data: Data, parent: ExportedProgram, method: str) -> Part:
-    """Cut out one partition; the graph that it is in stays as it is.
+    """Extract one partition; its graph is not changed.
 
     Args:
-        region: whose nodes.
-        data: of the graph that it is in.
-        parent: the method that it is in.
-        method: its name, for messages.
+        region: the nodes of the partition.
+        data: the data of the partition's graph.
+        parent: the program of the method that it is in.
+        method: the method's name, for messages.
 
     Raises:
-        ExportError: if it owns a buffer that others use too, or hands out a number.
+        ExportError: if it owns a buffer that is also used outside, or returns a number.
     """
     members = set(region.nodes)
     used = dict.fromkeys(n for m in region.nodes for n in m.all_input_nodes if n not in members)
@@ -145,7 +145,7 @@ def extract(region: Region, data: Data, parent: ExportedProgram, method: str) ->
 
 
 class _Writer:
-    """Writes the graph of a part, and its signature."""
+    """Writes the graph and the signature of an extracted partition."""
 
     def __init__(self, data: Data) -> None:
         self.graph = Graph()
@@ -191,7 +191,7 @@ class _Writer:
     def give(
         self, new_values: list[Node], buffers: list[str], outputs: list[Node]
     ) -> ExportGraphSignature:
-        """Add the output: new values of buffers, then what is handed out."""
+        """Add the output: the new values of buffers, then the results that are used outside."""
         values = [self._env[node] for node in [*new_values, *outputs]]
         self.graph.output(tuple(values))
         specs = []
@@ -204,17 +204,17 @@ class _Writer:
 
 
 def _is_module(node: Node) -> bool:
-    """True for a branch of control flow or a lowered module, which go where they are used."""
+    """True for a branch of control flow or a lowered module; these are copied to their users."""
     return node.op == "get_attr" and not isinstance(attribute(node), torch.Tensor)
 
 
 def _leaves(node: Node, members: set[Node], kept: Counter[Node]) -> bool:
-    """Whether something outside uses the node's value; the new value of an own buffer stays.
+    """Whether something outside uses the node's value; a new value of an owned buffer stays inside.
 
     Args:
-        node: of the partition.
-        members: its nodes.
-        kept: how many own buffers each new value is of.
+        node: a node of the partition.
+        members: all nodes of the partition.
+        kept: for each new value of buffers, the number of owned buffers that get it.
     """
     outside = [u for u in node.users if u not in members]
     if not outside or any(u.target is operator.getitem for u in node.users):

@@ -1,4 +1,4 @@
-"""A whole program as a delegate sees it: tensors and numbers in, the tensors it computes out."""
+"""Turns a whole program into one that a delegate can compute: flat inputs, computed tensors out."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from rushlight.ir.source import source_of
 
 @dataclass(frozen=True)
 class Call:
-    """How a program is called by its users, in terms of the delegate that computes it.
+    """Translates calls of a program into calls of the delegate that computes it.
 
     Attributes:
-        inputs: the containers of arguments.
-        passed: which of the flat arguments the delegate takes, by index.
-        results: the containers of results.
+        inputs: the structure of the arguments.
+        passed: the indices of the flat arguments that the delegate takes.
+        results: the structure of the results.
         returned: for each flat result, `("computed", index of the delegate's output)`,
             `("passed", index of the flat argument)` or `("literal", value)`.
     """
@@ -45,7 +45,7 @@ class Call:
         """The flat arguments.
 
         Raises:
-            ExportError: if they are not arranged as in the example.
+            ExportError: if their structure is not that of the example inputs.
         """
         try:
             ordered = reorder_kwargs(dict(kwargs), self.inputs)
@@ -57,7 +57,7 @@ class Call:
         return flat
 
     def assemble(self, computed: Sequence[Any], flat: Sequence[Any]) -> list[Any]:
-        """The flat results, of the delegate's outputs and the flat arguments."""
+        """The flat results, from the delegate's outputs and the flat arguments."""
         sources = {"computed": computed, "passed": flat}
         return [sources[kind][at] if kind in sources else at for kind, at in self.returned]
 
@@ -70,12 +70,13 @@ def _wrong_call(what: str) -> ExportError:
 
 
 def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
-    """The program that a delegate computes, and how its users call it.
+    """The program that a delegate computes, and the translation of its users' calls.
 
-    Each result is computed once; arguments that come back as they are, and literals, are none.
+    Each value is one output even if it is returned twice. Arguments that are returned unchanged,
+    and literals, are not outputs of the delegate.
 
     Args:
-        program: Edge dialect; not changed.
+        program: of the Edge dialect; not changed.
 
     Raises:
         ExportError: if it returns a number that it computes, or writes to its arguments.
@@ -90,7 +91,7 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
     places = {node: i for i, node in enumerate(flat)}
     values: Any = program.graph.output_node().args[0]
     kept: dict[Any, Any] = {}
-    numbers: dict[Node, int] = {}  # of those
+    numbers: dict[Node, int] = {}  # the index of each value in `kept`
     returned: list[tuple[str, Any]] = []
     written = []
     for spec, value in zip(signature.output_specs, values, strict=True):
@@ -114,7 +115,7 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
     inputs = [s for s in signature.input_specs if s.arg.name not in constant]
     outputs = [*written, *((spec, value) for value, spec in kept.items())]
     results = tuple(value for _, value in outputs)
-    module = program.graph_module  # of a partition, it is as it should be
+    module = program.graph_module  # that of an extracted partition needs no change
     if constant or results != tuple(values):
         module = _copy(program, constant, results)
     new = make_program(

@@ -16,7 +16,7 @@ from rushlight.schema.program import CompileSpec
 
 
 def get_delegates(graph: Graph) -> list[Node]:
-    """The nodes that name lowered modules, `lowered_module_0` and so on."""
+    """The nodes that name lowered modules: `lowered_module_0` and so on."""
     return [
         node
         for node in graph.nodes
@@ -26,7 +26,7 @@ def get_delegates(graph: Graph) -> list[Node]:
 
 
 def get_non_lowered_nodes(graph: Graph) -> list[Node]:
-    """The calls that are neither of delegates nor pick results of one."""
+    """The calls that neither call a delegate nor select one of its results."""
     return [n for n in graph.nodes if n.op == "call_function" and not _of_delegate(n)]
 
 
@@ -39,7 +39,7 @@ def _of_delegate(node: Node) -> bool:
 def get_delegated_payload(
     graph_module: GraphModule,
 ) -> dict[str, tuple[str, list[CompileSpec], bytes]]:
-    """{name of the lowered module: (backend id, compile specs, payload)}."""
+    """The payloads of a graph, by lowered module: {name: (backend id, compile specs, payload)}."""
     payloads = {}
     for node in get_delegates(graph_module.graph):
         module = attribute(node)
@@ -72,7 +72,7 @@ def get_control_flow_submodules(graph_module: GraphModule) -> list[tuple[str, Gr
 
 
 def is_shape_dynamic(node: Node) -> bool:
-    """Whether a size of the node's tensor is only known when the program runs."""
+    """Whether a size of the node's tensor is known only at run time."""
     return bool(has_free_symbols(node.meta["val"].shape))
 
 
@@ -94,7 +94,8 @@ def is_identical_graph(graph_left: GraphModule, graph_right: GraphModule) -> boo
             return [described(a) for a in arg]
         if isinstance(arg, dict):
             return {key: described(a) for key, a in arg.items()}
-        return type(arg), repr(arg) if isinstance(arg, float) else arg  # 1, 1.0, True; nan is nan
+        # The type tells 1, 1.0 and True apart; repr makes NaN equal to itself.
+        return type(arg), repr(arg) if isinstance(arg, float) else arg
 
     for mine, other in zip(left, right, strict=True):
         if (mine.op, mine.target) != (other.op, other.target):
@@ -115,8 +116,8 @@ def _same_attribute(left: object, right: object) -> bool:
 def remove_first_quant_and_last_dequant(graph_module: GraphModule) -> None:
     """Let a quantised graph take and return quantised tensors; the graph is changed.
 
-    An input that is quantised, always in the same way, before anything else is done with it, comes
-    quantised; an output that is dequantised in the end is returned as it was before.
+    An input whose only users quantise it, all in the same way, becomes a quantised input. An output
+    that is dequantised last is returned quantised.
     """
     graph = graph_module.graph
     for node in graph.find_nodes(op="placeholder"):

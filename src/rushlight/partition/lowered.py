@@ -1,4 +1,4 @@
-"""A part of a model that was compiled for a backend, as a module and as a program of its own."""
+"""A program or partition that was compiled for a backend, as a module that can be called."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from rushlight.schema.program import CompileSpec
 
 
 class LoweredBackendModule(torch.nn.Module):
-    """What `to_backend` makes of a program: the payload, and what it was made of.
+    """The result of `to_backend` for a program: the payload and the program it was made from.
 
-    Called in eager it computes what the original program computes, so that a model that is
-    composed of lowered modules can be checked and captured like any other; state that it owns is
-    its own there too. Two calls of one module share one delegate on the device.
+    In eager it computes the same as the original program, so that a model composed of lowered
+    modules can be checked and captured like any other; it has its own copy of the state that it
+    owns. Two calls of one module share one delegate at run time.
 
     Args:
-        edge_program: what the payload was made of.
-        backend_id: who runs it.
+        edge_program: the program that the payload was made from.
+        backend_id: the id of the backend that runs it.
         processed_bytes: the payload.
-        compile_specs: the options it was compiled with.
-        named_data_store_output: its data beside the payload.
-        overread: bytes that the backend may read behind the end of any tensor that it is given.
+        compile_specs: the options that it was compiled with.
+        named_data_store_output: its named data.
+        overread: bytes that the backend may read beyond the end of any tensor that it is passed.
 
     Attributes:
-        meta: {"debug_handle_map": {id: handles}, in the method's debug handles, which nodes that
-            were decomposed from one call share; and what `preprocess` adds}.
+        meta: "debug_handle_map" is {id: debug handles} with the handles of the method, which all
+            nodes decomposed from one call share; "notes" and other entries come from `preprocess`.
     """
 
     def __init__(
@@ -70,22 +70,22 @@ class LoweredBackendModule(torch.nn.Module):
 
     @property
     def original_module(self) -> ExportedProgram:
-        """The Edge program that the payload was made of, with flat inputs and outputs."""
+        """The Edge program that the payload was made from, with flat inputs and outputs."""
         return self._flat
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LoweredBackendModule:
-        """Itself: it never changes, and graphs that hold it are copied often."""
+        """Return the module itself: it never changes, and graphs with it are copied often."""
         memo[id(self)] = self
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the original program computes."""
+        """Compute the results of the original program."""
         flat = self._call.flatten(args, kwargs)
         computed = executorch_call_delegate(self, *(flat[i] for i in self._call.passed))
         return pytree.tree_unflatten(self._call.assemble(computed, flat), self._call.results)
 
     def program(self) -> ExportedProgram:
-        """A program in the Edge dialect that is one call of this module and nothing else."""
+        """A program in the Edge dialect that consists of one call of this module."""
         program = copy_program(self._program)
         signature = program.graph_signature
         names = {s.arg.name for s in signature.input_specs if s.kind == InputKind.USER_INPUT}
@@ -127,11 +127,11 @@ class LoweredBackendModule(torch.nn.Module):
         return file
 
     def set_places(self, numbers: Mapping[int | str, int | Iterable[int]]) -> None:
-        """Note which calls the backend's own instructions were made of.
+        """Record which calls the backend's own instructions were made from.
 
         Args:
-            numbers: by the backend's id for an instruction, as `number_calls` counts the calls;
-                what is no call's number is left out.
+            numbers: {the backend's id of an instruction: the numbers of its calls}, as counted by
+                `number_calls`; a number that no call has is left out.
         """
         calls = dict(enumerate(numbered_calls(self._flat.graph_module), start=1))
         handles: dict[int | str, tuple[int, ...]] = {}
@@ -145,10 +145,10 @@ class LoweredBackendModule(torch.nn.Module):
         self.meta["debug_handle_map"] = handles
 
     def sources(self) -> Mapping[str, list[tuple[str, str, Source]]]:
-        """Where the backend's own instructions come from.
+        """The nodes that the backend's own instructions were made from.
 
         Returns:
-            {id: [(node name, operator, Python line)]} for every id that the backend told of.
+            {id: [(node name, operator, Python line)]} for every id in the backend's debug map.
         """
         return {
             key: [(node.name, str(node.target), source_of(node)) for node in nodes]

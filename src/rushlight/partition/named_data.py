@@ -1,4 +1,4 @@
-"""Data that delegates share: bytes by key, each different value once."""
+"""Named data, which delegates can share: bytes by key; equal bytes are stored once."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rushlight.schema.flat_tensor import TensorLayout
 
 @dataclass(frozen=True)
 class DataEntry:
-    """Where a key's bytes are.
+    """The place of a key's bytes.
 
     Attributes:
-        buffer_index: index into the store's buffers.
-        alignment: of the bytes in the file.
+        buffer_index: the index into the store's buffers.
+        alignment: the alignment of the bytes in the file.
         tensor_layout: dtype, sizes and dim order, if the bytes are a tensor.
     """
 
@@ -34,9 +34,9 @@ class NamedDataStoreOutput:
     """The content of a store.
 
     Attributes:
-        buffers: the different values.
-        pte_data: what the program file holds: {key: entry}.
-        external_data: what lies in files beside it: {file name without .ptd: {key: entry}}.
+        buffers: the distinct values.
+        pte_data: the data in the program file: {key: entry}.
+        external_data: the data in other files: {file name without .ptd: {key: entry}}.
     """
 
     buffers: list[bytes] = field(default_factory=list)
@@ -45,10 +45,10 @@ class NamedDataStoreOutput:
 
 
 class NamedDataStore:
-    """Collects what a backend wants to store beside its payloads.
+    """Collects the data that a backend stores outside its payloads.
 
-    A key stands for one value everywhere, in the program and outside of it; many keys may stand
-    for equal bytes, which are stored once.
+    A key names one value, in the program and in all files beside it. Several keys may name equal
+    bytes, which are stored once.
     """
 
     def __init__(self) -> None:
@@ -67,14 +67,15 @@ class NamedDataStore:
         """Add a value.
 
         Args:
-            key: under which the runtime half asks for it.
+            key: the key with which the backend's runtime looks it up.
             data: bytes, or a dense tensor.
-            alignment: of the bytes in the file; for equal bytes the least common multiple counts.
+            alignment: the alignment of the bytes in the file; if a key is added again, the least
+                common multiple is used.
             external_tag: the name of the `.ptd` file that holds it; None is the program itself.
-            tensor_layout: of bytes that are a tensor; a tensor brings its own.
+            tensor_layout: the layout, if the bytes are a tensor's; ignored if `data` is a tensor.
 
         Raises:
-            ExportError: if the key stands for other bytes already.
+            ExportError: if the key names other bytes already.
         """
         if key.startswith("rushlight/"):
             raise ExportError(
@@ -121,14 +122,14 @@ class NamedDataStore:
         return index
 
     def merge_named_data_store(self, other: NamedDataStoreOutput, where: str = "") -> None:
-        """Add all that another store holds.
+        """Add the whole content of another store.
 
         Args:
             other: the store.
-            where: what it belongs to, for messages.
+            where: the owner of the store, for messages.
 
         Raises:
-            ExportError: if a key stands for other bytes already.
+            ExportError: if a key names other bytes already.
         """
         homes = [(None, other.pte_data), *other.external_data.items()]
         for tag, entries in homes:
@@ -138,7 +139,7 @@ class NamedDataStore:
                 self._put(key, index, entry.alignment, tag, entry.tensor_layout)
 
     def get_named_data_store_output(self) -> NamedDataStoreOutput:
-        """What was added so far."""
+        """The content that was added so far."""
         return self._output
 
 
@@ -151,7 +152,7 @@ def merged(outputs: Iterable[NamedDataStoreOutput]) -> NamedDataStoreOutput:
 
 
 def fault_of_store(output: NamedDataStoreOutput) -> str | None:
-    """What is wrong with a store that was not made by `NamedDataStore`, if anything is."""
+    """The fault in a store that was not made by `NamedDataStore`; None if there is none."""
     for home in (output.pte_data, *output.external_data.values()):
         for key, entry in home.items():
             if not isinstance(entry, DataEntry):

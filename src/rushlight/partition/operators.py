@@ -1,7 +1,8 @@
-"""What a backend's compiler half knows of an operator, and checks that backends share.
+"""The description of an operator in a backend's table, and checks that backends share.
 
-A backend has a table from operators to `Operator`: its partitioner asks `why_not`, its `preprocess`
-calls `translate`. What else a backend knows of an operator it adds in a subclass.
+A backend has a table from operators to `Operator`: its partitioner calls `why_not`, its
+`preprocess` calls `translate`. A backend that needs more facts about an operator adds them in a
+subclass.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from rushlight.errors import Code, ExportError
 from rushlight.ir.operators import arguments
 
 Builder = TypeVar("Builder")
-"""What makes the backend's own graph."""
+"""The type of the object that builds the backend's own graph."""
 
 IsConstant = Callable[[Any], bool]
-"""Whether an argument of a call is a constant of the program."""
+"""A function that says whether an argument of a call is a constant of the program."""
 
 WhyNot = Callable[[Node, IsConstant], str | None]
-"""Says why a call is not taken; None if it is."""
+"""A function that gives the reason why a call is not taken; None if it is taken."""
 
 SIZES: frozenset[Callable[..., Any]] = frozenset(
     {
@@ -35,21 +36,21 @@ SIZES: frozenset[Callable[..., Any]] = frozenset(
         torch.ops.aten.sym_size.int,
     }
 )
-"""What computes with sizes."""
+"""The operators that compute with sizes."""
 
 
 def always(node: Node, is_constant: IsConstant) -> str | None:
-    """Take every call."""
+    """Take every call: there is never a reason against it."""
     return None
 
 
 @dataclass(frozen=True)
 class Operator(Generic[Builder]):
-    """What a backend knows of an operator.
+    """An operator that a backend has.
 
     Attributes:
         translate: adds a call to the backend's graph, and returns its value or a list of values.
-        why_not: given the call and which of its arguments are constants, why it is not taken.
+        why_not: from the call and a function that knows constants, the reason why it is not taken.
     """
 
     translate: Callable[[Builder, Node], Any]
@@ -57,17 +58,17 @@ class Operator(Generic[Builder]):
 
 
 def val_of(node: Any) -> torch.Tensor:
-    """Sizes and dtype of a node's value."""
+    """The example tensor of a node, with its sizes and dtype."""
     val: torch.Tensor = node.meta["val"]
     return val
 
 
 def needs_constants(*names: str, because: str) -> WhyNot:
-    """Why not, if one of these arguments is computed.
+    """A check that refuses a call if one of these arguments is computed and not a constant.
 
     Args:
-        names: the arguments; one that is left out is no reason.
-        because: what the backend does with constants, as the error says it.
+        names: the names of the arguments; an argument that is None is accepted.
+        because: text for the end of the reason, which says why a constant is needed.
     """
 
     def why_not(node: Node, is_constant: IsConstant) -> str | None:
@@ -81,8 +82,8 @@ def needs_constants(*names: str, because: str) -> WhyNot:
 
 
 def beyond_window(most: int, *numbers: int) -> str | None:
-    """Why not, if a number of a window (its kernel, stride, padding, dilation) is more than `most`,
-    which readers of the payload take."""
+    """The reason against a call if a number of its window (kernel, stride, padding, dilation) is
+    greater than `most`, the greatest that readers of the payload accept."""
     greatest = max(numbers, default=0)
     if greatest <= most:
         return None
@@ -90,10 +91,10 @@ def beyond_window(most: int, *numbers: int) -> str | None:
 
 
 def check_arguments(count: int, most: int) -> None:
-    """Refuse a part with more arguments than readers of the payload take.
+    """Refuse a partition with more arguments than readers of the payload accept.
 
     Raises:
-        ExportError: with the numbers.
+        ExportError: if `count` is greater than `most`.
     """
     if count > most:
         raise ExportError(
@@ -106,13 +107,15 @@ def check_arguments(count: int, most: int) -> None:
 def may_take(
     operators: Mapping[Any, Operator[Any]], dtypes: Container[torch.dtype], program: ExportedProgram
 ) -> Callable[[Node], bool]:
-    """Tells for a call of a captured program whether the backend may take it, for
-    `Partitioner.ops_to_not_decompose`: a call that surely is not taken is decomposed at once, and
-    the program need not be lowered a second time.
+    """A function for `Partitioner.ops_to_not_decompose`: whether the backend may take a call of a
+    captured program.
+
+    A call that is certainly not taken is decomposed at once, so that the program need not be
+    lowered a second time.
 
     Args:
         operators: the backend's table; an operator that is not in it may be taken.
-        dtypes: those that results of the calls may have.
+        dtypes: the dtypes that results of the calls may have.
         program: of the ATen dialect.
     """
     computed = _computed(program)
@@ -144,7 +147,7 @@ def _computed(program: ExportedProgram) -> set[Node]:
 
 
 def _has_sizes_of(node: Node) -> bool:
-    """Whether a call takes of its first argument no more than sizes and dtype."""
+    """Whether a call reads only the sizes and dtype of its first argument."""
     packet = getattr(node.target, "overloadpacket", node.target)
     name = str(getattr(packet, "__name__", packet))
     return name.endswith("_like") or name.startswith(("new_", "sym_"))

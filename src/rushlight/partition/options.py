@@ -10,10 +10,10 @@ from rushlight.schema.program import CompileSpec
 
 
 def spec_texts(specs: Iterable[CompileSpec]) -> dict[str, str]:
-    """Compile specs whose values are text: {key: value}.
+    """Compile specs whose values are text, as {key: value}.
 
     Raises:
-        ExportError: for what is no compile spec, and for a value that is no UTF-8 text.
+        ExportError: if an object is not a compile spec, or a value is not UTF-8 text.
     """
     texts = {}
     for spec in specs:
@@ -33,12 +33,12 @@ def names_in(argument: str, names: Iterable[Any]) -> frozenset[str]:
     """The names of operators or nodes in an argument, which may hold names or the objects.
 
     Args:
-        argument: how the message calls it.
+        argument: the argument's name, for the message.
         names: names (`"aten.add.Tensor"`), operators or nodes.
 
     Raises:
-        ExportError: if it is one string, which would be taken for a list of its letters, or no
-            list at all.
+        ExportError: if it is not iterable, or a single string, whose letters would be taken for
+            names.
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise _wrong(f"{argument} is {names!r}: give a list of names, {argument}=[{str(names)!r}]")

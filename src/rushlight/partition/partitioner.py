@@ -1,4 +1,4 @@
-"""The interface of partitioners, which tag the nodes that a backend shall take."""
+"""The interface of partitioners, which tag the nodes that a backend is to take."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rushlight.schema.program import CompileSpec
 TAG = "delegation_tag"
 """The key of `Node.meta` under which a partitioner writes the name of the node's partition."""
 DECLINED = "declined"
-"""The key of `Node.meta` under which {backend id: why it does not take the node} is kept."""
+"""The key of `Node.meta` under which {backend id: the reason against the node} is stored."""
 
 
 @dataclass(frozen=True)
 class DelegationSpec:
-    """Who takes a partition, with which options.
+    """The backend that takes a partition, and its options.
 
     Attributes:
         backend_id: the class name of the backend's `BackendDetails`.
-        compile_specs: options for `preprocess`, which the file carries to the runtime half too.
+        compile_specs: options for `preprocess`; they are stored in the file for the runtime too.
     """
 
     backend_id: str
@@ -34,13 +34,13 @@ class DelegationSpec:
 
 @dataclass
 class PartitionResult:
-    """What a partitioner decided.
+    """The result of a partitioner.
 
     Attributes:
-        tagged_exported_program: the program that was given, tagged: every node of a partition has
-            the partition's tag in `meta["delegation_tag"]`. Nothing else of it may change.
-        partition_tags: who takes each tag.
-        declined: why nodes were left out: {node: reason}. They stand in the report.
+        tagged_exported_program: the program that was passed, with tags: every node of a partition
+            has the partition's tag in `meta["delegation_tag"]`. Nothing else may be changed.
+        partition_tags: the backend and its options for each tag.
+        declined: the reasons why nodes were left out, for the report: {node: reason}.
     """
 
     tagged_exported_program: ExportedProgram
@@ -49,13 +49,13 @@ class PartitionResult:
 
 
 class Partitioner:
-    """Base of partitioners.
+    """The base class of partitioners.
 
     Args:
-        spec: options of the partitioner's own.
+        spec: the partitioner's own options.
 
     Attributes:
-        delegation_spec: set by partitioners that serve one backend; names it in reports.
+        delegation_spec: set by partitioners for a single backend; reports take its id from here.
     """
 
     delegation_spec: DelegationSpec | None = None
@@ -79,21 +79,21 @@ class Partitioner:
         is passed to it at every call (`tag_constant_data` and `tag_mutated_buffer` tag them).
 
         Args:
-            exported_program: a copy, whose `meta` of nodes may be written.
+            exported_program: a copy; the `meta` of its nodes may be changed.
         """
         raise NotImplementedError
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
     ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
-        """Operators of the captured program that the backend wants whole.
+        """The operators of the captured program that the backend takes whole, not decomposed.
 
         Args:
-            ep: ATen dialect.
+            ep: the program, of the ATen dialect.
 
         Returns:
-            The operators, and a function that says for a node of one of them whether it is to stay
-            whole; None keeps them all. One that no partition takes in the end is decomposed.
+            The operators, and a function that says for a call of one of them whether it stays
+            whole; None keeps all. Calls that are in no partition in the end are decomposed.
         """
         return [], None
 
@@ -118,11 +118,11 @@ def partitioners_of(partitioners: object, methods: Iterable[str]) -> dict[str, l
     """The partitioners of every method, in order.
 
     Args:
-        partitioners: one, several, None, or a mapping of methods to these.
-        methods: all that there are.
+        partitioners: one, several, None, or a mapping from methods to these.
+        methods: the names of all methods.
 
     Raises:
-        ExportError: if one is no partitioner, or for a method that is not there.
+        ExportError: if an object is not a partitioner, or a method does not exist.
     """
     by_method: dict[str, list[Partitioner]] = {}
     for name in methods:

@@ -1,4 +1,4 @@
-"""Partitioners that a backend configures rather than writes."""
+"""Ready-made partitioners, which a backend configures instead of writing its own."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class AllNodePartitioner(Partitioner):
     """Takes every call and all constants of a method in one partition.
 
     Args:
-        backend_id: who takes it.
-        compile_specs: its options.
+        backend_id: the id of the backend.
+        compile_specs: the options for the backend.
     """
 
     def __init__(self, backend_id: str, compile_specs: Sequence[CompileSpec] = ()) -> None:
@@ -56,23 +56,23 @@ class AllNodePartitioner(Partitioner):
 
 
 class SupportedOperatorPartitioner(Partitioner):
-    """Takes what an operator support supports, in as few partitions as can be.
+    """Takes the calls that an operator support accepts, in as few partitions as possible.
 
-    Branches of control flow are partitioned too; constants, and buffers that nothing else uses,
-    go with the partitions.
+    Branches of control flow are partitioned too. Partitions own the constants that they use, and
+    the buffers that nothing else uses.
 
     Args:
-        delegation_spec: who takes them.
-        operator_support: asked for every call: a function that says why a call is not taken, and
-            None if it is; or an operator support of torch.fx's, which gives reasons of its own if
-            it is wrapped by a reporter's `wrap_check`.
+        delegation_spec: the backend and its options.
+        operator_support: decides about every call: a function that returns the reason why a call
+            is not taken, or None if it is; or an operator support of torch.fx, which gives reasons
+            if it is wrapped by a reporter's `wrap_check`.
         reporter: that reporter.
-        allows_single_node_partition: keep partitions of one computing node.
-        keep_whole: operators that the backend wants as they are, not decomposed.
-        own_state: let partitions own the buffers that only they use and write; else these stay
-            with the program, and are passed at every call.
-        non_compute_ops: operators that alone are not worth a partition.
-        groups: the calls of a graph that are to stay together, all of them supported.
+        allows_single_node_partition: keep partitions with a single computing node.
+        keep_whole: operators that the backend takes whole, not decomposed.
+        own_state: let partitions own the buffers that only they use and write; else the program
+            keeps these buffers and passes them at every call.
+        non_compute_ops: operators that are not worth a partition without others.
+        groups: from a graph, the groups of calls to keep together; all of them are supported.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class SupportedOperatorPartitioner(Partitioner):
 
 
 class _OfCalls(OperatorSupportBase):
-    """What is asked for calls only: constants follow them, and inputs belong to nobody."""
+    """An operator support that accepts only calls: constants are tagged later, inputs never."""
 
     def __init__(self, support: OperatorSupportBase) -> None:
         self._support = support
@@ -145,7 +145,7 @@ class _OfCalls(OperatorSupportBase):
 
 
 class PartitionerConfig(ABC):
-    """What a backend takes for one operator: when, and with which nodes around it.
+    """The calls of one operator that a backend takes, and the nodes that go with each.
 
     Attributes:
         target_name: the operator without its namespace: `"linear.default"`.
@@ -159,20 +159,21 @@ class PartitionerConfig(ABC):
 
     @abstractmethod
     def get_partition(self, node: Node, ep: ExportedProgram) -> list[Node]:
-        """The call and all that must go with it: parameters, dequantising nodes and the like."""
+        """The call and all nodes that must go with it, such as parameters or dequantising nodes."""
 
     def get_original_aten(self) -> OpOverload | None:
-        """The operator, if the backend wants it whole where torch would decompose it."""
+        """The operator, if the backend takes it whole and torch would decompose it; else None."""
         return None
 
 
 class ConfigerationBasedPartitioner(Partitioner):
-    """Takes what a list of configurations describes (the name is ExecuTorch's).
+    """Takes the calls that a list of configurations describes (the name is ExecuTorch's).
 
-    What one configuration names stays together; groups with nodes in common become one.
+    The nodes that a configuration returns for a call stay together; groups with common nodes are
+    merged.
 
     Args:
-        delegation_spec: who takes it.
+        delegation_spec: the backend and its options.
         partitioner_configs: one for each operator.
 
     Raises:
@@ -197,7 +198,7 @@ class ConfigerationBasedPartitioner(Partitioner):
     def ops_to_not_decompose(
         self, ep: ExportedProgram
     ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
-        """What the configurations want whole, where their constraints allow it."""
+        """The operators that the configurations take whole, where their constraints hold."""
         whole = [c.get_original_aten() for c in self.target_partitioner_configs.values()]
 
         def accepts(node: Node) -> bool:
@@ -256,7 +257,7 @@ class ConfigerationBasedPartitioner(Partitioner):
             group = config.get_partition(node, ep) if config.check_constraints(node, ep) else []
             if not group:
                 declined[node] = f"{type(config).__name__} does not take this call"
-            # A constant is copied where several groups use it: it makes no one group of them.
+            # A constant that several groups use is copied, so it does not merge the groups.
             groups.append([n for n in group if n.op not in ("placeholder", "get_attr")])
             data.update(dict.fromkeys(n for n in group if n.op in ("placeholder", "get_attr")))
         return [*merge_overlapping(groups), *([n] for n in data)]
@@ -273,14 +274,14 @@ def tag_graphs(
     """Partition the program's graph, then those of control flow that is not in a partition.
 
     Args:
-        program: whose nodes are tagged.
-        spec: who takes the partitions.
-        propose: the partitions of one graph.
+        program: the program whose nodes are tagged.
+        spec: the backend that takes the partitions, and its options.
+        propose: a function from a graph to its partitions.
         own_data: let the partitions own their constants.
         own_state: let them own their buffers as well.
 
     Returns:
-        {tag: spec}, as `PartitionResult` takes it.
+        {tag: spec}, for `PartitionResult`.
     """
     tags: list[str] = []
     for i, module in enumerate(graphs_of(program)):

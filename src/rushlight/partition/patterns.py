@@ -1,4 +1,4 @@
-"""Partitions of patterns: groups of nodes that a backend takes whole."""
+"""Partitions from patterns: groups of nodes that a backend takes all together."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def generate_pattern_op_partitions(
     op_support: OperatorSupportBase | None = None,
     ignore_literals: bool = False,
 ) -> list[Partition]:
-    """The largest partitions of what patterns match, of lists of nodes, and of supported nodes.
+    """The largest partitions of the matches of patterns, of listed nodes and of supported nodes.
 
     Args:
-        graph_module: the graph; not changed. Tagging the partitions' nodes is the caller's part.
+        graph_module: the graph; not changed. The caller tags the partitions' nodes.
         patterns: graphs to look for, such as the `graph` of an Edge program. A match is taken
-            whole or, where that would make a cycle, left out.
+            whole, or left out if it would make a cycle.
         partitions_list: lists of further nodes.
-        op_support: what is supported beside them.
-        ignore_literals: let any number match one that a pattern has.
+        op_support: says which other nodes are supported.
+        ignore_literals: let a number in a pattern match any number.
 
     Returns:
         The partitions, the last in the graph's order first.
@@ -56,8 +56,8 @@ def generate_partitions_from_list_of_nodes(
 
     Args:
         graph_module: the graph; not changed.
-        pattern_list: lists of nodes, parameters among them if partitions shall own them.
-        op_support: what is supported beside them.
+        pattern_list: lists of nodes; with parameters, if partitions are to own them.
+        op_support: says which other nodes are supported.
 
     Raises:
         ExportError: if neither is given.
@@ -71,12 +71,12 @@ def generate_grouped_partitions_from_list_of_nodes(
     pattern_list: Patterns | None = None,
     op_support: OperatorSupportBase | None = None,
 ) -> list[Partition]:
-    """The same, but each list of nodes stays together, or is left out where that makes a cycle.
+    """Partitions in which each list of nodes stays together, or is left out if it makes a cycle.
 
     Args:
         graph_module: the graph; not changed.
-        pattern_list: lists of nodes; those that share a call become one.
-        op_support: what is supported beside them, and alone.
+        pattern_list: lists of nodes; lists that share a call are merged.
+        op_support: says which other nodes are supported, each by itself.
     """
     listed = [list(nodes) for nodes in pattern_list] if pattern_list is not None else None
     data = {n for nodes in listed or () for n in nodes if n.op in ("placeholder", "get_attr")}
@@ -86,7 +86,7 @@ def generate_grouped_partitions_from_list_of_nodes(
 
 
 def merge_overlapping(groups: Patterns) -> list[list[Node]]:
-    """The groups, with those that share a node made one."""
+    """The groups, with those that share a node merged."""
     merged: list[list[Node]] = []
     group_of: dict[Node, int] = {}
     for group in groups:

@@ -1,4 +1,4 @@
-"""The graph with its partitions replaced by calls of what they were lowered to."""
+"""Rebuilds a graph with its partitions replaced by calls of their lowered modules."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def rebuild(
 
     Args:
         module: the graph; not changed.
-        order: its nodes and partitions in the order in which they shall stand.
-        lowered: what became of each partition.
-        inner: new graphs for branches of control flow.
+        order: its nodes and partitions, in the order in the new graph.
+        lowered: the extracted program and the lowered module of each partition.
+        inner: the new graphs of branches of control flow, by the old ones.
         dropped: data nodes that only delegates use from now on.
-        returned: what the graph returns, in nodes of the old one.
+        returned: the results of the new graph, as nodes of the old graph.
     """
     writer = _Writer(module, lowered, inner)
     for unit in order:
@@ -69,7 +69,7 @@ class _Writer:
     def copy(self, node: Node) -> None:
         if node.op == "get_attr":
             if node not in self._passed and self._moved.issuperset(node.users):
-                return  # it went with its users
+                return  # it is in the same partitions as its users
             original = attribute(node)
             new = (
                 self._inner.get(original, original)

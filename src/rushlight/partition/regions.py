@@ -1,4 +1,4 @@
-"""Partitions of one graph: which nodes they hold, and an order in which they can run."""
+"""The partitions of one graph: their nodes, and an order in which they can run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Region:
 
     Attributes:
         tag: the partition's name.
-        spec: who takes it.
+        spec: the backend that takes it, and its options.
         nodes: its calls.
     """
 
@@ -37,7 +37,7 @@ class Region:
 
 
 Unit = Node | Region
-"""A node that stays, or a whole partition."""
+"""A node that is in no partition, or a whole partition."""
 
 
 def find_regions(
@@ -45,13 +45,13 @@ def find_regions(
 ) -> dict[Node, Region]:
     """The partition of every node that has one.
 
-    A node that picks one result of a partition's node belongs to it too.
+    A `getitem` node that selects a result of a partition's node belongs to the partition too.
 
     Args:
-        graph: tagged.
+        graph: the graph with tags.
         data: the nodes of its parameters, buffers and constants.
-        tags: who takes each tag.
-        method: its name, for messages.
+        tags: the backend and its options for each tag.
+        method: the method's name, for messages.
 
     Raises:
         ExportError: if a node's tag is not in `tags`, or a node cannot be in a partition.
@@ -93,7 +93,7 @@ def run_order(graph: Graph, region_of: Mapping[Node, Region], method: str) -> li
     """The graph as units, each after the units that it needs and otherwise in the graph's order.
 
     Raises:
-        ExportError: if partitions need each other's results, naming the way round.
+        ExportError: if partitions need each other's results; it names the nodes of the cycle.
     """
     units: dict[Unit, int] = {}
     for node in graph.nodes:
@@ -121,7 +121,7 @@ def run_order(graph: Graph, region_of: Mapping[Node, Region], method: str) -> li
 
 
 def has_effect(node: Node) -> bool:
-    """Whether the node is a call that keeps its place among others that have effects."""
+    """Whether the node is a call with effects, whose order among such calls must be kept."""
     return node.op == "call_function" and not is_pure(node)
 
 

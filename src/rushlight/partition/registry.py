@@ -1,4 +1,4 @@
-"""Backends that are installed: found by their entry points, so that installing one is all."""
+"""Finds installed backends by their entry points, so that installing a package is enough."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rushlight.errors import Code, ExportError
 from rushlight.partition.partitioner import Partitioner
 
 GROUP = "rushlight.backends"
-"""The group of entry points: a backend's name, to its `Partitioner` class (or a function that
+"""The group of entry points from a backend's name to its `Partitioner` class (or to a function that
 returns a partitioner)."""
 DETAILS = "rushlight.backend_details"
-"""The group of entry points: a backend's id, to its `BackendDetails` class."""
+"""The group of entry points from a backend's id to its `BackendDetails` class."""
 
 STAGES = "rushlight.stages"
-"""The group of entry points: a stage that runs after this one, to its function."""
+"""The group of entry points from the name of a later stage to its function."""
 
 
 def installed() -> list[str]:
@@ -28,7 +28,7 @@ def find_partitioner(name: str) -> Partitioner:
     """The partitioner of an installed backend, with its default options.
 
     Raises:
-        ExportError: if there is no such backend, or it cannot be imported; says what is missing.
+        ExportError: if there is no such backend, or it cannot be imported; it says what is missing.
     """
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
@@ -58,25 +58,25 @@ def _load(point: EntryPoint, where: str) -> Any:
 
 
 def _extra_of(point: EntryPoint) -> str:
-    """How to install the extra of the backend's package that has the name of its module."""
+    """Advice to install the extra of the backend's package that is named like its module; or ""."""
     extras = () if point.dist is None else point.dist.metadata.get_all("Provides-Extra") or ()
     named = [extra for extra in extras if extra in point.value.partition(":")[0].split(".")]
     return f": pip install '{point.dist.name}[{named[0]}]'" if point.dist and named else ""
 
 
 def import_details(id: str) -> None:
-    """Import the module that defines the `BackendDetails` of this id, if an installed package
+    """Import the module that defines the `BackendDetails` with this id, if an installed package
     offers it; no other package is imported.
 
     Raises:
-        ExportError: if it cannot be imported; says what is missing.
+        ExportError: if it cannot be imported; it says what is missing.
     """
     for point in entry_points(group=DETAILS, name=id):
         _load(point, f"backend {point.name!r}")
 
 
 def find_stage(name: str) -> Callable[..., Any]:
-    """A stage that runs after this one, and that this one therefore does not import.
+    """The function of a later stage, which this stage must not import itself.
 
     Raises:
         ExportError: if it is not installed, or cannot be imported.

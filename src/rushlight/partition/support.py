@@ -1,4 +1,4 @@
-"""Operator supports that leave nodes out of delegates, and reporters of the reasons."""
+"""Operator supports that leave nodes out of delegates, and reporters of the reasons for it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Submodules = Mapping[str, torch.nn.Module]
 
 
 class DontSupportBase(OperatorSupportBase):
-    """Base of supports that take all but some nodes, and remember which those were."""
+    """The base class of operator supports that reject some nodes, and remember which."""
 
     def __init__(self) -> None:
         self._rejected: dict[Node, None] = {}
 
     def is_node_supported(self, submodules: Submodules, node: Node) -> bool:
-        """Whether the node is not one of those that stay out."""
+        """Whether the node is supported; a node that is not is remembered."""
         if self._is_out(node):
             self.reject_node(node)
             return False
@@ -32,19 +32,19 @@ class DontSupportBase(OperatorSupportBase):
         raise NotImplementedError
 
     def reject_node(self, node: Node) -> None:
-        """Remember the node."""
+        """Remember the node as rejected."""
         self._rejected[node] = None
 
     def rejected_nodes(self) -> list[Node]:
-        """The nodes that stayed out."""
+        """The nodes that were rejected."""
         return list(self._rejected)
 
     def has_rejected_node(self) -> bool:
-        """Whether any did."""
+        """Whether any node was rejected."""
         return bool(self._rejected)
 
     def num_rejected(self) -> int:
-        """How many did."""
+        """The number of nodes that were rejected."""
         return len(self._rejected)
 
 
@@ -53,7 +53,7 @@ class DontPartition(DontSupportBase):
 
     Args:
         targets: operators (`torch.ops.aten.add.Tensor`), or names (`"aten.add.Tensor"`).
-        exact: names must be equal; else it is enough that they occur in the operator's name.
+        exact: True compares whole names; False looks for them inside the operator's name.
     """
 
     def __init__(self, *targets: Any, exact: bool = True) -> None:
@@ -74,7 +74,7 @@ class DontPartitionName(DontSupportBase):
 
     Args:
         targets: names.
-        exact: they must be equal; else it is enough that they occur in the node's name.
+        exact: True compares whole names; False looks for them inside the node's name.
     """
 
     def __init__(self, *targets: str, exact: bool = True) -> None:
@@ -89,10 +89,11 @@ class DontPartitionModule(DontSupportBase):
     """Leaves modules out, with all that they call.
 
     Args:
-        module_name: the name of a class (`"Linear"`), or with its module (`"my_file.MyClass"`).
+        module_name: the name of a class (`"Linear"`), also with its Python module
+            (`"my_file.MyClass"`).
         instance_name: the module's name in the model (`"encoder.norm"`, or with torch's prefix
             `"L['self'].encoder.norm"`).
-        exact: names must be equal; else it is enough that they occur in the module's.
+        exact: True compares whole names; False looks for them inside the module's names.
     """
 
     def __init__(
@@ -123,10 +124,10 @@ def _matches(wanted: str | None, name: str, exact: bool) -> bool:
 
 
 class WhyNoPartition:
-    """Logs why nodes are left out, as soon as that is known.
+    """Logs the reason why a node is left out, as soon as it is known.
 
     Args:
-        logger: told at level DEBUG.
+        logger: gets the messages, at level DEBUG.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -144,10 +145,10 @@ class WhyNoPartition:
 
 
 class WhyNoPartitionReporter:
-    """Collects why nodes are left out; the first reason for a node counts.
+    """Collects the reasons why nodes are left out; the first reason for a node is kept.
 
     Attributes:
-        declined: {node: reason}, which `PartitionResult` takes as it is.
+        declined: {node: reason}, for `PartitionResult.declined`.
     """
 
     def __init__(self) -> None:
@@ -158,7 +159,7 @@ class WhyNoPartitionReporter:
         self.declined.setdefault(node, reason)
 
     def wrap_check(self, operator_support: OperatorSupportBase, message: str) -> ReportRejected:
-        """`operator_support`, which reports what it does not support with this reason."""
+        """Wrap `operator_support` so that it reports each node that it rejects, with `message`."""
         return ReportRejected(operator_support, self, message)
 
     def get_table_report(self) -> str:
@@ -179,11 +180,11 @@ class WhyNoPartitionReporter:
 
 
 class SupportedByReason(OperatorSupportBase):
-    """Supports the calls that a function has no reason against, and tells a reporter the others.
+    """Supports the calls for which a function gives no reason against; reports the others.
 
     Args:
-        why_not: why a call is not taken; None if it is.
-        reporter: told.
+        why_not: the function that returns the reason why a call is not taken, or None.
+        reporter: gets the reasons.
     """
 
     def __init__(
@@ -201,12 +202,12 @@ class SupportedByReason(OperatorSupportBase):
 
 
 class ReportRejected(OperatorSupportBase):
-    """An operator support that tells a reporter what it does not support.
+    """An operator support that reports the nodes that another one rejects.
 
     Args:
-        operator_support: asked.
-        reporter: told.
-        message: the reason it is told.
+        operator_support: the operator support that decides.
+        reporter: gets the rejected nodes.
+        message: the reason that is reported.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Writing partitions into a program: tags on calls, and on the constants that go with them."""
+"""Writes partitions into a program, as tags on calls and on the constants that they own."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def tag_partitions(partitions: Iterable[Partition], prefix: str = "tag") -> list
 def graphs_of(program: ExportedProgram) -> Iterator[GraphModule]:
     """The graphs whose nodes can be tagged: the program's own first, then those of control flow.
 
-    A branch is one of them unless the call that runs it is tagged by the time the graph that holds
-    the call was looked at.
+    The graph of a branch is left out if the call that runs it is already tagged when the iteration
+    resumes after the graph with that call.
     """
     todo = deque([program.graph_module])
     seen = set(todo)
@@ -57,11 +57,11 @@ def graphs_of(program: ExportedProgram) -> Iterator[GraphModule]:
 
 
 def tag_constant_data(edge_program: ExportedProgram) -> None:
-    """Let partitions own the parameters, buffers and constants that they use and nobody writes.
+    """Let partitions own the parameters, buffers and constants that they use and nothing writes.
 
-    To be called after all other nodes are tagged. A constant that several partitions use, or the
-    rest of the program as well, is copied into each of them, unless its `meta["no_copy"]` is set:
-    then lowering refuses it.
+    Call it after all other nodes are tagged. A constant that several partitions use, or that the
+    rest of the program uses too, is copied into each partition. If its `meta["no_copy"]` is set,
+    lowering raises instead.
     """
     data = data_of(edge_program)
     for node, spec in data.specs.items():
@@ -73,10 +73,10 @@ def tag_constant_data(edge_program: ExportedProgram) -> None:
 
 
 def tag_mutated_buffer(edge_program: ExportedProgram) -> None:
-    """Let partitions own the buffers that only they use and write: state that stays on the device.
+    """Let partitions own the buffers that only they use and write; the state stays in delegates.
 
-    To be called after all other nodes are tagged. A buffer that other nodes use as well stays
-    where it is, and its old and new value are passed at every call.
+    Call it after all other nodes are tagged. A buffer that other nodes use too is not tagged; its
+    old and new values are passed at every call.
     """
     data = data_of(edge_program)
     for node, spec in data.specs.items():
@@ -89,7 +89,7 @@ def tag_mutated_buffer(edge_program: ExportedProgram) -> None:
 
 
 def _tag_of(node: Node) -> str | None:
-    """The tag of a call; what picks a result has that of its source."""
+    """The tag of a call; a `getitem` node has the tag of its source."""
     source = node.args[0] if node.target is operator.getitem else node
     assert isinstance(source, Node)
     tag: str | None = source.meta.get(TAG)

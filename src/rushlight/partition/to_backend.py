@@ -1,4 +1,4 @@
-"""From partitions to calls of delegates: `to_backend` with its three kinds of arguments."""
+"""Replaces partitions by calls of delegates: `to_backend` with its three kinds of arguments."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from rushlight.schema.program import CompileSpec
 
 @dataclass(frozen=True)
 class MethodProgramsPartitionerSpec:
-    """Several methods that backends see together.
+    """Several methods that are lowered together.
 
     Attributes:
-        method_to_edge_program: programs by method.
-        method_to_partitioner: who partitions each; a method without one stays as it is.
+        method_to_edge_program: the programs, by method.
+        method_to_partitioner: the partitioners, by method; a method without one is not changed.
     """
 
     method_to_edge_program: dict[str, ExportedProgram]
@@ -61,7 +61,7 @@ _validates = True
 
 
 def disable_validation() -> None:
-    """Let partitioners change graphs from now on: tagged graphs are no more compared."""
+    """Let partitioners change graphs from now on: tagged graphs are no longer compared."""
     global _validates
     _validates = False
 
@@ -80,18 +80,18 @@ def validation_disabled() -> Iterator[None]:
 
 @singledispatch
 def to_backend(args: Any) -> Any:
-    """Lower a program, or parts of it, to a backend.
+    """Lower a program, or partitions of it, to a backend.
 
     * `to_backend(backend_id, edge_program, compile_specs)`: the whole program as one
       `LoweredBackendModule`, which can be saved by itself, or be a part of another model;
     * `to_backend(edge_program, partitioner)`: a new program whose partitions are delegate calls;
     * `to_backend(MethodProgramsPartitionerSpec(...))`: the same for several methods at once.
 
-    What is given is not changed.
+    The arguments are not changed.
 
     Raises:
-        ExportError: if the backend is unknown, a partition is not sound, or `preprocess` fails:
-            with backend, method and nodes.
+        ExportError: if the backend is unknown, a partition is not valid, or `preprocess` fails; it
+            names backend, method and nodes.
     """
     raise ExportError(
         f"to_backend takes a backend's id, an ExportedProgram, or a MethodProgramsPartitionerSpec "
@@ -128,11 +128,11 @@ def _(args: MethodProgramsPartitionerSpec) -> dict[str, ExportedProgram]:
 
 
 def find_backend(backend_id: str) -> type[BackendDetails]:
-    """The compiler half of a backend.
+    """The `BackendDetails` class of a backend.
 
     Raises:
-        ExportError: if no class of that name is defined, and no installed package offers it, or
-            that package cannot be imported; lists those that are defined.
+        ExportError: if no class of that name is defined and no installed package offers it, or that
+            package cannot be imported.
     """
     details = backend_class(backend_id)
     if details is None:
@@ -150,7 +150,7 @@ def find_backend(backend_id: str) -> type[BackendDetails]:
 
 @dataclass
 class _Graph:
-    """One graph of a method: its own, or that of a branch of control flow."""
+    """One graph of a method (its main graph or that of a branch), with its extracted partitions."""
 
     module: GraphModule
     order: list[Unit]
@@ -160,11 +160,11 @@ class _Graph:
 
 @dataclass
 class _Method:
-    """A method whose partitions were cut out.
+    """A method whose partitions were extracted.
 
     Attributes:
-        program: tagged.
-        graphs: all its graphs, the innermost first, its own last.
+        program: the program with tags.
+        graphs: all its graphs, the innermost first, the main graph last.
     """
 
     program: ExportedProgram
@@ -176,29 +176,29 @@ class _Method:
 
 @dataclass
 class Cut:
-    """Programs whose partitions were checked and cut out; no backend has compiled them yet.
+    """Programs whose partitions were checked and extracted; no backend has compiled them yet.
 
     Attributes:
-        programs: as they were given, by method.
-        methods: those that a partitioner was given for.
+        programs: the original programs, by method.
+        methods: the methods that have a partitioner.
     """
 
     programs: Mapping[str, ExportedProgram]
     methods: Mapping[str, _Method]
 
     def tagged(self, name: str) -> ExportedProgram:
-        """A method whose nodes in partitions are tagged."""
+        """The program of a method, with tags if it has a partitioner."""
         return self.methods[name].program if name in self.methods else self.programs[name]
 
 
 def cut_partitions(
     programs: Mapping[str, ExportedProgram], partitioners: Mapping[str, Partitioner]
 ) -> Cut:
-    """Partition methods and cut the parts out.
+    """Partition methods and extract the partitions.
 
     Args:
         programs: Edge programs by method; not changed.
-        partitioners: by method.
+        partitioners: the partitioners, by method.
     """
     unknown = sorted(set(partitioners) - set(programs))
     if unknown:
@@ -219,7 +219,7 @@ def cut_partitions(
 
 
 def lower_cut(cut: Cut) -> dict[str, ExportedProgram]:
-    """Compile the parts that were cut out, and replace them by calls."""
+    """Compile the extracted partitions, and replace them by calls."""
     modules = _compile(cut.methods)
     new = {name: _replace(method, modules) for name, method in cut.methods.items()}
     return {name: new.get(name, program) for name, program in cut.programs.items()}
@@ -228,26 +228,26 @@ def lower_cut(cut: Cut) -> dict[str, ExportedProgram]:
 def lower_partitions(
     programs: Mapping[str, ExportedProgram], partitioners: Mapping[str, Partitioner]
 ) -> dict[str, ExportedProgram]:
-    """Partition methods, compile the parts, and replace them by calls.
+    """Partition methods, compile the partitions, and replace them by calls.
 
     All partitions of all methods are checked before the first `preprocess` runs, and nothing is
-    replaced before the last one has.
+    replaced before the last one has returned.
 
     Args:
         programs: Edge programs by method; not changed.
-        partitioners: by method.
+        partitioners: the partitioners, by method.
     """
     return lower_cut(cut_partitions(programs, partitioners))
 
 
 def _cut(name: str, program: ExportedProgram, partitioner: Partitioner) -> _Method:
-    """Run the partitioner and cut its partitions out."""
+    """Run the partitioner and extract its partitions."""
     result = _partition(name, program, partitioner)
     _note_declined(partitioner, result)
     method = _Method(result.tagged_exported_program)
     top = method.program.graph_module
     graphs = list(graphs_of(method.program))
-    for module in reversed(graphs):  # what a branch becomes is known before its caller is rebuilt
+    for module in reversed(graphs):  # a branch is rebuilt before the graph that calls it
         data = data_of(method.program) if module is top else data_of_branch(module)
         regions = find_regions(module.graph, data.specs, result.partition_tags, name)
         order = run_order(module.graph, regions, name)
@@ -266,21 +266,21 @@ def _cut(name: str, program: ExportedProgram, partitioner: Partitioner) -> _Meth
 
 
 def _partition(name: str, program: ExportedProgram, partitioner: Partitioner) -> PartitionResult:
-    """What the partitioner makes of a copy of the program, checked.
+    """The checked result of the partitioner for a copy of the program.
 
     Raises:
-        ExportError: if it raises, returns something else, or changed more than tags.
+        ExportError: if it raises, returns a wrong object, or changed more than tags.
     """
     tagged = copy_program(program)
     for module in (tagged.graph_module, *branches(tagged.graph_module)):
         for node in module.graph.nodes:
-            node.meta.pop(TAG, None)  # of an earlier partitioner
+            node.meta.pop(TAG, None)  # from an earlier partitioner
     who = type(partitioner).__name__
     try:
         result = partitioner(tagged)
     except Error:
         raise
-    except Exception as error:  # a partitioner's own: whatever it is, the user must see it
+    except Exception as error:  # any error of a partitioner must reach the user
         if _is_ours(type(partitioner)):
             raise internal_error(error, f"{name}: {who}") from error
         raise ExportError(
@@ -297,12 +297,12 @@ def _partition(name: str, program: ExportedProgram, partitioner: Partitioner) ->
 
 
 def _is_ours(kind: type) -> bool:
-    """Whether a class comes with Rushlight."""
+    """Whether a class is part of Rushlight."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _fault_of(result: PartitionResult, program: ExportedProgram) -> str | None:
-    """What is wrong with a partitioner's result for `program`, if anything is."""
+    """The fault in a partitioner's result for `program`; None if there is none."""
     if not isinstance(result, PartitionResult):
         return f"returned {type(result).__name__}, not a PartitionResult"
     tagged = result.tagged_exported_program
@@ -351,7 +351,7 @@ def _note_declined(partitioner: Partitioner, result: PartitionResult) -> None:
 
 
 def _compile(methods: Mapping[str, _Method]) -> dict[Region, LoweredBackendModule]:
-    """Give every backend all its parts."""
+    """Compile the partitions, all those of one backend in a single call."""
     by_backend: dict[str, dict[str, list[Part]]] = {}
     for name, method in methods.items():
         for part in method.parts():
@@ -384,7 +384,7 @@ def _preprocess(
         number_calls(program.graph_module)
     try:
         results = details.preprocess_multimethod(programs, specs)
-    except Exception as error:  # a backend's own: whatever it is, the user must see it
+    except Exception as error:  # any error of a backend must reach the user
         code, told = Code.NOT_SUPPORTED, f"{type(error).__name__}: {error}"
         if isinstance(error, Error):
             code = error.code
@@ -426,7 +426,7 @@ def _module(
 
 
 def _replace(method: _Method, modules: Mapping[Region, LoweredBackendModule]) -> ExportedProgram:
-    """The method with calls in place of its partitions."""
+    """The method with its partitions replaced by calls."""
     program = method.program
     if not method.parts():
         return program
@@ -448,7 +448,7 @@ def _replace(method: _Method, modules: Mapping[Region, LoweredBackendModule]) ->
 def _give_away(
     signature: ExportGraphSignature, dropped: set[Node], buffers: set[str], returned: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """Remove from a method's signature what delegates own; returns the outputs that are left."""
+    """Remove the data that delegates own from a method's signature; returns the outputs left."""
     names = {node.name for node in dropped}
     signature.input_specs[:] = [s for s in signature.input_specs if s.arg.name not in names]
     left = [

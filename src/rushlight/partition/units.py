@@ -1,4 +1,4 @@
-"""Groups of nodes that shall be in one partition, as single units of an acyclic graph."""
+"""Merges groups of nodes that must be in one partition into single units of an acyclic graph."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ Groups = list[list[Node]]
 def units_of(
     graph: Graph, taken: Collection[Node], groups: Sequence[Collection[Node]]
 ) -> tuple[Groups, Groups]:
-    """The calls of a graph as units, each after what it needs.
+    """The calls of a graph as units, each after the units that it needs.
 
-    A unit is a group, or a single call with the calls that pick its results. Groups that form a
-    cycle through supported nodes only become one unit with these. Where groups form another cycle,
-    half of them are taken apart, those that reach farthest first, until there is none.
+    A unit is a group, or a single call with the `getitem` nodes that select its results. If groups
+    form a cycle in which all nodes are supported, the whole cycle becomes one unit. If groups form
+    another cycle, half of them are split, those that span most of the graph first; this is repeated
+    until there is no cycle.
 
     Args:
-        graph: not changed.
+        graph: the graph; not changed.
         taken: the supported nodes.
-        groups: of supported nodes; no node is in two.
+        groups: groups of supported nodes; no node is in two.
 
     Returns:
-        The units, and the groups that were taken apart.
+        The units, and the groups that were split.
     """
     place = {node: i for i, node in enumerate(graph.nodes)}
     calls = [n for n in graph.nodes if n.op not in ("placeholder", "get_attr", "output")]
@@ -59,7 +60,7 @@ def units_of(
 
 
 def _units(calls: list[Node], groups: Groups) -> Groups:
-    """The groups, and the calls that are in none; a call that picks a result goes with its source.
+    """The groups, and the calls that are in none; a `getitem` node is in the unit of its source.
 
     A unit's nodes are in the graph's order.
     """
@@ -93,7 +94,7 @@ def _needs(calls: list[Node], unit_of: Mapping[Node, int]) -> dict[int, dict[int
 def _order(
     units: Groups, needs: Mapping[int, Iterable[int]], place: Mapping[Node, int]
 ) -> list[int]:
-    """An order in which each unit comes after what it needs: depth first, in the graph's order."""
+    """An order in which each unit comes after those that it needs, close to the graph's order."""
     order: list[int] = []
     done: set[int] = set()
     for start in sorted(range(len(units)), key=lambda i: place[units[i][-1]]):

@@ -1,4 +1,4 @@
-"""Calls that a backend wants whole: which those are, and which of them nobody took."""
+"""Finds the calls that backends take whole, not decomposed, and those that none took in the end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rushlight.partition.partitioner import TAG, Partitioner
 def wanted_whole(
     program: ExportedProgram, partitioners: Iterable[Partitioner], config: EdgeCompileConfig
 ) -> set[str]:
-    """The names of the calls in a captured program that a partitioner wants whole and that would
-    be decomposed."""
+    """The names of the calls in a captured program that would be decomposed although a partitioner
+    takes them whole."""
     asked = [partitioner.ops_to_not_decompose(program) for partitioner in partitioners]
     if not any(operators for operators, _ in asked):
-        return set()  # the table takes a while
+        return set()  # without building the table, which takes a while
     table = decomposition_table(config.preserve_ops, config.decompositions)
     names: set[str] = set()
     for operators, accepts in asked:
@@ -38,12 +38,12 @@ def wanted_whole(
 def left_whole(
     captured: ExportedProgram, edge: ExportedProgram, names: Collection[str]
 ) -> set[str]:
-    """Those of the calls that stayed whole and are in no delegate and no partition.
+    """The names of the calls that stayed whole and are in no delegate and no partition.
 
     Args:
         captured: the program before it was lowered.
         edge: the program with its delegates, and the tags of the last partitioner.
-        names: of calls in `captured`.
+        names: the names of the calls in `captured` that were to stay whole.
     """
     targets = {node.name: node.target for node in captured.graph.nodes if node.name in names}
     handles = {h: n for n, h in debug_handles(captured.graph).items() if n in targets}

@@ -1,8 +1,8 @@
-"""Between dataclasses and flatbuffers, along a description of their fields.
+"""Converts between dataclasses and flatbuffers, from a description of their fields.
 
-The generated modules beside this one hold the dataclasses and their :class:`Format`; nothing here
-knows a schema. Reading trusts nothing: every offset is tested, and what a file can make the reader
-build is bounded by the file's size.
+The generated modules beside this one hold the dataclasses and their :class:`Format`; this one
+depends on no schema. Files are not trusted: every offset is checked, and the objects that a file
+can make the reader build are bounded by the file's size.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _PREPEND = {
 }
 
 
-# Vectors up to this length are shared: shapes and dim orders. A reader that pays for every
-# reference must not be asked to pay for a long one many times.
+# Vectors up to this length, such as shapes and dim orders, are shared. Longer ones are not, because
+# the reader's budget is charged for a vector at every reference to it.
 _SHARED_ITEMS = 16
 
 
@@ -104,7 +104,7 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Member i has type number i + 1. The type is in `slot`, the value behind it."""
+    """A union. Member i has the type number i + 1; the type is in `slot`, the value in the next."""
 
     name: str
     slot: int
@@ -118,8 +118,9 @@ Field = Scalar | Text | Bytes | Numbers | Child | Children | Union
 class Format:
     """A schema: its root class, the four characters of its files, and the fields of each class.
 
-    `code` is what an error about a bad file carries. `since` is the version that a table (class,
-    ""), a field (class, name) or a member of an enum (class, name) came with, but for the first.
+    `code` is the code of errors about bad files. `since` is the version since which a table (class,
+    ""), a field (class, name) or a member of an enum (class, name) exists; those of version 1 are
+    not in it.
     """
 
     root: type
@@ -149,7 +150,7 @@ def pack(format: Format, root: Any, alignments: Mapping[type, int] | None = None
         alignments: for classes whose byte vectors must be aligned more than the schema says.
 
     Raises:
-        ExportError: a field holds what its type cannot: names the class and the field.
+        ExportError: a field's value does not fit its type; it names the class and the field.
     """
     writer = _Writer(format, alignments or {})
     builder = writer.builder
@@ -158,7 +159,7 @@ def pack(format: Format, root: Any, alignments: Mapping[type, int] | None = None
 
 
 class _Writer:
-    """Equal strings and short vectors of equal numbers are written once."""
+    """Writes tables; equal strings, and equal short vectors of numbers, are written once."""
 
     def __init__(self, format: Format, alignments: Mapping[type, int]) -> None:
         self.builder = flatbuffers.Builder(1 << 16)
@@ -210,7 +211,7 @@ class _Writer:
         return int(builder.EndObject())
 
     def _outside(self, f: Field, cls: type, value: Any) -> int | None:
-        """Writes what field `f` points to."""
+        """Writes the object that field `f` points to."""
         if isinstance(f, Union):
             if type(value) not in f.members:
                 names = ", ".join(m.__name__ for m in f.members)
@@ -275,10 +276,10 @@ def unpack(format: Format, data: Buffer) -> Any:
     """The instance of `format.root` that the flatbuffer `data` holds.
 
     Absent fields come back as their defaults, absent vectors and strings empty (None where the
-    field is optional). The identifier is not looked at.
+    field is optional). The identifier is not checked.
 
     Raises:
-        LoadError: `data` is not a flatbuffer of this format; says where.
+        LoadError: `data` is not a flatbuffer of this format; it says where.
     """
     view = memoryview(data).cast("B")
     reader = _Reader(format, view)
@@ -286,12 +287,12 @@ def unpack(format: Format, data: Buffer) -> Any:
 
 
 class _Reader:
-    """Positions are offsets into the buffer.
+    """Reads tables; positions are offsets into the buffer.
 
-    Vectors may share bytes, honestly (equal vectors written once) or not (overlapping, to make a
-    small file build a large object), so what is built is charged to a budget: tables, of which an
-    honest file holds at most one for each 4 bytes, and items of lists. Strings and byte vectors
-    cannot be changed, so those at the same place are read once.
+    Vectors may share bytes. In a valid file these are equal vectors that are written once, but a
+    hostile file may overlap vectors so that few bytes become a large object. So the reader has a
+    budget for tables (a valid file has at most one for each 4 bytes) and for items of lists.
+    Strings and byte vectors are immutable, so those at the same place are read once.
     """
 
     def __init__(self, format: Format, data: memoryview) -> None:
@@ -310,7 +311,7 @@ class _Reader:
         )
 
     def follow(self, at: int, where: str) -> int:
-        """The end of the offset at `at`, with 4 bytes behind it."""
+        """The position that the offset at `at` points to; at least 4 bytes are there."""
         if at + 4 > self._size:
             self.fail(where, f"the file ends at byte {self._size}, in the middle of an offset")
         target = at + int(struct.unpack_from("<I", self._data, at)[0])
@@ -319,7 +320,7 @@ class _Reader:
         return target
 
     def table(self, cls: type, start: int) -> Any:
-        """The table of class `cls` at `start`, where 4 bytes are known to be."""
+        """The table of class `cls` at `start`, where there are at least 4 bytes."""
         name = cls.__name__
         self._tables_left -= 1
         if self._tables_left < 0:

@@ -1,4 +1,4 @@
-"""What the map from a program to lines of Python says, whatever form it has in the file."""
+"""The map from a program to lines of Python, independent of how a file stores it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEFT_OUT = (
 
 
 class DebugLine(NamedTuple):
-    """A line of Python; without a file nothing is known."""
+    """A line of Python; if `file` is empty, nothing is known."""
 
     file: str = ""
     number: int = 0
@@ -25,7 +25,7 @@ class DebugLine(NamedTuple):
     text: str = ""
 
     def __str__(self) -> str:
-        """ "model.py:12 in forward: `x + y`"; "" if it is not known."""
+        """The line as "model.py:12 in forward: `x + y`"; "" if it is not known."""
         if not self.file:
             return ""
         place = f"{self.file}:{self.number}"
@@ -45,13 +45,13 @@ class DebugNode(NamedTuple):
 
 
 class DebugCall(NamedTuple):
-    """One operator call of a method as it was before it was partitioned.
+    """One operator call of a method, before the method was partitioned.
 
     Attributes:
-        backend: who took it; "" if it stayed.
-        part: counts the delegates of the method; -1 if it stayed.
-        cost: estimated microseconds.
-        reasons: (backend, why it did not take it, or what it says of it).
+        backend: the backend that took it; "" if none did.
+        part: the index of its delegate in the method; -1 if it is in none.
+        cost: the estimated time in microseconds.
+        reasons: pairs of a backend and the reason why it did not take the call, or its note.
     """
 
     node: DebugNode
@@ -67,13 +67,13 @@ Places = dict[str, tuple[DebugNode, ...]]
 
 @dataclass
 class DebugMethod:
-    """What is known of one method.
+    """The debug map of one method.
 
     Attributes:
-        instructions: the node of each.
-        values: names of parameters and buffers, by index of the value.
-        delegates: the places inside each, in the plan's order.
-        coverage: its operator calls; empty if no partitioner was asked.
+        instructions: the node of each instruction.
+        values: the names of parameters and buffers, by index of the value.
+        delegates: for each delegate of the plan, the nodes of its own instructions.
+        coverage: its operator calls; empty if there was no partitioner.
     """
 
     instructions: list[DebugNode] = field(default_factory=list)
@@ -84,16 +84,16 @@ class DebugMethod:
 
 @dataclass
 class DebugMap:
-    """The methods of a program by name, and how many of `LEFT_OUT` the file goes without."""
+    """The methods of a program by name; `level` is how many items of `LEFT_OUT` are left out."""
 
     methods: dict[str, DebugMethod] = field(default_factory=dict)
     level: int = 0
 
     @property
     def left_out(self) -> list[str]:
-        """What the file goes without."""
+        """The parts of the map that are left out of the file."""
         return list(LEFT_OUT[: self.level])
 
     def method(self, name: str) -> DebugMethod:
-        """What is known of a method; nothing of one that is not there."""
+        """The debug map of a method; an empty one if the method is not there."""
         return self.methods.get(name) or DebugMethod()

@@ -1,4 +1,4 @@
-"""How many bytes a tensor takes, and how many behind it must be there."""
+"""The number of bytes of a tensor, and the number that must be readable beyond its end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from rushlight.schema.common import ScalarType
 
-#: The id of ExecuTorch's XNNPACK backend, which reads up to so many bytes beyond a tensor's end.
+#: The id of ExecuTorch's XNNPACK backend, and how many bytes it may read beyond a tensor's end.
 XNNPACK_ID, XNNPACK_OVERREAD = "XnnpackBackend", 64
 
 #: Bytes of one element; the packed types count the unit that torch stores.
@@ -44,7 +44,7 @@ ELEMENT_SIZE: Mapping[ScalarType, int] = MappingProxyType(
 
 
 def tensor_bytes(scalar_type: ScalarType, sizes: Iterable[int]) -> int:
-    """Bytes of a dense tensor of these sizes.
+    """The number of bytes of a dense tensor with these sizes.
 
     Raises:
         ValueError: a size is negative.

@@ -1,4 +1,4 @@
-"""Which version a file needs: of all that it uses, what came last."""
+"""Finds the version that a file needs: the newest that any of its tables and fields needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rushlight.schema.codec import Child, Children, Field, Format, Scalar, Union
 def least_version(format: Format, root: Any) -> int:
     """The least version whose readers know the tables, fields and members of enums in `root`.
 
-    A field is used if it is written: it has another value than its default, or is not None.
+    A field counts if it is written, that is, if its value is neither the default nor None.
     """
     return max(_versions(format, root))
 

@@ -1,4 +1,4 @@
-"""Quantising as far as a metric allows."""
+"""`quantize_within`: quantises as much as a limit of a metric allows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rushlight.accuracy import quantize_within
 
 
 class Net(torch.nn.Module):
-    """Its layer `hard` has weights of very different sizes in each row."""
+    """A model whose layer `hard` has weights of very different sizes in each row."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What quantization costs each layer, beside what eager PyTorch says."""
+"""The loss by quantization in each layer, compared with eager PyTorch."""
 
 from __future__ import annotations
 

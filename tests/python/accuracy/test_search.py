@@ -36,7 +36,7 @@ class Model:
         return search(self.space, least, evaluate)
 
     def best_bytes(self, least: float) -> int:
-        """Of all mixes, by trying each."""
+        """The bytes of the best mix, found by trying all of them."""
         names = self.space.layers
         sizes = []
         for levels in itertools.product((*LEVELS, FLOAT), repeat=len(names)):

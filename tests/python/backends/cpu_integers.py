@@ -1,4 +1,4 @@
-"""A payload's integer steps in plain torch: int64 sums, and XNNPACK's requantisation in float32."""
+"""A payload's integer nodes in plain torch: int64 sums, and XNNPACK's requantisation in float32."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PANEL = 16
 
 
 class Reference:
-    """Runs a delegate of fixed sizes whose steps are copies or of integers.
+    """Runs a delegate with fixed sizes whose nodes copy or compute integers.
 
     Args:
         part: the delegate.
@@ -44,7 +44,7 @@ class Reference:
         for step in graph.nodes:
             given = [None if i < 0 else self._view(graph.values[i]) for i in step.inputs]
             made = [self._view(graph.values[i]) for i in step.outputs]
-            # Before the step: its result may lie there.
+            # Read before the node runs: its result may be in the same memory.
             added = getattr(step.operation, "residual", None)
             residual = None if added is None else self._view(graph.values[added.value]).clone()
             _STEPS[type(step.operation)](step.operation, given, made)
@@ -105,14 +105,14 @@ def _finished(of: Any, sums: Tensor, multipliers: Tensor, out: Tensor) -> None:
 
 
 def _unpacked(panels: Tensor, depth: int, columns: int) -> Tensor:
-    """The matrix [depth, columns] of packed bytes, element by element as the schema says."""
+    """The matrix [depth, columns] in packed bytes, element by element as in the schema."""
     rows = -(-depth // 4) * 4
     i, j = torch.arange(depth)[:, None], torch.arange(columns)[None]
     return panels[(j // _PANEL) * rows * _PANEL + (i // 4) * 64 + (j % _PANEL) * 4 + i % 4].long()
 
 
 def _halves(panels: Tensor, depth: int, columns: int) -> Tensor:
-    """The same of half bytes."""
+    """The matrix in packed half bytes."""
     rows = -(-depth // 8) * 8
     i, j = torch.arange(depth)[:, None], torch.arange(columns)[None]
     at = (j // _PANEL) * rows * _PANEL // 2 + (i // 8) * 64 + (j % _PANEL) * 4 + i % 4
@@ -153,7 +153,7 @@ def _convolution(of: fb.QuantizedConvolution, given: list[Tensor], made: list[Te
 
 
 def _quantize_rows(of: fb.QuantizeRows, given: list[Tensor], made: list[Tensor]) -> None:
-    """The formula of format notes on XNNPACK, whose zero points are 128 less."""
+    """Quantise rows by XNNPACK's formula, but with zero points that are greater by 128."""
     x = given[0]
     low, high = x.amin(1).clamp(max=0), x.amax(1).clamp(min=0)
     scale = (high - low) / 255
@@ -168,7 +168,7 @@ def _quantize_rows(of: fb.QuantizeRows, given: list[Tensor], made: list[Tensor])
 def _numbers(
     panels: Tensor, scales: Tensor, depth: int, columns: int, bits: int
 ) -> tuple[Tensor, Tensor]:
-    """A matrix of integers, and times their scales, which groups of terms share."""
+    """A matrix of integers, and its product with the scales, which groups of terms share."""
     matrix = (_halves if bits == 4 else _unpacked)(panels, depth, columns)
     lying = scales.reshape(-(-columns // _PANEL), -1, _PANEL).transpose(0, 1).flatten(1)
     groups = len(lying)
@@ -216,7 +216,7 @@ def _binary(of: fb.QuantizedBinary, given: list[Tensor], made: list[Tensor]) -> 
 
 
 def _add(of: fb.QuantizedBinary, residual: Tensor, out: Tensor) -> None:
-    """Adds rows to a product's result, or pixels to an image."""
+    """Add the residual to the rows of a product's result, or to the pixels of an image."""
     pixels = out.permute(0, 2, 3, 1) if out.dim() == 4 else out
     assert residual.dtype == out.dtype == torch.uint8
     rows = pixels.reshape(residual.shape).clone()

@@ -1,4 +1,4 @@
-"""What tests of the cpu backend share: lowering, comparison with eager, and the steps made."""
+"""Helpers of the cpu backend's tests: lowering, comparison with eager, and a delegate's nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def operations(edge: rl.EdgeProgramManager) -> list[Any]:
 
 
 def steps_of(edge: rl.EdgeProgramManager) -> list[str]:
-    """The steps of all delegates, with a + for those that finish their results."""
+    """The nodes of all delegates, by type; those with an epilogue have a + at the end."""
     return [
         type(operation).__name__ + ("+" if getattr(operation, "epilogue", None) else "")
         for operation in operations(edge)
@@ -35,14 +35,17 @@ def steps_of(edge: rl.EdgeProgramManager) -> list[str]:
 
 
 def instructions(model: nn.Module, *args: Any) -> list[TileOp]:
-    """Of all tile programs that are steps."""
+    """The instructions of all tile programs that are nodes of their own."""
     steps = operations(lowered(model, *args))
     programs = [step.program.code for step in steps if isinstance(step, fb.Elementwise)]
     return [TileOp(word & 0xFF) for code in programs for word in code[::3]]
 
 
 def whole(model: nn.Module, *args: Any, tolerance: float = 1e-5) -> list[str]:
-    """Holds the results to eager's, of the output's scale; the steps of the only delegate."""
+    """Compare the results with eager's, relative to the greatest; returns the delegate's nodes.
+
+    There must be one delegate, and no call outside it.
+    """
     edge = lowered(model, *args)
     left = {
         n.name: n.meta.get("declined") for n in get_non_lowered_nodes(edge.exported_program().graph)
@@ -51,7 +54,7 @@ def whole(model: nn.Module, *args: Any, tolerance: float = 1e-5) -> list[str]:
     module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True, threads=2)
     with torch.no_grad():
         equal(module(*args), model(*args), tolerance)
-        equal(module(*args), model(*args), tolerance)  # scratch that is no longer fresh
+        equal(module(*args), model(*args), tolerance)  # once more, with scratch that was used
     return steps_of(edge)
 
 
@@ -62,15 +65,17 @@ def follows(
     tolerance: float = 1e-5,
     left: Collection[str] = (),
 ) -> list[str]:
-    """Holds a program with dynamic sizes to eager for each of the calls, in this order and back.
+    """Compare a program with dynamic sizes with eager for each call, in this order and back.
 
     Args:
+        model: the model.
         sizes: `dynamic_shapes`, for each input.
-        calls: arguments; the model is captured with the first.
-        left: operators that stay outside of delegates.
+        calls: the arguments of each call; the model is captured with the first.
+        tolerance: the error that is allowed, relative to the greatest result.
+        left: operators that stay outside delegates.
 
     Returns:
-        the steps of the delegates.
+        The nodes of the delegates.
     """
     sizes = (tuple(sizes),) if isinstance(model, Call) else tuple(sizes)
     exported = torch.export.export(model.eval(), calls[0], dynamic_shapes=sizes)

@@ -1,4 +1,4 @@
-"""Models that quantise and dequantise, as torchao's conversion leaves them."""
+"""Models with quantising and dequantising calls, like those that torchao's conversion returns."""
 
 from __future__ import annotations
 
@@ -97,19 +97,20 @@ def names_of(steps: list[fb.Node]) -> list[str]:
 
 
 def residuals_of(steps: list[fb.Node]) -> list[fb.QuantizedResidual]:
-    """What products and convolutions add to their results."""
+    """The residuals that products and convolutions add to their results."""
     found = [getattr(step.operation, "residual", None) for step in steps]
     return [residual for residual in found if residual is not None]
 
 
 def left_of(edge: rl.EdgeProgramManager) -> dict[str, Any]:
-    """The calls outside of delegates, and why they are there."""
+    """The calls outside delegates, and the reasons why they were not taken."""
     nodes = get_non_lowered_nodes(edge.exported_program().graph)
     return {n.name: n.meta.get("declined", {}).get("CpuBackend") for n in nodes}
 
 
 def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0) -> list[str]:
-    """Holds integers to eager's, `most` times `step` apart; the names of the delegate's steps."""
+    """Compare results with eager's, at most `most` times `step` apart; returns the names of the
+    delegate's nodes."""
     edge = lowered(model, *args)
     assert not left_of(edge)
     [part] = lowered_modules(edge.exported_program())
@@ -160,21 +161,21 @@ class Groups(nn.Module):
 
 
 def tensor_at_run(x: Tensor) -> Tensor:
-    """Quantised by what a tensor holds, as XNNPACK's quantizer wants it."""
+    """Quantise and dequantise with parameters from the tensor, as XNNPACK's quantizer does."""
     parameters = ops.choose_qparams.tensor(x, -128, 127, 2.0**-12, torch.int8)
     integers = ops.quantize_per_tensor.tensor(x, *parameters, *INT8)
     return ops.dequantize_per_tensor.tensor(integers, *parameters, *INT8)
 
 
 def rows_at_run(x: Tensor) -> Tensor:
-    """Quantised by what each row holds."""
+    """Quantise and dequantise each row with parameters from the row."""
     parameters = ops.choose_qparams_per_token_asymmetric(x, torch.int8)
     integers = ops.quantize_per_token(x, *parameters, *INT8)
     return ops.dequantize_per_token(integers, *parameters, *INT8, torch.float32)
 
 
 def close_to_eager(model: nn.Module, *args: Tensor, tolerance: float = 1e-5) -> None:
-    """Holds the engine's numbers to eager's, of the scale of these."""
+    """Compare the engine's results with eager's, relative to the greatest of these."""
     module = rl.load(bytes(lowered(model, *args).to_executorch().buffer), check_backends=True)
     with torch.no_grad():
         equal(module(*args), model(*args), tolerance)

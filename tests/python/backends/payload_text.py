@@ -1,7 +1,7 @@
-"""The engine's graph that the cpu backend makes of a small function, as text.
+"""The engine's graph that the cpu backend makes from a small function, as text.
 
-The last stages of the engine's compiler (clusters and their tile programs, the builder, the passes
-over its graph) are seen together here, as the payload has them.
+It shows the result of the last stages of the engine's compiler together: clusters and their tile
+programs, the builder, and the passes over its graph.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.schema import cpu_engine as fb
 
-# Instructions that read three registers, and those that have a number.
+# Instructions that read three registers, and those with a number.
 _THREE = {fb.TileOp.MUL_ADD, fb.TileOp.WHERE}
 _WITH_VALUE = {"ADD_VALUE", "MUL_VALUE", "MIN_VALUE", "MAX_VALUE", "ELU"}
 
@@ -29,7 +29,7 @@ _WITH_VALUE = {"ADD_VALUE", "MUL_VALUE", "MIN_VALUE", "MAX_VALUE", "ELU"}
 def payload(
     function: Callable[..., Any], *args: torch.Tensor, dynamic: bool = False, **constants: Any
 ) -> fb.Graph:
-    """The payload of `function`, called with the arguments and the constants by name."""
+    """The payload of `function`, called with the arguments and then the constants by name."""
     program = traced(function, *args, dynamic=dynamic, **constants)
     views_to_copies(program.graph)
     own = Constants(program)
@@ -40,7 +40,7 @@ def payload(
 
 
 def payload_text(graph: fb.Graph) -> str:
-    """Values with their places and strides, then the nodes in order."""
+    """The text of a payload: values with their offsets and strides, then the nodes in order."""
     lines = [f"v{i}: {_value(value)}" for i, value in enumerate(graph.values)]
     for node in graph.nodes:
         text = _operation(node.operation)
@@ -64,7 +64,7 @@ def _value(value: fb.Value) -> str:
 
 
 def _operation(operation: Any) -> str:
-    """The type and what is not the default of its fields."""
+    """The type of an operation, and the fields that do not have their defaults."""
     told = []
     for f in fields(operation):
         value = getattr(operation, f.name)

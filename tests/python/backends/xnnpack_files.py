@@ -1,4 +1,4 @@
-"""Files that real ExecuTorch's exporter makes with XNNPACK, and what is in them."""
+"""Files that real ExecuTorch's exporter makes with XNNPACK, and readers of their contents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def datatypes_of(pte: bytes) -> Iterator[fb.Datatype]:
 
 
 class Exporter(Peer):
-    """Exports modules with real ExecuTorch, and runs what it makes."""
+    """Exports modules with real ExecuTorch, and runs the files."""
 
     def export(
         self, model: nn.Module, args: tuple[Any, ...], whole: bool = False, **options: Any
@@ -47,8 +47,8 @@ class Exporter(Peer):
         Args:
             model: what to export.
             args: example inputs.
-            whole: all operators are given to XNNPACK, those too that its partitioner leaves out.
-            **options: of torch.export.
+            whole: give XNNPACK all operators, even those that its partitioner does not take.
+            **options: options of torch.export.
         """
         program, pte = self._folder / "model.pt2", self._folder / "model.pte"
         self._save(program, model, args, options)
@@ -61,7 +61,7 @@ class Exporter(Peer):
     def export_apart(
         self, model: nn.Module, args: tuple[Any, ...], tag: str
     ) -> tuple[bytes, Path, list[str]]:
-        """A file whose delegates' weights are in another one.
+        """Export with the delegates' weights in a separate file.
 
         Returns:
             The program, the other file's path, and the names of all files that were written.

@@ -1,4 +1,4 @@
-"""What tests of the xnnpack backend share: lowering, real ExecuTorch's results, the nodes made."""
+"""Helpers of the xnnpack backend's tests: lowering, real ExecuTorch's results, payloads' nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from rushlight.backends.xnnpack.payload import read_payload
 from rushlight.partition import get_non_lowered_nodes
 from rushlight.schema import xnnpack as fb
 
-# Of the scale of a result, and the least scale: what is far below that is half's own error.
+# The relative tolerance and the least scale that it is relative to, by dtype. Below that scale the
+# errors are those of float16 itself.
 TOLERANCE = {torch.float32: (1e-5, 1e-6), torch.float16: (4e-3, 0.1)}
 
 HALF = pytest.param(torch.float16, marks=pytest.mark.full)
@@ -27,11 +28,11 @@ DTYPES = pytest.mark.parametrize("dtype", [torch.float32, HALF], ids=str)
 
 
 class Calls(nn.Module):
-    """Several modules or functions of the same inputs; their results one after the other.
+    """Several modules or functions of the same inputs; it returns all their results in order.
 
     Args:
-        functions: each gives a tensor or several.
-        held: modules that functions call.
+        functions: the functions; each returns one tensor or several.
+        held: modules that the functions call.
     """
 
     def __init__(self, *functions: Callable[..., Any], held: Iterable[Any] = ()) -> None:
@@ -63,7 +64,7 @@ def nodes_of(edge: rl.EdgeProgramManager) -> list[str]:
 
 
 def left(edge: rl.EdgeProgramManager) -> dict[str, str]:
-    """{operator outside of the delegates: why}."""
+    """{operator outside the delegates: the reason}."""
     nodes = get_non_lowered_nodes(edge.exported_program().graph)
     return {
         str(n.target): n.meta["declined"]["XnnpackBackend"] for n in nodes if "declined" in n.meta
@@ -74,8 +75,8 @@ class Peer:
     """Runs programs in real ExecuTorch.
 
     Args:
-        executorch: its process.
-        folder: for files.
+        executorch: the process of real ExecuTorch.
+        folder: the folder for files.
     """
 
     def __init__(self, executorch: Any, folder: Path) -> None:
@@ -85,7 +86,7 @@ class Peer:
     def results(
         self, program: bytes, *inputs: torch.Tensor, ptd: Path | None = None
     ) -> list[torch.Tensor]:
-        """What a program gives for these inputs. `ptd` has the weights that it leaves out."""
+        """The results of a program for these inputs; `ptd` has its external weights."""
         pte, data, outputs = (self._folder / f"x.{end}" for end in ("pte", "npz", "out.npz"))
         pte.write_bytes(program)
         np.savez(data, **{f"in{i}": x.numpy() for i, x in enumerate(inputs)})
@@ -98,9 +99,9 @@ class Peer:
     def compare(
         self, edge: rl.EdgeProgramManager, model: nn.Module, *calls: Sequence[torch.Tensor]
     ) -> None:
-        """Holds a program's results to eager's, relative to the scale of each, call by call.
+        """Compare a program's results with eager's for each call, relative to the scale of each.
 
-        They are those of real ExecuTorch, and of our runtime.
+        The program runs in real ExecuTorch and in our runtime.
         """
         program = bytes(edge.to_executorch().buffer)
         ours = rl.load(program, threads=2)
@@ -115,7 +116,7 @@ class Peer:
     def whole(
         self, model: nn.Module, *args: Any, dynamic_shapes: Any = None, more: Sequence[Any] = ()
     ) -> list[str]:
-        """The nodes of a model that XNNPACK takes as a whole and computes as eager does."""
+        """Check that XNNPACK takes the whole model and gives eager's results; returns its nodes."""
         edge = lowered(model, *args, dynamic_shapes=dynamic_shapes)
         assert not left(edge)
         self.compare(edge, model, args, *more)
@@ -127,7 +128,7 @@ class Peer:
         *args: torch.Tensor,
         held: Iterable[Any] = (),
     ) -> Counter[str]:
-        """How many nodes of each kind functions of the same inputs make, in one program."""
+        """The number of nodes of each kind in one program of several functions of the inputs."""
         return Counter(self.whole(Calls(*functions, held=held), *args))
 
 

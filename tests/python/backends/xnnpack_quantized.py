@@ -1,4 +1,4 @@
-"""Quantised programs for tests of the xnnpack backend, and what real ExecuTorch makes of them."""
+"""Quantised programs for tests of the xnnpack backend, and real ExecuTorch's files for them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ OPS: Any = torch.ops.quantized_decomposed
 
 
 class Integers(nn.Module):
-    """Numbers as int8 and back.
+    """Quantises to int8 and dequantises.
 
     Args:
-        scale, zero_point: of the integers.
+        scale, zero_point: the parameters of the integers.
     """
 
     def __init__(self, scale: float, zero_point: int = 0) -> None:
@@ -41,12 +41,12 @@ class Integers(nn.Module):
 
 
 class Rows(nn.Module):
-    """A linear layer whose rows are quantised as they come, with quantised weights.
+    """A linear layer with quantised weights, whose input rows are quantised at run time.
 
     Args:
         linear: the layer.
-        bits: of a weight.
-        group: how many share a scale; 0: all of an output.
+        bits: the bits of a weight.
+        group: the number of weights that share a scale; 0 for all of an output.
     """
 
     def __init__(self, linear: nn.Linear, bits: int, group: int = 0) -> None:
@@ -123,16 +123,16 @@ def described(graph: fb.Graph) -> list[tuple[Any, ...]]:
 
 
 class Quantizer(Exporter):
-    """Quantises modules, and runs what both exporters make of them."""
+    """Quantises modules, and runs the files of both exporters for them."""
 
     def quantized(
         self, model: nn.Module, args: Tensors, **options: Any
     ) -> torch.export.ExportedProgram:
-        """A module with the calls of pt2e, by ExecuTorch's own quantizer.
+        """A module quantised with pt2e and ExecuTorch's own quantizer.
 
         Args:
-            model: what to quantise.
-            args: example inputs, for calibration too.
+            model: the model.
+            args: example inputs, also used for calibration.
             **options: `per_channel`, `dynamic`.
         """
         return self.quantized_program(torch.export.export(model.eval(), args), args, **options)
@@ -140,7 +140,7 @@ class Quantizer(Exporter):
     def quantized_program(
         self, program: torch.export.ExportedProgram, args: Tensors, **options: Any
     ) -> torch.export.ExportedProgram:
-        """The same of a captured module."""
+        """A captured module, quantised like `quantized` does it."""
         plain, data = self._folder / "plain.pt2", self._folder / "data.npz"
         quantized = self._folder / "quantized.pt2"
         torch.export.save(program, plain)
@@ -149,7 +149,7 @@ class Quantizer(Exporter):
         return torch.export.load(quantized)
 
     def theirs(self, program: torch.export.ExportedProgram) -> bytes:
-        """The file that real ExecuTorch makes of a quantised program with XNNPACK."""
+        """The file that real ExecuTorch makes from a quantised program with XNNPACK."""
         path, pte = self._folder / "theirs.pt2", self._folder / "theirs.pte"
         torch.export.save(program, path)
         self._executorch.call("export", program=path, pte=pte, xnnpack=True)
@@ -158,12 +158,12 @@ class Quantizer(Exporter):
     def agree(
         self, program: torch.export.ExportedProgram, *calls: Sequence[torch.Tensor]
     ) -> list[str]:
-        """The nodes of a program that we take as a whole; results are those of their file, in
-        their runtime as in ours.
+        """Check that we take a whole program and that its results, in both runtimes, are those of
+        the file of real ExecuTorch; returns its nodes.
 
         Args:
-            program: quantised.
-            *calls: inputs.
+            program: the quantised program.
+            *calls: the inputs of each call.
         """
         edge = lowered(program)
         assert not left(edge)
@@ -177,8 +177,11 @@ class Quantizer(Exporter):
 
 
 def check_here(pte: bytes, inputs: Sequence[torch.Tensor], expected: list[torch.Tensor]) -> None:
-    """Holds our runtime's results to the real one's, in which integers are exact: equal, but for
-    what numbers between them are rounded to."""
+    """Compare our runtime's results with those of real ExecuTorch.
+
+    Integers are exact, so they are equal, except where real numbers between them are rounded
+    differently.
+    """
     results = flat(rl.load(pte, threads=2)(*inputs))
     for one, other in zip(results, expected, strict=True):
         scale = float(other.abs().max())
@@ -186,7 +189,7 @@ def check_here(pte: bytes, inputs: Sequence[torch.Tensor], expected: list[torch.
 
 
 def nodes_in(pte: bytes) -> list[tuple[Any, ...]]:
-    """`described` of all delegates of a file."""
+    """`described` for all delegates of a file."""
     file = read_pte(pte)
     found = []
     for delegate in file.program.execution_plan[0].delegates:

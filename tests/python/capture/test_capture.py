@@ -1,4 +1,4 @@
-"""Capture: what can be captured is, what cannot is refused with torch's reason."""
+"""Capture: models that can be captured are, others are refused with torch's reason."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor

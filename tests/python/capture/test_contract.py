@@ -1,4 +1,4 @@
-"""The contract: inputs by name with their ranges, and the structure of what is returned."""
+"""The shape contract: inputs by name with their ranges, and the structure of the results."""
 
 from collections import namedtuple
 from dataclasses import dataclass

@@ -86,7 +86,7 @@ def test_relations_reach_into_containers() -> None:
 
 
 def test_an_example_outside_of_its_own_range() -> None:
-    """Torch captures it, as the range holds for another size that this one follows from."""
+    """Torch captures it, because the range is that of another size, from which this one follows."""
 
     def body(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return a[2:] + b
@@ -178,7 +178,10 @@ def test_every_form_of_guard_is_checked(name: str) -> None:
 
 
 def compare(module: Any, captured: Any, calls: list[tuple[Any, ...]], maxima: set[int]) -> None:
-    """Both take the same inputs, with the same results; both verdicts must occur."""
+    """Check that the module and the captured program accept the same inputs, with equal results.
+
+    Both acceptance and refusal must occur.
+    """
     verdicts = set()
     oracle = captured.module()
     for args in calls:

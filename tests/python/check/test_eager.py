@@ -1,4 +1,4 @@
-"""What eager gives for inputs in any order that the model takes."""
+"""Eager's results for inputs in any order that the model accepts."""
 
 from __future__ import annotations
 

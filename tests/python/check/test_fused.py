@@ -57,7 +57,7 @@ MASKED_CHAOS = Masked(10, 400.0).eval()
 
 
 class Dynamic(torch.nn.Module):
-    """The same of linear layers."""
+    """The same with linear layers."""
 
     def __init__(self, gain: float) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ def test_a_fault_that_no_single_operator_shows_is_found(model: torch.nn.Module) 
 
 
 def test_what_is_counted_is_linear_in_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One program of all pieces, whatever their number."""
+    """All pieces are lowered as one program, so that the work is linear in the model's size."""
     lowered = []
 
     def lower(program: torch.export.ExportedProgram) -> Any:

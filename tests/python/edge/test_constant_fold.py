@@ -1,4 +1,4 @@
-"""constant_fold: what depends on no input is computed at export, unless the file would grow."""
+"""constant_fold: values that depend on no input are computed at export, unless the file grows."""
 
 import pytest
 import torch

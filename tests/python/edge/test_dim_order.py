@@ -1,4 +1,4 @@
-"""memory_format_to_dim_order: copies say the order of dimensions instead of a memory format."""
+"""memory_format_to_dim_order: copies have a dim order instead of a memory format."""
 
 import torch
 from expecttest import assert_expected_inline

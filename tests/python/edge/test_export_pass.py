@@ -65,7 +65,7 @@ def test_branches_are_rebuilt_too(model: torch.nn.Module, monkeypatch: pytest.Mo
     after = before.transform([TanhForSigmoid()])
     code = after.exported_program().graph_module.print_readable(print_output=False)
     assert "aten.tanh" not in text and "aten.tanh" in code and "aten.sigmoid" not in code
-    # What was given is as it was.
+    # The given module is unchanged.
     assert before.exported_program().graph_module.print_readable(print_output=False) == text
     kept = rl.load(same.to_executorch().buffer)
     for x in examples:

@@ -1,4 +1,4 @@
-"""fold_dequantized: small weights are stored as real numbers, once no backend wants the others."""
+"""fold_dequantized: small quantised weights that no backend took are stored as real numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Quantized(nn.Module):
 
 
 def lowered(model: nn.Module, x: torch.Tensor) -> rl.ExecutorchProgramManager:
-    """The finished program, which computes what the model does."""
+    """The lowered program; it is checked to compute the model's results."""
     manager = rl.to_edge(captured(model, x)).to_executorch()
     torch.testing.assert_close(rl.load(manager.buffer)(x), model(x))
     return manager

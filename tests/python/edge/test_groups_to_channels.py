@@ -18,7 +18,7 @@ ROWS, COLUMNS, GROUP = 64, 128, 32
 
 
 class Tied(nn.Module):
-    """One weight in groups that two products take, larger than what is stored as real numbers."""
+    """Two products with one grouped weight, which is too large to be stored as real numbers."""
 
     def __init__(self, dtype: torch.dtype, zero: int) -> None:
         super().__init__()

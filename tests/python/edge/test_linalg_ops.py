@@ -39,7 +39,7 @@ def test_equals_eager(name: str) -> None:
 
 
 def test_factors_without_pivots_have_no_permutation() -> None:
-    """Eager has them on other devices alone, but torch.export captures them."""
+    """Eager has them only on other devices, but torch.export captures them."""
     program = core(lambda x: torch.linalg.lu(x, pivot=False), SQUARE)
     p, lower, upper = (n.meta["val"] for n in program.graph.output_node().args[0])
     assert p.shape == (0,)

@@ -1,4 +1,4 @@
-"""What torch captures in a branch and its decomposition refuses is brought into a form it takes."""
+"""prepare_branches: branches that torch's decomposition would refuse are rewritten."""
 
 from __future__ import annotations
 

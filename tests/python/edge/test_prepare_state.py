@@ -1,4 +1,4 @@
-"""State with two names, and state whose elements share memory: as eager, or refused by name."""
+"""State with two names, and state whose elements share memory: equals eager, or is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import rushlight as rl
 
 
 class Sum(nn.Module):
-    """Adds up what it is given."""
+    """Adds its input to a buffer."""
 
     def __init__(self, total: torch.Tensor) -> None:
         super().__init__()
@@ -82,8 +82,8 @@ SHARED: dict[str, Callable[[], nn.Module]] = {
 
 
 def runs_like_eager(make: Callable[[], nn.Module], backend: str) -> None:
-    """That two calls of the program give what two of a fresh model do, and the first is as it was
-    before the export."""
+    """Check that two calls of the program give the results of two calls of a new model, and that
+    the export did not change the exported model."""
     model, fresh = make().eval(), make().eval()
     module = rl.load(rl.export(model, (X,), backend=backend).buffer)
     for x in (X, X + 1):

@@ -1,4 +1,4 @@
-"""remove_asserts: assertions that are checked elsewhere go, and copies that nothing can write."""
+"""remove_asserts: removes assertions that are checked elsewhere, and copies that nothing writes."""
 
 import torch
 from expecttest import assert_expected_inline

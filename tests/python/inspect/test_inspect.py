@@ -1,4 +1,4 @@
-"""What `rushlight.inspect` says of a file is what the file holds; needs no torch."""
+"""`rushlight.inspect` reports the contents of a file correctly; needs no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a program: one file, nothing from outside, the whole report in it, whatever names."""
+"""The page of a program: one file without outside resources, the whole report, with any names."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_data_of_the_page_is_the_report(path: Path) -> None:
 
 
 def _assert_shortened(short: dict[str, Any], full: dict[str, Any]) -> None:
-    """`short` has the fields of `full` save those that are empty."""
+    """Check that `short` has the fields of `full` except the empty ones."""
     for key, value in full.items():
         if key in short and not isinstance(value, dict | list):
             assert short[key] == value
@@ -178,7 +178,7 @@ setTimeout(() => {
 
 
 def _probe(report: ProgramReport, folder: Path) -> dict[str, Any]:
-    """What a real browser sees after a click on everything."""
+    """The page in a real browser, after a click on every element."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     assert chromium is not None
     file = folder / "page.html"

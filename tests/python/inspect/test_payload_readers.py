@@ -42,7 +42,7 @@ other = "something else"
 
 @pytest.fixture(autouse=True)
 def _found_anew() -> Iterator[None]:
-    """What is found stays known in a process."""
+    """Clear the cache of readers, which lasts for the whole process."""
     reader_of.cache_clear()
     yield
     reader_of.cache_clear()

@@ -1,4 +1,4 @@
-"""Lines of Python: which are the user's."""
+"""Lines of Python: which of them belong to the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases of torch: which are tested, and what is said of others."""
+"""Releases of torch: the tested ones, and the warning for others."""
 
 from __future__ import annotations
 

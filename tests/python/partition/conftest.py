@@ -1,4 +1,4 @@
-"""The backends of the delegation tests can run wherever a test loads a file."""
+"""Registers the backends of the delegation tests, so that every test can load their files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight import runtime
 
 @pytest.fixture(scope="module", autouse=True)
 def interpreters() -> Iterator[None]:
-    """`Interpreted` and `Other`, registered."""
+    """Register `Interpreted` and `Other`."""
     for name in ("Interpreted", "Other"):
         runtime.register_backend(name, Interpreter)
     yield

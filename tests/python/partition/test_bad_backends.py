@@ -1,4 +1,4 @@
-"""What wrong partitioners and backends get: an error that names them, and nothing half lowered."""
+"""Faulty partitioners and backends give an error that names them, and nothing is half lowered."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Model(torch.nn.Module):
 
 
 class Does(Partitioner):
-    """Tags as a function says, and answers with these tags."""
+    """Tags nodes with a function, and returns the given partition tags."""
 
     def __init__(self, tag: Callable[[ExportedProgram], Any], *tags: str) -> None:
         super().__init__()
@@ -245,7 +245,7 @@ def test_a_partitioner_that_changes_a_branch(manager: rl.EdgeProgramManager) -> 
 
 
 class Bad(BackendDetails):
-    """Does in preprocess what a test says."""
+    """Its preprocess calls a function of the test."""
 
     act: Callable[[ExportedProgram], Any]
 
@@ -258,7 +258,7 @@ class Bad(BackendDetails):
 
 
 class BadTogether(BackendDetails):
-    """Does in preprocess_multimethod what a test says."""
+    """Its preprocess_multimethod calls a function of the test."""
 
     act: Callable[[dict[str, list[ExportedProgram]]], Any]
 
@@ -313,7 +313,7 @@ def test_preprocess_raises(manager: rl.EdgeProgramManager) -> None:
 
 
 def test_preprocess_changes_what_it_was_given(manager: rl.EdgeProgramManager) -> None:
-    """It may: the program is its own."""
+    """A backend may change the program that it gets."""
 
     def scramble(program: ExportedProgram) -> PreprocessResult:
         [sin] = [n for n in program.graph.nodes if n.op == "call_function"]
@@ -356,7 +356,7 @@ def test_preprocess_of_all_methods_returns_nonsense(
 
 
 def test_a_backend_that_fails_late_lowers_nothing(manager: rl.EdgeProgramManager) -> None:
-    """The first backend of a partitioner has done its part when the second one fails."""
+    """The second backend of a partitioner fails after the first one has compiled its partitions."""
     Bad.act = staticmethod(_raise)
 
     class Both(Partitioner):

@@ -1,4 +1,4 @@
-"""Partitions by capability and by pattern: no cycle, as few as can be, on drawn graphs too."""
+"""Partitions by capability and by pattern: no cycle, as few as possible, also on random graphs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Nodes(OperatorSupportBase):
 
 
 class Draft:
-    """A graph that is being written; `s` and `u` add a call that is supported, or is not."""
+    """Builds a graph; `s` adds a supported call and `u` an unsupported one."""
 
     def __init__(self) -> None:
         self.graph = Graph()
@@ -75,7 +75,7 @@ class Draft:
 
 
 def check(graph: Graph, partitions: list[Partition]) -> list[Region]:
-    """That the partitions can run in some order; returns them as `to_backend` sees them."""
+    """Check that the partitions can run in some order; returns them as regions."""
     nodes = [n for p in partitions for n in p.nodes]
     assert len(nodes) == len(set(nodes))
     assert [p.id for p in partitions] == list(range(len(partitions)))
@@ -89,7 +89,8 @@ def check(graph: Graph, partitions: list[Partition]) -> list[Region]:
 
 
 def fewest(graph: Graph, supported: Collection[Node]) -> int:
-    """How often the longest path enters what is supported: no cut has fewer partitions."""
+    """The greatest number of times that a path enters supported nodes, a lower bound for the number
+    of partitions."""
     entered: dict[Node, int] = {}
     for node in graph.nodes:
         before = [(entered[s], s in supported) for s in node.all_input_nodes]
@@ -391,7 +392,7 @@ def test_drawn_graphs_of_tensors_have_the_fewest_partitions(
 
 
 def calls_made_by(function: Callable[[], object]) -> int:
-    """How many functions it calls, in C too: a measure of time that is the same on any machine."""
+    """The number of function calls, in C too: a measure of time that is equal on all machines."""
     count = 0
 
     def note(frame: object, event: str, argument: object) -> None:

@@ -145,7 +145,7 @@ class Loops(torch.nn.Module):
     "name", ["condition", "branch_inside", "inside_a_branch", "inside_a_loop", "inside_a_scan"]
 )
 def test_conditions_of_loops_are_partitioned(name: str) -> None:
-    """The graph of a condition returns one value, and no sequence of them."""
+    """The graph of a condition returns one value, not a sequence."""
     model, x = Loops(name), torch.ones(2, 2)
     manager = rl.to_edge(torch.export.export(model, (x,)))
     lowered = manager.to_backend(taking("aten.add"))
@@ -158,7 +158,7 @@ class Cond(OperatorSupportBase):
 
 
 def test_control_flow_is_taken_whole_and_partitioned_by_the_backend_itself() -> None:
-    """As in ExecuTorch's case of nested backends: `preprocess` calls `to_backend`."""
+    """`preprocess` calls `to_backend`, as in ExecuTorch's test of nested backends."""
 
     class Second(BackendDetails):
         @staticmethod
@@ -255,7 +255,7 @@ def test_sizes_are_inputs_of_a_delegate_and_never_outputs() -> None:
 
 
 def test_outputs_that_become_items_of_a_list() -> None:
-    """The runtime tells a delegate's outputs from its inputs by what has no value before."""
+    """The runtime recognises a delegate's outputs: the arguments that have no value so far."""
 
     class Halves(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Drawn programs with drawn partitions compute what they compute without."""
+"""Random programs compute the same with random partitions as without."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def edge_of(seed: int) -> rl.EdgeProgramManager:
 
 
 def calls(program: ExportedProgram) -> list[str]:
-    """Names of all calls, by graph, that a delegate's interpreter can run."""
+    """The names of all calls that a delegate's interpreter can run, by graph."""
     top = program.graph_module
     return [
         f"{i}/{node.name}"
@@ -93,7 +93,7 @@ def calls(program: ExportedProgram) -> list[str]:
 
 
 def results(program: ExportedProgram) -> list[list[torch.Tensor]]:
-    """What some calls return, one after the other, each program with fresh state."""
+    """The results of several calls in order, by a program that was just loaded."""
     program = copy_program(program)
     for name in program.graph_signature.buffers_to_mutate.values():
         program._state_dict[name] = program.state_dict[name].clone()
@@ -109,7 +109,7 @@ def expected(seed: int) -> list[list[torch.Tensor]]:
 
 
 class Named(OperatorSupportBase):
-    """Supports the calls that `calls` gives these names."""
+    """Supports the calls with these names, which come from `calls`."""
 
     def __init__(self, program: ExportedProgram, names: set[str]) -> None:
         self.names = names

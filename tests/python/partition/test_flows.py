@@ -55,7 +55,7 @@ def test_a_lowered_module_is_saved_by_itself() -> None:
 
 
 class Outputs(torch.nn.Module):
-    """Results of every kind: computed, twice the same, an input, a constant, nested."""
+    """Results of every kind: computed, returned twice, an input, a constant, nested."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
         z = x + y
@@ -143,7 +143,7 @@ def test_a_module_that_is_used_twice_is_one_delegate() -> None:
 
 
 def test_nested_delegates() -> None:
-    """The whole of a program that calls a delegate goes to a backend."""
+    """A whole program that calls a delegate is lowered to another backend."""
     args = AddMul.inputs
     inner = rl.to_edge(torch.export.export(AddMul(), args)).to_backend(
         taking("aten.add", "aten.mm", backend="Other")
@@ -264,7 +264,7 @@ def test_calls_that_a_backend_wants_whole() -> None:
 
 
 def test_a_call_that_a_backend_wants_whole_and_the_user_has_a_rule_for() -> None:
-    """The rule is for what no backend takes."""
+    """A user's decomposition is used only for calls that no backend takes."""
     tanh = torch.ops.aten.tanh.default
     rules = {tanh: lambda x: 2 * torch.sigmoid(2 * x) - 1}
     config = EdgeCompileConfig(decompositions=rules)
@@ -287,7 +287,7 @@ def test_a_call_that_a_backend_wants_whole_and_the_user_has_a_rule_for() -> None
 
 
 class Together(BackendDetails):
-    """Its payloads tell how many operators it saw in all methods and parts."""
+    """Its payloads contain the number of operators in all methods and partitions together."""
 
     @staticmethod
     def preprocess(

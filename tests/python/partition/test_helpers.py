@@ -1,4 +1,4 @@
-"""What partitioners are written with; cases of ExecuTorch's, written anew."""
+"""The helpers for writing partitioners; cases of ExecuTorch's tests, written anew."""
 
 from __future__ import annotations
 

@@ -33,17 +33,17 @@ class Does(nn.Module):
 
 
 def product(x: torch.Tensor, linear: nn.Linear) -> torch.Tensor:
-    """Its weights are computed."""
+    """A product whose weights are computed."""
     return F.linear(x, x.sigmoid())
 
 
 def attention(x: torch.Tensor, linear: nn.Linear) -> torch.Tensor:
-    """It has two dimensions, and the engine takes four."""
+    """Attention over two dimensions; the engine's takes four."""
     return F.scaled_dot_product_attention(x, x, x)
 
 
 def double(x: torch.Tensor, linear: nn.Linear) -> torch.Tensor:
-    """The engine computes no float64."""
+    """A computation in float64, which the engine does not have."""
     return F.silu(x.double()).float()
 
 
@@ -53,7 +53,7 @@ def plain(x: torch.Tensor, linear: nn.Linear) -> torch.Tensor:
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """How often each method came to the Edge dialect, and how often parts were compiled."""
+    """Counts how often each method was lowered to Edge, and how often partitions were compiled."""
     found: Counter[str] = Counter()
     edge, preprocess = pipeline.to_edge_dialect, CpuBackend.preprocess
 
@@ -84,7 +84,7 @@ def test_only_a_method_with_a_declined_call_is_lowered_again_and_compiled_once(
     counts: Counter[str],
 ) -> None:
     class Declining(CpuPartitioner):
-        """Says too late that it takes no silu."""
+        """Accepts silu as a whole call, and declines it only when partitioning."""
 
         def _why_not(self, node: torch.fx.Node) -> str | None:
             return "not here" if node.target is aten.silu.default else super()._why_not(node)

@@ -27,7 +27,7 @@ ADD = torch.ops.aten.add.Tensor
 
 
 class Tagging(Partitioner):
-    """Tags the additions, and lets a function tag the rest."""
+    """Tags the additions; a function tags other nodes."""
 
     def __init__(self, rest: Callable[[ExportedProgram], None] = lambda program: None) -> None:
         super().__init__()

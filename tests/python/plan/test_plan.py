@@ -47,7 +47,7 @@ def blocks_of_some_memories(draw: st.DrawFn) -> list[Block]:
 
 
 def collisions(blocks: Sequence[Block], offsets: Mapping[BlockId, int]) -> list[tuple[int, int]]:
-    """Pairs that share bytes while both live, found the slow way."""
+    """The pairs of blocks that share bytes while both are alive, by comparing all pairs."""
     return [
         (a.id, b.id)
         for i, a in enumerate(blocks)
@@ -60,7 +60,7 @@ def collisions(blocks: Sequence[Block], offsets: Mapping[BlockId, int]) -> list[
 
 
 def peak(blocks: Sequence[Block], memory_id: int) -> int:
-    """Live bytes at the worst instruction, found the slow way, without any padding."""
+    """The most live bytes at any instruction, without padding, by counting them at each."""
     mine = [b for b in blocks if b.memory_id == memory_id]
     return max(sum(b.size for b in mine if b.start <= t <= b.end) for t in range(45))
 

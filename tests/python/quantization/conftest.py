@@ -1,4 +1,4 @@
-"""What the tests of quantization share."""
+"""Fixtures for the tests of quantization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Iterator[None]:
-    """The models that are trained here are too small to be shared out between threads."""
+    """Train with one thread: the models are too small for several."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

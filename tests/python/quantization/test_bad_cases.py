@@ -1,4 +1,4 @@
-"""What bad input gets: an error or a warning that names the layer and what to change."""
+"""Bad inputs give an error or a warning that names the layer and says what to change."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_channels_of_zeros_and_tiny_weights_keep_their_biases(recipe: str, net: 
 
 
 def test_small_folded_weights_are_not_zeros(net: Net) -> None:
-    """ExecuTorch's floor of scales, 2**-12, makes an output of zeros of these weights."""
+    """With ExecuTorch's least scale, 2**-12, these weights give an output of zeros."""
     with torch.no_grad():
         net.first.weight *= 1e-3
         net.first.bias *= 1e-3

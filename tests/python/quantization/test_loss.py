@@ -1,4 +1,4 @@
-"""What an export says that quantization loses: the figures of `compare`, by eager's arithmetic."""
+"""The loss by quantization that an export reports: the figures of `compare`, from eager."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_quantizers_compose(net: Net) -> None:
 
 
 class OfAnother(Quantizer):
-    """Quantises one value, as a quantizer that we know nothing of."""
+    """A foreign quantizer, which quantises one value."""
 
     def annotate(self, model: torch.fx.GraphModule) -> torch.fx.GraphModule:
         spec = static_config().input_activation

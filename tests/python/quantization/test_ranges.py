@@ -1,4 +1,4 @@
-"""Where the range of a value's integers lies: its error beside torchao's search, and its calls."""
+"""The chosen range of a value's integers: its error beside torchao's search, and its calls."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_symmetric_ranges_are_symmetric() -> None:
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 def test_values_stay_counted_as_the_bins_widen(scale: float) -> None:
-    """Compared with a histogram that knew the ends from the start."""
+    """The oracle is a histogram that knows the ends of the range from the start."""
     torch.manual_seed(0)
     parts = [torch.randn(500).double() * scale * grow for grow in (1e-3, 1, 0.1, 37)]
     parts = [part.float() for part in parts]
@@ -115,7 +115,8 @@ class Small(nn.Module):
 @pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
 @pytest.mark.parametrize("size", [1e-4, 1e-9, 1e-14])
 def test_small_values_keep_their_signal(size: float, backend: str) -> None:
-    """Also where they are joined with larger ones, whose scale would make them zeros."""
+    """The signal is kept even where they are joined with larger values, whose scale would make them
+    zero."""
     torch.manual_seed(0)
     model, data = Small(size).eval(), [(torch.randn(1, 3, 8, 8),) for _ in range(4)]
     program = rl.export(model, data[0], backend=backend, quantize="int8", calibrate=data)
@@ -162,7 +163,7 @@ def test_weights_are_observed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Joined(nn.Module):
-    """A parameter that has the range of what it is joined with."""
+    """A parameter that is quantised with the range of the values that it is joined with."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Every recipe: what its graph holds, what its file weighs, and that the runtime agrees."""
+"""Every recipe: the operators of its graph, the size of its file, and that the runtime agrees."""
 
 from __future__ import annotations
 
@@ -191,7 +191,8 @@ def test_weights_that_torchao_quantised_stay_integers(
 
 
 def test_blocks_that_no_operator_has_become_arithmetic(net: Net, x: torch.Tensor) -> None:
-    """Symmetric rows and a product of bytes; torchao's decomposition called our rule for ever."""
+    """Symmetric rows and an int8 product: torchao's decomposition must not call our rule again, in
+    an endless recursion."""
     config = Int8DynamicActivationInt8WeightConfig()
     ready = copy.deepcopy(net)
     quantize_(ready, config)

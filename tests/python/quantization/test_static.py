@@ -20,7 +20,7 @@ aten = torch.ops.aten
 
 
 class Conv(nn.Module):
-    """A convolution with what stands behind it."""
+    """A convolution and a function of its result."""
 
     def __init__(self, *after: nn.Module, padding: int = 1, groups: int = 1) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Gate(nn.Module):
 
 
 class Middle(nn.Module):
-    """What is given stands between two convolutions."""
+    """A function between two convolutions."""
 
     def __init__(self, between: Callable[[torch.Tensor], torch.Tensor], channels: int = 16) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ def data(count: int = 4) -> list[tuple[torch.Tensor]]:
 
 
 def with_statistics(model: nn.Module) -> nn.Module:
-    """In eval mode, its batch norms with statistics that are not the trivial ones."""
+    """The model in eval mode, with random statistics in its batch norms."""
     torch.manual_seed(5)
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):

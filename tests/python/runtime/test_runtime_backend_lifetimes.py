@@ -1,4 +1,4 @@
-"""When delegates of backends in Python are made and go, and whose exception an error tells of."""
+"""When delegates of Python backends are created and destroyed, and which exception is reported."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ KEEPERS: dict[str, Any] = {
 
 
 class Keeper(Recorder):
-    """Keeps of each call what it is told to."""
+    """A backend that keeps references to chosen objects of each call."""
 
     def __init__(self, keep: Any) -> None:
         super().__init__(execute=self.run)
@@ -204,7 +204,8 @@ def test_what_was_kept_may_be_touched_after_the_module(planned: bool, close: boo
 
 @pytest.fixture(autouse=True, scope="module")
 def _collections_are_quick() -> None:
-    """A call that fails because of what was kept looks for it among all objects."""
+    """Hide all earlier objects from the garbage collector: a call that fails because a backend kept
+    an object searches all objects for it."""
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""Backends that are written in Python: what they are given, what their errors become."""
+"""Backends that are written in Python: their arguments, and how their errors are reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONES = np.ones(2, np.float32)
 
 
 def _load(backend: Any, method: MethodBuilder | None = None, **options: Any) -> rl.Module:
-    """One delegate of `backend`, which stays registered only while it loads."""
+    """Load a program with one delegate of `backend`, which is registered only during the load."""
     with registered("Test", backend):
         data = program(method or delegated("Test", 2), blobs=[b"payload"])
         return rl.load(data, **options)
@@ -159,7 +159,7 @@ def test_resizes_that_are_refused(arguments: Any, message: str) -> None:
 
 
 class SpecialError(Exception):
-    """Of a backend's own."""
+    """An exception type that a backend defines."""
 
 
 def test_exceptions_keep_their_text_and_type() -> None:

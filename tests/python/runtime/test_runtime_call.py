@@ -1,4 +1,4 @@
-"""Calling programs: what may be passed, what comes back, and who owns it."""
+"""Calling programs: the arguments that are accepted, the results, and who owns their memory."""
 
 from __future__ import annotations
 
@@ -378,7 +378,7 @@ def test_what_can_be_copied(copied: Any) -> None:
 
 
 def grown_by_calls() -> tuple[int, int]:
-    """By how many bytes and objects a process grows in 60 rounds of calls."""
+    """The bytes and objects by which a process grows in 60 rounds of calls."""
     import psutil
 
     big = np.ones((256, 1024), np.float32)  # 1 MiB

@@ -1,4 +1,4 @@
-"""Results written into arrays of the caller's, and which arrays are refused."""
+"""Results written into the caller's arrays, and arrays that are refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def strided(shape: tuple[int, ...], strides: tuple[int, ...], bytes: int) -> np.
     ],
 )
 def test_overlapping_outputs_are_refused(a: Any, b: Any) -> None:
-    """As NumPy's own exact answer says."""
+    """The oracle is `np.shares_memory`, which is exact."""
     memory = np.zeros((2, 6), np.float32)
     first, second = a(memory), b(memory)
     size = (len(first), len(second))

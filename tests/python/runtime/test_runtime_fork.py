@@ -64,7 +64,7 @@ def run(code: str, image: bytes) -> None:
 
 
 def exponentials() -> bytes:
-    """Takes long enough that a fork finds it at work."""
+    """A program that takes long enough for a fork to happen while it runs."""
     method = MethodBuilder()
     x, out = method.tensor(300, 300), method.tensor(300, 300)
     for _ in range(20):
@@ -206,7 +206,7 @@ def test_delegates_of_the_runtime(name: str) -> None:
 
 
 def test_a_backend_in_python() -> None:
-    """It waits in the middle of execute(), and in init(), when the process is forked."""
+    """The process is forked while the backend waits in execute(), and in init()."""
     run(
         """
         class Backend:

@@ -1,4 +1,4 @@
-"""What importing and using the runtime pulls in, and how long it takes."""
+"""The modules that importing and using the runtime imports, and the CPU time that it takes."""
 
 from __future__ import annotations
 

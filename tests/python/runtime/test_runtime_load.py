@@ -1,4 +1,4 @@
-"""Opening programs: where they may come from, what is refused, and that nothing is left behind."""
+"""Loading programs: the sources that are accepted and refused, and that no resource is leaked."""
 
 from __future__ import annotations
 

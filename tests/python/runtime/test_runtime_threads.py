@@ -1,4 +1,4 @@
-"""Modules in several threads."""
+"""Modules that several threads use, and the number of a module's own threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER = "avx2" if platform.machine() in ("aarch64", "arm64") else "neon"  # of o
 
 
 def test_one_module_in_several_threads() -> None:
-    """Calls do not mix: each result is of its own inputs, and no count is lost."""
+    """Calls do not mix: each result belongs to its own inputs, and no count is lost."""
     module = rl.load(add(64, 64))
     state = rl.load(program(counter(), constants=[struct.pack("<f", 1.0)]))
 
@@ -53,7 +53,7 @@ def test_clones_in_several_threads() -> None:
 
 
 def exponentials(count: int, size: int) -> bytes:
-    """Computes the exponentials of a matrix so many times."""
+    """A program that computes the exponentials of a matrix several times."""
     method = MethodBuilder()
     x, out = method.tensor(size, size), method.tensor(size, size)
     for _ in range(count):
@@ -81,7 +81,7 @@ def test_results_do_not_depend_on_threads() -> None:
 
 
 def test_modules_on_threads_at_once() -> None:
-    """One of them owns the pool, the others work in place."""
+    """One module owns the pool of threads; the others run in the threads that call them."""
     modules = [rl.load(exponentials(5, 300), threads=n) for n in (2, 3, 4)]
 
     def work(k: int) -> bool:
@@ -94,7 +94,7 @@ def test_modules_on_threads_at_once() -> None:
 
 
 def test_threads_by_default() -> None:
-    """As many as the process may use cores."""
+    """By default there are as many threads as cores that the process may use."""
     run_python(
         """
         import os
@@ -115,7 +115,7 @@ def test_threads_by_default() -> None:
 
 
 def test_threads_below_one() -> None:
-    """Said, and as many are used as without a number."""
+    """There is a warning, and the default number is used."""
     usual = rl.load(exponentials(1, 8)).threads
     for threads in (0, -3, -(1 << 70)):
         with pytest.warns(RuntimeWarning, match=rf"threads={threads}: there must be 1 at least"):
@@ -125,7 +125,7 @@ def test_threads_below_one() -> None:
 
 
 def test_more_threads_than_cores() -> None:
-    """Said once for each number that is greater, and so many are used, up to 256."""
+    """There is one warning for each such number, and that many are used, up to 256."""
     run_python(
         """
         import os, warnings
@@ -148,7 +148,7 @@ def test_more_threads_than_cores() -> None:
 
 
 def test_threads_that_the_system_refuses() -> None:
-    """Said, and the caller's thread does the work; an administrator's processes have no limit."""
+    """There is a warning, and the caller's thread does the work. Root's processes have no limit."""
     run_python(
         """
         import os, resource, warnings
@@ -169,7 +169,7 @@ def test_threads_that_the_system_refuses() -> None:
 
 @pytest.mark.parametrize("name", ["sse9", "x" * 100, OTHER])
 def test_an_instruction_set_that_is_not_there(name: str) -> None:
-    """Said, and the best one is used."""
+    """There is a warning, and the best one is used."""
     run_python(
         """
         import os, warnings
@@ -190,7 +190,7 @@ def test_an_instruction_set_that_is_not_there(name: str) -> None:
 
 
 def test_fork() -> None:
-    """The child computes with threads of its own, and both end cleanly."""
+    """The child computes with its own threads, and both processes end cleanly."""
     run_python(
         """
         import os
@@ -269,7 +269,7 @@ def test_closing_waits_for_a_call() -> None:
 
 
 def test_a_finaliser_that_calls_the_module_does_not_wait_for_itself() -> None:
-    """Making results may run the garbage collector, and that any code."""
+    """Creating results may run the garbage collector, which may run arbitrary code."""
     method = MethodBuilder()
     x, a, b = (method.tensor(2) for _ in range(3))
     method.call("aten::abs.out", x, a, a)
@@ -311,7 +311,7 @@ def test_a_finaliser_that_calls_the_module_does_not_wait_for_itself() -> None:
 
 @pytest.mark.parametrize("wait", [0.0, 0.05])
 def test_daemon_threads_at_the_end_of_the_program(wait: float) -> None:
-    """They are in the middle of runs, or wait for the module."""
+    """The daemon threads are in the middle of runs, or wait for the module."""
     run_python(
         f"""
         import threading, time

@@ -1,4 +1,4 @@
-"""What is written to .pte and .ptd files, byte by byte, and that it comes back."""
+"""The bytes of .pte and .ptd files, and that reading a file gives what was written."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def node(name: str, number: int, module: str = "layer", **of_line: str) -> Debug
 
 
 def rich_map() -> DebugMap:
-    """A map with all that a map can have."""
+    """A map with every kind of content."""
     nodes = [node(f"mul_{i}", 10 + i % 7, f"layers.{i % 5}") for i in range(40)]
     odd = [
         DebugNode(),
@@ -92,7 +92,7 @@ def smaller_and_smaller(debug: DebugMap) -> Iterator[bytes]:
 
 
 def without_surrogates(debug: DebugMap) -> DebugMap:
-    """What is no character cannot be stored in a string that is read in place."""
+    """A lone surrogate cannot be stored in a string that is read in place."""
     nodes = debug.methods["forward"].instructions
     nodes[44] = nodes[44]._replace(line=line(5, text="'?'"))
     return debug
@@ -195,7 +195,7 @@ def test_the_limit_is_two_percent_of_the_file_or_16_kib() -> None:
 
 
 def test_a_map_never_has_more_than_a_reader_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a program beyond the reader's limits all was lost; now the file goes without a part."""
+    """For a program beyond the reader's limits, the file leaves out a part of the map, not all."""
     debug = long_map(300)
     whole = read_debug(write_debug(debug))
     assert whole == debug
@@ -296,7 +296,7 @@ def test_what_claims_more_than_a_program_has_is_refused() -> None:
 
 @pytest.mark.parametrize(("stem", "first"), [("x" * 9999, 0), ("x", 10**4000)], ids=["stem", "no"])
 def test_names_that_few_bytes_claim_are_refused(stem: str, first: int) -> None:
-    """Of 40,000 nodes whose names share a long stem, or a long number."""
+    """A map of 40,000 nodes whose names share a long stem, or a long number."""
     document = json.loads(zlib.decompress(_details_of(write_debug(rich_map()))))
     columns, n = document["nodes"], 40_000
     more = n - len(columns["stem"])

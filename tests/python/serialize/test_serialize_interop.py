@@ -71,7 +71,7 @@ def exported(peer: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory)
 
 
 def plain(value: Any) -> Any:
-    """As the function of the same name in the peer's script writes it."""
+    """A value as plain data, in the format of the same function in the peer's script."""
     if is_dataclass(value):
         named = {f.name: plain(getattr(value, f.name)) for f in fields(value)}
         return [type(value).__name__, named]
@@ -165,7 +165,7 @@ def test_the_peers_files_come_back_and_run(
 
 
 def test_what_the_peers_files_hold(exported: Path) -> None:
-    """So that the files above cover what they are meant to cover."""
+    """The peer's files contain the kinds of data that the tests above are meant to cover."""
     files = {model: read_pte((exported / f"{model}.pte").read_bytes()) for model in MODELS}
     assert bytes(as_bytes(files["mlp"].mutable_data[1])) == np.float32([3, -1, 0.5]).tobytes()
     names = [plan.name for plan in files["mlp"].program.execution_plan]

@@ -1,4 +1,4 @@
-"""Segments of a file: which data are stored once, and how many of them are compared for it."""
+"""Segments of a file: equal data are stored once, and few of them are compared for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_equal_data_get_the_strictest_alignment() -> None:
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 191, 192, 193, 1000])
 def test_data_that_differ_in_one_byte_are_others(size: int) -> None:
-    """Wherever it is: in a part that keys do not show as well."""
+    """The differing byte may be anywhere, also in a part that the keys do not cover."""
     parts = [bytes(size)]
     for at in range(size):
         parts.append(bytes(at) + b"\1" + bytes(size - at - 1))

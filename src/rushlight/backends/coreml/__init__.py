@@ -1,4 +1,4 @@
-"""Core ML: programs are compiled here, and run where Apple's frameworks are.
+"""Core ML: compiles partitions on any machine; they run only with Apple's frameworks.
 
 `PARTITIONER` is what `rushlight.export(..., backend="coreml")` uses.
 """

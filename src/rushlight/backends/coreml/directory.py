@@ -1,8 +1,8 @@
-"""A folder as one run of bytes, in the layout that ExecuTorch's Core ML delegate reads.
+"""Writes and reads a folder as a single block of bytes, as ExecuTorch's Core ML delegate does.
 
 First come the contents of all files, one after the other; then a table of files and folders in
-JSON, whose bytes are written backwards, so that a reader finds its beginning at the end of the
-bytes. The table lists children before their folder; the last row is the folder itself.
+JSON. The bytes of the table are reversed, so that a reader finds its beginning at the end of the
+block. The table lists children before their folder; the last row is the folder itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FILE, _FOLDER = 0, 1
 
 
 def flatten(folder: Path) -> bytes:
-    """The bytes of a folder with all that is in it, the same for the same contents."""
+    """The bytes of a folder with all its contents; equal contents give equal bytes."""
     contents = bytearray()
     nodes: list[dict[str, Any]] = []
 
@@ -44,10 +44,10 @@ def flatten(folder: Path) -> bytes:
 
 
 def read_files(data: bytes | memoryview) -> dict[str, bytes]:
-    """The files of a folder that was flattened: {path in it: contents}.
+    """The files of a flattened folder: {path in it: contents}.
 
     Raises:
-        ValueError: if the bytes are no such folder.
+        ValueError: if the bytes are not a flattened folder.
     """
     data = bytes(data)
     try:

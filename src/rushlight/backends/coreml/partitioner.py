@@ -1,4 +1,4 @@
-"""Which parts of a graph go to Core ML."""
+"""The partitioner of Core ML: chooses the calls that Core ML takes."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _DTYPES = frozenset(
 )
 _QUANTISING = "quantized_decomposed"
 _STORED = frozenset({torch.int8, torch.uint8})  # quantised weights and activations
-# coremltools has rules for these, which fail or give something else than eager.
+# coremltools has rules for these, but they fail or give other results than eager.
 _WRONG = frozenset(
     {"diagonal", "diagonal_copy", "acosh", "asinh", "rand", "argsort", "repeat_interleave"}
 )
 
 
 def _why_not(node: Node, skipped: Collection[str], options: Options) -> str | None:
-    """Why Core ML does not take a call; None if it does."""
+    """The reason why Core ML does not take a call; None if it does."""
     target = node.target
     if target is operator.getitem:
         return None
@@ -97,17 +97,17 @@ def _takes_halves(options: Options) -> bool:
 
 
 class CoreMLPartitioner(SupportedOperatorPartitioner):
-    """Gives Core ML all that coremltools converts, in as few parts as can be.
+    """Takes all calls that coremltools converts, in as few partitions as possible.
 
     Buffers that the model writes stay outside and are passed at every call.
 
     Args:
         skip_ops_for_coreml_delegation: operators to leave out, or their names
             (`"aten.add.Tensor"`, `"add"`).
-        compile_specs: options, as `CoreMLBackend.generate_compile_specs` makes them.
+        compile_specs: options, made by `CoreMLBackend.generate_compile_specs`.
 
     Raises:
-        ExportError: for a compile spec that is not known, and for one string in place of a list.
+        ExportError: for an unknown compile spec, or a single string instead of a list.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The compiler half: a part of a graph as a Core ML model package, made by coremltools."""
+"""The compiler of the backend: from a partition to a Core ML model package, with coremltools."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DATE = "com.github.apple.coremltools.conversion_date"
 
 
 class CoreMLBackend(BackendDetails):
-    """Turns parts of a graph into model packages, in the layout that ExecuTorch's delegate reads.
+    """Compiles partitions to model packages, in the layout that ExecuTorch's delegate reads.
 
     The payload is a folder `lowered_module` with `model.mlpackage`, `metadata.json` (names of
     inputs and outputs in order) and `debug_info.json`. `generate_compile_specs` makes its options.
@@ -50,10 +50,10 @@ class CoreMLBackend(BackendDetails):
         """The options as compile specs.
 
         Args:
-            compute_unit: what may compute the delegate on the device.
-            minimum_deployment_target: the oldest system that the program is for.
-            compute_precision: of floats; by default Core ML computes in float16.
-            model_type: only MODEL can be made on systems without Core ML.
+            compute_unit: the units of the device that may compute the delegate.
+            minimum_deployment_target: the oldest system that the program must run on.
+            compute_precision: the precision of floats; by default Core ML computes in float16.
+            model_type: the kind of payload; only MODEL is possible on systems without Core ML.
         """
         return write_specs(compute_unit, minimum_deployment_target, compute_precision, model_type)
 
@@ -61,10 +61,10 @@ class CoreMLBackend(BackendDetails):
     def preprocess(
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
-        """Convert one part.
+        """Convert one partition.
 
         Raises:
-            ExportError: for an option that is wrong, or a node that coremltools cannot convert.
+            ExportError: for a wrong option, or a node that coremltools cannot convert.
         """
         options = read_specs(compile_specs)
         model = _convert(edge_program, options)
@@ -83,7 +83,7 @@ class CoreMLBackend(BackendDetails):
 
 
 def _convert(program: ExportedProgram, options: Options) -> Any:
-    """coremltools' model of the program."""
+    """The program converted to a model by coremltools."""
     try:
         with _CONVERTING, _quiet():
             return ct.convert(
@@ -95,13 +95,13 @@ def _convert(program: ExportedProgram, options: Options) -> Any:
                 compute_precision=options.precision,
                 minimum_deployment_target=options.target,
             )
-    except Exception as error:  # coremltools raises many kinds: all mean that there is no model
+    except Exception as error:  # coremltools raises many types; with any of them there is no model
         raise _unconvertible(program, error) from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without coremltools' progress bars and its advice about versions."""
+    """While active, coremltools shows no progress bars and no advice about versions."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -112,7 +112,8 @@ def _quiet() -> Iterator[None]:
 
 
 def _unconvertible(program: ExportedProgram, error: Exception) -> ExportError:
-    """coremltools' refusal with the nodes that it names, else with the first one."""
+    """The error for a program that coremltools cannot convert, with the nodes that its message
+    names, else with the first node."""
     calls = [n for n in program.graph.nodes if n.op == "call_function"]
     blamed = [n for n in calls if _is_named(n, str(error))] or calls[:1]
     shown = "; ".join(f"{n.name} ({n.target}; {source_of(n)})" for n in blamed[:5])
@@ -145,7 +146,7 @@ def _debug_info(path: Path) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     handles: dict[str, list[int]] = {}
     for handle, operations in mapping.get("mapping", {}).items():
-        if not handle.isdecimal():  # "null": what coremltools made of nothing in the graph
+        if not handle.isdecimal():  # "null": operations that come from no node of the graph
             continue
         for steps in operations:
             last = steps[-1]
@@ -161,7 +162,8 @@ def _debug_info(path: Path) -> dict[str, Any]:
 
 
 def _write_metadata(root: Path, spec: Any) -> None:
-    """Names of inputs and outputs in order, and an id under which the device keeps the model."""
+    """Write the names of inputs and outputs in order, and the id under which a device caches the
+    model."""
     content = hashlib.sha256(flatten(root)).hexdigest()
     metadata = {
         "inputNames": [source.name for source in spec.description.input],

@@ -1,13 +1,13 @@
-"""The runtime half, which this runtime has not: says where the delegate runs."""
+"""The runtime of the backend, which does not exist here: an error that says where it runs."""
 
 from __future__ import annotations
 
 
 def backend() -> None:
-    """What the entry point leads to.
+    """The function of the entry point.
 
     Raises:
-        ImportError: always, saying what to do.
+        ImportError: always; it says what to do.
     """
     raise ImportError(
         "Core ML runs on Apple's systems only, through ExecuTorch's Core ML delegate, which reads "

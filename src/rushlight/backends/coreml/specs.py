@@ -18,7 +18,7 @@ _TARGETS = {str(target.value): target for target in ct.target}
 
 
 class ModelType(Enum):
-    """What a payload holds; see `CoreMLBackend.MODEL_TYPE`."""
+    """The kind of payload; see `CoreMLBackend.MODEL_TYPE`."""
 
     MODEL = "model"
     COMPILED_MODEL = "compiled_model"
@@ -26,12 +26,12 @@ class ModelType(Enum):
 
 @dataclass(frozen=True)
 class Options:
-    """The options of one part.
+    """The options of one partition.
 
     Attributes:
-        units: what may compute it.
-        precision: of its floats.
-        target: the oldest system it runs on; None leaves that to coremltools.
+        units: the units of the device that may compute it.
+        precision: the precision of its floats.
+        target: the oldest system it must run on; None leaves the choice to coremltools.
     """
 
     units: ct.ComputeUnit = ct.ComputeUnit.ALL
@@ -68,10 +68,10 @@ def write_specs(
 
 
 def read_specs(specs: Sequence[CompileSpec]) -> Options:
-    """Options of compile specs.
+    """The options in compile specs.
 
     Raises:
-        ExportError: for a key or a value that is not known, with those that are.
+        ExportError: for an unknown key or value; it lists the known ones.
     """
     texts = spec_texts(specs)
     units = _one_of(texts, "compute_units", _UNITS, Options.units)

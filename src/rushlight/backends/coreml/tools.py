@@ -1,7 +1,8 @@
 """coremltools, imported without its warnings that a user cannot act on.
 
-Where Apple's frameworks are missing it names each of its libraries that does not load; those only
-run X"""
+Without Apple's frameworks it warns of each of its libraries that does not load. Those libraries
+only run models. It also warns of versions of torch and scikit-learn that it was not tested with.
+"""
 
 from __future__ import annotations
 

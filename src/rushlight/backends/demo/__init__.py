@@ -1,6 +1,6 @@
-"""The demo backend: a part of a graph as a few lines of text. The example to begin a backend with.
+"""The demo backend: it writes a partition as a few lines of text. The example for a new backend.
 
-`cpp/backends/demo/demo_backend.h` has the grammar and the runtime half, which is always there.
+`cpp/backends/demo/demo_backend.h` has the grammar and the runtime, which is always built in.
 """
 
 from rushlight.backends.demo.demo import BackendWithCompilerDemo

@@ -1,4 +1,4 @@
-"""From a part of a graph to the lines that the demo backend interprets."""
+"""The compiler of the backend: from a partition to the lines that its runtime interprets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MAX_DIMS = 4
 
 
 def refusal(node: Node) -> str | None:
-    """Why the backend cannot take a call; None if it can."""
+    """The reason why the backend does not take a call; None if it does."""
     if node.target not in INSTRUCTIONS:
         return f"it has no instruction for {node.target}"
     if node.kwargs.get("alpha", 1) != 1:
@@ -67,7 +67,7 @@ def refusal(node: Node) -> str | None:
 
 
 def _is_known(claim: Any) -> bool:
-    """Whether it holds for all sizes; asking makes nothing of it true."""
+    """Whether a claim about sizes holds for all of them; the question adds no guard."""
     return bool(statically_known_true(claim))
 
 
@@ -78,10 +78,10 @@ class BackendWithCompilerDemo(BackendDetails):
     def preprocess(
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
-        """The payload; weights go to the program's named data, by a hash of their bytes.
+        """Compile a partition; weights become named data, with a hash of their bytes as key.
 
         Raises:
-            ExportError: naming the first call that it has no instruction for, with its line.
+            ExportError: if there is no instruction for a call; it names the call and its line.
         """
         writer = _Writer(edge_program)
         for node in edge_program.graph.nodes:
@@ -139,7 +139,7 @@ class _Writer:
         self._lines.append(f"%{self._number(node)} = {name}{operands} : {most}")
 
     def result(self) -> PreprocessResult:
-        """The payload and what goes with it."""
+        """The payload with its named data and debug map."""
         signature = self._program.graph_signature
         returned: Any = self._program.graph.output_node().args[0]
         for spec, node in zip(signature.output_specs, returned, strict=True):

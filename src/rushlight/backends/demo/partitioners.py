@@ -1,4 +1,4 @@
-"""What the demo backend takes of a graph."""
+"""The partitioners of the demo backend."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ aten = torch.ops.aten
 
 
 class DemoPartitioner(SupportedOperatorPartitioner):
-    """Takes all that the demo backend has instructions for.
+    """Takes all calls that the demo backend has instructions for.
 
     Args:
-        operators: only these of them.
+        operators: the operators to take, among those with instructions.
         compile_specs: options for the backend.
     """
 

@@ -1,4 +1,4 @@
-"""OpenVINO: its compiler half needs torch, its runtime half does not, so nothing is imported here.
+"""OpenVINO. Its compiler needs torch and its runtime does not, so nothing is imported here.
 
 `PARTITIONER` is what `rushlight.export(..., backend="openvino")` uses.
 """

@@ -1,4 +1,4 @@
-"""An Edge program as an OpenVINO model, through OpenVINO's own reader of FX graphs."""
+"""Converts an Edge program to an OpenVINO model, with OpenVINO's own reader of FX graphs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ aten = torch.ops.aten
 def convert(program: ExportedProgram) -> openvino.Model:
     """An OpenVINO model whose inputs and outputs are the program's, in the same order.
 
-    Inputs with another dim order than row-major are given as they lie in memory; see `orders_of`.
-    The model's constants are the program's tensors: it is valid as long as they are.
+    An input that is not row-major has its dimensions in memory order in the model; see `orders_of`.
+    The model's constants share the memory of the program's tensors, so it must not outlive them.
 
     Raises:
-        ExportError: if OpenVINO cannot read the graph, naming the node and its Python line.
+        ExportError: if OpenVINO cannot read the graph; it names the node and its Python line.
     """
     module = _functional_aten(program)
     inputs = [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
@@ -48,7 +48,7 @@ def convert(program: ExportedProgram) -> openvino.Model:
         frontend.add_extension(extension)
     try:
         model = frontend.convert(frontend.load(decoder))
-    except Exception as error:  # OpenVINO's exceptions have no base of their own
+    except Exception as error:  # OpenVINO's exceptions have no common base class
         raise _unreadable(program, str(error)) from error
     if len(model.inputs) != len(inputs):
         raise ExportError(
@@ -73,7 +73,7 @@ def orders_of(program: ExportedProgram) -> list[Order]:
 
 
 def debug_handle_map(model: openvino.Model, program: ExportedProgram) -> Handles:
-    """{name of a node of the model: handles of the node of the graph that it was made of}."""
+    """{name of a node of the model: handles of the graph's node that it was made from}."""
     handles = {
         n.name: n.meta["debug_handle"] for n in program.graph.nodes if "debug_handle" in n.meta
     }
@@ -82,7 +82,7 @@ def debug_handle_map(model: openvino.Model, program: ExportedProgram) -> Handles
 
 
 def _functional_aten(program: ExportedProgram) -> GraphModule:
-    """The graph with constants inside, without dim orders, and views in place of their copies."""
+    """The graph with constants as attributes, without dim orders, with views instead of copies."""
     specs = {s.arg.name: s for s in program.graph_signature.input_specs}
     tensors = {**program.constants, **program.state_dict}
     held: dict[str, torch.Tensor] = {}
@@ -107,7 +107,7 @@ def _functional_aten(program: ExportedProgram) -> GraphModule:
 
 
 def _plain(node: Node) -> None:
-    """Make of a call what OpenVINO's reader knows."""
+    """Rewrite a call so that OpenVINO's reader knows its operator."""
     target = node.target
     if target is clone_dim_order:
         node.target, node.kwargs = aten.clone.default, {}
@@ -122,7 +122,7 @@ def _plain(node: Node) -> None:
 
 
 def view_of_copy(target: OpOverload) -> OpOverload:
-    """`aten.view` of `aten.view_copy`, and so on; other operators as they are."""
+    """The view operator for a copying one, `aten.view` for `aten.view_copy`; else the operator."""
     name = target.overloadpacket.__name__
     if target.namespace != "aten" or not name.endswith("_copy"):
         return target
@@ -139,7 +139,7 @@ def _sizes(value: Any) -> torch.Size:
 
 
 def _as_in_memory(model: openvino.Model, program: ExportedProgram, module: GraphModule) -> None:
-    """Give the model's inputs their bounds, and let their dim orders be part of it."""
+    """Set the bounds of the model's inputs, and make their dim orders part of the model."""
     bounds = Bounds.of(program)
     nodes = [n for n in module.graph.nodes if n.op == "placeholder"]
     for i, (node, order) in enumerate(zip(nodes, orders_of(program), strict=True)):
@@ -161,7 +161,10 @@ def _as_in_memory(model: openvino.Model, program: ExportedProgram, module: Graph
 
 
 def _let_means_of_nothing_be_nan(model: openvino.Model) -> None:
-    """Write means over sizes that may be 0 as sums by counts; OpenVINO's mean of nothing is 0."""
+    """Rewrite means over sizes that may be 0 as sum / count, which gives NaN as in eager.
+
+    OpenVINO's mean over no elements is 0.
+    """
     for mean in [op for op in model.get_ops() if op.get_type_name() == "ReduceMean"]:
         source, dims = mean.input_value(0), mean.input_value(1)
         if not any(size.min_length == 0 for size in source.get_partial_shape()):
@@ -181,7 +184,8 @@ def _dimension(bounds: Bounds, size: int | torch.SymInt) -> openvino.Dimension:
 
 
 def _unreadable(program: ExportedProgram, message: str) -> ExportError:
-    """OpenVINO's refusal with the nodes that its message names, else with all operators."""
+    """The error for a graph that OpenVINO cannot read, with the nodes that its message names, else
+    with all operators."""
     calls = [n for n in program.graph.nodes if n.op == "call_function"]
     blamed = [n for n in calls if str(n.target) in message or f"{n.name}/" in message] or calls[:1]
     shown = "; ".join(f"{n.name} ({n.target}; {source_of(n)})" for n in blamed[:5])

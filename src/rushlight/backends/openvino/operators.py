@@ -1,8 +1,8 @@
-"""Which calls OpenVINO takes, and why it does not take the others.
+"""Decides which calls OpenVINO takes, and gives the reason for each that it does not take.
 
-OpenVINO's reader knows most of Core ATen, but its CPU device computes int64 in 32 bits and lets
-integers saturate where PyTorch's wrap around. Since a delegate is to give eager's results, integers
-are taken where they are moved or used as indices, and no arithmetic on them.
+OpenVINO's reader knows most of Core ATen, but its CPU device computes int64 in 32 bits, and its
+integers saturate where PyTorch's wrap around. A delegate must give eager's results, so calls that
+move integers or use them as indices are taken, and integer arithmetic is not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FLOATS = frozenset({torch.float32, torch.float16})
 _MOVED = _FLOATS | {torch.bool, torch.int32, torch.int8, torch.uint8}
 _INDICES = frozenset({torch.int64, torch.int32})
 
-# Any dtype of _MOVED: no value changes.
+# Operators that change no values; they take all dtypes in _MOVED.
 _MOVING = """
     alias.default cat.default clone.default constant_pad_nd.default expand.default flip.default
     permute.default repeat.default select.int slice.Tensor slice_scatter.default split.Tensor
@@ -33,7 +33,7 @@ _MOVING = """
     unbind.int unsqueeze.default view.default pixel_shuffle.default pixel_unshuffle.default
     where.self full_like.default full.default
 """
-# Floats in, floats out.
+# Operators from floats to floats.
 _COMPUTING = """
     _adaptive_avg_pool2d.default _adaptive_avg_pool3d.default _log_softmax.default
     _native_batch_norm_legit_no_training.default _softmax.default abs.default acos.default
@@ -54,7 +54,7 @@ _COMPUTING = """
     upsample_bicubic2d.default upsample_bilinear2d.default upsample_bilinear2d.vec
     upsample_nearest1d.default upsample_nearest2d.default upsample_nearest2d.vec var.correction
 """
-# Floats in, bools out.
+# Operators from floats to bools.
 _COMPARING = """
     eq.Scalar eq.Tensor ge.Scalar ge.Tensor gt.Scalar gt.Tensor isinf.default isnan.default
     le.Scalar le.Tensor lt.Scalar lt.Tensor ne.Scalar ne.Tensor
@@ -64,7 +64,7 @@ _LOGICAL = """
     logical_xor.default bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor
     bitwise_xor.Tensor
 """
-# The place of the argument that holds indices; the others are moved.
+# The position of the argument with the indices; the other tensors are only moved.
 _INDEXING = {
     "embedding.default": 1,
     "index_select.default": 2,
@@ -108,7 +108,7 @@ WHOLE = tuple(
 
 
 class OpenvinoSupport:
-    """Says which calls OpenVINO takes, and why it does not take the others.
+    """Decides which calls OpenVINO takes, and gives the reasons for the others.
 
     Args:
         types_to_skip: operators to leave out, by name (`"aten.add.Tensor"`).
@@ -125,7 +125,7 @@ class OpenvinoSupport:
         self.constants: Container[Node] = ()
 
     def why_not(self, node: Node) -> str | None:
-        """Why OpenVINO does not take a call; None if it does."""
+        """The reason why OpenVINO does not take a call; None if it does."""
         if str(node.target) in self._types:
             return f"op_types_to_skip names {node.target}"
         if node.name in self._names:
@@ -148,7 +148,7 @@ class OpenvinoSupport:
 def _why_not_values(
     node: Node, dtypes: Container[torch.dtype], index: int | None = None
 ) -> str | None:
-    """Whether a dtype or a size stands against it."""
+    """The reason against a call from the dtypes and sizes of its values; None if there is none."""
     argument = node.args[index] if index is not None and index < len(node.args) else ()
     indices = argument if isinstance(argument, list | tuple) else (argument,)
     values = [(n.meta.get("val"), n in indices) for n in node.all_input_nodes]
@@ -182,7 +182,7 @@ def _why_not_dtype(dtype: torch.dtype) -> str:
 
 
 def _why_not_converted(node: Node) -> str | None:
-    """A change of dtype or layout."""
+    """The reason against a change of dtype or layout; None if there is none."""
     source, result = node.args[0], node.meta["val"]
     assert isinstance(source, Node)
     dtype = source.meta["val"].dtype
@@ -196,7 +196,7 @@ def _why_not_converted(node: Node) -> str | None:
 
 
 def _why_not_quantized(node: Node, constants: Container[Node]) -> str | None:
-    """Quantising and dequantising, with parameters that are constants."""
+    """The reason against a quantising or dequantising call, which needs constant parameters."""
     assert isinstance(node.target, OpOverload)
     name = node.target.overloadpacket.__name__
     if name not in _QUANTIZING | _DEQUANTIZING or node.target._overloadname != "default":
@@ -241,7 +241,10 @@ def _choosing(node: Node) -> str | None:
 
 
 def _scaling(node: Node) -> str | None:
-    """A scale as given, 1.7 of 4, need not be that of the sizes, 6 of 4."""
+    """The reason against resizing: a given scale may differ from the ratio of the sizes.
+
+    With the scale 1.7, a size of 4 becomes 6, and the ratio of the sizes is 1.5.
+    """
     before = node.args[0].meta["val"].shape  # type: ignore[union-attr]
     after = node.meta["val"].shape
     names = [a.name for a in node.target._schema.arguments]  # type: ignore[union-attr]
@@ -259,7 +262,7 @@ def _indexing(node: Node) -> str | None:
 
 
 def _given(node: Node, at: int, name: str) -> Any:
-    """An argument, by place or by name; None if it is left out."""
+    """An argument, by position or by name; None if it is left out."""
     return node.args[at] if len(node.args) > at else node.kwargs.get(name)
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a graph go to OpenVINO."""
+"""The partitioner of OpenVINO: chooses the calls that OpenVINO takes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from rushlight.partition.extract import data_of
 
 
 class OpenvinoPartitioner(SupportedOperatorPartitioner):
-    """Gives OpenVINO all that it computes as eager does, in as few parts as can be.
+    """Takes all calls that OpenVINO computes as eager does, in as few partitions as possible.
 
-    Buffers that the model writes stay outside and are passed at every call, so that the runtime's
-    own means see and reset them.
+    Buffers that the model writes stay outside and are passed at every call, so that the program's
+    state can still be read and reset.
 
     Args:
         compile_spec: options of `OpenvinoBackend`, which lists them.
         op_types_to_skip: operators to leave out, or their names (`"aten.add.Tensor"`).
         op_names_to_skip: nodes to leave out, by name in the Edge graph.
-        device: OpenVINO's name of the device, unless a compile spec gives one.
+        device: OpenVINO's name of the device; a compile spec `device` takes precedence.
 
     Raises:
-        ExportError: for a compile spec that is not known, and for one string in place of a list.
+        ExportError: for an unknown compile spec, or a single string instead of a list.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
-"""The payload of an OpenVINO delegate, which both halves know: a header, then the model's parts.
+"""The payload of an OpenVINO delegate, for its compiler and its runtime: a header, then the parts.
 
     "RLOV", version, length of the header (u32, little-endian), the header in JSON, parts
 
-The header names each part with its offset and size, and says in which dim order the model takes its
-inputs. Bytes that do not begin so are a compiled model as OpenVINO exports it, which is what
-ExecuTorch stores.
+The header has the name, offset and size of each part, and the dim order in which the model takes
+each input. Bytes that do not begin like this are a compiled model as OpenVINO exports it, which is
+what ExecuTorch stores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def write_payload(payload: Payload) -> bytes:
     """The bytes of a payload."""
     header: dict[str, object] = {"inputs": [list(o) for o in payload.inputs]}
     parts = {"xml": payload.xml, "weights": payload.weights}
-    # Offsets are of one width, so that the header's length does not depend on them.
+    # Offsets are written with a fixed width, so that the header's length does not depend on them.
     places = {name: [f"{0:010}", f"{len(part):010}"] for name, part in parts.items()}
     length = len(json.dumps(header | {"parts": places}).encode())
     at = _HEAD.size + length
@@ -61,7 +61,7 @@ def read_payload(data: memoryview) -> Payload | None:
     """The parts of a payload, not copied; None if the bytes are a compiled model.
 
     Raises:
-        ValueError: if it is damaged, or of another version.
+        ValueError: if it is damaged, or has another version.
     """
     if bytes(data[:4]) != MAGIC:
         return None

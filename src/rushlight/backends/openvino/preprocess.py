@@ -1,4 +1,4 @@
-"""The compiler half: a part of a graph as OpenVINO's intermediate representation."""
+"""The compiler of the backend: from a partition to OpenVINO's intermediate representation."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ FORMATS = ("ir", "blob")
 
 
 class OpenvinoBackend(BackendDetails):
-    """Turns parts of a graph into payloads for OpenVINO.
+    """Compiles partitions to payloads for OpenVINO.
 
     Compile specs (values are text):
 
     * `device`: "CPU" by default;
-    * `payload`: "ir", the model itself, which every machine compiles for itself when it loads the
-      program; or "blob", the model as it was compiled here, which is what ExecuTorch stores and
-      reads, and which only the same version of OpenVINO takes;
-    * OpenVINO's own properties, in capital letters. Unless said otherwise,
-      `INFERENCE_PRECISION_HINT` is "f32", since a processor's own choice may be bfloat16, and
-      `DYNAMIC_QUANTIZATION_GROUP_SIZE` is "0": only what the graph quantises is quantised.
+    * `payload`: "ir", the model itself, which each machine compiles when it loads the program; or
+      "blob", the model compiled at export, which ExecuTorch stores and reads, and which only the
+      same version of OpenVINO accepts;
+    * OpenVINO's own properties, in capital letters. By default, `INFERENCE_PRECISION_HINT` is
+      "f32", because the default of a processor may be bfloat16, and
+      `DYNAMIC_QUANTIZATION_GROUP_SIZE` is "0", so that OpenVINO quantises nothing by itself.
     """
 
     @staticmethod
     def preprocess(
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
-        """Convert one part.
+        """Convert one partition.
 
         Raises:
-            ExportError: for an option that is wrong, or a node that OpenVINO cannot read.
+            ExportError: for a wrong option, or a node that OpenVINO cannot read.
         """
         options = read_specs(compile_specs)
         model = convert(edge_program)
@@ -51,10 +51,10 @@ class OpenvinoBackend(BackendDetails):
 
 
 def read_specs(specs: list[CompileSpec]) -> dict[str, str]:
-    """Compile specs as text.
+    """The compile specs as a dictionary of texts.
 
     Raises:
-        ExportError: for a key or a value that is not known.
+        ExportError: for an unknown key or value.
     """
     options = spec_texts(specs)
     for key, value in options.items():

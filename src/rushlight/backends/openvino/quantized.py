@@ -1,9 +1,9 @@
-"""Quantising and dequantising for OpenVINO's reader of graphs.
+"""Rules for quantising and dequantising calls, for OpenVINO's reader of graphs.
 
-Its own rules make one float operator of a pair of the two, and nothing of a weight that is stored
-quantised. Here each operator is what it says, in the form that OpenVINO's transformations for low
-precision look for: `FakeQuantize` to the integers' range with a conversion, and conversion,
-subtraction and multiplication back.
+Its own rules merge a quantising and a dequantising call into one float operator, and do not read
+weights that are stored quantised. Here each call is converted separately, into the operators that
+OpenVINO's low-precision transformations look for: `FakeQuantize` to the integers' range and a
+conversion; and back, a conversion, a subtraction and a multiplication.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMESPACE = "quantized_decomposed"
 
 
 def extensions() -> list[ConversionExtension]:
-    """The rules, by the operators' names in a graph."""
+    """The rules, each for the name of an operator in a graph."""
     rules = {
         "quantize_per_tensor": lambda context: _quantize(context, per_channel=False),
         "quantize_per_channel": lambda context: _quantize(context, per_channel=True),
@@ -51,7 +51,7 @@ def _dequantize(context: Any, *, per_channel: bool) -> list[openvino.Output]:
 
 
 def _parameters(context: Any, per_channel: bool) -> tuple[Any, Any, int, int]:
-    """Scale, zero point and range of the integers; those of channels in a shape that broadcasts."""
+    """Scale, zero point and range of the integers; per channel, with shapes that broadcast."""
     scale, zero = (_constant(context.get_input(i)) for i in (1, 2))
     at = 4 if per_channel else 3
     low, high = (int(_constant(context.get_input(i))) for i in (at, at + 1))
@@ -63,7 +63,8 @@ def _parameters(context: Any, per_channel: bool) -> tuple[Any, Any, int, int]:
 
 
 def _named(context: Any, *made: openvino.Node) -> list[openvino.Output]:
-    """What was made, called after the call that it was made of, whose name is the last argument."""
+    """The outputs of the new nodes, which get the name of the call that they were made from; that
+    name is the call's last argument."""
     name = bytes(_constant(context.get_input(context.get_input_size() - 1))).decode()
     for node in made:
         node.set_friendly_name(f"{name}/{node.get_type_name()}")

@@ -1,4 +1,4 @@
-"""The runtime half: compiles a payload once, and runs it on the program's own memory."""
+"""The runtime of the backend: compiles a payload once, and runs it on the program's memory."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _BLAMED = re.compile(r"(?:\bname:? |friendly_name )'?([^'\s]+)")
 
 
 def backend() -> type[OpenvinoRuntime]:
-    """What the entry point leads to.
+    """The function of the entry point.
 
     Raises:
-        ImportError: if OpenVINO is not installed, saying how to install it.
+        ImportError: if OpenVINO is not installed; it says how to install it.
     """
     try:
         import openvino  # noqa: F401
@@ -46,11 +46,11 @@ class _Port:
     """An input or output.
 
     Attributes:
-        index: among OpenVINO's inputs or outputs.
+        index: the index among OpenVINO's inputs or outputs.
         order: the dim order in which the model takes it; () is row-major.
-        is_static: its sizes never change.
-        bound: address, sizes and strides of the program's memory that the request holds now.
-        copied: what it holds instead.
+        is_static: whether its sizes never change.
+        bound: address, sizes and strides of the program's memory that the request uses now.
+        copied: the copy that the request uses instead.
     """
 
     index: int
@@ -62,13 +62,13 @@ class _Port:
 
 @dataclass
 class _Delegate:
-    """What `init` makes.
+    """A loaded delegate.
 
     Attributes:
         request: runs the model.
-        inputs, outputs: what it is given.
-        keep: memory that the model refers to.
-        is_profiled: the request measures its nodes.
+        inputs, outputs: the model's inputs and outputs.
+        keep: objects whose memory the model refers to.
+        is_profiled: whether the request measures its nodes.
     """
 
     request: Any
@@ -82,17 +82,17 @@ class OpenvinoRuntime:
     """OpenVINO as a backend of the runtime.
 
     Options (`backend_options` of a load): `device`, and every property of OpenVINO in capital
-    letters, such as `INFERENCE_NUM_THREADS`; they come before the compile specs of the program.
+    letters, such as `INFERENCE_NUM_THREADS`; they take precedence over the program's compile specs.
     """
 
     def is_available(self) -> bool:
-        """OpenVINO finds a device."""
+        """Whether OpenVINO finds a device."""
         import openvino
 
         return bool(openvino.Core().available_devices)
 
     def version(self) -> str:
-        """OpenVINO's."""
+        """The version of OpenVINO."""
         import openvino
 
         return str(openvino.__version__)
@@ -102,12 +102,12 @@ class OpenvinoRuntime:
 
         Raises:
             ValueError: if it is damaged, or an option is not known.
-            RuntimeError: if OpenVINO refuses it, with its own text.
+            RuntimeError: if OpenVINO refuses it, with OpenVINO's message.
         """
         return _compile(context, is_profiled=False)
 
     def execute(self, context: BackendContext, delegate: _Delegate, args: tuple[Any, ...]) -> None:
-        """Run once, reading inputs and writing outputs of fixed sizes where they lie."""
+        """Run once; inputs, and outputs with fixed sizes, are used in place without a copy."""
         if context.is_traced and not delegate.is_profiled:
             vars(delegate).update(vars(_compile(context, is_profiled=True)))
         request, inputs, outputs = delegate.request, delegate.inputs, delegate.outputs
@@ -139,13 +139,13 @@ class OpenvinoRuntime:
             _report(context, request, start)
 
     def destroy(self, delegate: _Delegate) -> None:
-        """Give the request and what it refers to back."""
+        """Release the request and the memory that it refers to."""
         delegate.request = None
         delegate.keep.clear()
 
 
 def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
-    """A request for the payload."""
+    """Compile the payload and create a request for it."""
     import openvino
 
     core = openvino.Core()
@@ -178,7 +178,8 @@ def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
 
 
 def _config(context: BackendContext, core: Any) -> tuple[str, dict[str, Any]]:
-    """The device and OpenVINO's properties: of the load, else of the program, else our own."""
+    """The device and OpenVINO's properties: from the load's options, else from the program, else
+    the defaults."""
     options: dict[str, Any] = {k: v.decode() for k, v in context.compile_specs.items()}
     for key, value in context.options.items():
         if key != "device" and not key.isupper():
@@ -223,16 +224,19 @@ def _bind(port: _Port, argument: Any, set_tensor: Any) -> None:
             set_tensor(port.index, _tensor(array))
             port.bound = here
             return
-        port.copied = np.ascontiguousarray(array)  # laid out otherwise than the graph said
-    else:  # sizes come as numbers
+        port.copied = np.ascontiguousarray(array)  # its layout is not the one of the graph
+    else:  # sizes are passed as numbers
         port.copied = np.array(argument, np.int64)
     set_tensor(port.index, _tensor(port.copied))
     port.bound = None
 
 
 def _tensor(array: Array) -> Any:
-    """The array's memory as OpenVINO's tensor, which does not keep the array: a request holds its
-    tensors between calls, and arguments are lent for one. OpenVINO shares nothing read-only."""
+    """The array's memory as OpenVINO's tensor, which does not keep the array alive.
+
+    A request keeps its tensors between calls, but arguments are valid for one call only. OpenVINO
+    cannot share read-only memory.
+    """
     import openvino
 
     if not array.size:
@@ -243,7 +247,7 @@ def _tensor(array: Array) -> Any:
 
 
 def _blame(context: BackendContext, message: str) -> None:
-    """Tell the runtime which node OpenVINO's message is about; others that it mentions are not."""
+    """Report the node that OpenVINO's message is about, and no others that it mentions."""
     payload = read_payload(context.payload)
     known = set(_NAME.findall(payload.xml)) if payload is not None else set()
     for name in _BLAMED.findall(message):
@@ -253,7 +257,7 @@ def _blame(context: BackendContext, message: str) -> None:
 
 
 def _report(context: BackendContext, request: Any, start: int) -> None:
-    """Report how long each node took; OpenVINO says how long, not when."""
+    """Report the time of each node; OpenVINO gives durations but no start times."""
     for info in request.get_profiling_info():
         if info.status == info.Status.EXECUTED:
             stop = start + 1000 * (info.real_time // timedelta(microseconds=1))

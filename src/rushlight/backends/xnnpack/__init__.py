@@ -1,6 +1,6 @@
-"""ExecuTorch's XNNPACK delegate: parts of a graph become payloads that its runtime reads, too.
+"""The XNNPACK delegate: partitions become payloads that ExecuTorch's runtime reads too.
 
-The reader of its payloads needs no torch, so nothing that does is imported before it is used.
+The reader of payloads needs no torch, so modules that need it are imported only when used.
 """
 
 from __future__ import annotations

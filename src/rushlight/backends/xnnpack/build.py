@@ -1,4 +1,4 @@
-"""From a part of a graph to the payload's nodes: values, their orders, constants."""
+"""Builds the payload's nodes from a partition: values, their dim orders, constants."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ _LIMITED = (
     *(fb.FullyConnected, fb.Convolution, fb.Pooling, fb.GlobalAvgPooling2d, fb.Clamp),
     *(fb.Add, fb.Subtract, fb.Multiply, fb.Div),
 )
-"""The nodes that clamp their results."""
+"""The payload's nodes that can clamp their results."""
 _MOVING = (fb.StaticReshape, fb.StaticTranspose)
 
 
 class Builder:
-    """Makes the payload's graph of one part.
+    """Builds the payload's graph of one partition.
 
     Args:
-        program: the part.
-        translate: what makes the nodes of a call, by its operator; it returns the call's value, or
-            a list of values.
-        arithmetic: how a call is computed in integers; None if it is not.
+        program: the partition.
+        translate: for each operator, the function that adds the nodes of a call and returns the
+            call's value, or a list of values.
+        arithmetic: the function that says how a call is computed in integers; None if it is not.
 
     Attributes:
-        integers: which values are integers.
-        nodes: all that results need, in order.
+        integers: the values that are integers.
+        nodes: all nodes that the results need, in order.
         arguments: the number of tensors and numbers that the delegate takes and returns.
     """
 
@@ -82,7 +82,7 @@ class Builder:
         self.nodes: list[PayloadNode] = []
         self.arguments = 0
         self._values: dict[Node, Any] = {}
-        self._data: dict[Node, Any] = {}  # tensors, or what a call gave that has several results
+        self._data: dict[Node, Any] = {}  # tensors, or the tuple of a call with several results
         self._constants: dict[tuple[Any, ...], Stored] = {}
         self._converted: dict[tuple[Any, ...], Stored] = {}
         self._orders: dict[tuple[Stored, Order, tuple[Any, ...]], Value] = {}
@@ -121,7 +121,7 @@ class Builder:
 
     def _call(self, node: Node, translate: Mapping[Any, Translate]) -> None:
         if isinstance(node.meta["val"], torch.SymInt):
-            return  # a size, which all tensors' shapes tell
+            return  # a size; the shapes of tensors contain it
         if is_quantizing(node):
             self._calls = [node]
             self._quantizing(node)
@@ -135,10 +135,13 @@ class Builder:
             self._values[node] = translate[node.target](self, node)
 
     def _quantizing(self, node: Node) -> None:
-        """Note how integers stand for numbers; a node only where computed numbers are quantised."""
+        """Record the value of a quantising or dequantising call.
+
+        It becomes a node only if it quantises computed real numbers.
+        """
         affine = affine_of(node)
         if affine is None or affine.chosen is not None:
-            return  # rows are quantised where they are used
+            return  # the product that uses the rows quantises them
         if dequantizes(node):
             data = self.data(affine.source)
             if data is None:
@@ -164,7 +167,7 @@ class Builder:
     # --- values ---------------------------------------------------------------------------------
 
     def data(self, node: Any) -> torch.Tensor | None:
-        """The elements of a constant; None if it is none."""
+        """The tensor of a constant; None for any other argument."""
         if not isinstance(node, Node):
             return None
         inputs = node.all_input_nodes if dequantizes(node) else [node]
@@ -191,13 +194,13 @@ class Builder:
         return Value(self.constant(data), tuple(data.shape), identity(data.dim()))
 
     def _of_dtype(self, value: Value, node: Node) -> Value:
-        """A call's value as real numbers, if it is real in the graph."""
+        """A call's value, converted to real numbers if it is real in the graph."""
         if value.stored.datatype != fb.Datatype.QINT8 or not node.meta["val"].is_floating_point():
             return value
         return self.converted(value, Elements(DATATYPES[node.meta["val"].dtype]))
 
     def quantized(self, node: Node, affine: Affine) -> Value:
-        """A node's value as integers."""
+        """A node's value, quantised as `affine` says."""
         value, elements = self._known(node), self._elements(torch.int8, affine)
         if value.stored.elements == elements:
             return value
@@ -216,7 +219,7 @@ class Builder:
         return self._converted[key]
 
     def elements(self, node: Node) -> Elements:
-        """How the elements of a call's result are stored: as integers or real numbers."""
+        """How the elements of a call's result are stored, as integers or as real numbers."""
         val = node.meta["val"]
         result = val if isinstance(val, torch.Tensor) else val[0]
         return self._elements(result.dtype, self.integers.values.get(node))
@@ -236,7 +239,7 @@ class Builder:
         return self._values[node]  # type: ignore[no-any-return]
 
     def constant(self, data: torch.Tensor, dtype: torch.dtype | None = None) -> Stored:
-        """A stored constant, made once for each tensor and order of its dimensions."""
+        """A stored constant; made once for each tensor and order of its dimensions."""
         data = data.to(dtype or data.dtype)
         key = (data.data_ptr(), data.dtype, tuple(data.shape), data.stride())
         if key not in self._constants:
@@ -269,7 +272,7 @@ class Builder:
         limits: tuple[float, float] = UNLIMITED,
         **inputs: Stored | None,
     ) -> PayloadNode:
-        """Add a node of the call that is being built."""
+        """Add a payload node for the call that is being translated."""
         payload_node = PayloadNode(operation, inputs, dict(outputs), limits, list(self._calls))
         self.nodes.append(payload_node)
         for stored in outputs.values():
@@ -292,7 +295,7 @@ class Builder:
         return stored
 
     def limited(self, node: Node) -> PayloadNode | None:
-        """The node whose results can be clamped in place of the node's value, if there is one."""
+        """The payload node that can clamp its results instead of clamping `node`; None if none."""
         while len(node.users) == 1:
             if node in self._last:
                 payload_node = self._last[node]
@@ -303,19 +306,19 @@ class Builder:
         return None
 
     def join(self, node: Node, payload_node: PayloadNode) -> None:
-        """Let a node stand for one more call, which comes after its others."""
+        """Record that a payload node also computes a later call."""
         payload_node.calls.append(node)
         self._last[node] = payload_node
 
     def settle(self, node: Node, value: Any, payload_node: PayloadNode) -> None:
-        """Set the value of a call that a node before it has computed."""
+        """Set the value of a call that an earlier payload node computes."""
         self._values[node] = value
         self.join(node, payload_node)
 
     # --- orders ---------------------------------------------------------------------------------
 
     def in_order(self, value: Value, order: Sequence[int]) -> Value:
-        """The value with its dimensions stored in this order, moved if need be."""
+        """The value with its dimensions stored in this order; adds a transposition if needed."""
         order = tuple(order)
         if order == value.order or not order:
             return value
@@ -325,7 +328,7 @@ class Builder:
         return Value(self._orders[key].stored, value.shape, order)
 
     def has_order(self, value: Value, order: Sequence[int]) -> bool:
-        """Whether `in_order` adds no node that moves elements."""
+        """Whether `in_order` would add no node that moves elements."""
         perm = tuple(value.order.index(d) for d in order)
         known = (value.stored, perm, keys_of(value.shape)) in self._orders
         return known or value.stored.data is not None or _only_ones_move(value, order)
@@ -377,7 +380,7 @@ class Builder:
         return Value(stored, tuple(shape), order)
 
     def images(self, value: Value) -> Stored:
-        """Images [N, C, H, W], or lines [N, C, L], as [N, H, W, C] and [N, L, 1, C]."""
+        """A value [N, C, H, W] or [N, C, L] stored as [N, H, W, C] or [N, L, 1, C]."""
         if value.rank == 4:
             return self.in_order(value, NHWC).stored
         batch, channels, length = value.shape
@@ -385,7 +388,7 @@ class Builder:
         return self.reshaped(lines, [batch, length, 1, channels])
 
     def from_images(self, stored: Stored, shape: Sequence[Any]) -> Value:
-        """A result of `images` as a value of its own shape."""
+        """The opposite of `images`: a tensor stored so, as a value of shape [N, C, …]."""
         if len(shape) == 4:
             return Value(stored, tuple(shape), NHWC)
         lines = self.reshaped(stored, [shape[0], shape[2], shape[1]])
@@ -393,7 +396,7 @@ class Builder:
 
 
 def _only_ones_move(value: Value, order: Sequence[int]) -> bool:
-    """Whether two orders are the same in memory: they differ in dimensions of size 1 only."""
+    """Whether two orders are the same in memory: they differ only in dimensions of size 1."""
     before = [d for d in value.order if not is_one(value.shape[d])]
     return before == [d for d in order if not is_one(value.shape[d])]
 

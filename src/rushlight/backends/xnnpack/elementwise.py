@@ -30,14 +30,14 @@ Make = Callable[[dict[str, Any]], fb.NodeKind]
 
 
 def unary(b: Builder, node: Node, operation: fb.NodeKind) -> Value:
-    """One node on the call's first argument, which keeps its order."""
+    """One node on the call's first argument; the result has the argument's order."""
     value = b.value(node.args[0])
     stored = b.emit_one(operation, value.stored.dims, b.elements(node), input_id=value.stored)
     return Value(stored, value.shape, value.order)
 
 
 def binary(b: Builder, node: Node, operation: fb.NodeKind, operands: Sequence[Value]) -> Value:
-    """One node on two values, which are broadcast to the call's first result."""
+    """One node on two values, which are broadcast to the shape of the call's first result."""
     results = node.meta["val"]
     val = results if isinstance(results, torch.Tensor) else results[0]
     shape = tuple(val.shape)
@@ -49,14 +49,14 @@ def binary(b: Builder, node: Node, operation: fb.NodeKind, operands: Sequence[Va
 
 
 def _common_order(b: Builder, operands: Sequence[Value], shape: Sequence[Any]) -> Order:
-    """The order of a result for which the fewest elements of two values are moved."""
+    """The order of the result for which the fewest operands must be moved."""
     rank = len(shape)
     full = [v for v in operands if v.rank == rank and v.stored.data is None]
     same = [v for v in full if keys_of(v.shape) == keys_of(shape)]
     orders = dict.fromkeys(v.order for v in same or full)
     if not orders:
         return identity(rank)
-    # Between equals what images have, which convolutions around here want.
+    # Among equally good orders, prefer the one of images, which neighbouring convolutions need.
     return min(orders, key=lambda o: (sum(not b.has_order(v, o) for v in full), o != NHWC))
 
 
@@ -70,7 +70,7 @@ def _fitted(b: Builder, value: Value, order: Order) -> Stored:
 
 
 def clamp(b: Builder, node: Node, low: float, high: float) -> Value:
-    """The call's first argument, limited by the node that computes it or by one of its own."""
+    """The call's first argument, clamped by the node that computes it or by an additional node."""
     source: Any = node.args[0]
     payload_node = b.limited(source)
     if payload_node is not None and payload_node.outputs["output_id"].elements == b.elements(node):
@@ -212,4 +212,4 @@ OPERATORS: dict[Any, Operator] = {
 }
 
 KEPT_WHOLE = [aten.hardswish.default]
-"""Operators that XNNPACK has a node for and whose decomposition takes several."""
+"""Operators that XNNPACK has one node for and that torch would decompose into several."""

@@ -1,8 +1,8 @@
 """A payload's graph while it is built: stored tensors, nodes over them, and values in them.
 
 XNNPACK's tensors are dense and row-major. A value of the torch graph is a stored tensor together
-with the order in which its dimensions are stored: a permutation is another order of the same
-tensor, and costs a node only where a call needs an order that the value does not have.
+with the order in which its dimensions are stored. A permutation only changes that order; a node
+that moves elements is added only where a call needs an order that the value does not have.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ DATATYPES = {torch.float32: fb.Datatype.FP32, torch.float16: fb.Datatype.FP16}
 
 
 def identity(rank: int) -> Order:
-    """Row-major."""
+    """The row-major order."""
     return tuple(range(rank))
 
 
 def key_of(size: Size) -> int | sympy.Expr:
-    """A key that equal sizes share."""
+    """A key that is equal for equal sizes."""
     return size if isinstance(size, int) else size.node.expr
 
 
 def keys_of(sizes: Sequence[Size]) -> tuple[int | sympy.Expr, ...]:
-    """`key_of` of each."""
+    """`key_of` of each size."""
     return tuple(key_of(size) for size in sizes)
 
 
@@ -54,8 +54,8 @@ class Elements(NamedTuple):
     """How the elements of a tensor are stored.
 
     Attributes:
-        datatype: how they are stored.
-        quantization: how integers stand for them.
+        datatype: the datatype in the payload.
+        quantization: scale and zero point of quantised elements; else None.
     """
 
     datatype: fb.Datatype
@@ -68,13 +68,13 @@ class Stored:
 
     Attributes:
         dims: its sizes, outermost first.
-        datatype: of its elements.
-        data: of a constant.
-        quantization: how integers stand for its elements.
-        scales: of a constant with one for each channel or group.
-        external: which argument of the delegate it is.
+        datatype: the datatype of its elements.
+        data: the elements of a constant; else None.
+        quantization: scale and zero point of quantised elements; else None.
+        scales: the scales of a constant with one for each channel or group; else None.
+        external: the index of the delegate's argument that it is; else None.
         flags: 1 for an argument that is read, 2 for one that is written.
-        node: the payload's node that computes it; None for one that is not computed.
+        node: the payload's node that computes it; None if no node does.
     """
 
     dims: list[Size]
@@ -97,10 +97,10 @@ class PayloadNode:
     """A node of the payload.
 
     Attributes:
-        operation: its fields but the numbers of tensors.
-        inputs: {field: tensor}; None for one that is left out.
+        operation: its fields, except the indices of tensors.
+        inputs: {field: tensor}; None for an input that is left out.
         outputs: {field: tensor}.
-        limits: the results are clamped to.
+        limits: the range to which the results are clamped.
         calls: the calls of the model that it computes.
     """
 
@@ -111,7 +111,7 @@ class PayloadNode:
     calls: list[Node] = field(default_factory=list)
 
     def limit(self, low: float, high: float) -> None:
-        """Clamp the results once more."""
+        """Clamp the results also to this range."""
         own_low, own_high = self.limits
         self.limits = min(max(own_low, low), high), max(min(own_high, high), low)
 
@@ -124,7 +124,7 @@ class Value:
         stored: the tensor that holds it.
         shape: the value's own sizes.
         order: its dimensions in the order in which they are stored. A value without dimensions is
-            stored as one of one element.
+            stored as a tensor of one element.
     """
 
     stored: Stored

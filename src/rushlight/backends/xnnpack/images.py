@@ -1,4 +1,4 @@
-"""Convolutions, pools and resizing of images, which XNNPACK has in NHWC."""
+"""Convolutions, pools and resizing of images, which XNNPACK computes in NHWC."""
 
 from __future__ import annotations
 
@@ -97,8 +97,11 @@ def _convolution(b: Builder, node: Node) -> Value:
 
 
 def _without_pad(b: Builder, node: Node) -> tuple[Value, dict[str, int]]:
-    """An image before it was padded with zeros, and how many; the pad is left out if nothing else
-    needs it. It may be quantised in between, as zero is an integer of every scale."""
+    """The image before a padding with zeros, and the zeros on each side.
+
+    The padding is left out if only convolutions read its result. The image may be quantised after
+    it, because every scale has an integer for zero.
+    """
     quantization, pad, readers = None, node, list(node.users)
     if dequantizes(node) and quantizes(source := node.all_input_nodes[0]):
         quantization, pad = affine_of(source), source.all_input_nodes[0]
@@ -124,7 +127,7 @@ def _by_outputs(weight: torch.Tensor, groups: int) -> torch.Tensor:
 
 
 def _filter(b: Builder, weight: torch.Tensor, is_depthwise: bool) -> Stored:
-    """Weights [out, in / groups, height, width] as XNNPACK stores them, in float32 always."""
+    """Weights [out, in / groups, height, width] in XNNPACK's order, always in float32."""
     order = (1, 2, 3, 0) if is_depthwise else (0, 2, 3, 1)
     return b.constant(weight.permute(order).contiguous(), torch.float32)
 
@@ -166,10 +169,11 @@ def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
 
 
 def _of_sides(numbers: Sequence[int], sides: int, none: int) -> list[int]:
-    """A number for the height and one for the width; a single one is for both.
+    """A number for the height and one for the width; a single number is used for both.
 
     Args:
-        sides: 1 for lines, which have no width.
+        numbers: one number, or one for each side.
+        sides: 2 for images; 1 for inputs [N, C, L], which have no width.
         none: the number for a missing width.
     """
     listed = list(numbers) * (sides if len(numbers) == 1 else 1)
@@ -177,7 +181,7 @@ def _of_sides(numbers: Sequence[int], sides: int, none: int) -> list[int]:
 
 
 def _image_dims(shape: Sequence[Any]) -> list[Any]:
-    """The sizes of [N, C, H, W] or [N, C, L] as they are stored."""
+    """The stored sizes of a value [N, C, H, W] or [N, C, L]."""
     batch, channels, *rest = shape
     return [batch, *rest, *[1] * (2 - len(rest)), channels]
 
@@ -256,7 +260,8 @@ def _avg_pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | N
 
 
 def _avg_pool(b: Builder, node: Node) -> Value:
-    """XNNPACK leaves padding out of averages: where it counts, it is put there before."""
+    """An average pool. XNNPACK does not count padding, so where it counts, the input is padded by a
+    node of its own."""
     args = arguments(node)
     window = _window(args)
     source = b.images(b.value(args["self"]))
@@ -276,7 +281,7 @@ def _avg_pool(b: Builder, node: Node) -> Value:
 
 
 def _adaptive_kernel(node: Node) -> list[int] | None:
-    """The window of a pool to fixed sizes, if all its windows are equal."""
+    """The window of an adaptive pool with fixed sizes, if all its windows are equal; else None."""
     sizes, results = val_of(node.args[0]).shape[-2:], val_of(node).shape[-2:]
     if dynamic_sizes([*sizes, *results]) or any(a % b for a, b in zip(sizes, results, strict=True)):
         return None
@@ -321,7 +326,7 @@ def _reduce(
 
 
 def _reduced_kernel(node: Node) -> list[int] | None:
-    """The window that covers the dimensions that a call reduces; None if one is not fixed."""
+    """The window that covers the dimensions that a call reduces; None if one is dynamic."""
     value = val_of(node.args[0])
     dims = dims_of(node.args[1], value)  # type: ignore[arg-type]
     sizes = [value.shape[d] if d in dims else 1 for d in (2, 3)]
@@ -362,7 +367,11 @@ def _max_dim_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | No
 
 
 def _max_dim(b: Builder, node: Node) -> list[Value]:
-    """Indices are int32 under the name of float32, which the runtime widens in results."""
+    """The maxima along a dimension, and their indices if they are used.
+
+    The payload stores the indices, which are int32, with the datatype float32; the runtime converts
+    them to int64 in results.
+    """
     height, width = _reduced_kernel(node) or (0, 0)
     value = b.value(node.args[0])
     shape = tuple(val_of(node)[0].shape)
@@ -406,7 +415,7 @@ def _mean(b: Builder, node: Node) -> Value:
 
 
 def _mean_arithmetic(node: Node) -> Arithmetic | None:
-    """XNNPACK's averages over windows are of real numbers, and those of whole images are not."""
+    """XNNPACK averages whole images in integers too, but windows only in real numbers."""
     value = val_of(node.args[0])
     dims = dims_of(node.args[1], value)  # type: ignore[arg-type]
     return None if value.dim() == 4 and len(dims) == 1 else Arithmetic.COMPUTES

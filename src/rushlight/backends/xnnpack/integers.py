@@ -1,10 +1,10 @@
-"""Which calls XNNPACK computes in integers.
+"""Finds the calls that XNNPACK computes in integers.
 
-A call is computed in integers if all its inputs were dequantised and its result is quantised; the
-calls around it that quantise and dequantise only say which numbers the integers stand for. Calls
-that return elements of their input return integers. Where a pattern is incomplete, a node of
-its own converts integers to real numbers; only products are left out then, since real weights would
-take four times the bytes.
+A call is computed in integers if all its inputs are dequantised and its result is quantised. The
+quantising and dequantising calls around it then only give scales and zero points. Calls that return
+elements of their input return integers. Where this pattern is incomplete, an additional node
+converts integers to real numbers. Only products are not taken then, because real weights would take
+four times the bytes.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _PRODUCTS = (aten.linear.default, aten.convolution.default)
 class Arithmetic(Enum):
     """How XNNPACK computes a call in integers.
 
-    KEEPS: the results are some of the integers that it is given, or stand for zero.
-    LIMITS: they are clamped, by the node before or one of their own.
-    COMPUTES: their scale and zero point may be others than the inputs'.
-    COMPUTES_ALIKE: their scale and zero point must be the inputs'.
+    KEEPS: each result is one of the input's integers, or the integer for zero.
+    LIMITS: the input's integers are clamped, by the node that computes them or by another one.
+    COMPUTES: the results may have another scale and zero point than the inputs.
+    COMPUTES_ALIKE: the results must have the scale and zero point of the inputs.
     """
 
     KEEPS = auto()
@@ -60,7 +60,7 @@ class Arithmetic(Enum):
 
 
 def is_quantizing(node: Node) -> bool:
-    """Whether a call says how integers stand for numbers, and no more."""
+    """Whether a call only quantises, dequantises, or chooses a scale and a zero point."""
     return chooses(node) or quantizes(node) or dequantizes(node)
 
 
@@ -68,16 +68,17 @@ class IntegerValues:
     """The values of a graph that are computed in integers.
 
     Args:
-        graph: Edge dialect.
+        graph: of the Edge dialect.
         constant: the program's constants.
-        arithmetic: how a call is computed in integers; None if not at all.
-        why_not: why a call is not taken, whatever it computes in; None if it is.
+        arithmetic: the function that says how a call is computed in integers; None if it is not.
+        why_not: the function that gives the reason why a call is not taken, in integers or not;
+            None if it is.
 
     Attributes:
-        values: {node: how integers stand for its value}.
+        values: {node: the quantisation of its value}.
         products: the products with quantised weights.
-        reasons: for calls that quantise, dequantise or have quantised weights, why they are not
-            taken.
+        reasons: for calls that quantise, dequantise or have quantised weights and are not taken,
+            the reason.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class IntegerValues:
                 self.reasons.pop(node, None)
 
     def groups(self) -> list[list[Node]]:
-        """The calls that must stay together: products, and the quantising calls around them."""
+        """The calls that must stay together: each product and the quantising calls around it."""
         return [[*product.calls, node] for node, product in self.products.items()]
 
     def _look(self, node: Node) -> None:
@@ -139,7 +140,8 @@ class IntegerValues:
             self.reasons[node] = reason
 
     def _why_not_source(self, affine: Affine) -> str | None:
-        """Why not to take what a call dequantises: integers are passed as those of one scale."""
+        """The reason against a dequantising call: all readers of its integers must use the same
+        scale and zero point, because a tensor has only one of each."""
         if quantizes(affine.source):
             return None if affine.same(affine_of(affine.source)) else _OTHERS
         others = (affine_of(user) for user in affine.source.users)
@@ -153,7 +155,7 @@ class IntegerValues:
                 self.reasons.setdefault(node, _CONSTANT)
 
     def arithmetic(self, node: Node) -> Arithmetic | None:
-        """How a call is computed if what it is given is integers."""
+        """How a call is computed if its inputs are integers; None if not in integers."""
         kind = self._arithmetic(node)
         return None if kind is None or self._why_not(node) is not None else kind
 
@@ -177,7 +179,7 @@ class IntegerValues:
         return affine_of(path[-1]) if path else None
 
     def _to_result(self, node: Node) -> list[Node]:
-        """The calls after this one up to the one that quantises its value; [] if none does."""
+        """The calls from this one up to the call that quantises its value; [] if none does."""
         path = []
         while len(node.users) == 1:
             [node] = node.users
@@ -234,7 +236,7 @@ class IntegerValues:
         )
 
     def _drop_shared(self) -> None:
-        """Leave out products that share what quantises rows with calls of other kinds."""
+        """Leave out products whose dynamically quantised rows are also read by other calls."""
         while True:
             dynamic = {n: p.rows for n, p in self.products.items() if p.rows}
             inner = {call for rows in dynamic.values() for call in rows} | dynamic.keys()
@@ -251,12 +253,12 @@ class IntegerValues:
 
 
 def why_not_values(affine: Affine | None, constant: Constant, is_clamped: bool) -> str | None:
-    """Why XNNPACK does not take values that are quantised so.
+    """The reason why XNNPACK does not take values with this quantisation; None if it does.
 
     Args:
-        affine: how they are.
+        affine: the quantisation.
         constant: the program's constants.
-        is_clamped: they are made, in the range that `affine` says.
+        is_clamped: whether the values are quantised, and so clamped to the range of `affine`.
     """
     if affine is None or affine.per != "tensor":
         return "XNNPACK's values have one scale and zero point, and these have several"

@@ -1,4 +1,4 @@
-"""Data movement: permutations are other orders of the same tensor, the rest are nodes."""
+"""Data movement: permutations only change the order of a value, other operators become nodes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _converted(b: Builder, node: Node) -> Value:
 
 
 def _part(b: Builder, value: Value, dim: int, start: int, size: int) -> Value:
-    """`size` neighbours in one dimension; of the others all, which 0 stands for."""
+    """`size` neighbours in one dimension, and all elements in the others (dynamic ones as 0)."""
     at = value.order.index(dim)
     if value.shape[dim] == size:
         return value
@@ -152,7 +152,7 @@ def _split_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None
 def _getitem(b: Builder, node: Node) -> Any:
     values = b.results(node.args[0])  # type: ignore[arg-type]
     index = int(node.args[1])  # type: ignore[arg-type]
-    return values[index] if index < len(values) else None  # nobody uses it
+    return values[index] if index < len(values) else None  # None is never used
 
 
 # --- joining and padding ------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _cast_arithmetic(node: Node) -> Arithmetic | None:
 
 
 def _pad_arithmetic(node: Node) -> Arithmetic | None:
-    """Zero is an integer of every scale; other numbers are rounded."""
+    """Padding with zero keeps integers, because every scale has an integer for zero."""
     return KEEPS if arguments(node)["value"] == 0 else None
 
 

@@ -1,4 +1,4 @@
-"""Batch norm: part of the weights before it, or a node of its own."""
+"""Batch norm: folded into the weights before it, or as separate nodes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Norm:
 
     @classmethod
     def of(cls, b: Builder, node: Node) -> Norm:
-        """What a call computes."""
+        """The scale and shift of a call."""
         args = arguments(node)
         mean, variance = (_double(b, args[name]) for name in ("running_mean", "running_var"))
         assert mean is not None and variance is not None
@@ -56,7 +56,7 @@ class Norm:
     def folded(
         self, weight: torch.Tensor, bias: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Weights [channels, …] and a bias that compute the norm of what these compute."""
+        """Weights [channels, …] and a bias that include the norm of their result."""
         scale = self.scale.reshape(-1, *[1] * (weight.dim() - 1))
         shift = self.shift if bias is None else self.shift + bias.double() * self.scale
         return (weight.double() * scale).float(), shift.float()
@@ -68,7 +68,7 @@ def _double(b: Builder, node: Any) -> torch.Tensor | None:
 
 
 def norm_after(b: Builder, node: Node) -> Norm | None:
-    """The batch norm that alone reads a call's result, if its channels are those of the weights."""
+    """The batch norm that is the only user of a call, if its channels are those of the weights."""
     if len(node.users) != 1:
         return None
     [user] = node.users

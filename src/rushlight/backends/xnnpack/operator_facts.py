@@ -1,4 +1,4 @@
-"""What XNNPACK knows of an operator."""
+"""The description of an operator in XNNPACK's table, and helpers for its arguments."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = [
 SEVERAL_DYNAMIC = "several of its sizes are dynamic, and XNNPACK's reshapes infer one"
 
 COMPUTED = ", and XNNPACK packs weights when a program is loaded"
-"""Why it takes no computed weights, for `needs_constants`."""
+"""The end of the reason why it takes no computed weights, for `needs_constants`."""
 
 
 @dataclass(frozen=True)
 class Operator(operators.Operator[Builder]):
-    """What XNNPACK knows of an operator.
+    """An operator that XNNPACK has.
 
     Attributes:
-        moves: it only moves elements, which by itself is not worth a delegate.
-        integers: how it is computed in integers, of a call if that depends on arguments; None if it
-            is not.
+        moves: whether it only moves elements, which alone is not worth a delegate.
+        integers: how it is computed in integers, or a function of the call if that depends on its
+            arguments; None if it is not.
     """
 
     moves: bool = False
@@ -45,18 +45,18 @@ class Operator(operators.Operator[Builder]):
 
 
 def used_results(node: Node) -> set[int]:
-    """Which results of a call are used."""
+    """The indices of the results of a call that are used."""
     gets = [u for u in node.users if u.target is operator.getitem and u.users]
     return {int(u.args[1]) for u in gets}  # type: ignore[arg-type]
 
 
 def pair(numbers: int | Sequence[int]) -> list[int]:
-    """Two numbers, of which one may stand for both."""
+    """The numbers as a list of two; a single number is used for both."""
     listed = [numbers] if isinstance(numbers, int) else list(numbers)
     return listed * 2 if len(listed) == 1 else listed
 
 
 def dims_of(dims: int | Sequence[int] | None, value: torch.Tensor) -> list[int]:
-    """Dimensions counted from the first, in order; all if none are given."""
+    """The dimensions as sorted nonnegative indices; all dimensions if none are given."""
     listed = [dims] if isinstance(dims, int) else list(dims or range(value.dim()))
     return sorted(d % value.dim() for d in listed)

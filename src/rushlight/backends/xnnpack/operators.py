@@ -41,12 +41,12 @@ def arithmetic_of(node: Node) -> Arithmetic | None:
 
 
 def why_not(node: Node, is_constant: Callable[[Any], bool], integers: IntegerValues) -> str | None:
-    """Why XNNPACK does not take a call; None if it does.
+    """The reason why XNNPACK does not take a call; None if it does.
 
     Args:
-        node: of the Edge dialect.
+        node: a call of the Edge dialect.
         is_constant: whether an argument is a constant of the program.
-        integers: which values of its graph are integers.
+        integers: the values of its graph that are integers.
     """
     if is_quantizing(node) or node in integers.reasons:
         return integers.reasons.get(node)
@@ -54,7 +54,7 @@ def why_not(node: Node, is_constant: Callable[[Any], bool], integers: IntegerVal
 
 
 def why_not_call(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
-    """Why not, in integers or not."""
+    """The reason why XNNPACK does not take a call, in integers or not; None if it does."""
     if node.target in SIZES:
         return None
     if node.target not in OPERATORS:
@@ -100,7 +100,7 @@ def _why_not_results(node: Node) -> str | None:
 
 
 def _is_condition(node: Node, val: Any) -> bool:
-    """Whether a value is the condition of a PReLU, which is not computed by itself."""
+    """Whether a value is the condition in a decomposed PReLU, which is not computed separately."""
     is_bool = isinstance(val, torch.Tensor) and val.dtype == torch.bool
     return is_bool and node.target in slopes.OPERATORS
 

@@ -1,4 +1,4 @@
-"""Which calls XNNPACK takes."""
+"""The partitioner of XNNPACK: chooses the calls that XNNPACK takes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from rushlight.partition.operators import SIZES, may_take
 
 
 class XnnpackPartitioner(SupportedOperatorPartitioner):
-    """Takes every call that XNNPACK has a node for, in as few parts as can be.
+    """Takes every call that XNNPACK has a node for, in as few partitions as possible.
 
-    A part that would only move data stays with the kernels.
+    Calls of a partition that would only move data stay with the kernels.
     """
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
     def ops_to_not_decompose(
         self, ep: ExportedProgram
     ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
-        """Operators that stay whole, where nothing is against it from the start."""
+        """The operators that stay whole, except for calls that are certainly not taken."""
         operators, _ = super().ops_to_not_decompose(ep)
         return operators, may_take(OPERATORS, DATATYPES, ep)
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        """Tag what it takes."""
+        """Tag the calls that XNNPACK takes; see the class."""
         data = data_of(exported_program)
         self._constants = {
             node: data.tensors[str(spec.target)]
@@ -74,7 +74,7 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
         return why_not(node, self._is_constant, self._of(node.graph))
 
     def _is_constant(self, node: Any) -> bool:
-        """Whether an argument is a constant, or what dequantises one."""
+        """Whether an argument is a constant, or a call that dequantises one."""
         if isinstance(node, Node) and dequantizes(node):
             affine = affine_of(node)
             return affine is not None and affine.source in self._constants

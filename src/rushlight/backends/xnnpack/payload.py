@@ -1,7 +1,8 @@
-"""The bytes of a payload: a header, the graph, and constants, which we store as named data.
+"""The bytes of a payload: a header and the graph. We store constants as named data, outside it.
 
-zeros (4), "XH00", length of the header (u16), offset and size of the graph (u32 each), offset of
-the constants (u32) and their size (u64), zeros (2), the graph, zeros up to a multiple of 16
+The layout: zeros (4), "XH00", length of the header (u16), offset and size of the graph (u32 each),
+offset of the constants (u32) and their size (u64), zeros (2), the graph, zeros up to a multiple of
+16.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _ALIGNMENT = 16
 
 
 def write_payload(graph: fb.Graph) -> bytes:
-    """The payload of a graph whose constants are all named."""
+    """The payload of a graph whose constants are all named data."""
     data = fb.pack(graph)
     end = -(-(_HEAD.size + len(data)) // _ALIGNMENT) * _ALIGNMENT
     head = _HEAD.pack(_MAGIC, _LENGTH, _HEAD.size, len(data), end, 0)

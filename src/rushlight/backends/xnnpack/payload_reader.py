@@ -24,7 +24,7 @@ _BITS = {
     **dict.fromkeys((fb.Datatype.QINT8, fb.Datatype.QUINT8, fb.Datatype.QCINT8), 8),
     **dict.fromkeys((fb.Datatype.QDINT8, fb.Datatype.QPINT8), 8),
     **dict.fromkeys((fb.Datatype.QCINT4, fb.Datatype.QBINT4), 4),
-}  # of other elements: 32
+}  # other elements have 32
 _LAYERS = fb.FullyConnected | fb.Conv2d | fb.DepthwiseConv2d
 
 

@@ -1,4 +1,4 @@
-"""The compiler half: from a part of a graph to a payload and its weights."""
+"""The compiler of the backend: from a partition to a payload and its weights."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _ALIGNMENT = 16
 
 
 class XnnpackBackend(BackendDetails):
-    """Turns parts of a graph into payloads as ExecuTorch's XNNPACK delegate reads them.
+    """Compiles partitions to payloads that ExecuTorch's XNNPACK delegate reads.
 
-    The payload's nodes have their index as their id in the map of debug handles.
+    In the map of debug handles, the id of a payload's node is its index.
     """
 
     overread = XNNPACK_OVERREAD
@@ -44,7 +44,7 @@ class XnnpackBackend(BackendDetails):
     def preprocess(
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
-        """The payload; weights go to the program's named data, by the SHA-256 of their bytes."""
+        """Compile a partition; weights become named data with the SHA-256 of their bytes as key."""
         translate = {target: known.translate for target, known in OPERATORS.items()}
         builder = Builder(edge_program, translate, arithmetic_of)
         store = NamedDataStore()
@@ -72,7 +72,7 @@ class Writer:
 
     Args:
         store: gets the constants' bytes.
-        bounds: of the program's sizes; tensors are written with the greatest.
+        bounds: the bounds of the program's sizes; tensors are written with the greatest sizes.
     """
 
     def __init__(self, store: NamedDataStore, bounds: Bounds) -> None:
@@ -86,8 +86,8 @@ class Writer:
         """The payload's graph.
 
         Args:
-            payload_nodes: in order.
-            arguments: how many the delegate has, results included.
+            payload_nodes: the nodes, in order.
+            arguments: the number of the delegate's arguments, results included.
         """
         check_arguments(arguments, Limit.ARGUMENTS)
         nodes = [self._node(payload_node) for payload_node in payload_nodes]

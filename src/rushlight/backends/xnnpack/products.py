@@ -60,7 +60,7 @@ def _mm(b: Builder, node: Node) -> Value:
 
 
 def _product(b: Builder, node: Node, source: Node, weight: Value, bias: Node | None) -> Value:
-    """source times a matrix [out, in], and a bias that may be computed."""
+    """The product of `source` and a matrix [out, in], plus a bias that may be computed."""
     data = b.data(bias)
     columns = weight.shape[0]
     is_row = data is not None and data.numel() == columns and data.shape[-1:] == (columns,)
@@ -79,10 +79,10 @@ def _fully_connected(
     bias: Stored | None,
     elements: Elements | None = None,
 ) -> Value:
-    """The rows of a value, in whatever order they are, times a matrix [out, in].
+    """The rows of a value, in any order of its other dimensions, times a matrix [out, in].
 
     Args:
-        elements: what the rows are converted to; None if they stay as they are.
+        elements: the elements that the rows are converted to; None for no conversion.
     """
     last = value.rank - 1
     rows = b.in_order(value, [*(d for d in value.order if d != last), last])

@@ -1,4 +1,4 @@
-"""PReLU, which comes as what torch decomposes it to: where(x > 0, x, weight * x)."""
+"""PReLU, recognised in its decomposed form: where(x > 0, x, weight * x)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IsConstant = Callable[[Any], bool]
 
 
 def _slopes(where: Node, is_constant: IsConstant) -> Node | None:
-    """The weight of a PReLU, if a call is one."""
+    """The weight, if a call is a decomposed PReLU; else None."""
     condition, source, product = where.args
     if not isinstance(condition, Node) or not isinstance(product, Node):
         return None
@@ -32,7 +32,7 @@ def _slopes(where: Node, is_constant: IsConstant) -> Node | None:
 
 
 def _channel(where: Node, weight: torch.Tensor) -> int | None:
-    """The dimension along which the weight lies; None if it lies along several."""
+    """The dimension along which the weight varies; None if it varies along several."""
     shape = val_of(where).shape
     along = [d for d, size in enumerate(weight.shape, len(shape) - weight.dim()) if size != 1]
     if any(d < 0 or not isinstance(shape[d], int) for d in along) or len(along) > 1:
@@ -57,7 +57,7 @@ def _sign_why_not(node: Node, is_constant: IsConstant) -> str | None:
 
 
 def _prelu(b: Builder, node: Node) -> Value:
-    """The product before it is left out, as nothing needs it."""
+    """One PReLU node; the product before it is then unused, and dropped."""
     weight = _slopes(node, lambda n: b.data(n) is not None)
     data = b.data(weight)
     assert data is not None
@@ -65,7 +65,7 @@ def _prelu(b: Builder, node: Node) -> Value:
     channel = _channel(node, data)
     assert channel is not None
     order = value.order
-    if data.numel() > 1:  # along the dimension that is stored last
+    if data.numel() > 1:  # XNNPACK's slopes are along the dimension that is stored last
         order = (*(d for d in order if d != channel), channel)
     source = b.in_order(value, order).stored
     slopes = b.constant(data.reshape(-1))

@@ -28,13 +28,13 @@ ROWS, IMAGES = (Elements(fb.Datatype.QDINT8, fb.PerTokenDynamicQuant(n)) for n i
 
 @dataclass(frozen=True)
 class Weights:
-    """Quantised weights of a product, whose zero points are 0.
+    """Quantised weights of a product; their zero points are 0.
 
     Attributes:
         node: the constant.
-        bits: of a weight, 4 or 8.
-        scales: float32: one, one of each output, or [outputs, groups].
-        group: how many inputs side by side have a scale together; 0 if all have.
+        bits: the bits of a weight, 4 or 8.
+        scales: float32: one scale, one for each output, or [outputs, groups].
+        group: the number of neighbouring inputs that share a scale; 0 if all do.
     """
 
     node: Node
@@ -43,7 +43,7 @@ class Weights:
     group: int = 0
 
     def of_each(self, outputs: int) -> Weights:
-        """The same with a scale of each output, if there is one of all."""
+        """The same weights with one scale for each output, if they have a single scale."""
         if self.scales.dim():
             return self
         return replace(self, scales=self.scales.expand(outputs).contiguous())
@@ -55,9 +55,9 @@ class Product:
 
     Attributes:
         weights: the quantised weights.
-        source: its input: integers, or real numbers to be quantised row by row.
-        quantization: how integers stand for the input; None if that is real numbers.
-        calls: those around it that go with it.
+        source: its input: integers, or real numbers that are quantised row by row at run time.
+        quantization: the quantisation of the input; None if the input is real numbers.
+        calls: the quantising and other calls around it that are taken with it.
         rows: those of `calls` that quantise rows.
     """
 
@@ -69,12 +69,12 @@ class Product:
 
 
 def layer_of(node: Node) -> str:
-    """How messages name the layer of a call."""
+    """The name of a call's layer, for messages."""
     return f"layer {source_of(node).module or node.name}"
 
 
 def why_not_scales(scales: torch.Tensor) -> str | None:
-    """Why XNNPACK does not take scales."""
+    """The reason why XNNPACK does not take these scales; None if it does."""
     bad = scales[~((scales >= _LEAST_NORMAL) & scales.isfinite())]
     if not bad.numel():
         return None
@@ -85,7 +85,7 @@ def why_not_scales(scales: torch.Tensor) -> str | None:
 
 
 def weights_of(node: Node, weight: Any, constant: Constant) -> Weights | str | None:
-    """The quantised weights of a product, or why XNNPACK does not take them.
+    """The quantised weights of a product, or the reason why XNNPACK does not take them.
 
     None if they are not quantised.
 
@@ -142,9 +142,10 @@ def _weights(node: Node, affine: Affine, data: torch.Tensor, scales: torch.Tenso
 
 
 def rows_of(node: Any) -> tuple[Node, tuple[Node, ...]] | None:
-    """The float value whose rows are quantised at run time to give a value, and the calls between.
+    """The float value that is dynamically quantised and dequantised to give `node`, and the calls
+    that do it; None if there is no such value.
 
-    A tensor with one scale for all its rows counts too, since a row's own scale is at least as
+    A tensor with one scale for all its rows counts too, because a row's own scale is at least as
     fine.
     """
     chosen = chosen_of(node)
@@ -161,7 +162,7 @@ def integers_of(weights: Weights, data: torch.Tensor, dim: int) -> Stored:
     Args:
         weights: their scales and bits.
         data: the integers, in XNNPACK's order.
-        dim: the outputs' dimension.
+        dim: the dimension of the outputs.
     """
     dims: list[Any] = list(data.shape)
     if weights.group:
@@ -184,7 +185,7 @@ def _in_pairs(data: torch.Tensor) -> torch.Tensor:
 
 
 def scale_of(affine: Affine, constant: Constant) -> float:
-    """The scale of values that have a single one."""
+    """The scale of values that have a single scale."""
     if isinstance(affine.scale, Node):
         scales = affine.scales(constant)
         assert scales is not None
@@ -196,8 +197,8 @@ def bias_of(weights: Weights, scale: float, bias: Node | None, constant: Constan
     """A bias in int32, with the scale of a product of two integers.
 
     Args:
-        weights: of the product.
-        scale: of the product's input.
+        weights: the product's weights.
+        scale: the scale of the product's input.
         bias: a constant, or a call that dequantises one; None for no bias.
         constant: the program's constants.
     """
@@ -214,7 +215,7 @@ def bias_of(weights: Weights, scale: float, bias: Node | None, constant: Constan
 
 
 def _bias(weights: Weights, scale: float, bias: Node, constant: Constant) -> torch.Tensor:
-    """A bias in units of the product's scales, rounded, float64."""
+    """A bias in units of the product's scales, rounded, in float64."""
     scales: Any = weights.scales * scale if weights.scales.dim() else weights.scales.item() * scale
     real, affine = constant(bias), affine_of(bias)
     if affine is not None:
@@ -228,7 +229,7 @@ def _bias(weights: Weights, scale: float, bias: Node, constant: Constant) -> tor
 
 
 def why_not_bias(weights: Weights, scale: float, bias: Any, constant: Constant) -> str | None:
-    """Why a bias is not taken."""
+    """The reason why XNNPACK does not take a bias; None if it does."""
     if bias is None:
         return None
     affine = affine_of(bias) if isinstance(bias, Node) else None
@@ -246,7 +247,7 @@ def why_not_bias(weights: Weights, scale: float, bias: Any, constant: Constant) 
 
 
 def why_not_result(weights: Weights, scale: float, result: float) -> str | None:
-    """Why XNNPACK cannot scale a product's accumulators to its result; None if it can.
+    """The reason why XNNPACK cannot scale a product's accumulators to its result; None if it can.
 
     Args:
         weights: of the product.

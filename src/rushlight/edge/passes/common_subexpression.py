@@ -1,4 +1,4 @@
-"""Compute the same thing once: equal operators on equal arguments become one node."""
+"""Merge equal calls: nodes with the same operator and the same arguments become one node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _hashable(arg: Any) -> Hashable:
 
 
 def common_subexpression(graph: Graph) -> int:
-    """Merge equal nodes; returns how many went."""
+    """Merge equal nodes; returns how many were removed."""
     first: dict[Hashable, Node] = {}
     merged = 0
     for node in list(graph.nodes):

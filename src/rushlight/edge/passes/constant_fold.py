@@ -1,10 +1,11 @@
-"""Compute at export what depends on no input.
+"""Compute at export the values that depend on no input.
 
-A folded value is stored in the file, so folding must not make the file grow: a value larger than
-what it is computed from stays an operator unless it is small, and so do large parts of what is in
-the file itself, such as splits of a weight that is used whole as well. Weights that are stored
-quantised stay so through the edge passes: a backend with integer kernels looks for the operator
-that dequantises them. What no backend took is for `fold_dequantized`.
+A folded value is stored in the file, so folding must not make the file grow. A node is therefore
+not folded if its value is not small and is larger than the constants that it is computed from, or
+if it is a large part of a constant that is stored anyway, such as a split of a weight that is also
+used whole. Quantised weights stay quantised through the edge passes, because a backend with integer
+kernels looks for the operator that dequantises them. `fold_dequantized` handles those that no
+backend takes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _is_many(value: Any) -> bool:
 
 
 def computes_constant(node: Node, known: set[Node]) -> bool:
-    """Whether a node computes tensors, always the same, from nodes that are all in `known`."""
+    """Whether a node only computes static tensors, deterministically, from nodes in `known`."""
     if not isinstance(node.target, OpOverload) and node.target is not operator.getitem:
         return False
     value = node.meta.get("val")
@@ -56,7 +57,7 @@ def computes_constant(node: Node, known: set[Node]) -> bool:
 
 
 def constant_fold(constants: Constants) -> int:
-    """Fold `constants.graph`; returns how many nodes went."""
+    """Fold `constants.graph`; returns how many nodes were removed."""
 
     def is_foldable(node: Node, known: set[Node]) -> bool:
         return computes_constant(node, known) and not dequantizes(node)
@@ -73,12 +74,12 @@ def fold(
     is_foldable: Callable[[Node, set[Node]], bool],
     is_too_large: Callable[[Node], bool],
 ) -> int:
-    """Put constants in place of nodes of `constants.graph`; returns how many nodes went.
+    """Replace nodes of `constants.graph` by constants; returns how many nodes were removed.
 
     Args:
-        constants: of the graph that is changed.
+        constants: the constants of the graph that is changed.
         is_foldable: whether to fold a node, given the nodes that are constants or will be.
-        is_too_large: whether a foldable node's value is not to be stored.
+        is_too_large: whether a foldable node's value is too large to store.
     """
     known = constants.nodes()
     origins = _Origins(known)
@@ -109,7 +110,10 @@ def _border(folded: list[Node], known: set[Node]) -> list[Node]:
 
 
 def _leave(folded: list[Node], known: set[Node], is_too_large: Callable[[Node], bool]) -> None:
-    """Take out of `known` what would be stored and is too large; its inputs become the border."""
+    """Take nodes whose values would be stored and are too large out of `known`.
+
+    Their inputs become the border.
+    """
     for node in reversed(folded):
         if any(u not in known for u in node.users) and (
             _is_many(node.meta["val"]) or is_too_large(node)
@@ -118,16 +122,18 @@ def _leave(folded: list[Node], known: set[Node], is_too_large: Callable[[Node], 
 
 
 class _Origins:
-    """The large constants that nodes are computed from, in groups: those that something is computed
-    from together."""
+    """The large constants that each node is computed from.
+
+    Constants that one node is computed from form a group (a union-find structure).
+    """
 
     def __init__(self, constants: set[Node]) -> None:
         self._large = [node for node in constants if _size(node) > _SMALL]
-        self._group = {node: node for node in self._large}  # of a node: one towards its leader
+        self._group = {node: node for node in self._large}  # a node's parent towards its leader
         self._largest = {node: _size(node) for node in self._large}
 
     def add(self, node: Node) -> None:
-        """Add what is computed from constants and nodes before it."""
+        """Add a node that is computed from constants and from nodes added before."""
         leaders = [self._leader(n) for n in node.all_input_nodes if n in self._group]
         for leader in leaders:
             self._group[leader] = self._group[node] = leaders[0]
@@ -141,10 +147,11 @@ class _Origins:
         return node
 
     def stored_twice(self, border: list[Node], known: set[Node]) -> Callable[[Node], bool]:
-        """Whether a node is large and of a group whose parts would take more bytes than it.
+        """A predicate: whether a node is large and its group's parts would be stored twice.
 
-        They do if a constant of the group is in the file as well, or if parts overlap. What is as
-        large as the constant that it is computed from, such as its transposition, is no part.
+        That is so if a constant of the group is in the file as well, or if the parts together have
+        more bytes than the group's constants. A value as large as the constant that it is computed
+        from, such as its transpose, is not a part.
         """
         stays = {self._leader(n) for n in self._large if any(u not in known for u in n.users)}
         room: dict[Node, int] = defaultdict(int)
@@ -170,7 +177,7 @@ def _size(node: Node) -> int:
 
 
 def _evaluate(constants: Constants, node: Node, values: dict[Node, Any]) -> Any:
-    """The value of a constant node; the stack of work is explicit, chains can be long."""
+    """The value of a constant node; an explicit stack, because long chains would recurse deeply."""
     constant_nodes = constants.nodes()
     pending = [node]
     while pending:
@@ -185,7 +192,7 @@ def _evaluate(constants: Constants, node: Node, values: dict[Node, Any]) -> Any:
             pending.extend(missing)
         else:
             args, kwargs = torch.fx.node.map_arg((top.args, top.kwargs), lambda n: values[n])
-            # Strides of a value may be others than the graph's, and no view of it.
+            # The value's strides may differ from the graph's and then not allow the view.
             target: Any = aten.reshape.default if top.target is aten.view.default else top.target
             with torch.no_grad():
                 values[top] = target(*args, **kwargs)

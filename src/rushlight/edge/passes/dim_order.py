@@ -27,7 +27,7 @@ def _dim_order(node: Node) -> list[int]:
 
 def memory_format_to_dim_order(graph: Graph) -> None:
     """Rewrite the operators that take a memory format."""
-    define()  # an import of ExecuTorch that failed has left them undefined
+    define()  # they are undefined if an import of ExecuTorch has failed
     for node in graph.nodes:
         if node.target is aten._to_copy.default:
             dtype = node.kwargs.get("dtype") or node.meta["val"].dtype

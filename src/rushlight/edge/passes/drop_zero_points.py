@@ -1,6 +1,6 @@
-"""Leave out the zero points of weights in groups where all are zero.
+"""Drop the zero points of weights in groups where all of them are zero.
 
-There is one for each group, in int64: as many bytes as half of a group of 32 weights of 4 bits.
+Each group has one in int64. Its 8 bytes are half the size of a group of 32 weights of 4 bits.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rushlight.ir.quantized_values import name_of
 
 aten = torch.ops.aten
 _KEEPS_ZEROS = {aten._to_copy.default, aten.view.default, aten.clone.default}
-"""Calls that make zeros of zeros."""
+"""Operators whose result is zero where their input is."""
 
 
 def drop_zero_points(constants: Constants) -> int:
-    """Pass none where all are zero; returns how many calls are changed."""
+    """Pass None for zero points that are all zero; returns how many calls were changed."""
     known = constants.nodes()
     changed = 0
     for node in constants.graph.nodes:

@@ -1,8 +1,8 @@
 """Fold what surrounds a convolution into it: zero padding before it, batch norm after it.
 
-Both are exact up to rounding: the padding moves into the convolution's own, and an inference batch
-norm is a scale and a shift per output channel, which the weight and the bias take up, rounded to
-the type that they have.
+Both are exact up to rounding. The padding is added to the convolution's own padding. A batch norm
+in inference is a scale and a shift per output channel; they are multiplied into the weight and the
+bias, which are then rounded to their dtype.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _is_convolution(node: Any) -> bool:
 
 
 def _fold_padding(node: Node) -> bool:
-    """Take a symmetric zero padding of `node`'s input into its own padding."""
+    """Add a symmetric zero padding of `node`'s input to its own padding."""
     source: Any = node.args[0]
     transposed: Any = node.args[6]
     if (
@@ -83,8 +83,8 @@ def _fold_batch_norm(constants: Constants, norm: Node) -> bool:
 
 
 def _holds(dtype: torch.dtype, exact: torch.Tensor) -> bool:
-    """Whether numbers are in the range of a type, and not all near its least ones, of which float16
-    has few digits."""
+    """Whether a dtype holds the numbers to its usual precision: none is out of its range, and they
+    are not all near its smallest numbers, where float16 has few digits."""
     error, size = (t.abs().amax() for t in (exact.to(dtype) - exact, exact))
     return bool(error <= torch.finfo(dtype).eps * size)
 

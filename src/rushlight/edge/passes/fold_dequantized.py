@@ -2,10 +2,10 @@
 
 A quantised weight of a portable program is dequantised at every call. A user quantises to make the
 file small, and real numbers take four times the bytes of int8, so a weight that would grow in the
-file stays as it is. Two kinds are stored as real numbers all the same: a value that is no larger
-than what it is made of (a bias in int32), and one of at most 4 KiB, for which the call that is
-saved, with its entry in the file, weighs more than the bytes. What is computed from such weights
-alone, like their transposition, is judged together with them.
+file stays quantised. Two kinds are stored as real numbers: a value that is no larger than the
+constants that it is computed from (a bias in int32), and a value of at most 4 KiB, because the call
+that is saved takes more time and space than the bytes. Values that are computed only from such
+weights, such as their transpose, are folded by the same rule.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rushlight.edge.to_edge import finish
 from rushlight.ir.programs import copy_program
 from rushlight.ir.quantized_values import dequantizes
 
-_SMALL = 4 * 1024  # bytes of a value that is stored whatever it is made of
+_SMALL = 4 * 1024  # bytes up to which a value is always stored
 
 
 def fold_dequantized(program: ExportedProgram) -> ExportedProgram:

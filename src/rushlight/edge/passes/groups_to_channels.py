@@ -1,8 +1,7 @@
-"""Dequantise weights in groups that no backend took by the operator for channels.
+"""Dequantise grouped weights that no backend took, with the operator for channels.
 
-ExecuTorch has no kernel for groups. A group of a row is a channel of a weight whose rows are cut
-into groups, so that the integers are stored in that shape, and the result gets the weight's own
-shape by a view.
+ExecuTorch has no kernel for groups. The integers are reshaped so that each group is a row of its
+own, the rows are dequantised as channels, and a view restores the weight's shape.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _VIEW = torch.ops.aten.view_copy.default
 
 
 def groups_to_channels(program: ExportedProgram) -> ExportedProgram:
-    """The Edge program without groups of constants; `program` itself if it has none.
+    """The Edge program without grouped constants; `program` itself if it has none.
 
     Args:
         program: not changed; the result shares its tensors.
@@ -32,7 +31,7 @@ def groups_to_channels(program: ExportedProgram) -> ExportedProgram:
         return program
     new = copy_program(program)
     constants = Constants(new)
-    reshaped: dict[Node, Node] = {}  # each constant once, however many calls take it
+    reshaped: dict[Node, Node] = {}  # each constant is reshaped once, also with several users
     for node in list(new.graph.nodes):
         if _is_in_groups(node) and constants.nodes().issuperset(node.all_input_nodes):
             _rewrite(constants, node, reshaped)
@@ -61,7 +60,7 @@ def _rewrite(constants: Constants, node: Node, reshaped: dict[Node, Node]) -> No
 
     parameters = channels(affine.scale), channels(affine.zero_point)
     how = 0, affine.low, affine.high, affine.dtype
-    # The library is there where a graph has groups, and not before.
+    # Looked up here: the library is loaded only if some graph has groups.
     per_channel = torch.ops.quantized_decomposed.dequantize_per_channel.default
     kwargs = {} if affine.real == torch.float32 else {"out_dtype": affine.real}
     integers = channels(affine.source, affine.group)

@@ -1,7 +1,7 @@
 """Remove assertions that are checked elsewhere, and copies of values that nothing can write.
 
-What an assertion says about the inputs is in the shape contract, which is checked before a run.
-What it says about computed values stays an instruction: eager would raise, so the program does.
+Assertions about the inputs are in the shape contract, which is checked before a run. Assertions
+about computed values stay as instructions: eager would raise there, so the program does too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rushlight.ir.source import source_of
 from rushlight.ir.symbols import in_words
 
 aten = torch.ops.aten
-# Settled when the program was captured, or said once more by an `_assert_scalar` beside it.
+# Checked when the program was captured, or repeated by an `_assert_scalar` beside it.
 _SETTLED = {
     aten._assert_tensor_metadata.default,
     aten.sym_constrain_range.default,
@@ -52,9 +52,10 @@ def remove_asserts(
 
     Args:
         graph: changed in place.
-        told: the symbols that the inputs tell; the contract checks what is only about them.
-        bounds: of the program's sizes; a count within its bounds needs no assertion.
-        names: of symbols, for the messages of what stays.
+        told: the symbols whose values follow from the inputs; the contract checks conditions that
+            use only these.
+        bounds: the bounds of the program's sizes; a count within its bounds needs no assertion.
+        names: the user's names of symbols, for the messages of the assertions that stay.
         keep: False erases all assertions.
     """
     counts = bounds.counts if bounds is not None else {}
@@ -74,7 +75,7 @@ def remove_asserts(
 
 
 def _name_line(node: Node) -> None:
-    """Give an assertion the line of what it is about: torch writes most of them itself."""
+    """Give an assertion the user's line that computes its operand: torch adds most of them."""
     about: Node | None = node
     while about is not None and not source_of(about).is_users:
         about = next(iter(about.all_input_nodes), None)
@@ -83,7 +84,7 @@ def _name_line(node: Node) -> None:
 
 
 def _name_symbols(node: Node, names: Mapping[str, str]) -> None:
-    """Say in the user's names what a scalar assertion demands: torch wrote its own symbols."""
+    """Write a scalar assertion's message with the user's names instead of torch's symbols."""
     condition = node.args[0]
     value = condition.meta.get("val") if isinstance(condition, Node) else None
     if isinstance(value, torch.SymBool):
@@ -91,7 +92,10 @@ def _name_symbols(node: Node, names: Mapping[str, str]) -> None:
 
 
 def _about_offset(condition: object) -> bool:
-    """Whether it is about where torch's own view of unknown bounds begins: ours is a copy."""
+    """Whether a condition is only about storage offsets of views with unknown bounds.
+
+    Torch checks them for its views; here such a view is a copy.
+    """
     inputs = condition.all_input_nodes if isinstance(condition, Node) else []
     return bool(inputs) and all(
         n.target is aten.sym_storage_offset.default
@@ -105,7 +109,7 @@ def _holds(
     told: Collection[sympy.Symbol],
     counts: dict[sympy.Expr, ValueRanges[Any]],
 ) -> bool:
-    """Whether the contract checks the condition, or it cannot but hold."""
+    """Whether the contract checks the condition, or it always holds."""
     if not isinstance(condition, Node):
         return bool(condition)
     value = condition.meta.get("val")

@@ -47,7 +47,7 @@ def _is_noop(node: Node) -> bool:
 
 
 def _merge(node: Node) -> None:
-    """view(view(x)) is one view, permute(permute(x)) one permute."""
+    """Merge view(view(x)) into one view, and permute(permute(x)) into one permute."""
     source = node.args[0]
     if not isinstance(source, Node):
         return
@@ -62,8 +62,9 @@ def _merge(node: Node) -> None:
 def remove_noops(graph: Graph) -> None:
     """Let users of an operator that changes nothing use its input.
 
-    Layouts do not count as change: every tensor of a program is dense, and only `dim_order_ops`
-    (which this pass leaves alone, as it leaves explicit channels-last copies) set a layout.
+    An operator that changes only the layout counts as one that changes nothing: every tensor of a
+    program is dense, and only `dim_order_ops` set a layout. This pass keeps those, and explicit
+    channels-last copies.
     """
     for node in list(graph.nodes):
         if node.op != "call_function":

@@ -1,8 +1,8 @@
-"""Make tensors of the scalars that stand where a schema says tensor.
+"""Replace scalar arguments by tensors where the schema says tensor.
 
 `x + 2` is captured as `add.Tensor(x, 2)`. The number becomes a 0-d constant of the dtype that the
-operator computes in, so promotion is settled here and not on the device; a symbolic number becomes
-a `scalar_tensor`.
+operator computes in, so promotion is decided at export and not on the device; a symbolic number
+becomes a `scalar_tensor`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ aten = torch.ops.aten
 
 
 def _dtype_for(node: Node, scalar: Any) -> torch.dtype:
-    """The dtype that promotion gives the operator's tensors with `scalar` among them."""
+    """The dtype that promoting the operator's tensor arguments and `scalar` gives."""
     dtypes: Any = [
         a.meta["val"]
         for a in node.all_input_nodes

@@ -1,8 +1,8 @@
-"""Drop selections that a constant decides.
+"""Remove `where` operators whose result follows from a constant condition.
 
-Attention masks are often constants: all true, or causal. `where(mask, a, b)` under a mask of one
-value is one of its branches, and zeroing the weights of fully masked rows is nothing where the mask
-leaves every row a key.
+Attention masks are often constants: all true, or causal. If all elements of the mask are equal,
+`where(mask, a, b)` is `a` or `b`. If the mask leaves every row at least one key, setting the
+weights of fully masked rows to zero does nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def _branch(constants: Constants, node: Node) -> Node | None:
 
 
 def _zeroes_nothing(constants: Constants, node: Node) -> Node | None:
-    """The weights of `where(blocked, 0, softmax(where(mask, scores, lowest)))`, if they stand.
+    """The weights of `where(blocked, 0, softmax(where(mask, scores, lowest)))`, if they are also
+    the result.
 
     `blocked` is the complement of the constant `mask`; a blocked score is so low that the softmax
     gives it exactly zero unless its whole row is blocked.
@@ -70,7 +71,7 @@ def _zeroes_nothing(constants: Constants, node: Node) -> Node | None:
 
 
 def _scalar(constants: Constants, node: object) -> float:
-    """The value of a constant of one element; NaN, which equals nothing, of anything else."""
+    """The value of a constant with one element; NaN, which equals nothing, for anything else."""
     if not isinstance(node, Node) or node not in constants.nodes():
         return math.nan
     value = constants.value(node)
@@ -78,7 +79,7 @@ def _scalar(constants: Constants, node: object) -> float:
 
 
 def simplify(constants: Constants) -> int:
-    """Simplify `constants.graph`; returns how many selections went."""
+    """Simplify `constants.graph`; returns how many `where` operators were removed."""
     dropped = 0
     for node in list(constants.graph.nodes):
         if node.target is not aten.where.self:

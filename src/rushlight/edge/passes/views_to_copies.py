@@ -1,5 +1,7 @@
-"""Views become copies: the Edge dialect is functional, and a copy that need not be made is dropped
-again when memory is assigned."""
+"""Replace views by copies, because the Edge dialect is functional.
+
+Copies that are not needed are removed again when memory is planned.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from rushlight.ir.dialect import VIEW_NAMES
 
 
 def copy_of(target: OpOverload) -> OpOverload:
-    """`aten.select_copy.int` of `aten.select.int`."""
+    """The copying variant of a view operator: `aten.select_copy.int` for `aten.select.int`."""
     packet = getattr(torch.ops.aten, f"{target._schema.name.split('::')[1]}_copy")
     copy: OpOverload = getattr(packet, target._overloadname)
     return copy
 
 
 def views_to_copies(graph: Graph) -> None:
-    """Give every view operator's node the copying operator of the same arguments."""
+    """Replace every view operator by its copying variant, with the same arguments."""
     for node in graph.nodes:
         target = node.target
         if isinstance(target, OpOverload) and target._schema.name in VIEW_NAMES:

@@ -1,4 +1,4 @@
-"""The cpu backend: what it fuses, whole models, and what it says no to."""
+"""The cpu backend: the calls that it fuses, whole models, and calls that it does not take."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_follows_a_product_is_part_of_it() -> None:
     assert whole(nn.Sequential(linear, nn.GELU(approximate="tanh")), x) == ["Product+"]
     assert whole(Call(lambda a, r: F.silu(linear(a)) * r + r), x, residual) == ["Product+"]
     assert whole(Call(lambda a, r: linear(a) + r), x, torch.randn(20)) == ["Product+"]
-    # What repeats in another way than rows do is written out first.
+    # A tensor that repeats in another way than by rows is copied out first.
     assert whole(Call(lambda a, r: linear(a) + r), x, torch.randn(5, 1)) == ["Copy", "Product+"]
 
 

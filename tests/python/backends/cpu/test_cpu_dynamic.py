@@ -101,7 +101,7 @@ def test_products() -> None:
     assert of_sequence(lambda x: F.gelu(linear(x))) == ["Product+"]
     assert of_sequence(lambda x: x + other(linear(x).relu())) == ["Product+", "Product+"]
     assert of_sequence(lambda x: (x.flatten(0, 1) @ weight).sigmoid()) == ["Product+"]
-    # What repeats over rows in another way than they lie is written out first.
+    # A tensor that repeats over rows in another order than theirs is copied out first.
     assert of_sequence(lambda x: linear(x) + x[:1, :, :1]) == ["Copy", "Product+"]
 
 
@@ -383,7 +383,7 @@ print(*measure_sizes(load_program, [256, 16, 256, 16]))
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells")
 def test_memory_follows_the_sizes(tmp_path: Path) -> None:
-    """In a process of its own, where nothing else takes memory."""
+    """It runs in a process of its own, in which nothing else allocates memory."""
     side = Dim("side", min=2, max=32)
     model = nn.Sequential(nn.Conv2d(3, 32, 5, padding=2), nn.GELU(), nn.AvgPool2d(4)).eval()
     args, sizes = (torch.randn(1, 3, 64, 64),), [{2: 8 * side, 3: 8 * side}]
@@ -413,7 +413,7 @@ def config(kind: Any, **options: Any) -> Any:
 
 
 def left_of_masks(edge: rl.EdgeProgramManager) -> set[str]:
-    """The dtypes of what tensors stay outside."""
+    """The dtypes of the tensors that stay outside delegates."""
     found = set()
     for node in get_non_lowered_nodes(edge.exported_program().graph):
         if isinstance(node.meta["val"], torch.Tensor):
@@ -422,7 +422,7 @@ def left_of_masks(edge: rl.EdgeProgramManager) -> set[str]:
 
 
 def model_follows(model: nn.Module, sizes: Any, *calls: tuple[torch.Tensor, ...]) -> None:
-    """One delegate, with only the positions and masks of integers outside."""
+    """Check the results, and that there is one delegate with only positions and masks outside."""
     exported = torch.export.export(model, calls[0], dynamic_shapes=(tuple(sizes),), strict=False)
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
     assert len(lowered_modules(edge.exported_program())) == 1

@@ -15,7 +15,7 @@ from torch import nn
 N = 6
 Value = torch.Tensor
 
-# Of a square matrix: what it makes is bounded, so that long chains stay comparable.
+# Functions of a square matrix; their results are bounded, so that long chains stay comparable.
 ONE: list[Callable[[Value], Value]] = [
     torch.tanh,
     torch.relu,
@@ -47,7 +47,7 @@ TWO: list[Callable[[Value, Value], Value]] = [
 ]
 
 
-# Of [n, N] where n is dynamic.
+# Functions of a tensor [n, N] with dynamic n.
 ONE_SIZED: list[Callable[[Value], Value]] = [
     *ONE[:6],
     lambda x: x.softmax(0),

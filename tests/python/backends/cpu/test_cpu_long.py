@@ -37,7 +37,7 @@ class Cell:
 
 
 def run(program: Assembled) -> None:
-    """What the engine does with a program, with one element for each tensor."""
+    """The results of a tile program for tensors of one element."""
     registers: dict[int, float] = {}
     for at in range(0, len(program.code), 3):
         word, c, bits = program.code[at : at + 3]
@@ -56,7 +56,7 @@ def run(program: Assembled) -> None:
 
 
 def value_of(terms: Sequence[Term], loaded: dict[Term, float]) -> list[float]:
-    """What terms, each behind its inputs, are worth."""
+    """The values of terms, each of which comes after its inputs."""
     known = dict(loaded)
     for term in terms:
         if term.op is TileOp.CONSTANT:
@@ -68,7 +68,7 @@ def value_of(terms: Sequence[Term], loaded: dict[Term, float]) -> list[float]:
 
 
 def drawn(seed: int, sources: int, count: int) -> tuple[list[Term], list[Cell], list[Term]]:
-    """Terms of terms: mostly of the last ones, and some of any."""
+    """Random terms of earlier terms, mostly of the last ones."""
     choose = random.Random(seed)
     cells = [Cell() for _ in range(sources)]
     for i, cell in enumerate(cells):

@@ -1,4 +1,4 @@
-"""What the runtime says of payloads of the cpu backend that are not as its compiler writes them.
+"""The runtime's errors for payloads of the cpu backend that its compiler would not write.
 
 tests/cpp/backends/cpu/fuzz_cpu_engine.cpp damages payloads in greater number.
 """

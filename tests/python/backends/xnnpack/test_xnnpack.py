@@ -38,7 +38,7 @@ def peer(executorch: ExecuTorch, tmp_path: Path) -> Peer:
 
 
 class Worked(nn.Module):
-    """One of most kinds of layer."""
+    """A model with a layer of nearly every kind."""
 
     def __init__(self) -> None:
         super().__init__()

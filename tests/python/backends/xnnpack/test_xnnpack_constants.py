@@ -40,7 +40,7 @@ class Steps(nn.Module):
 
 
 class WholeAndParts(nn.Module):
-    """A large weight that is used as it is and in parts, which are therefore no constants."""
+    """A large weight that is used whole and in parts; the parts are therefore not folded."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ def halves(*tensors: torch.Tensor) -> Tensors:
 
 
 def rounded_once(model: nn.Module, args: Tensors) -> list[torch.Tensor]:
-    """What eager computes of a model in float16 if it does so in float32."""
+    """Eager's results for a model in float16, computed in float32."""
     wide = copy.deepcopy(model).float()
     with torch.no_grad():
         results = flat(wide(*(x.float() if x.is_floating_point() else x for x in args)))
@@ -46,7 +46,8 @@ def rounded_once(model: nn.Module, args: Tensors) -> list[torch.Tensor]:
 
 
 def close(ours: torch.Tensor, expected: torch.Tensor) -> None:
-    """Equal, or beside each other among the numbers of float16, or small as the largest goes."""
+    """Check that results are equal, neighbours in float16, or apart by little relative to the
+    largest."""
     assert ours.shape == expected.shape and ours.dtype == expected.dtype
     if not expected.is_floating_point():
         return torch.testing.assert_close(ours, expected, rtol=0, atol=0)

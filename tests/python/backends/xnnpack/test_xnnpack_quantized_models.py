@@ -25,7 +25,7 @@ def peer(executorch: ExecuTorch, tmp_path: Path) -> Quantizer:
 
 
 def test_resnet_in_integers(peer: Quantizer, models: ModuleType) -> None:
-    """No number is real between the first step and the last."""
+    """Between the first and the last node, all values are integers."""
     case = models.build("resnet50_tiny")
     images = tuple(case.leaves())
     program = peer.quantized_program(case.export(), images)
@@ -66,7 +66,7 @@ def test_our_quantizer(peer: Quantizer, models: ModuleType, name: str) -> None:
 
 @pytest.mark.parametrize(("bits", "group"), [(8, 0), pytest.param(4, 32, marks=pytest.mark.full)])
 def test_text_by_rows(peer: Quantizer, models: ModuleType, bits: int, group: int) -> None:
-    """What real numbers compute differs in its last digits, and so may integers behind them."""
+    """Real numbers may differ in their last digits, and so may integers computed from them."""
     case = models.build("minilm_tiny")
     by_rows(case.module, bits, group)
     program, inputs = case.export(), case.leaves()

@@ -1,4 +1,4 @@
-"""The xnnpack backend on quantised patterns that XNNPACK has not: left out, with the reason."""
+"""The xnnpack backend on quantised patterns that XNNPACK lacks: left out, with the reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _weight(
     zero_point: int = 0,
     dtype: torch.dtype = torch.float32,
 ) -> Made:
-    """What dequantises weights with a scale for each index of a dimension."""
+    """A function that dequantises weights with a scale for each index of a dimension."""
     high = 7 if low == -8 else 127
     data = torch.randint(low, high, shape, dtype=torch.int8)
     scales = torch.full((shape[axis],), 0.01)
@@ -40,7 +40,7 @@ def _weight(
 
 
 def _groups(size: int, depth: int, bits: int = 4) -> Made:
-    """What dequantises weights with a scale for each group."""
+    """A function that dequantises weights with a scale for each group."""
     half = 1 << (bits - 1)
     data = torch.randint(-half, half, (6, depth), dtype=torch.int8)
     scales = torch.full((6, depth // size), 0.01)
@@ -50,7 +50,7 @@ def _groups(size: int, depth: int, bits: int = 4) -> Made:
 
 
 def _tokens(*shape: int) -> Made:
-    """What dequantises a constant with a scale for each row."""
+    """A function that dequantises a constant with a scale for each row."""
     data = torch.randint(-9, 9, shape, dtype=torch.int8)
     scales, zeros = torch.full((shape[0], 1), 0.01), torch.zeros(shape[0], 1, dtype=torch.int64)
     given: Any = (data, scales, zeros, *IN.form[2:], torch.float32)

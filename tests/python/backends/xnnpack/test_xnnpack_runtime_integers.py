@@ -37,7 +37,7 @@ def check(
     steps: int = 0,
     **options: Any,
 ) -> bytes:
-    """Quantise and export there, run here and there: so many steps of their results' apart."""
+    """Quantise and export with real ExecuTorch, and compare the results of both runtimes."""
     pte = peer.theirs(peer.quantized(model, args, **options))
     assert set(datatypes) <= set(datatypes_of(pte))
     module = rl.load(pte, threads=2)
@@ -73,7 +73,7 @@ def test_static_convolutions(peer: Quantizer) -> None:
 
 
 class Padded(nn.Module):
-    """Paddings between scales: of a convolution's size, of none, read twice, at the end."""
+    """Paddings between two scales: of a convolution's size, of no size, read twice, at the end."""
 
     def __init__(self) -> None:
         super().__init__()

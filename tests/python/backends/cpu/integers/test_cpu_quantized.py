@@ -273,7 +273,7 @@ MOVES = [
 
 
 def test_movement_is_of_bytes() -> None:
-    """Before and behind it are the same integers, so there is one conversion at either end."""
+    """The integers before and after it are the same, so there is one conversion at either end."""
 
     def forward(x: Tensor) -> list[Tensor]:
         return [qdq(move(qdq(x, 0.03, 4)), 0.03, 4) for move in MOVES]
@@ -336,7 +336,7 @@ def inverted_block() -> nn.Module:
 
 @pytest.mark.parametrize("make", [residual_block, inverted_block])
 def test_blocks_are_integer_from_end_to_end(make: Any) -> None:
-    """Each operator may be one step off, and what follows it then, too."""
+    """Each operator may be off by one integer, and then the operators after it too."""
     steps = whole(make(), image(), step=0.06, most=3)
     assert steps[0] == steps[-1] == "Convert" and steps.count("Convert") == 2
     assert set(steps) <= {
@@ -349,7 +349,7 @@ def test_blocks_are_integer_from_end_to_end(make: Any) -> None:
 
 
 def test_a_channel_of_zeros_keeps_its_bias() -> None:
-    """Its scale is the observer's least, in which its bias is more than an int32."""
+    """The channel has the observer's least scale, with which its bias exceeds an int32."""
     linear = Linear(8, 16)
     linear.weight[2] = 0
     linear.scales[2] = torch.finfo(torch.float32).eps
@@ -412,7 +412,7 @@ def test_what_runs_in_float32_is_in_the_report() -> None:
 
 
 def test_integers_are_passed_between_delegates() -> None:
-    """The engine has no cumulative sum, so there is a delegate before it and one behind."""
+    """The engine has no cumulative sum, so there is one delegate before it and one after it."""
     one = Linear(16, 16)
 
     def forward(x: Tensor) -> Tensor:

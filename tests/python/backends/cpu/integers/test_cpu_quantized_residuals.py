@@ -71,7 +71,7 @@ def module_of(edge: rl.EdgeProgramManager, threads: int = 1) -> Any:
 
 
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums stay steps of their own."""
+    """The sums stay separate nodes."""
     monkeypatch.setattr(quantized_pattern, "fuse_residuals", lambda rewriter: None)
 
 
@@ -111,7 +111,8 @@ def test_batches_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sums_of(model: nn.Module, *args: Tensor, most: int = 3) -> list[fb.QuantizedBinary]:
-    """What is fused, held to the reference and, `most` steps apart, to eager."""
+    """Compare results with the reference, and with eager within `most` integers; returns the fused
+    sums."""
     whole(model, *args, step=0.06, most=most)
     return [residual.sum for residual in residuals_of(steps_in(lowered(model, *args)))]
 
@@ -209,12 +210,12 @@ def test_residuals_that_lie_otherwise(size: tuple[int, int]) -> None:
         z = qdq(y[:, 2:8] + qdq(parts[2](z), 0.05, 3), 0.06, 1)
         return qdq(y[:, 3:].transpose(2, 3) + qdq(parts[3](z), 0.05, 3), 0.06, 1)
 
-    # Each operator may be one step off, which those behind it may make more of.
+    # Each operator may be off by one integer, which later operators may amplify.
     assert len(sums_of(Holding(*parts, forward), torch.randn(2, 6, 9, 9), most=8)) == 3
 
 
 def test_a_sum_adds_once() -> None:
-    """What is added to the sum is a step of its own."""
+    """A term that is added to the sum stays a separate node."""
     assert len(sums_of(one_sum(lambda x, y: qdq(x + y, 0.06, 1) + x), image())) == 1
 
 
@@ -232,7 +233,7 @@ def test_a_pad_that_is_added_is_there() -> None:
 
 
 def in_place(model: nn.Module, *args: Tensor, step: float = 0.06) -> list[bool]:
-    """For each sum that is fused: whether it lies where the residual did."""
+    """For each fused sum, whether it is stored in the memory of its residual."""
     whole(model, *args, step=step, most=3)
     [part] = lowered_modules(lowered(model, *args).exported_program())
     graph = fb.unpack(part.processed_bytes)
@@ -246,7 +247,7 @@ def in_place(model: nn.Module, *args: Tensor, step: float = 0.06) -> list[bool]:
 
 
 def test_sums_replace_their_residuals() -> None:
-    """But for the last one, whose residual is the image of its convolution, too."""
+    """All do except the last one, whose residual is also the input of its convolution."""
     model, x = Bottlenecks(), image()
     assert in_place(model, x, step=0.3) == [True, True, True, False]
 

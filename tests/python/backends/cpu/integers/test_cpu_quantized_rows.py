@@ -31,7 +31,7 @@ ROWS = ["QuantizeRows", "DynamicProduct"]
 @pytest.mark.parametrize("at_run", [tensor_at_run, rows_at_run])
 @pytest.mark.parametrize("sizes", [(8, 5), (33, 64)])
 def test_linear(sizes: tuple[int, int], at_run: Any) -> None:
-    """Of one row, which is quantised as the whole tensor is."""
+    """With one row, quantising by rows and quantising the whole tensor are the same."""
     linear = Linear(*sizes)
     model = Holding(linear, lambda x: linear(at_run(x)))
     assert whole(model, torch.randn(1, sizes[1]), step=1e-4, most=1) == ROWS

@@ -44,7 +44,7 @@ def noise_in(
 
 
 def held_to_reference(edge: rl.EdgeProgramManager, image: torch.Tensor) -> None:
-    """The engine's integers are those of plain sums, step by step through the whole model."""
+    """The engine's integers equal those of plain sums, node by node through the whole model."""
     [part] = lowered_modules(edge.exported_program())
     module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True)
     [ours], [exact] = flat(module(image)), Reference(part)(image)
@@ -52,7 +52,7 @@ def held_to_reference(edge: rl.EdgeProgramManager, image: torch.Tensor) -> None:
 
 
 def is_integer(edge: rl.EdgeProgramManager) -> Counter[str]:
-    """Holds a program to integers from its first step to its last; counts its steps."""
+    """Check that a program computes integers from its first node to its last; counts the nodes."""
     assert not left_of(edge)
     names = names_of(steps_in(edge))
     assert set(names) <= INTEGER
@@ -77,9 +77,9 @@ def test_our_quantizer(models: ModuleType, name: str) -> None:
 def test_quantizer_of_executorch(
     executorch: ExecuTorch, tmp_path: Path, models: ModuleType, name: str, least: float
 ) -> None:
-    """Its biases are float32, each activation and each pad has integers of its own. (So few
-    weights that are drawn at random make much of little: eager's results of the first differ as
-    much for an image with noise of 1e-4.)"""
+    """ExecuTorch's quantizer leaves biases in float32, and gives each activation and each pad its
+    own scale. (The small models with random weights amplify small differences: noise of 1e-4 on the
+    image changes eager's results for the first model as much.)"""
     case = models.build(name)
     images = tuple(case.leaves())
     program = Quantizer(executorch, tmp_path).quantized_program(case.export(), images)
@@ -103,7 +103,7 @@ def stored(edge: rl.EdgeProgramManager) -> int:
 
 @pytest.mark.parametrize(("recipe", "bits"), [("int8-dynamic", 8), ("int4-dynamic", 4)])
 def test_text_by_rows(models: ModuleType, recipe: str, bits: int) -> None:
-    """Queries, keys and values share their rows, and weights take the bytes that they have to."""
+    """Queries, keys and values share their quantised rows, and weights take no extra bytes."""
     case = models.build("minilm_tiny")
     program = quantize(case.module, case.args, case.kwargs, recipe=recipe)
     edge = lowered(program)
@@ -126,7 +126,7 @@ def test_text_by_rows(models: ModuleType, recipe: str, bits: int) -> None:
 def test_transposed_convolutions_of_other_channels(
     recipe: str, settings: dict[str, Any], lines: bool
 ) -> None:
-    """Their weights have the result's channels second, as a scale for all does not tell."""
+    """Their weights have the output channels second; with a single scale nothing else shows it."""
     torch.manual_seed(0)
     kind: Any = torch.nn.ConvTranspose1d if lines else torch.nn.ConvTranspose2d
     model = torch.nn.Sequential(kind(4, 8, 3, **settings), torch.nn.ReLU(), kind(8, 6, 3)).eval()

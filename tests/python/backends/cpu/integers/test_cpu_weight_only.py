@@ -1,4 +1,4 @@
-"""The cpu backend: linear layers whose weights alone are quantised."""
+"""The cpu backend: linear layers with only their weights quantised."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_follows_is_part_of_the_product() -> None:
 
 
 def test_long_sums_with_what_follows() -> None:
-    """They are made in parts, of which only the last is finished."""
+    """Long sums are computed in parts, and only the last part applies the epilogue."""
     first, second = Linear(600, 40), Groups(40, 600, 40)
     model = Holding(first, second, lambda x: torch.relu(second(functional.gelu(first(x))) + x))
     for rows in (1, 40):
@@ -93,7 +93,7 @@ def test_one_weight_of_two_products_that_turn_it(per_channel: bool) -> None:
 
 @pytest.mark.parametrize("low", [-127, -8], ids=["int8", "int4"])
 def test_weights_are_exact(low: int) -> None:
-    """Those that are zero add nothing, and nothing is added to all of a column alike."""
+    """Weights that are zero give exactly zero, and no column has a common error in all its rows."""
     layer = Linear(40, 4096, bias=False, low=low)
     layer.weight[::2] = 0
     x = torch.rand(3, 4096)
@@ -123,7 +123,7 @@ def test_rows_that_vary() -> None:
 
 
 def test_weights_in_groups_beside_integers_stay_as_small() -> None:
-    """Activations in int8 meet weights that only floats or rows are multiplied with."""
+    """Activations in int8 with weights that the engine multiplies only with floats or rows."""
     layer = Groups(32, 64, 16)
     model, x = Holding(layer, lambda x: layer(qdq(x, 0.02))), torch.randn(3, 64)
     steps = steps_in(lowered(model, x))

@@ -1,4 +1,4 @@
-"""The cpu backend: patterns of attention, rotary embedding and norms over sizes of a run."""
+"""The cpu backend: patterns of attention, rotary embedding and norms with dynamic sizes."""
 
 from __future__ import annotations
 

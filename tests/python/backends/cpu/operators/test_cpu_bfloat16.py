@@ -30,7 +30,7 @@ def halved(model: nn.Module, *args: Any) -> rl.EdgeProgramManager:
 
 
 def rounded(model: nn.Module, *names: str) -> nn.Module:
-    """The model with these parameters as bfloat16 has them."""
+    """The model with these parameters rounded to bfloat16."""
     for name, parameter in model.named_parameters():
         if name in names:
             parameter.data = parameter.data.bfloat16().float()

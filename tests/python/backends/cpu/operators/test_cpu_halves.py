@@ -117,7 +117,7 @@ def test_attention_with_a_mask(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", HALVES)
 def test_conversions_within_a_part_are_left_out(dtype: torch.dtype) -> None:
-    """A norm in float32, as models in halves have it."""
+    """A norm in float32, as in models with half precision."""
 
     def forward(scale: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         wide = (x + y).float()
@@ -169,7 +169,7 @@ def test_a_constant_that_is_converted() -> None:
 
 
 def test_the_epsilon_of_a_norm_is_that_of_float32() -> None:
-    """As eager has it."""
+    """Eager uses the epsilon of float32 for a norm in float16."""
 
     def forward(x: Tensor) -> Tensor:
         return functional.rms_norm(x, (16,))
@@ -220,7 +220,7 @@ def _twice(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("function", [_kept, _split, _compared, _moved, _twice])
 def test_rounding_that_a_model_asks_for_stays(function: Callable[[Tensor], Any]) -> None:
-    """Of what is made a half, and converted once more, perhaps moved."""
+    """A value is converted to half precision and back, possibly with movement between."""
     x = torch.randn(50)
     edge = lowered(Calls(function), x)
     assert any("rounds" in str(reason) for reason in left_of(edge).values())

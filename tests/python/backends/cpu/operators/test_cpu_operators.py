@@ -259,7 +259,7 @@ def test_norms() -> None:
     whole(nn.LayerNorm((5, 7)), X)
     for image in (IMAGE, LAST):
         whole(nn.GroupNorm(3, 6), image)
-        # Of a batch norm that no convolution took in, each channel has a factor and a term.
+        # A batch norm that is not folded into a convolution has a factor and a term per channel.
         for affine in (True, False):
             norm = nn.BatchNorm2d(6, affine=affine)
             norm.running_mean, norm.running_var = torch.randn(6), torch.rand(6) + 0.5
@@ -313,7 +313,7 @@ class Attention(nn.Module):
 
 
 def heads(batch: int, n: int, length: int, width: int) -> torch.Tensor:
-    """As a projection leaves them: [batch, length, heads, width] in memory."""
+    """Heads in the layout of a projection's result: [batch, length, heads, width] in memory."""
     return torch.randn(batch, length, n, width).transpose(1, 2)
 
 
@@ -333,7 +333,7 @@ def test_attention_with_masks() -> None:
     assert whole(Attention(lower), *inputs) == ["Attention"]
     assert whole(Attention(torch.ones(2, 1, 12, 12, dtype=torch.bool)), *inputs) == ["Attention"]
     some = torch.rand(2, 1, 12, 12) > 0.5
-    some[:, :, 3] = False  # a query that sees nothing
+    some[:, :, 3] = False  # a query whose keys are all masked
     whole(Attention(some), *inputs)
     computed = Call(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m > 0))
     whole(computed, *inputs, torch.randn(2, 4, 12, 12))

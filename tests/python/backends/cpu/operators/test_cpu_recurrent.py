@@ -240,7 +240,7 @@ def test_bytes_follow_length_and_batch() -> None:
 
 
 def test_rows_without_a_scale_are_not_a_number() -> None:
-    """A row with an infinity is NaN, as of linear layers, and no other row is."""
+    """A row with an infinity gives NaN, as in linear layers, and no other row does."""
     layer = made("RNN", 20, 33)
     x = torch.randn(3, 2, 20)
     module = rl.load(rl.export(quantised("int8-dynamic", layer, x), backend="cpu").buffer)

@@ -20,7 +20,7 @@ from rushlight.backends.cpu.passes import bands
 
 @pytest.fixture
 def at_any_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small images are cut, too, whatever it costs."""
+    """Cut small images too, even where it does not pay."""
     for name, value in {"_SMALL_BYTES": 0, "_SMALL_SHARE": 0, "_MOST_WORK": 10}.items():
         monkeypatch.setattr(bands, name, value)
 
@@ -121,7 +121,7 @@ def test_convolutions_of_any_window_give_the_same_in_bands() -> None:
 
 
 class Twice(nn.Module):
-    """The image between two convolutions is a result, too."""
+    """The image between two convolutions is also a result."""
 
     def __init__(self) -> None:
         super().__init__()

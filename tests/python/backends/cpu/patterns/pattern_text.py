@@ -1,4 +1,4 @@
-"""What patterns of the engine make of a graph, as text."""
+"""The graphs that patterns of the engine's compiler make, as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def after(
     dynamic: bool = False,
     **constants: Any,
 ) -> str:
-    """The text of `function`'s graph, in the Edge dialect, when the pattern has changed it."""
+    """The text of `function`'s graph in the Edge dialect, after the pattern was applied."""
     program = traced(function, *args, dynamic=dynamic, **constants)
     views_to_copies(program.graph)
     own = Constants(program)

@@ -1,4 +1,4 @@
-"""split_chains and widen: what follows a cat goes before it, halves are computed in float32."""
+"""split_chains and widen: calls after a cat move before it, halves are computed in float32."""
 
 import torch
 from expecttest import assert_expected_inline

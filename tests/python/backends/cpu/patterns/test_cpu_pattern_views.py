@@ -1,4 +1,4 @@
-"""simplify_views: what only splits and joins dimensions is one reshape, or nothing."""
+"""simplify_views: views that only split and join dimensions become one reshape, or vanish."""
 
 import torch
 from expecttest import assert_expected_inline
