@@ -50,8 +50,11 @@ def value_of(graph: fb.Graph, kind: type, number: int) -> fb.Value:
     return value
 
 
+NEWEST = int(max(fb.Version))
+
+
 def newer(graph: fb.Graph) -> None:
-    graph.version = max(fb.Version) + 1
+    graph.version = NEWEST + 1
 
 
 def many_arguments(graph: fb.Graph) -> None:
@@ -151,7 +154,7 @@ def cut_program(graph: fb.Graph) -> None:
 @pytest.mark.parametrize(
     ("model", "damage", "reason"),
     [
-        (LINEAR, newer, f"version {max(fb.Version) + 1}, this runtime reads 1 to {int(max(fb.Version))}"),
+        (LINEAR, newer, f"has version {NEWEST + 1}, this runtime reads 1 to {NEWEST}"),
         (LINEAR, many_arguments, "the payload has too many arguments"),
         (LINEAR, much_scratch, "the method's memory has no room for the delegate"),
         (LINEAR, large_constant, f"named data has no {HUGE} bytes under"),
