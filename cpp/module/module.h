@@ -200,8 +200,8 @@ class Module {
 // The table that modules use by default: all portable kernels, added at the first call. nullptr in
 // a library that was built without kernels.
 const KernelTable* default_kernels();
-// The same for backends: the engine of the backend `cpu`, which also runs XNNPACK's payloads.
-// nullptr in the library rushlight_module, which has no backends.
+// The same for backends: `cpu`, and the one for payloads of ExecuTorch's XNNPACK delegate. nullptr
+// in the library rushlight_module, which has no backends.
 const BackendTable* default_backends();
 // Adds the default backends to a table of the caller, which may have others; adds none in
 // rushlight_module.
