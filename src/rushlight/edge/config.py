@@ -54,7 +54,7 @@ class EdgeCompileConfig:
 
 @dataclass(frozen=True)
 class MemoryPlanningPass:
-    """What the memory planner may place, and how.
+    """Options of the memory planner: which values it places, and how.
 
     Attributes:
         memory_planning_algo: a planner to use instead of the built-in ones: from a list of

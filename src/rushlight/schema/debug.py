@@ -13,7 +13,7 @@ LEFT_OUT = (
     "lines inside delegates",
     "all lines",
 )
-"""What a map goes without to stay small, in this order."""
+"""The parts that are left out of a map to keep it small, in this order."""
 
 
 class DebugLine(NamedTuple):

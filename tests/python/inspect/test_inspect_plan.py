@@ -1,4 +1,4 @@
-"""What inspection infers from a file alone is what the planner knew when it made the file."""
+"""Inspection infers from a file alone the same lifetimes and places that the planner used."""
 
 from __future__ import annotations
 

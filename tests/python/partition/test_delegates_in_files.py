@@ -1,4 +1,4 @@
-"""What delegates put into a file: named data, debug handles, versions."""
+"""The data of delegates in a file: named data, debug handles, versions."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tables.engine_tables import Speed
 
 
 class FakeSide:
-    """Takes so many seconds a call, and writes down when it was asked."""
+    """Takes a given number of seconds for each call, and records its calls."""
 
     def __init__(self, name: str, seconds: float, log: list[str]) -> None:
         self.name, self.seconds, self.log = name, seconds, log

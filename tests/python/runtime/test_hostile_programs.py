@@ -101,7 +101,7 @@ def mutants(data: bytes, seed: int, count: int) -> Iterator[bytes]:
 
 
 def run(files: list[Path], rounds: int, sanitized: Path) -> str:
-    """What fuzz_program prints; AssertionError with what the sanitizers say."""
+    """The output of fuzz_program; an AssertionError has the report of the sanitizers."""
     done = subprocess.run(
         [sanitized / "fuzz_program", str(rounds), *files], capture_output=True, text=True
     )

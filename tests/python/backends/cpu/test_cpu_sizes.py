@@ -164,7 +164,7 @@ def test_layouts_of_symbolic_sizes() -> None:
 
 
 def run(rows: Sequence[Expression], inputs: Sequence[tuple[int, ...] | int]) -> list[int]:
-    """What the engine computes."""
+    """The values of expressions, computed as the engine does."""
     kinds: dict[ExpressionKind, Callable[[int, int], int]] = {
         ExpressionKind.ADD: lambda a, b: a + b,
         ExpressionKind.MULTIPLY: lambda a, b: a * b,
