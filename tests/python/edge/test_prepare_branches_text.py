@@ -124,13 +124,6 @@ return [%4]
     )
 
 
-def test_results_of_two_layouts_are_copied() -> None:
-    def model(p, x):  # type: ignore[no-untyped-def]
-        return cond(p, lambda x: (x[:1].t() * 1.0,), lambda x: (x.sum(1, keepdim=True),), x)
-
-    assert_expected_inline(prepared(model, TRUE, X), """""")
-
-
 def test_a_value_that_is_returned_twice_is_copied_once() -> None:
     def yes(x):  # type: ignore[no-untyped-def]
         y = x.sin()
