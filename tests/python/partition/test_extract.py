@@ -23,8 +23,8 @@ def part(program: ExportedProgram, tags: Mapping[str, str]) -> str:
     before = text(program)
     data = data_of(program)
     specs = {tag: DelegationSpec("Untouched") for tag in tags.values()}
-    found = find_regions(program.graph, data.specs, specs, "forward")
-    [region] = dict.fromkeys(found.values())
+    regions = find_regions(program.graph, data.specs, specs, "forward")
+    [region] = dict.fromkeys(regions.values())
     cut = text(extract(region, data, program, "forward").program)
     assert text(program) == before
     return cut
@@ -73,8 +73,8 @@ def test_a_constant_without_a_tag_is_passed() -> None:
     program = traced(lambda x, w: torch.mm(x, w), X, w=torch.ones(2, 2))
     tag_calls(program, {"mm": "a"})
     data = data_of(program)
-    found = find_regions(program.graph, data.specs, {"a": DelegationSpec("Untouched")}, "forward")
-    [region] = found.values()
+    regions = find_regions(program.graph, data.specs, {"a": DelegationSpec("Untouched")}, "forward")
+    [region] = regions.values()
     assert_expected_inline(
         text(extract(region, data, program, "forward").program),
         """\

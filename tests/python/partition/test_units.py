@@ -17,14 +17,14 @@ def units(program: ExportedProgram, taken: str, *groups: str) -> str:
         taken: the supported operators.
         groups: operators that shall be in one unit.
     """
-    calls = calls_in(program)
-    of = {
-        group: [n for n in calls if operator_of(n) in group.split()] for group in (taken, *groups)
-    }
-    found, apart = units_of(program.graph, of[taken], [of[group] for group in groups])
-    number = {node: f"unit {i}" for i, unit in enumerate(found) for node in unit}
-    names = [" ".join(operator_of(node) for node in group) for group in apart]
-    return text(program, number.get) + "".join(f"apart: {name}\n" for name in names)
+    supported, *whole = [
+        [node for node in calls_in(program) if operator_of(node) in names.split()]
+        for names in (taken, *groups)
+    ]
+    ordered, apart = units_of(program.graph, supported, whole)
+    numbers = {node: f"unit {i}" for i, unit in enumerate(ordered) for node in unit}
+    split = [" ".join(operator_of(node) for node in group) for group in apart]
+    return text(program, numbers.get) + "".join(f"apart: {names}\n" for names in split)
 
 
 def test_calls_without_groups_are_units() -> None:

@@ -39,9 +39,9 @@ def test_calls_that_a_partitioner_accepts_are_wanted() -> None:
     """`sin` would not be decomposed, `silu` of `y` has one dimension, `hardswish` nobody wants."""
     program = traced(model, X, torch.ones(2))
     names = wanted(program, Wants(aten.silu.default, aten.sin.default), Partitioner())
-    told = text(program, lambda node: "whole" if node.name in names else None)
+    shown = text(program, lambda node: "whole" if node.name in names else None)
     assert_expected_inline(
-        told,
+        shown,
         """\
 x: float32[2, 2]
 y: float32[2]
@@ -57,9 +57,9 @@ return [%1, %3, %4]
 def test_each_partitioner_is_asked() -> None:
     program = traced(model, X, torch.ones(2))
     names = wanted(program, Wants(aten.silu.default), Wants(aten.hardswish.default))
-    told = text(program, lambda node: "whole" if node.name in names else None)
+    shown = text(program, lambda node: "whole" if node.name in names else None)
     assert_expected_inline(
-        told,
+        shown,
         """\
 x: float32[2, 2]
 y: float32[2]
@@ -82,9 +82,9 @@ def test_calls_in_no_partition_are_left() -> None:
         node.meta["debug_handle"] = handles[node.name]
     tag_calls(edge, {"silu": "a"})
     left = left_whole(captured, edge, names)
-    told = text(captured, lambda node: "left" if node.name in left else None)
+    shown = text(captured, lambda node: "left" if node.name in left else None)
     assert_expected_inline(
-        told,
+        shown,
         """\
 x: float32[2, 2]
 y: float32[2, 2]
