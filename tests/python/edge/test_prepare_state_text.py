@@ -19,6 +19,8 @@ def prepared(model: Callable[..., Any], **tensors: torch.Tensor) -> str:
     after = prepare_state(program)
     assert after is not program
     assert text(program) == before
+    names = [node.name for node in after.graph.find_nodes(op="placeholder")]
+    assert [spec.arg.name for spec in after.graph_signature.input_specs] == names
     return text(after)
 
 
