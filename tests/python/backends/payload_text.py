@@ -7,13 +7,14 @@ programs, the builder, and the passes over its graph.
 from __future__ import annotations
 
 import struct
+import textwrap
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 import torch
-from pass_text import traced
+from pass_text import WIDTH, traced
 
 from rushlight.backends.cpu.preprocess import CpuBackend
 from rushlight.edge.constants import Constants
@@ -47,7 +48,7 @@ def payload_text(graph: fb.Graph) -> str:
         if node.outputs:
             inputs = ", ".join("none" if i < 0 else f"v{i}" for i in node.inputs)
             text = f"{', '.join(f'v{i}' for i in node.outputs)} = {text} of {inputs}"
-        lines.append(text)
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False)
         program = getattr(node.operation, "program", None)
         epilogue = getattr(node.operation, "epilogue", None)
         lines += _instructions(program or (epilogue and epilogue.program))

@@ -1,32 +1,17 @@
 """fuse_quantized: calls between dequantising and quantising run on integers."""
 
 import torch
-import torch.ao.quantization.fx._decomposed
 from expecttest import assert_expected_inline
 from pattern_text import after
+from quantized_values import COLUMNS, rounded, weights
 
 from rushlight.backends.cpu.patterns.integers.fuse import fuse_quantized
 
-quantized = torch.ops.quantized_decomposed
-LIMITS = -128, 127, torch.int8
 X = torch.ones(2, 4)
 
 
-def rounded(x: torch.Tensor, scale: float = 0.5) -> torch.Tensor:
-    integers = quantized.quantize_per_tensor(x, scale, 0, *LIMITS)
-    return quantized.dequantize_per_tensor(integers, scale, 0, *LIMITS)
-
-
-def product(x, w, scales, zeros):  # type: ignore[no-untyped-def]
-    columns = 1, -127, 127, torch.int8
-    return torch.mm(rounded(x), quantized.dequantize_per_channel(w, scales, zeros, *columns))
-
-
-WEIGHTS = {
-    "w": torch.ones(4, 3, dtype=torch.int8),
-    "scales": torch.full((3,), 0.25),
-    "zeros": torch.zeros(3, dtype=torch.int64),
-}
+def product(x, w, s, z):  # type: ignore[no-untyped-def]
+    return torch.mm(rounded(x), weights(w, s, z))
 
 
 def test_a_sum_of_integers() -> None:
@@ -47,7 +32,7 @@ return [%4]
 
 def test_a_product_with_weights_for_each_column() -> None:
     assert_expected_inline(
-        after(fuse_quantized, product, X, **WEIGHTS),
+        after(fuse_quantized, product, X, **COLUMNS),
         """\
 x: float32[2, 4]
 w: int8[4, 3] = constant
@@ -60,11 +45,11 @@ return [%2]
 
 
 def test_a_product_whose_result_is_quantised() -> None:
-    def model(x, w, scales, zeros):  # type: ignore[no-untyped-def]
-        return rounded(product(x, w, scales, zeros).relu(), 0.125)
+    def model(x, w, s, z):  # type: ignore[no-untyped-def]
+        return rounded(product(x, w, s, z).relu(), 0.125)
 
     assert_expected_inline(
-        after(fuse_quantized, model, X, **WEIGHTS),
+        after(fuse_quantized, model, X, **COLUMNS),
         """\
 x: float32[2, 4]
 w: int8[4, 3] = constant
