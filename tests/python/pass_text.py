@@ -48,13 +48,8 @@ WIDTH = 96
 """Columns of a line."""
 
 
-<<<<<<< HEAD
-class Traced:
-    """The parts of an exported program that passes use: graph, signature, constants."""
-=======
 class Traced(ExportedProgram):
     """As much of an exported program as passes use: graph, signature, constants, buffers."""
->>>>>>> passtexts
 
     def __init__(
         self, module: GraphModule, signature: ExportGraphSignature, tensors: Mapping[str, Any]
@@ -83,28 +78,19 @@ def traced(
     Args:
         function: a function of tensors; returns one or several.
         args: example inputs; inputs have the names of the function's parameters.
-<<<<<<< HEAD
-        dynamic: whether the inputs' sizes may vary (except sizes of 1).
-=======
         dynamic: whether the inputs' sizes may vary (but for those of one element).
         buffers: those of the constants that the program writes: the function returns their new
             values before its results.
->>>>>>> passtexts
         constants: tensors that the program holds.
 
     Returns:
         A `Traced`, which passes accept as an exported program.
     """
     names = list(inspect.signature(function).parameters)[: len(args)] + list(constants)
-<<<<<<< HEAD
-    values = [value.clone() for value in (*args, *constants.values())]  # no tensor occurs twice
-    mode = FakeTensorMode(shape_env=ShapeEnv(), static_shapes=not dynamic)
-=======
     values = [value.clone() for value in (*args, *constants.values())]  # none of them the same
     mode = FakeTensorMode(
         shape_env=ShapeEnv(), static_shapes=not dynamic, allow_non_fake_inputs=True
     )
->>>>>>> passtexts
     fakes = [
         mode.from_tensor(value, static_shapes=not dynamic or i >= len(args))
         for i, value in enumerate(values)
@@ -141,17 +127,12 @@ def text(
 ) -> str:
     """A program's graph, one line for each node, and its small constants.
 
-<<<<<<< HEAD
-    Calls, and constants that a pass added, are numbered here, because the names that torch gives
-    them depend on nodes that were removed.
-=======
     Calls are numbered, and so are inputs and constants that a pass added: what torch names them
     changes with what was there before.
 
     Args:
         program: the graph.
         note: what stands at the end of a node's line, if it is not None.
->>>>>>> passtexts
     """
     written = "\n".join(_lines(program, note)) + "\n"
     symbols = dict.fromkeys(re.findall(r"\b[su]\d+\b", written))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from rushlight import _core
 from rushlight.errors import Code, Error, LoadError
 from rushlight.runtime.backends import absent_backends
-from rushlight.runtime.contract import Contract
+from rushlight.runtime.contract import Contract, check_form
 from rushlight.runtime.forms import (
     PORTABLE,
     FormChoice,
@@ -59,6 +59,8 @@ def load_chosen(
             notes.append(FormChoice(name, False, f"backend {', '.join(absent)} is not here"))
             continue
         try:
+            for method, plan in plans.items():
+                check_form(contracts[method], plan.plan, core.meta(plan.plan))
             module = Module(core, contracts, [(m, p.plan) for m, p in plans.items()], where)
             why = _check(module, index, methods, name) if known_answers else ""
         except Error as error:

@@ -215,6 +215,27 @@ def make_contract(method: str, json: Json | None, meta: Mapping[str, Any]) -> Co
     return replace(contract, symbols=_number_symbols(contract))
 
 
+def check_form(contract: Contract, name: str, meta: Mapping[str, Any]) -> None:
+    """Check that a form of a method takes and returns the values of the method's contract.
+
+    Args:
+        contract: the method's.
+        name: the form's name in the program, for the message.
+        meta: the form's entry in the program (`_core.Program.meta`).
+
+    Raises:
+        LoadError: if its values are others.
+    """
+    try:
+        _compare(contract, meta)
+    except ValueError as error:
+        raise LoadError(
+            f"form {name!r} does not have the values of its method ({error}): export the model "
+            f"again",
+            code=Code.INVALID_PROGRAM,
+        ) from error
+
+
 def _number_symbols(contract: Contract) -> dict[str, int]:
     names = {d.symbol for v in contract.inputs for d in dims_of(v) if d.symbol}
     return {name: i for i, name in enumerate(sorted(names))}
@@ -295,7 +316,13 @@ def _compare(contract: Contract, meta: Mapping[str, Any]) -> None:
             if same and value.kind == "tensor":
                 same = value.dtype == m["dtype"] and len(value.shape) == len(m["sizes"])
             if not same:
-                raise ValueError(f"{what} {i} is {value.kind}, in the program {m['kind']}")
+                listed = _kind_text(value.kind, value.dtype, value.shape)
+                actual = _kind_text(m["kind"], m.get("dtype", ""), m.get("sizes", ()))
+                raise ValueError(f"{what} {i} is {listed}, in the program {actual}")
+
+
+def _kind_text(kind: str, dtype: str, sizes: Sequence[Any]) -> str:
+    return f"{dtype} tensor of rank {len(sizes)}" if kind == "tensor" else kind
 
 
 def _weak(meta: Mapping[str, Any]) -> Contract:

@@ -23,6 +23,7 @@ from rushlight.partition import registry
 from rushlight.runtime import backends, register_backend
 from rushlight.runtime.backends import GROUP, unregister_backend
 from rushlight.runtime.registries import backend_registry
+from rushlight.serialize.pte import read_pte, write_pte
 
 if TYPE_CHECKING:
     from packages import Package
@@ -123,6 +124,17 @@ class TestFat:
             rl.load(program.buffer, backend="TinyBackend")
         with pytest.raises(rl.LoadError, match="no form 'tpu'; it has TinyBackend, portable"):
             rl.load(program.buffer, backend="tpu")
+
+    def test_a_form_with_other_inputs_is_left_out(self, model: Model) -> None:
+        file = read_pte(rl.export(model, ARGS, backend=["cpu", "portable"], verify=False).buffer)
+        [plan] = [p for p in file.program.execution_plan if p.name == "forward@cpu"]
+        tensor: Any = plan.values[plan.inputs[0]].val
+        tensor.sizes, tensor.dim_order = tensor.sizes[1:], [0]
+        with pytest.warns(RuntimeWarning, match="'forward@cpu' does not have the values of its"):
+            module = rl.load(write_pte(file))
+        assert [(f.form, f.chosen) for f in module.forms] == [("cpu", False), ("portable", True)]
+        with torch.no_grad():
+            torch.testing.assert_close(module(*ARGS), model(*ARGS))
 
     def test_an_installed_backend_is_used_to_verify(self, model: Model, package: Package) -> None:
         """The package of the runtime half is there, and nothing has asked for it before."""
