@@ -3,10 +3,10 @@
 The other build is a checkout with an environment of its own (`git clone`, `git checkout`,
 `make ext`). Each build lowers the same traced program in its own process, which gives the CPU
 seconds of an export, and both files then run in turns, as in `engine.py`. A case is a model, or
-`model:recipe` for one that is quantised, or `model@backend` for another backend than cpu. Ratios
-are the other build's time to this one's; below 1 this one is slower.
+`model@backend` for another backend than cpu. Ratios are the other build's time to this one's;
+below 1 this one is slower.
 
-  python -m benchmarks builds --other ../before --models minilm,minilm:int8-dynamic --threads 1
+  python -m benchmarks builds --other ../before --models minilm,minilm@portable --threads 1
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import common
-import quantized
 
 from rushlight.peers import runtimes
 from rushlight.peers.side import Side, SideError
@@ -26,7 +25,6 @@ from rushlight.peers.turns import middle, take_turns
 
 CASES = (
     *("mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2", "lstm2", "unet"),
-    *("mobilenet_v2:int8", "resnet50:int8", "minilm:int8-dynamic", "minilm:int4-dynamic"),
     *("mobilenet_v2@portable", "resnet50@portable", "minilm@portable", "unet@portable"),
     *("mobilenet_v2@xnnpack", "minilm@xnnpack"),
 )
@@ -83,11 +81,10 @@ def _measure(
     exports: int,
 ) -> tuple[dict[str, float], dict[str, float]]:
     """CPU seconds of an export, and seconds of a call, of each build."""
-    named, _, backend = case.partition("@")
-    name, _, recipe = named.partition(":")
-    program = quantized.quantized_program(work, name, recipe) if recipe else work.traced(name)
+    name, _, backend = case.partition("@")
+    program = work.traced(name)
     seconds: dict[str, list[float]] = {by: [] for by in sides}
-    files = {by: str(work.folder / f"{case.replace(':', '-')}.{by}.pte") for by in sides}
+    files = {by: str(work.folder / f"{case}.{by}.pte") for by in sides}
     for _ in range(exports):
         for by, side in sides.items():
             lowered = side.call(
