@@ -175,6 +175,14 @@ class Rewriter:
         """Let all users of one call use another."""
         old.replace_all_uses_with(new)
 
+    def erase(self, node: Node) -> None:
+        """Remove a call that nothing uses, and the calls that only it used."""
+        inputs = node.all_input_nodes
+        self.graph.erase_node(node)
+        for one in inputs:
+            if one.op == "call_function" and not one.users:
+                self.erase(one)
+
     def clean(self) -> None:
         """Remove calls that nothing uses any more."""
         for node in reversed(list(self.graph.nodes)):

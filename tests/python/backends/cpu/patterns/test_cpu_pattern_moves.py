@@ -25,6 +25,25 @@ return [%4]
     )
 
 
+def test_quantising_comes_before_several_moves() -> None:
+    assert_expected_inline(
+        after(
+            on_bytes(quantize_early),
+            lambda x: rounded(torch.view_copy(torch.permute_copy(x.sin(), (1, 0)), [8])),
+            X,
+        ),
+        """\
+x: float32[2, 4]
+%1: float32[2, 4] = sin(x)
+%2: uint8[2, 4] = quantize(%1, Quantization(0.5, 128, 0, 255))
+%3: uint8[4, 2] = permute_copy(%2, [1, 0])
+%4: uint8[8] = view_copy(%3, [8])
+%5: float32[8] = dequantize(%4, Quantization(0.5, 128, 0, 255))
+return [%5]
+""",
+    )
+
+
 def test_quantising_comes_before_a_part_is_taken() -> None:
     assert_expected_inline(
         after(on_bytes(quantize_early), lambda x: rounded(torch.select_copy(x.sin(), 0, 1)), X),

@@ -57,6 +57,7 @@ def _before(r: Rewriter, node: Node) -> list[Node]:
     else:
         return []
     r.replace(node, moved)
+    r.erase(node)  # now: calls before it must not seem to have another user
     return earlier
 
 
