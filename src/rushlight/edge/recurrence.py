@@ -94,8 +94,8 @@ def _is_long(node: Node) -> bool:
     layer = recurrence_of(node) if node.target in LAYERS else None
     if layer is None or layer.drops:
         return False
-    steps = layer.x.meta["val"].shape[1 if layer.batch_first else 0]
-    return not isinstance(steps, int) or steps > UNROLLED
+    length = layer.x.meta["val"].shape[1 if layer.batch_first else 0]
+    return not isinstance(length, int) or length > UNROLLED
 
 
 class _Loops:
@@ -172,7 +172,7 @@ class _Loops:
         """A node that names the graph of the loop's body, which holds for any batch size."""
         cell = _CELLS[kind]
 
-        def step(*args: Tensor) -> list[Tensor]:
+        def body(*args: Tensor) -> list[Tensor]:
             own, share, rest = args[: len(state)], args[len(state)], args[len(state) + 1 :]
             new = cell(own, share, rest)
             return [*(s.clone() for s in new), new[0].clone()]
@@ -186,10 +186,9 @@ class _Loops:
             torch.empty(2, gates, dtype=dtype),
             *(torch.empty(tuple(val.shape), dtype=dtype) for val in vals),
         ]
-        module = make_fx(step, tracing_mode="fake", pre_dispatch=True)(*examples)
+        module = make_fx(body, tracing_mode="fake", pre_dispatch=True)(*examples)
         for node in module.graph.nodes:
             node.meta = {**node.meta, **self._origin()}
         name = f"recurrence_{len(self._graph.nodes)}"
         self._module.add_submodule(name, module)
-        named = self._graph.get_attr(name)
-        return named
+        return self._graph.get_attr(name)

@@ -3,7 +3,6 @@ kernels. Each gives exactly eager's result, and is as fast as a kernel would be.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,13 +26,6 @@ def addbmm(
     left = batch1.transpose(0, 1).reshape(rows, batches * depth)
     right = batch2.reshape(batches * depth, batch2.shape[2])
     return torch.addmm(self, left, right, beta=beta, alpha=alpha)
-
-
-def angle(self: Tensor) -> Tensor:
-    """The angle of a real number: 0, pi or NaN."""
-    real = self if self.dtype.is_floating_point else self.to(torch.get_default_dtype())
-    value = torch.where(real < 0, math.pi, 0.0).to(real.dtype)
-    return torch.where(torch.isnan(real), real, value)
 
 
 def diagonal_scatter(
@@ -103,27 +95,6 @@ def round_decimals(self: Tensor, *, decimals: int) -> Tensor:
     return torch.round(self * scale) / scale
 
 
-def trilinear(
-    i1: Tensor,
-    i2: Tensor,
-    i3: Tensor,
-    expand1: list[int],
-    expand2: list[int],
-    expand3: list[int],
-    sumdim: list[int],
-    unroll_dim: int = 1,
-) -> Tensor:
-    """The product of three tensors, each with new dimensions, summed."""
-    for dim in expand1:
-        i1 = i1.unsqueeze(dim)
-    for dim in expand2:
-        i2 = i2.unsqueeze(dim)
-    for dim in expand3:
-        i3 = i3.unsqueeze(dim)
-    product = i1 * i2 * i3
-    return product.sum(sumdim) if sumdim else product
-
-
 _HOLDS_SQUARES = {
     torch.float16: torch.float32,
     torch.bfloat16: torch.float64,
@@ -156,10 +127,8 @@ RULES: dict[OpOverload, Callable[..., Any]] = {
     aten.__lshift__.Tensor: lshift,
     aten.__rshift__.Scalar: rshift,
     aten.__rshift__.Tensor: rshift,
-    aten._trilinear.default: trilinear,
     aten._int_mm.default: int_mm,
     aten.addbmm.default: addbmm,
-    aten.angle.default: angle,
     aten.as_strided_scatter.default: as_strided_scatter,
     aten.diagonal_scatter.default: diagonal_scatter,
     aten.fmax.default: fmax,

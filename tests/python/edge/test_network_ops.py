@@ -1,9 +1,18 @@
 """Rules for operators of neural networks equal eager: batch norm, bilinear, gradients."""
 
+from collections import Counter
+
 import pytest
 import torch
 import torch.nn.functional as F
 from graphs import core, operators, run
+
+from rushlight.edge.decompositions import COMPLEX
+from rushlight.edge.index_ops import INDEX_DECOMPOSITIONS
+from rushlight.edge.linalg_ops import LINALG_DECOMPOSITIONS
+from rushlight.edge.network_ops import NETWORK_DECOMPOSITIONS
+from rushlight.edge.random_ops import RANDOM_DECOMPOSITIONS
+from rushlight.edge.rules import RULES
 
 aten = torch.ops.aten
 
@@ -71,3 +80,16 @@ def test_one_gradient_of_a_convolution(wanted: int, transposed: bool) -> None:
 
     program = core(model, grad, x, weight)
     torch.testing.assert_close(run(program, grad, x, weight)[0], model(grad, x, weight))
+
+
+def test_no_operator_has_two_rules() -> None:
+    tables = (
+        RULES,
+        COMPLEX,
+        NETWORK_DECOMPOSITIONS,
+        RANDOM_DECOMPOSITIONS,
+        INDEX_DECOMPOSITIONS,
+        LINALG_DECOMPOSITIONS,
+    )
+    counts = Counter(target for table in tables for target in table)
+    assert [str(target) for target, count in counts.items() if count > 1] == []
