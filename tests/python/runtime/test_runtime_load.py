@@ -306,9 +306,15 @@ GOOD = make_contract(
         ({"inputs": GOOD["inputs"][:1]}, "structures do not fit"),
         ({"in_spec": {"t": "leaf"}}, "structures do not fit"),
         ({"in_spec": {"t": "list", "c": [{"t": "leaf"}] * 2}}, "not .args, kwargs"),
-        ({"outputs": [{"kind": "int"}]}, "output 0 is int, in the program float32 tensor"),
-        ({"inputs": [tensor_value(2, 2, dtype="int64")] * 2}, "input 0 is .*tensor"),
-        ({"inputs": [tensor_value(2)] * 2}, "input 0 is .*tensor"),
+        (
+            {"outputs": [{"kind": "int"}]},
+            "output 0 is int, in the program float32 tensor of rank 2",
+        ),
+        (
+            {"inputs": [tensor_value(2, 2, dtype="int64")] * 2},
+            "input 0 is int64 tensor of rank 2, in the program",
+        ),
+        ({"inputs": [tensor_value(2)] * 2}, "input 0 is float32 tensor of rank 1, in the program"),
         ({"inputs": [tensor_value({"min": 3, "max": 2}, 2)] * 2}, "not a range"),
         ({"inputs": [tensor_value(10**30, 2)] * 2}, "not a range"),
         ({"inputs": [{"kind": "what"}] * 2}, "kind 'what'"),
