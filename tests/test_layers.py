@@ -46,6 +46,7 @@ PYTHON_LAYERS = (
     ("backends", "skeleton"),
     ("api", "doctor"),
     ("accuracy",),
+    ("llm",),
     ("peers",),
     ("cli",),
 )
@@ -60,11 +61,12 @@ CPP_LAYERS = (
     ("method",),
     ("kernels", "backends"),
     ("module",),
+    ("llm",),
     ("runner",),
 )
 TORCH_FREE = ("errors", "files", "schema", "serialize", "runtime")
 # These may reach torch, and the compiler, but only inside the functions that need it.
-TORCH_LATE = ("__init__", "inspect", "peers", "cli")
+TORCH_LATE = ("__init__", "inspect", "peers", "llm", "cli")
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
     *("pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy"),

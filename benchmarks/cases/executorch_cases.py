@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from cases.kernel_cases import Case, Inputs
 
-from rushlight.ir.executorch_ops import define
+from rushlight.ir.custom_ops.executorch import define
 
 define()
 QUANTIZED = "quantized_decomposed"

@@ -113,7 +113,7 @@ TURNS = {
 def old_graphs() -> Callable[[], None]:
     """A graph that Rushlight made before; what it must still do later."""
     import rushlight
-    from rushlight.ir.dim_order_ops import to_dim_order_copy
+    from rushlight.ir.custom_ops.dim_order import to_dim_order_copy
 
     edge = rushlight.to_edge(torch.export.export(MODEL, INPUTS, dynamic_shapes=SIZES))
 

@@ -7,7 +7,7 @@ from rushlight.edge.config import (
 )
 from rushlight.edge.export_pass import ExportPass, PassManager, PassResult
 from rushlight.edge.to_edge import to_edge_dialect
-from rushlight.ir.executorch_ops import define as define_executorch_operators
+from rushlight.ir.custom_ops.executorch import define as define_executorch_operators
 from rushlight.ir.kernels import register_operator
 
 __all__ = [

@@ -17,10 +17,10 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from rushlight.ir import dim_order_ops, quantized_ops  # noqa: F401  (the first registers)
 from rushlight.ir.alloc import et_view
 from rushlight.ir.control import copy_index
-from rushlight.ir.whole_ops import OUT_VARIANTS
+from rushlight.ir.custom_ops import dim_order, quantized  # noqa: F401  (the first registers)
+from rushlight.ir.custom_ops.whole import OUT_VARIANTS
 
 # Operators of the Out dialect that are not torch operators, and the kernels that run them.
 OUT_KERNELS: dict[Callable[..., Any], str] = {
@@ -64,8 +64,8 @@ SCALAR_RESULTS: dict[OpOverload, str] = {
 def runtime_name(target: OpOverload) -> str:
     """The operator's name in a program, such as `aten::add.out`; a default overload adds none."""
     namespace, _, base = target._schema.name.partition("::")
-    if namespace == quantized_ops.OUT_NAMESPACE:
-        namespace = quantized_ops.NAMESPACE
+    if namespace == quantized.OUT_NAMESPACE:
+        namespace = quantized.NAMESPACE
     overload = target._schema.overload_name
     return f"{namespace}::{base}.{overload}" if overload else f"{namespace}::{base}"
 
@@ -89,8 +89,8 @@ def is_functional(target: OpOverload) -> bool:
 @cache
 def out_variant(target: OpOverload) -> OpOverload | None:
     """The out-variant of a functional operator, or None if there is none."""
-    if target.namespace == quantized_ops.NAMESPACE:
-        return quantized_ops.out_variant(target)
+    if target.namespace == quantized.NAMESPACE:
+        return quantized.out_variant(target)
     if target in OUT_VARIANTS:
         return OUT_VARIANTS[target]
     # Arguments that only describe the new tensor are dropped: the out argument describes it.

@@ -15,8 +15,8 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from rushlight.ir.custom_ops.quantized import NAMESPACE
 from rushlight.ir.operators import arguments
-from rushlight.ir.quantized_ops import NAMESPACE
 
 Constant = Callable[[Any], torch.Tensor | None]
 """A function from an argument to its tensor if it is a constant's node; else to None."""

@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.ir.bounds import Bounds
-from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.ir.custom_ops.dim_order import clone_dim_order, to_dim_order_copy
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.source import source_of
 from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, common_dim_order, dim_order_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.ir.custom_ops.dim_order import clone_dim_order, to_dim_order_copy
 from rushlight.ir.spec import TensorSpec
 
 aten = torch.ops.aten

@@ -1,6 +1,6 @@
 """Cases of the operators that ExecuTorch's wheel has beside torch's.
 
-Their references are the rules of `rushlight.ir.executorch_ops`, which
+Their references are the rules of `rushlight.ir.custom_ops.executorch`, which
 tests/e2e/executorch/test_executorch_operators.py holds to ExecuTorch itself.
 """
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from rushlight.ir import executorch_ops
+from rushlight.ir.custom_ops import executorch
 
 from ..harness import FLOATING, INTEGRAL, ErrorCase, Maker, OpCases, Sample
 
-executorch_ops.define()
+executorch.define()
 llama, quantized = torch.ops.llama, torch.ops.quantized_decomposed
 INF = float("inf")
 

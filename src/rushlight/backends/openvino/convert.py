@@ -19,7 +19,7 @@ from rushlight.backends.openvino.payload import Order
 from rushlight.backends.openvino.quantized import extensions
 from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
-from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.ir.custom_ops.dim_order import clone_dim_order, to_dim_order_copy
 from rushlight.ir.source import source_of
 from rushlight.ir.spec import dim_order_of
 from rushlight.partition.details import Handles

@@ -16,7 +16,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from rushlight.backends.openvino.convert import view_of_copy
-from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.ir.custom_ops.dim_order import clone_dim_order, to_dim_order_copy
 from rushlight.partition.operators import SIZES
 
 aten = torch.ops.aten

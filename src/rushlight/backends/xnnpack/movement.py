@@ -23,7 +23,7 @@ from rushlight.backends.xnnpack.operator_facts import (
     Operator,
     arguments,
 )
-from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.ir.custom_ops.dim_order import clone_dim_order, to_dim_order_copy
 from rushlight.partition.operators import beyond_window, val_of
 from rushlight.schema import xnnpack as fb
 from rushlight.schema.cpu_engine import Limit

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from rushlight.ir.dim_order_ops import clone_dim_order, define, to_dim_order_copy
+from rushlight.ir.custom_ops.dim_order import clone_dim_order, define, to_dim_order_copy
 from rushlight.ir.spec import dim_order_of
 
 aten = torch.ops.aten

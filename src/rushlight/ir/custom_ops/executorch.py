@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from rushlight.ir import quantized_ops
+from rushlight.ir.custom_ops import quantized
 from rushlight.ir.definitions import Definitions
 
 Tensor = torch.Tensor
@@ -318,7 +318,7 @@ def define() -> None:
         own = name.partition("::")[2]
         new = known.define(f"{own}({arguments}) -> {_result(name)}", rule, fake=shapes)
         # The out-variants of quantised operators are defined when they are needed.
-        if new and not name.startswith(f"{quantized_ops.NAMESPACE}::"):
+        if new and not name.startswith(f"{quantized.NAMESPACE}::"):
             known.define(_out_name(own) + _out_schema(name, arguments))
     for name, (arguments, rule) in _WRITING.items():
         schema = f"{name.partition('::')[2]}({arguments}) -> Tensor"

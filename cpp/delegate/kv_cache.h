@@ -1,0 +1,36 @@
+// The keys and values of a language model's sequences, which a runner owns and lends to a method
+// for one run. They lie in pages of kPageTokens positions; a page has the keys and values of all
+// layers. How a page is laid out inside is the engine's: see engine/types/kv_page.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/dtype.h"
+#include "rushlight/core/span.h"
+
+namespace rushlight {
+
+// What the pages of one model hold. All layers have the same shapes.
+struct KvLayout {
+  static constexpr size_t kPageTokens = 64;
+
+  DType dtype = DType::Float32;  // Float32, Float16, or Int8 with a scale for each token and head
+  uint32_t layers = 0;
+  uint32_t heads = 0;        // of keys and values
+  uint32_t width = 0;        // of a key
+  uint32_t value_width = 0;  // of a value
+};
+
+// One sequence. The pages that a run writes belong to this sequence alone.
+struct KvSequence {
+  uint8_t* const* pages = nullptr;  // of positions 0..63, 64..127, ...; aligned to 64 bytes
+  size_t n_pages = 0;
+};
+
+struct KvCache {
+  KvLayout layout;
+  Span<const KvSequence> sequences;  // the input `sequences` of a step has indices of these
+};
+
+}  // namespace rushlight
