@@ -13,6 +13,7 @@ from rushlight.api import export as export_program
 from rushlight.errors import Code, ExportError
 from rushlight.llm.description import KEY, Description
 from rushlight.llm.exporter.families import decoder_of, description_of
+from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step, capture_step
 
 METHOD = "step"
@@ -25,6 +26,9 @@ def export(
     context: int | None = None,
     batch: int = 512,
     wanted: int = 64,
+    quantize: str | None = None,
+    group_size: int = 32,
+    quantize_embedding: str | None = None,
     backend: Any = "cpu",
     strict: bool | float = False,
     debug: str = "lines",
@@ -40,6 +44,12 @@ def export(
         context: the greatest number of positions of a sequence; default: the model's own.
         batch: the greatest number of tokens of one step, which memory is planned for.
         wanted: the greatest number of tokens of one step whose logits are computed.
+        quantize: in what weights are stored: "float32", "fp16", "bf16"; "int8" or "8da4w": integers
+            of 8 or 4 bits, multiplied with rows that are quantised to 8 bits at run time. Default:
+            the dtypes that the model has. All else is computed in float32.
+        group_size: of "8da4w": how many weights of a row share a scale: 32, 64, 128 or 256.
+        quantize_embedding: "int8" or "int4" for an embedding in integers. An embedding that is
+            tied to the output layer is stored once, as the output layer.
         backend: where it runs, as `rushlight.export` takes it.
         strict, debug, progress: as `rushlight.export` takes them.
 
@@ -47,7 +57,10 @@ def export(
         ExportError: the model is not supported, or cannot be exported.
     """
     say = progress or (lambda stage: None)
+    recipe = Recipe(quantize, group_size, quantize_embedding)
     step, description = _step_of(model, description, context, batch, wanted)
+    say("quantise" if recipe.bits or recipe.embedding else "convert weights")
+    convert_layers(step, recipe)
     say("capture")
     captured = capture_step(step, description, METHOD)
     program = export_program(

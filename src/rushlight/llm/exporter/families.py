@@ -12,6 +12,7 @@ import torch
 from rushlight.errors import Code, ExportError
 from rushlight.llm.description import Description
 from rushlight.llm.exporter.attention import INTERFACE, register
+from rushlight.llm.exporter.layers import StoredEmbedding
 from rushlight.llm.exporter.rope import rotary_of
 from rushlight.llm.exporter.rows import Rows, step_of
 
@@ -114,18 +115,22 @@ def description_of(config: Any, context: int | None, **given: Any) -> Descriptio
 
 
 class Decoder(torch.nn.Module):
-    """The layers of a `transformers` model, without its last norm, with the cache of a runner."""
+    """The layers of a `transformers` model, without its last norm, with the cache of a runner.
 
-    def __init__(self, base: Any) -> None:
+    Args:
+        embedding: of tokens.
+        base: the model, without its embedding.
+    """
+
+    def __init__(self, embedding: torch.nn.Module, base: Any) -> None:
         super().__init__()
-        self.base = base
+        self.embedding, self.base = embedding, base
 
     def forward(self, tokens: Tensor, positions: Tensor, sequences: Tensor) -> Tensor:
         """Hidden states [n, hidden]."""
         with step_of(Rows(positions, sequences)):
-            embedded = self.base.get_input_embeddings()(tokens)
             result = self.base(
-                inputs_embeds=embedded.unsqueeze(0),
+                inputs_embeds=self.embedding(tokens).unsqueeze(0),
                 position_ids=positions.unsqueeze(0),
                 use_cache=False,
             )
@@ -178,7 +183,7 @@ def decoder_of(model: Any, context: int) -> tuple[Decoder, Head]:
         )
     register()
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    model = copy.deepcopy(model, shared).eval().requires_grad_(False)
+    model = copy.deepcopy(model, shared).eval()
     model.config._attn_implementation = INTERFACE
     base = model.base_model
     if family.positions == "rope":
@@ -186,4 +191,7 @@ def decoder_of(model: Any, context: int) -> tuple[Decoder, Head]:
     norm = getattr(base, family.norm)
     setattr(base, family.norm, torch.nn.Identity())
     softcap = getattr(model.config, "final_logit_softcapping", None) or 0.0
-    return Decoder(base), Head(norm, model.get_output_embeddings(), softcap)
+    embedding, output = model.get_input_embeddings(), model.get_output_embeddings()
+    model.set_input_embeddings(torch.nn.Identity())
+    factor = getattr(embedding, "scalar_embed_scale", 1.0)  # of Gemma
+    return Decoder(StoredEmbedding(embedding.weight, factor), base), Head(norm, output, softcap)
