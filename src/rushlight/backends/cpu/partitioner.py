@@ -111,7 +111,7 @@ class CpuPartitioner(SupportedOperatorPartitioner):
     def _why_not_call(self, node: Node) -> str | None:
         assert self._sizes is not None
         data = self._constants.get
-        if name_of(node):
+        if name_of(node) and node.target not in OPERATORS:
             return why_not_quantized(node, data) or self._sizes.why_not(node)
         operands = operands_of(node)
         if operands is not None and dequantizes_constant(operands.weight, data):
