@@ -1,0 +1,253 @@
+#include "rushlight/llm/runner/runner.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rushlight::llm {
+
+Status Runner::open(std::unique_ptr<StepModel> model, std::unique_ptr<TextCodec> codec,
+                    const RunnerOptions& options, Message* message) {
+  model_ = std::move(model);
+  codec_ = std::move(codec);
+  PageMemory* memory = options.memory != nullptr ? options.memory : &heap_pages();
+  return scheduler_.open(model_.get(), codec_.get(), memory, options.scheduler, message);
+}
+
+std::unique_ptr<Session> Runner::new_session() {
+  return std::unique_ptr<Session>(new Session(this));
+}
+
+// Options that contradict each other or the model.
+Status Runner::check(const GenerateOptions& options, size_t prompt, Message* message) const {
+  const ModelFacts& facts = scheduler_.facts();
+  RL_TRY(options.sampling.check(facts.vocabulary, message));
+  if (prompt == 0) {
+    return message->fail(Code::InvalidArgument,
+                         "the prompt is empty: give at least one token, or text");
+  }
+  if (prompt >= facts.context) {
+    return message->fail(Code::InvalidArgument,
+                         "the prompt has %zu tokens; the model's context has %zu, one of them for "
+                         "the output: shorten the prompt to %zu",
+                         prompt, facts.context, facts.context - 1);
+  }
+  const PagePool& pool = scheduler_.pool();
+  if (pages_for(prompt + 1) > pool.capacity()) {
+    return message->fail(Code::OutOfResources,
+                         "the prompt has %zu tokens, which need %zu pages of %zu bytes; "
+                         "cache_limit is %zu bytes, %zu pages: raise it",
+                         prompt, pages_for(prompt + 1), facts.page_bytes, pool.limit(),
+                         pool.capacity());
+  }
+  if (options.n == 0) return message->fail(Code::InvalidArgument, "n is 0; it must be at least 1");
+  const bool has_texts = !options.stop.empty() || options.echo;
+  if (has_texts && codec_ == nullptr) {
+    return message->fail(Code::InvalidArgument,
+                         "%s needs text, and the program has no tokenizer: use stop_tokens",
+                         options.stop.empty() ? "echo" : "stop");
+  }
+  for (const std::string& stop : options.stop) {
+    if (stop.empty()) return message->fail(Code::InvalidArgument, "stop has an empty text");
+  }
+  for (const int32_t token : options.stop_tokens) {
+    if (token >= 0 && static_cast<size_t>(token) < facts.vocabulary) continue;
+    return message->fail(Code::InvalidArgument,
+                         "stop_tokens has %d; the model has the tokens 0 to %zu",
+                         static_cast<int>(token), facts.vocabulary - 1);
+  }
+  if (options.context_full == ContextFull::Shift && options.keep + 2 > facts.context) {
+    return message->fail(Code::InvalidArgument,
+                         "keep is %zu tokens; a shift must be able to drop some of the %zu of the "
+                         "context",
+                         options.keep, facts.context);
+  }
+  return {};
+}
+
+namespace {
+
+Status check_tokens(Span<const int32_t> tokens, size_t vocabulary, Message* message) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] >= 0 && static_cast<size_t>(tokens[i]) < vocabulary) continue;
+    return message->fail(Code::InvalidArgument,
+                         "token %zu of the prompt is %d; the model has the tokens 0 to %zu", i,
+                         static_cast<int>(tokens[i]), vocabulary - 1);
+  }
+  return {};
+}
+
+void add_echo(const TextCodec& codec, const GenerateOptions& options, Choice* choice) {
+  static const std::vector<std::string> no_stops;
+  TextOutput text;
+  text.open(&no_stops);
+  for (const int32_t token : choice->sequence->tokens) {
+    if (codec.is_special(token) && !options.special) continue;
+    text.push(codec.piece(token), &choice->outbox.text);
+  }
+  text.finish(&choice->outbox.text);
+}
+
+}  // namespace
+
+// Starts the texts of a request: in a session's sequence, or in new ones if it is nullptr.
+Status Runner::start(Generation* generation, Sequence* sequence, Span<const int32_t> prompt,
+                     const GenerateOptions& options, Message* message) {
+  const ModelFacts& facts = scheduler_.facts();
+  const size_t before = sequence != nullptr ? sequence->tokens.size() : 0;
+  RL_TRY(check(options, before + prompt.size(), message));
+  RL_TRY(check_tokens(prompt, facts.vocabulary, message));
+  Request& request = generation->request_;
+  request.options = options;
+  request.statistics.prompt_tokens = before + prompt.size();
+  request.ends = options.stop_tokens;
+  if (!options.ignore_end) request.ends.insert(request.ends.end(), ends_.begin(), ends_.end());
+  for (size_t i = 0; i < options.n; ++i) {
+    auto choice = std::make_unique<Choice>();
+    if (sequence == nullptr) {
+      choice->own = std::make_unique<Sequence>(&scheduler_.pool());
+      choice->own->reserve(facts.context);
+    }
+    choice->sequence = sequence != nullptr ? sequence : choice->own.get();
+    choice->sequence->tokens.insert(choice->sequence->tokens.end(), prompt.begin(), prompt.end());
+    choice->sequence->busy = true;
+    choice->prompt = choice->sequence->tokens.size();
+    choice->stream = i;
+    choice->text.open(&request.options.stop);
+    choice->speculation.open(options.guesses);
+    if (options.echo) add_echo(*codec_, options, choice.get());
+    request.choices.push_back(std::move(choice));
+  }
+  scheduler_.submit(&request);
+  return {};
+}
+
+Result<std::unique_ptr<Generation>> Runner::generate(Span<const int32_t> prompt,
+                                                     const GenerateOptions& options,
+                                                     Message* message) {
+  std::unique_ptr<Generation> generation(new Generation(&scheduler_));
+  RL_TRY(start(generation.get(), nullptr, prompt, options, message));
+  return generation;
+}
+
+// --- generations --------------------------------------------------------------------------------
+
+Generation::~Generation() {
+  if (!request_.choices.empty()) scheduler_->remove(&request_);
+}
+
+bool Generation::next(Piece* piece) {
+  const int choice = scheduler_->wait(&request_, &read_);
+  if (choice < 0) return false;
+  piece->choice = static_cast<size_t>(choice);
+  piece->tokens = {read_.tokens.data(), read_.tokens.size()};
+  piece->text = {read_.text.data(), read_.text.size()};
+  piece->finish = read_.finish;
+  return true;
+}
+
+void Generation::cancel() { request_.cancelled = true; }
+
+Status Generation::status(Message* message) const {
+  for (const std::unique_ptr<Choice>& choice : request_.choices) {
+    if (choice->status.ok()) continue;
+    *message = choice->message;
+    return choice->status;
+  }
+  return {};
+}
+
+Statistics Generation::statistics() const {
+  const Scheduler::Turn turn(*scheduler_);
+  return request_.statistics;
+}
+
+StringView Generation::stopped_by(size_t choice) const {
+  const std::string* stop = request_.choices[choice]->text.stop();
+  return stop != nullptr ? StringView(stop->data(), stop->size()) : StringView();
+}
+
+// --- sessions -----------------------------------------------------------------------------------
+
+Session::Session(Runner* runner) : runner_(runner), sequence_(&runner->scheduler_.pool()) {
+  sequence_.reserve(runner->facts().context);
+  const Scheduler::Turn turn(runner_->scheduler_);
+  runner_->scheduler_.add_resting(&sequence_);
+}
+
+Session::~Session() {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  runner_->scheduler_.remove_resting(&sequence_);
+  runner_->scheduler_.remember(sequence_);
+  sequence_.truncate(0);
+}
+
+Status Session::check_idle(Message* message) {
+  if (!sequence_.busy) return {};
+  return message->fail(Code::InvalidState,
+                       "the session is generating a text: read it to its end, or cancel and close "
+                       "the generation, or fork the session");
+}
+
+Result<std::unique_ptr<Generation>> Session::generate(Span<const int32_t> prompt,
+                                                      const GenerateOptions& options,
+                                                      Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  if (options.n > 1) {
+    return message->fail(Code::InvalidArgument,
+                         "n is %zu, but a session has one text: fork it, or generate without a "
+                         "session",
+                         options.n);
+  }
+  std::unique_ptr<Generation> generation(new Generation(&runner_->scheduler_));
+  RL_TRY(runner_->start(generation.get(), &sequence_, prompt, options, message));
+  return generation;
+}
+
+Status Session::set_tokens(Span<const int32_t> tokens, Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  const ModelFacts& facts = runner_->facts();
+  RL_TRY(check_tokens(tokens, facts.vocabulary, message));
+  if (tokens.size() >= facts.context) {
+    return message->fail(Code::InvalidArgument,
+                         "the text has %zu tokens; the model's context has %zu: shorten it",
+                         tokens.size(), facts.context);
+  }
+  const std::vector<int32_t>& old = sequence_.tokens;
+  size_t equal = 0;
+  while (equal < std::min(old.size(), tokens.size()) && old[equal] == tokens[equal]) ++equal;
+  sequence_.truncate(equal);
+  sequence_.tokens.insert(sequence_.tokens.end(), tokens.begin() + equal, tokens.end());
+  return {};
+}
+
+Status Session::rewind(size_t count, Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  if (count > sequence_.tokens.size()) {
+    return message->fail(Code::InvalidArgument,
+                         "the session has %zu tokens; it cannot be rewound by %zu",
+                         sequence_.tokens.size(), count);
+  }
+  sequence_.truncate(sequence_.tokens.size() - count);
+  return {};
+}
+
+Result<std::unique_ptr<Session>> Session::fork(Message* message) {
+  std::unique_ptr<Session> copy = runner_->new_session();
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  copy->sequence_.tokens.assign(sequence_.tokens.begin(), sequence_.tokens.end());
+  copy->sequence_.table.share(sequence_.table, sequence_.cached);
+  copy->sequence_.cached = sequence_.cached;
+  copy->sequence_.used = runner_->scheduler_.tick();
+  return copy;
+}
+
+size_t Session::cached() {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  return sequence_.cached;
+}
+
+}  // namespace rushlight::llm
