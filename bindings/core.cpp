@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
   rushlight::python::init_failure(m);
   rushlight::python::init_arrays(m);
   rushlight::python::init_lent(m);
+  rushlight::python::init_kv_cache(m);
   rushlight::python::init_method(m);
   rushlight::python::init_program(m);
   rushlight::python::init_registries(m);

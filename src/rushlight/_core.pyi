@@ -45,6 +45,9 @@ class Method:
     def set_inputs(self, values: list[Any]) -> bool:
         """Set inputs for `execute` and `step`, and keep them; False if they do not fit."""
 
+    def set_kv_cache(self, cache: KvCache | None) -> None:
+        """The key-value cache of all later runs of a language model's step."""
+
     def execute(self) -> None: ...
     def step(self) -> int:
         """Run one instruction and return its index; -1 if none was left."""
@@ -60,6 +63,23 @@ class Method:
     def n_values(self) -> int: ...
     @property
     def n_instructions(self) -> int: ...
+
+class KvCache:
+    """A key-value cache of fixed size with pages of its own, all zeros, for checking programs
+    without a runner. `dtype`: float32, float16 or int8."""
+
+    def __init__(
+        self,
+        dtype: str,
+        layers: int,
+        heads: int,
+        width: int,
+        value_width: int,
+        sequences: int,
+        positions: int,
+    ) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
 
 class Program:
     """An opened program. Objects made from it share its lock and its lifetime."""
