@@ -211,3 +211,79 @@ def take_log() -> list[str]:
     """The lines of the runtime's log since the last call."""
 
 def kernel_signatures() -> dict[str, str]: ...
+
+class LlmOptions:
+    """How texts are generated; `rushlight.llm.options` reads what callers write."""
+
+    max_tokens: int
+    stop: list[str]
+    stop_tokens: list[int]
+    ignore_eos: bool
+    echo: bool
+    special: bool
+    n: int
+    keep: int
+    guesses: int
+    shift: bool
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_range: int
+    dry_breakers: list[int]
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    typical_p: float
+    seed: int
+    logprobs: int
+
+    def __init__(self) -> None: ...
+    def copy(self) -> LlmOptions: ...
+    def set_logit_bias(self, biases: list[tuple[int, float]]) -> None: ...
+
+class LlmGeneration:
+    """Texts while they are generated. What is left is cancelled when it goes."""
+
+    def next(self) -> tuple[int, list[tuple[int, float, list[tuple[int, float]]]], str, str] | None:
+        """(choice, tokens with log probabilities and alternatives, text, why it ended or "")."""
+
+    def cancel(self) -> None: ...
+    def statistics(self) -> dict[str, int]: ...
+    def stopped_by(self, choice: int) -> str: ...
+
+class LlmSession:
+    """A text that is kept."""
+
+    def generate(self, prompt: list[int], options: LlmOptions) -> LlmGeneration: ...
+    def set_tokens(self, tokens: list[int]) -> None: ...
+    def rewind(self, count: int) -> None: ...
+    def fork(self) -> LlmSession: ...
+    def tokens(self) -> list[int]: ...
+    def cached(self) -> int: ...
+
+class LlmRunner:
+    """A language model with its cache."""
+
+    @staticmethod
+    def open(
+        path: bytes | None,
+        data: bytes | None,
+        threads: int,
+        map: bool,
+        guard: bool,
+        cache: str,
+        cache_limit: int,
+        texts: int,
+        prefill_rows: int,
+    ) -> LlmRunner:
+        """Counts of 0 stand for the default."""
+
+    def generate(self, prompt: list[int], options: LlmOptions) -> LlmGeneration: ...
+    def session(self) -> LlmSession: ...
+    def defaults(self) -> LlmOptions: ...
+    def facts(self) -> dict[str, Any]: ...
+    def cache_bytes(self) -> int: ...

@@ -22,7 +22,7 @@ struct GenerateOptions {
   size_t max_tokens = 0;             // of output; 0: as many as the context has room for
   std::vector<std::string> stop;     // texts that end the output, which are not part of it
   std::vector<int32_t> stop_tokens;  // besides the model's own end tokens
-  bool ignore_end = false;           // the model's own end tokens do not end the output
+  bool ignore_eos = false;           // the model's own end tokens do not end the output
   bool echo = false;                 // the output begins with the prompt
   bool special = false;              // the text has the special tokens
   size_t n = 1;                      // texts for the prompt

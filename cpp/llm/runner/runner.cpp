@@ -100,7 +100,7 @@ Status Runner::start(Generation* generation, Sequence* sequence, Span<const int3
   request.options = options;
   request.statistics.prompt_tokens = before + prompt.size();
   request.ends = options.stop_tokens;
-  if (!options.ignore_end) request.ends.insert(request.ends.end(), ends_.begin(), ends_.end());
+  if (!options.ignore_eos) request.ends.insert(request.ends.end(), ends_.begin(), ends_.end());
   for (size_t i = 0; i < options.n; ++i) {
     auto choice = std::make_unique<Choice>();
     if (sequence == nullptr) {
@@ -243,6 +243,12 @@ Result<std::unique_ptr<Session>> Session::fork(Message* message) {
   copy->sequence_.cached = sequence_.cached;
   copy->sequence_.used = runner_->scheduler_.tick();
   return copy;
+}
+
+Result<std::vector<int32_t>> Session::tokens(Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  return sequence_.tokens;
 }
 
 size_t Session::cached() {

@@ -85,7 +85,7 @@ class Session {
   Status save(const char* path, Message* message);
 
   // The tokens of the text; not while one is generated.
-  const std::vector<int32_t>& tokens() const { return sequence_.tokens; }
+  Result<std::vector<int32_t>> tokens(Message* message);
   // Tokens whose keys and values are in the cache.
   size_t cached();
 
@@ -123,6 +123,9 @@ class Runner {
   StepModel& model() { return *model_; }
   // Tokens that end a text unless options say otherwise.
   void set_ends(std::vector<int32_t> ends) { ends_ = std::move(ends); }
+  // What the model's makers recommend; GenerateOptions are a copy of it with changes.
+  const GenerateOptions& defaults() const { return defaults_; }
+  void set_defaults(const GenerateOptions& defaults) { defaults_ = defaults; }
 
  private:
   friend class Session;
@@ -133,6 +136,7 @@ class Runner {
   std::unique_ptr<StepModel> model_;
   std::unique_ptr<TextCodec> codec_;
   std::vector<int32_t> ends_;
+  GenerateOptions defaults_;
   Scheduler scheduler_;
 };
 

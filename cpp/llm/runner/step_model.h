@@ -38,6 +38,8 @@ class StepModel {
   // Stores the rows' keys and values in the pages, and gives the logits [wanted, vocabulary], which
   // may be changed and are valid until the next step. Repeating a step gives the same.
   virtual Result<Span<float>> step(const StepRows& rows, Message* message) = 0;
+  // Of the weights and all else that the keys and values of a text depend on.
+  virtual uint64_t digest() = 0;
 };
 
 }  // namespace rushlight::llm

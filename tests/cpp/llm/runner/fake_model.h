@@ -38,6 +38,7 @@ class FakeModel final : public StepModel {
   }
 
   const ModelFacts& facts() const override { return facts_; }
+  uint64_t digest() override { return 42; }
 
   Result<Span<float>> step(const StepRows& rows, Message* message) override {
     ++steps;
