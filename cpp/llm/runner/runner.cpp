@@ -1,6 +1,7 @@
 #include "rushlight/llm/runner/runner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace rushlight::llm {
@@ -249,6 +250,38 @@ Result<std::vector<int32_t>> Session::tokens(Message* message) {
   const Scheduler::Turn turn(runner_->scheduler_);
   RL_TRY(check_idle(message));
   return sequence_.tokens;
+}
+
+SessionOrigin Runner::origin() {
+  const ModelFacts& facts = scheduler_.facts();
+  return {model_->digest(), facts.vocabulary, facts.context, facts.cache, facts.page_bytes};
+}
+
+Status Session::save(const char* path, Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  return save_sequence(sequence_, runner_->origin(), path, message);
+}
+
+Result<std::unique_ptr<Session>> Runner::restore(const char* path, Message* message) {
+  std::unique_ptr<Session> session = new_session();
+  const Scheduler::Turn turn(scheduler_);
+  SavedSession saved;
+  RL_TRY(saved.open(path, origin(), message));
+  Sequence& sequence = session->sequence_;
+  sequence.tokens.resize(saved.tokens());
+  std::memcpy(sequence.tokens.data(), saved.token_bytes().data(), saved.token_bytes().size());
+  sequence.used = scheduler_.tick();
+  sequence.busy = true;  // its own pages are not given up for the next ones
+  // Where there is no room for all pages, what is missing is computed when the text goes on.
+  for (size_t i = 0; i < pages_for(saved.cached()); ++i) {
+    const size_t end = std::min(saved.cached(), (i + 1) * kPageTokens);
+    if (!scheduler_.make_room(&sequence, i * kPageTokens, end)) break;
+    std::memcpy(sequence.table.page(i), saved.page(i), scheduler_.facts().page_bytes);
+    sequence.cached = end;
+  }
+  sequence.busy = false;
+  return session;
 }
 
 size_t Session::cached() {

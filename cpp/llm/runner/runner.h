@@ -22,6 +22,7 @@
 #include "rushlight/llm/runner/request.h"
 #include "rushlight/llm/runner/scheduler.h"
 #include "rushlight/llm/runner/step_model.h"
+#include "rushlight/llm/session/saved_session.h"
 #include "rushlight/llm/session/text_codec.h"
 
 namespace rushlight::llm {
@@ -129,6 +130,7 @@ class Runner {
 
  private:
   friend class Session;
+  SessionOrigin origin();
   Status check(const GenerateOptions& options, size_t prompt, Message* message) const;
   Status start(Generation* generation, Sequence* sequence, Span<const int32_t> prompt,
                const GenerateOptions& options, Message* message);
