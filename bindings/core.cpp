@@ -26,5 +26,6 @@ NB_MODULE(_core, m) {
   rushlight::python::init_peaks(m);
   rushlight::python::init_llm_options(m);
   rushlight::python::init_llm_runner(m);
+  rushlight::python::init_tokenizer(m);
   rushlight::bind_kernels(m);
 }
