@@ -26,6 +26,7 @@ NB_MODULE(_core, m) {
   rushlight::python::init_peaks(m);
   rushlight::python::init_llm_options(m);
   rushlight::python::init_llm_runner(m);
+  rushlight::python::init_llm_sampling(m);
   rushlight::python::init_tokenizer(m);
   rushlight::bind_kernels(m);
 }

@@ -123,6 +123,7 @@ nb::dict facts(RunnerHandle& self) {
   const llm::ModelFacts& facts = runner.facts();
   nb::dict told;
   told["vocabulary"] = facts.vocabulary;
+  told["has_text"] = runner.codec() != nullptr;
   told["context"] = facts.context;
   told["batch"] = facts.batch;
   told["wanted"] = facts.wanted;
@@ -136,6 +137,23 @@ size_t cache_bytes(RunnerHandle& self) {
   const GilRelease release;
   const llm::Scheduler::Turn turn(self.runner.scheduler());
   return self.runner.scheduler().pool().bytes();
+}
+
+std::vector<int32_t> encode(RunnerHandle& self, const nb::bytes& text, bool add_special,
+                            bool parse_special) {
+  std::vector<int32_t> tokens;
+  call([&](Message* message) {
+    return self.runner.encode({text.c_str(), text.size()}, add_special, parse_special, &tokens,
+                              message);
+  });
+  return tokens;
+}
+
+nb::object decode(RunnerHandle& self, const std::vector<int32_t>& tokens, bool skip_special) {
+  const llm::TextCodec* codec = self.runner.codec();
+  if (codec == nullptr) fail(Code::NotSupported, "the program has no tokenizer");
+  const std::string decoded = codec->decode(view(tokens), skip_special);
+  return text({decoded.data(), decoded.size()});
 }
 
 // --- generations --------------------------------------------------------------------------------
@@ -220,6 +238,12 @@ void init_session(nb::module_& m) {
              return wrap(self->runner,
                          call([&](Message* message) { return self->session->fork(message); }));
            })
+      .def(
+          "save",
+          [](SessionHandle& self, const nb::bytes& path) {
+            call([&](Message* message) { return self.session->save(path.c_str(), message); });
+          },
+          nb::arg("path"))
       .def("tokens",
            [](SessionHandle& self) {
              return call([&](Message* message) { return self.session->tokens(message); });
@@ -247,6 +271,16 @@ void init_llm_runner(nb::module_& m) {
            })
       .def("defaults", [](RunnerHandle& self) { return self.runner.defaults(); })
       .def("facts", facts)
+      .def("encode", encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
+      .def("decode", decode, nb::arg("tokens"), nb::arg("skip_special"))
+      .def(
+          "restore",
+          [](const std::shared_ptr<RunnerHandle>& self, const nb::bytes& path) {
+            return wrap(self, call([&](Message* message) {
+                          return self->runner.restore(path.c_str(), message);
+                        }));
+          },
+          nb::arg("path"))
       .def("cache_bytes", cache_bytes);
   nb::class_<GenerationHandle>(m, "LlmGeneration")
       .def("next", next)

@@ -5,6 +5,24 @@
 namespace rushlight::llm {
 namespace {
 
+constexpr char kTokenizer[] = "rushlight/tokenizer";
+
+// The program's tokenizer; nullptr if it has none.
+Result<std::unique_ptr<TextCodec>> open_codec(ModuleModel& model, Message* message) {
+  const Result<Span<const uint8_t>> table = model.module().program().get(kTokenizer);
+  if (!table.ok()) return std::unique_ptr<TextCodec>();
+  const Result<Tokenizer> tokenizer = Tokenizer::open(table.value(), message);
+  if (!tokenizer.ok()) return tokenizer.status();
+  const size_t tokens = tokenizer.value().vocabulary();
+  if (tokens > model.facts().vocabulary) {
+    return message->fail(Code::InvalidProgram,
+                         "the tokenizer has %zu tokens, and the model %zu: they do not belong "
+                         "together; export again with the model's own tokenizer",
+                         tokens, model.facts().vocabulary);
+  }
+  return std::unique_ptr<TextCodec>(std::make_unique<TokenizerCodec>(tokenizer.value()));
+}
+
 template <class Open>
 Status load_with(const Open& open, const LoadOptions& options, Runner* runner, Message* message) {
   auto model = std::make_unique<ModuleModel>();
@@ -17,7 +35,9 @@ Status load_with(const Open& open, const LoadOptions& options, Runner* runner, M
   const Metadata& metadata = model->metadata();
   runner->set_ends(metadata.ends);
   runner->set_defaults(metadata.defaults);
-  return runner->open(std::move(model), nullptr, options.runner, message);
+  Result<std::unique_ptr<TextCodec>> codec = open_codec(*model, message);
+  if (!codec.ok()) return codec.status();
+  return runner->open(std::move(model), std::move(codec.value()), options.runner, message);
 }
 
 }  // namespace

@@ -41,12 +41,8 @@ Status Runner::check(const GenerateOptions& options, size_t prompt, Message* mes
                          pool.capacity());
   }
   if (options.n == 0) return message->fail(Code::InvalidArgument, "n is 0; it must be at least 1");
-  const bool has_texts = !options.stop.empty() || options.echo;
-  if (has_texts && codec_ == nullptr) {
-    return message->fail(Code::InvalidArgument,
-                         "%s needs text, and the program has no tokenizer: use stop_tokens",
-                         options.stop.empty() ? "echo" : "stop");
-  }
+  if (!options.stop.empty()) RL_TRY(check_codec("stop", message));
+  if (options.echo) RL_TRY(check_codec("echo", message));
   for (const std::string& stop : options.stop) {
     if (stop.empty()) return message->fail(Code::InvalidArgument, "stop has an empty text");
   }
@@ -77,17 +73,6 @@ Status check_tokens(Span<const int32_t> tokens, size_t vocabulary, Message* mess
   return {};
 }
 
-void add_echo(const TextCodec& codec, const GenerateOptions& options, Choice* choice) {
-  static const std::vector<std::string> no_stops;
-  TextOutput text;
-  text.open(&no_stops);
-  for (const int32_t token : choice->sequence->tokens) {
-    if (codec.is_special(token) && !options.special) continue;
-    text.push(codec.piece(token), &choice->outbox.text);
-  }
-  text.finish(&choice->outbox.text);
-}
-
 }  // namespace
 
 // Starts the texts of a request: in a session's sequence, or in new ones if it is nullptr.
@@ -115,7 +100,10 @@ Status Runner::start(Generation* generation, Sequence* sequence, Span<const int3
     choice->stream = i;
     choice->text.open(&request.options.stop);
     choice->speculation.open(options.guesses);
-    if (options.echo) add_echo(*codec_, options, choice.get());
+    if (options.echo) {
+      const std::vector<int32_t>& tokens = choice->sequence->tokens;
+      choice->outbox.text = codec_->decode({tokens.data(), tokens.size()}, !options.special);
+    }
     request.choices.push_back(std::move(choice));
   }
   scheduler_.submit(&request);
@@ -128,6 +116,20 @@ Result<std::unique_ptr<Generation>> Runner::generate(Span<const int32_t> prompt,
   std::unique_ptr<Generation> generation(new Generation(&scheduler_));
   RL_TRY(start(generation.get(), nullptr, prompt, options, message));
   return generation;
+}
+
+Status Runner::encode(StringView text, bool add_special, bool parse_special,
+                      std::vector<int32_t>* tokens, Message* message) const {
+  RL_TRY(check_codec("a prompt of text", message));
+  return codec_->encode(text, add_special, parse_special, tokens, message);
+}
+
+Status Runner::check_codec(const char* what, Message* message) const {
+  if (codec_ != nullptr) return {};
+  return message->fail(Code::NotSupported,
+                       "%s needs the model's tokenizer, and the program has none: export it with "
+                       "one, or use token ids",
+                       what);
 }
 
 // --- generations --------------------------------------------------------------------------------

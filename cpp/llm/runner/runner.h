@@ -118,6 +118,11 @@ class Runner {
   Result<std::unique_ptr<Generation>> generate(Span<const int32_t> prompt,
                                                const GenerateOptions& options, Message* message);
 
+  // Appends the tokens of a text. Text from others is encoded without `parse_special`: it must not
+  // become the tokens that structure a conversation. Returns NotSupported without a tokenizer.
+  Status encode(StringView text, bool add_special, bool parse_special, std::vector<int32_t>* tokens,
+                Message* message) const;
+
   const ModelFacts& facts() const { return scheduler_.facts(); }
   const TextCodec* codec() const { return codec_.get(); }
   Scheduler& scheduler() { return scheduler_; }
@@ -131,6 +136,7 @@ class Runner {
  private:
   friend class Session;
   SessionOrigin origin();
+  Status check_codec(const char* what, Message* message) const;
   Status check(const GenerateOptions& options, size_t prompt, Message* message) const;
   Status start(Generation* generation, Sequence* sequence, Span<const int32_t> prompt,
                const GenerateOptions& options, Message* message);

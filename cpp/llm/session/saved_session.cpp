@@ -106,8 +106,7 @@ Status SavedSession::open(const char* path, const SessionOrigin& origin, Message
   return status;
 }
 
-Status SavedSession::read(Span<const uint8_t> file, const SessionOrigin& origin,
-                          Message* message) {
+Status SavedSession::read(Span<const uint8_t> file, const SessionOrigin& origin, Message* message) {
   Header header;
   if (file.size() < sizeof(header) || std::memcmp(file.data(), kMagic, sizeof(kMagic)) != 0) {
     return message->fail(Code::InvalidExternalData,

@@ -1,6 +1,6 @@
 // Sessions in files: the tokens of a text, and the pages with their keys and values as they lie in
-// memory. A file belongs to the model that wrote it, by the digest of its program, and to the layout
-// of its pages. It may come from anywhere: everything is checked before anything is used.
+// memory. A file belongs to the model that wrote it, by the digest of its program, and to the
+// layout of its pages. It may come from anywhere: everything is checked before anything is used.
 //
 // The file is a header, the tokens, and the pages; see Header in saved_session.cpp. All numbers are
 // little-endian.
@@ -49,7 +49,6 @@ class SavedSession {
   const uint8_t* page(size_t i) const { return pages_.data() + i * page_bytes_; }
 
  private:
-
   void* file_ = nullptr;  // a FileMap
   Span<const uint8_t> tokens_;
   Span<const uint8_t> pages_;

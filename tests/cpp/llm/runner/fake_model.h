@@ -123,6 +123,14 @@ class Characters final : public TextCodec {
       tokens->push_back(static_cast<uint8_t>(text.data()[i]));
     return {};
   }
+  std::string decode(Span<const int32_t> tokens, bool skip_special) const override {
+    std::string text;
+    for (const int32_t token : tokens) {
+      if (!skip_special || token != 0) text += pieces_[static_cast<size_t>(token)];
+    }
+    return text;
+  }
+  size_t vocabulary() const override { return pieces_.size(); }
   StringView piece(int32_t token) const override {
     const std::string& piece = pieces_[static_cast<size_t>(token)];
     return {piece.data(), piece.size()};

@@ -1,82 +1,18 @@
 // Texts that are generated together, with pages enough and too few: each is the text that the model
 // gives alone.
+#include <algorithm>
+#include <cstring>
 #include <random>
 #include <thread>
 
 #include "check.h"
-#include "fake_model.h"
+#include "fake_runner.h"
 #include "seed.h"
 
 using namespace rushlight;
 using namespace rushlight::test;
 
 namespace {
-
-using Tokens = std::vector<int32_t>;
-
-struct Setup {
-  explicit Setup(const FakeOptions& options = {}, size_t pages = 0, size_t texts = 32)
-      : fake(options) {
-    auto model = std::make_unique<FakeModel>(options);
-    this->model = model.get();
-    RunnerOptions runner_options;
-    runner_options.scheduler.cache_limit = pages * model->facts().page_bytes;
-    runner_options.scheduler.texts = texts;
-    Message message;
-    CHECK(runner
-              .open(std::move(model), std::make_unique<Characters>(options.vocabulary),
-                    runner_options, &message)
-              .ok());
-  }
-
-  // The text that follows, token by token and without pages.
-  Tokens expected(Tokens tokens, size_t count) const {
-    const size_t before = tokens.size();
-    while (tokens.size() < before + count) tokens.push_back(FakeModel::next_of(fake, tokens));
-    return Tokens(tokens.begin() + static_cast<std::ptrdiff_t>(before), tokens.end());
-  }
-
-  FakeOptions fake;
-  FakeModel* model = nullptr;
-  Runner runner;
-};
-
-GenerateOptions greedy(size_t count) {
-  GenerateOptions options;
-  options.sampling.temperature = 0.0f;
-  options.max_tokens = count;
-  return options;
-}
-
-Tokens prompt_of(uint64_t seed, size_t count, size_t vocabulary = 97) {
-  Tokens tokens;
-  for (size_t i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<int32_t>(uniform(seed, 7, i) * static_cast<double>(vocabulary)));
-  }
-  return tokens;
-}
-
-Span<const int32_t> view(const Tokens& tokens) { return {tokens.data(), tokens.size()}; }
-
-// All tokens of the first choice.
-Tokens read_all(Generation& generation) {
-  Tokens tokens;
-  Piece piece;
-  while (generation.next(&piece)) {
-    for (const Drawn& drawn : piece.tokens) tokens.push_back(drawn.token);
-  }
-  return tokens;
-}
-
-Tokens generate(Runner& runner, const Tokens& prompt, const GenerateOptions& options) {
-  Message message;
-  auto generation = runner.generate(view(prompt), options, &message);
-  CHECK(generation.ok());
-  if (!generation.ok()) return {};
-  Tokens tokens = read_all(**generation);
-  CHECK((*generation)->status(&message).ok());
-  return tokens;
-}
 
 void test_one_text() {
   Setup setup;
@@ -133,9 +69,129 @@ void test_threads() {
   }
 }
 
+// A long prompt is read in between the tokens of the others, which do not wait for its end.
+void test_prompts_come_in_pieces() {
+  Setup setup;
+  Message message;
+  const Tokens shorter = prompt_of(1, 5), longer = prompt_of(2, 400);
+  auto first = setup.runner.generate(view(shorter), greedy(60), &message);
+  Piece piece;
+  CHECK((*first)->next(&piece));
+  auto second = setup.runner.generate(view(longer), greedy(10), &message);
+  const size_t steps = setup.model->steps;
+  for (int i = 0; i < 10; ++i) CHECK((*first)->next(&piece) && piece.tokens.size() > 0);
+  CHECK(setup.model->steps <= steps + 10);  // none was spent on the prompt alone
+  CHECK(setup.model->most_rows <= setup.fake.batch);
+  CHECK(read_all(**second) == setup.expected(longer, 10));
+  CHECK((*second)->statistics().prompt_tokens == 400);
+}
+
+void test_cancel() {
+  Setup setup;
+  Message message;
+  auto one = setup.runner.generate(view(prompt_of(1, 5)), greedy(300), &message);
+  auto other = setup.runner.generate(view(prompt_of(2, 5)), greedy(40), &message);
+  Piece piece;
+  CHECK((*one)->next(&piece));
+  (*one)->cancel();
+  size_t tokens = 0;
+  while ((*one)->next(&piece)) tokens += piece.tokens.size();
+  CHECK(tokens <= 1 && piece.finish == Finish::Cancelled);
+  CHECK(read_all(**other) == setup.expected(prompt_of(2, 5), 40));
+  // One that waits in the queue, and one that nobody reads to its end.
+  Setup narrow({}, 0, 1);
+  auto running = narrow.runner.generate(view(prompt_of(3, 5)), greedy(10), &message);
+  auto waiting = narrow.runner.generate(view(prompt_of(4, 5)), greedy(10), &message);
+  CHECK((*running)->next(&piece));
+  waiting->reset();
+  running->reset();
+  CHECK(generate(narrow.runner, prompt_of(5, 5), greedy(10)) ==
+        narrow.expected(prompt_of(5, 5), 10));
+}
+
+// A reader that stops in the middle holds up nobody, though it has the only place.
+void test_a_reader_that_stops() {
+  Setup setup({}, 8, 1);
+  Message message;
+  auto idle = setup.runner.generate(view(prompt_of(1, 100)), greedy(200), &message);
+  Piece piece;
+  CHECK((*idle)->next(&piece));
+  Tokens tokens;
+  for (const Drawn& drawn : piece.tokens) tokens.push_back(drawn.token);
+  CHECK(generate(setup.runner, prompt_of(2, 300), greedy(100)) ==
+        setup.expected(prompt_of(2, 300), 100));
+  for (const int32_t token : read_all(**idle)) tokens.push_back(token);
+  CHECK(tokens == setup.expected(prompt_of(1, 100), 200));
+}
+
+// What fails for one of several fails for it alone.
+void test_errors_in_one_of_several() {
+  Setup setup;
+  Message message;
+  setup.model->poison = 96;
+  setup.model->nan_token = 95;
+  const Tokens good = prompt_of(1, 30, 90);
+  Tokens poisoned = good, strange = good;
+  poisoned.push_back(96);
+  strange.push_back(95);
+  auto a = setup.runner.generate(view(good), greedy(20), &message);
+  auto b = setup.runner.generate(view(poisoned), greedy(20), &message);
+  auto c = setup.runner.generate(view(strange), greedy(20), &message);
+  const Tokens wanted = setup.expected(good, 20);
+  const bool clean = std::find_if(wanted.begin(), wanted.end(),
+                                  [](int32_t token) { return token >= 95; }) == wanted.end();
+  CHECK(clean);  // or choose another prompt
+  CHECK(read_all(**a) == wanted && (*a)->status(&message).ok());
+  CHECK(read_all(**b).empty() && (*b)->status(&message).code() == Code::Internal);
+  CHECK(std::strstr(message.text(), "poisoned") != nullptr);
+  CHECK(read_all(**c).empty() && (*c)->status(&message).code() == Code::InvalidState);
+  CHECK(std::strstr(message.text(), "NaN") != nullptr);
+  CHECK(generate(setup.runner, good, greedy(20)) == wanted);
+}
+
+void test_limits() {
+  Setup setup({}, 3, 4);
+  Message message;
+  CHECK(setup.runner.generate(view(prompt_of(1, 192)), greedy(1), &message).status().code() ==
+        Code::OutOfResources);
+  CHECK(std::strstr(message.text(), "cache_limit") != nullptr);
+  auto full = setup.runner.generate(view(prompt_of(1, 180)), greedy(100), &message);
+  CHECK(full.ok() && read_all(**full) == setup.expected(prompt_of(1, 180), 13));
+  CHECK((*full)->status(&message).code() == Code::OutOfResources);
+  CHECK(setup.runner.generate({}, greedy(1), &message).status().code() == Code::InvalidArgument);
+  CHECK(generate(setup.runner, prompt_of(4, 20), greedy(20)) ==
+        setup.expected(prompt_of(4, 20), 20));
+}
+
+void test_several_texts_of_a_prompt() {
+  Setup setup;
+  Message message;
+  GenerateOptions options = greedy(12);
+  options.sampling.temperature = 1.0f;
+  options.sampling.seed = 5;
+  options.n = 3;
+  const Tokens prompt = prompt_of(1, 100);
+  auto generation = setup.runner.generate(view(prompt), options, &message);
+  Tokens texts[3];
+  Piece piece;
+  while ((*generation)->next(&piece)) {
+    for (const Drawn& drawn : piece.tokens) texts[piece.choice].push_back(drawn.token);
+  }
+  CHECK(texts[0].size() == 12 && texts[0] != texts[1] && texts[1] != texts[2]);
+  CHECK((*generation)->statistics().reused_tokens == 2 * 99);  // computed once
+  options.n = 1;
+  CHECK(generate(setup.runner, prompt, options) == texts[0]);
+}
+
 }  // namespace
 
 int main() {
+  test_prompts_come_in_pieces();
+  test_cancel();
+  test_a_reader_that_stops();
+  test_errors_in_one_of_several();
+  test_limits();
+  test_several_texts_of_a_prompt();
   test_one_text();
   test_many_texts(0, 32);
   test_many_texts(0, 3);
