@@ -179,7 +179,7 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
     t.low = low;
     t.stride = kKeyBlock;
     t.scales = scales;
-    run_.dots.add_values(t, scores.out, scores.out_stride, true);
+    run_.dots.add_values(t, scores.out, scores.out_stride);
     return;
   }
   const AttentionLoops& loops = run_.loops;

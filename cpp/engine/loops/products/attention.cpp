@@ -222,7 +222,8 @@ float sum_of_powers(float* scores, float max, int64_t keys) {
   Vec even = {};
   Vec odd = {};
   int64_t j = 0;
-  for (; j + kPanel <= keys; j += kPanel) {
+  // Each vector has the same place in the sums however many follow it.
+  for (; j + kLanes < keys; j += kPanel) {
     const Vec p0 = exp2_nonpositive(load(scores + j) - max);
     const Vec p1 = exp2_nonpositive(load(scores + j + kLanes) - max);
     store(scores + j, p0);

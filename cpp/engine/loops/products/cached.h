@@ -57,8 +57,8 @@ struct CachedTile {
 struct CachedDotLoops {
   // scores (a row each kScoreStride) = queries times keys; sums: as of split_query, two a row.
   void (*score)(const CachedTile& tile, const int32_t* sums, float* scores);
-  // out = weights times values, or out + them.
-  void (*add_values)(const CachedTile& tile, float* out, int64_t out_stride, bool add);
+  // out += weights times values.
+  void (*add_values)(const CachedTile& tile, float* out, int64_t out_stride);
 };
 
 RL_LOOPS(CachedRowLoops, cached_row_loops)

@@ -97,8 +97,7 @@ void score_rows(const CachedTile& t, int64_t row, const int32_t* row_sums, float
 
 // Columns from `column` on, V vectors of them.
 template <int H, int V>
-void add_columns(const CachedTile& t, int64_t row, int64_t column, float* out, int64_t out_stride,
-                 bool add) {
+void add_columns(const CachedTile& t, int64_t row, int64_t column, float* out, int64_t out_stride) {
   const KvPageShape& shape = *t.shape;
   const int64_t quad_bytes = shape.value_width * kQuad;
   IntVec high[H][V] = {};
@@ -140,28 +139,28 @@ void add_columns(const CachedTile& t, int64_t row, int64_t column, float* out, i
     for (int v = 0; v < V; ++v) {
       const IntVec one = kOffset != 0 ? high[i][v] - offsets[v] : high[i][v];
       const IntVec two = kOffset != 0 ? low[i][v] - offsets[v] : low[i][v];
-      const Vec number = (to_floats(one) * 256.0f + to_floats(two)) * t.scales[row + i];
-      store(to + v * kLanes, add ? load(to + v * kLanes) + number : number);
+      const Vec number = to_floats(one) * 256.0f + to_floats(two);
+      store(to + v * kLanes, load(to + v * kLanes) + number * t.scales[row + i]);
     }
   }
 }
 
 template <int H>
-void add_rows(const CachedTile& t, int64_t row, float* out, int64_t out_stride, bool add) {
+void add_rows(const CachedTile& t, int64_t row, float* out, int64_t out_stride) {
   constexpr int V = H > kRows / 2 ? 1 : 2;
   int64_t column = 0;
   for (; column + V * kLanes <= t.shape->value_width; column += V * kLanes) {
-    add_columns<H, V>(t, row, column, out, out_stride, add);
+    add_columns<H, V>(t, row, column, out, out_stride);
   }
   for (; column < t.shape->value_width; column += kLanes) {
-    add_columns<H, 1>(t, row, column, out, out_stride, add);
+    add_columns<H, 1>(t, row, column, out, out_stride);
   }
 }
 
 // --- tiles --------------------------------------------------------------------------------------
 
 using ScoreFn = void (*)(const CachedTile&, int64_t, const int32_t*, float*);
-using AddFn = void (*)(const CachedTile&, int64_t, float*, int64_t, bool);
+using AddFn = void (*)(const CachedTile&, int64_t, float*, int64_t);
 
 template <int H>
 constexpr ScoreFn score_or_null() noexcept {
@@ -192,10 +191,10 @@ void score(const CachedTile& t, const int32_t* sums, float* scores) {
   }
 }
 
-void add_values(const CachedTile& t, float* out, int64_t out_stride, bool add) {
+void add_values(const CachedTile& t, float* out, int64_t out_stride) {
   for (int64_t row = 0; row < t.rows; row += kRows) {
     const int64_t left = t.rows - row < kRows ? t.rows - row : kRows;
-    kAdd[left - 1](t, row, out, out_stride, add);
+    kAdd[left - 1](t, row, out, out_stride);
   }
 }
 
