@@ -84,12 +84,10 @@ float inverse(float scale) {
   return scale > 0.0f && one < kInf ? one : 0.0f;
 }
 
-// x * factor as integers, ties to even, within +-range; 0 where it is NaN.
+// x * factor as integers, ties to even, within +-range; -range where it is NaN.
 void to_integers(const float* x, float factor, float range, int64_t n, int32_t* out) {
   for (int64_t i = 0; i < n; i += kLanes) {
-    Vec v = load(x + i) * factor;
-    v = v == v ? v : Vec{};
-    v = min_of(max_of(nearest(v), splat(-range)), splat(range));
+    const Vec v = min_of(max_of(nearest(load(x + i) * factor), splat(-range)), splat(range));
     store_int(out + i, __builtin_convertvector(v, IntVec));
   }
 }
@@ -216,9 +214,8 @@ float split_weights(const float* weights, const uint16_t* const* scales, int64_t
   const float factor = inverse(scale);
   const Vec range = splat(kWeightRange);
   for (int64_t j = 0; j < keys; j += kLanes) {
-    Vec v = load(scaled + j) * factor;
-    v = v == v ? v : Vec{};
-    const IntVec integers = __builtin_convertvector(min_of(nearest(v), range), IntVec);
+    const Vec v = min_of(load(scaled + j) * factor + 0.5f, range);  // NaN becomes the range
+    const IntVec integers = __builtin_convertvector(v, IntVec);
     store_as_bytes(to.high + j, integers >> 8);
     store_as_bytes(to.low + j, integers & 255);
   }

@@ -5,12 +5,12 @@
 namespace rushlight::engine::RL_ISA {
 namespace {
 
-// The most rows whose sums stay in registers: three of each row.
-#if defined(__AVX512VNNI__)
+// The most sums that stay in registers, and the most rows with three of them.
+#if defined(__AVX512F__) || defined(RL_NEON)
+constexpr int kSums = 24;
 constexpr int kRows = 7;
-#elif defined(RL_NEON)
-constexpr int kRows = 6;
 #else
+constexpr int kSums = 12;
 constexpr int kRows = 4;
 #endif
 constexpr int64_t kQuad = 4;
@@ -147,7 +147,7 @@ void add_columns(const CachedTile& t, int64_t row, int64_t column, float* out, i
 
 template <int H>
 void add_rows(const CachedTile& t, int64_t row, float* out, int64_t out_stride) {
-  constexpr int V = H > kRows / 2 ? 1 : 2;
+  constexpr int V = 4 * H + 2 > kSums ? 1 : 2;
   int64_t column = 0;
   for (; column + V * kLanes <= t.shape->value_width; column += V * kLanes) {
     add_columns<H, V>(t, row, column, out, out_stride);
