@@ -137,7 +137,5 @@ class QuantizedEmbedding(torch.nn.Module):
 
     def forward(self, indices: Tensor) -> Tensor:
         """Rows, in float32."""
-        rows: Tensor = _Q.embedding_byte(
-            self.integers, self.scales, None, *self._limits, indices
-        )
+        rows: Tensor = _Q.embedding_byte(self.integers, self.scales, None, *self._limits, indices)
         return rows if self.factor == 1 else rows * self.factor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +50,7 @@ class Recipe:
             )
         if self.group_size not in GROUP_SIZES:
             raise ExportError(
-                f"group_size={self.group_size!r}: give one of "
-                f"{', '.join(map(str, GROUP_SIZES))}",
+                f"group_size={self.group_size!r}: give one of {', '.join(map(str, GROUP_SIZES))}",
                 code=Code.INVALID_ARGUMENT,
             )
         if self.embedding is not None and self.embedding not in EMBEDDINGS:

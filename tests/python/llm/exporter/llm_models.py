@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import torch
+
+import rushlight as rl
+from rushlight import _core
+from rushlight.llm.description import KEY
+from rushlight.serialize.pte import read_pte
 
 # Windows are shorter than the prompts of the tests, several heads share a key, and the width of
 # heads is not hidden / heads where a family allows it. None leaves an option to the family.
@@ -136,3 +142,29 @@ def small_model(case: str, **changes: Any) -> Any:
         else:
             parameter.add_(torch.randn_like(parameter) * 0.2)
     return model
+
+
+def described(program: Any) -> dict[str, Any]:
+    """What a program's file says of the language model to a runner."""
+    about: dict[str, Any] = json.loads(bytes(read_pte(program.buffer).named_data[KEY]))
+    return about
+
+
+class Session:
+    """One sequence that a program's `step` continues, with a key-value cache of its own."""
+
+    def __init__(self, program: Any, *, sequence: int = 0, positions: int = 512) -> None:
+        self._module = rl.load(program.buffer)
+        about = described(program)
+        sizes = (about["layers"], about["key_heads"], about["width"], about["value_width"])
+        self._module["step"]._core.set_kv_cache(
+            _core.KvCache("float32", *sizes, sequence + 1, positions)
+        )
+        self._sequence, self._length = sequence, 0
+
+    def give(self, tokens: torch.Tensor) -> torch.Tensor:
+        """The logits of tokens that follow those given before."""
+        positions = torch.arange(self._length, self._length + len(tokens))
+        sequences = torch.full_like(positions, self._sequence)
+        self._length += len(tokens)
+        return self._module.step(tokens, positions, sequences, torch.arange(len(tokens)))

@@ -1,36 +1,42 @@
-"""The step of every family computes what its `transformers` model computes."""
+"""Programs of every family compute in the runtime what their `transformers` models compute."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
-from llm_models import CASES, small_model
+from llm_models import CASES, Session, small_model
 
-from rushlight.ir.custom_ops.cached_attention import EagerCache
-from rushlight.llm.exporter.families import decoder_of
-from rushlight.llm.exporter.step import Step
+import rushlight.llm
 
-PIECES = (1, 100, 7, 148, *[1] * 24)
+PROMPT, DECODED = 256, 64
+PIECES = {
+    "whole": (PROMPT,),
+    "halves": (100, 156),
+    "uneven": (1, 63, 1, 64, 127),
+}
 
 
-def _logits(step: torch.nn.Module, tokens: torch.Tensor) -> torch.Tensor:
-    """The logits of all tokens of one sequence, given in pieces."""
-    results, first = [], 0
-    with EagerCache().active(), torch.no_grad():
-        for piece in PIECES:
-            part = tokens[first : first + piece]
-            positions = torch.arange(first, first + piece)
-            results.append(step(part, positions, torch.zeros_like(part), torch.arange(piece)))
-            first += piece
-    return torch.cat(results)
+def _greedy(model: Any, prompt: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The text that a `transformers` model goes on with, and the logits of all of its tokens."""
+    with torch.no_grad():
+        text = model.generate(prompt[None], max_new_tokens=count, do_sample=False, eos_token_id=-1)
+        return text[0], model(text).logits[0]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_step_equals_transformers(case: str) -> None:
+def test_logits_equal_transformers(case: str) -> None:
     model = small_model(case)
-    tokens = torch.randint(0, model.config.vocab_size, (sum(PIECES),))
-    with torch.no_grad():
-        wanted = model(tokens[None]).logits[0]
-    got = _logits(Step(*decoder_of(model, 512)), tokens)
-    assert (got - wanted).abs().max() < 1e-4 * wanted.abs().max()
-    assert torch.equal(got.argmax(1), wanted.argmax(1))
+    prompt = torch.randint(3, model.config.vocab_size, (PROMPT,))
+    text, wanted = _greedy(model, prompt, DECODED)
+    program = rushlight.llm.export(model, context=512, batch=256, wanted=256)
+    for pieces in PIECES.values():
+        session = Session(program)
+        got = [session.give(part) for part in prompt.split(pieces)]
+        for i in range(DECODED):
+            token = got[-1][-1:].argmax(-1)
+            assert token == text[PROMPT + i]
+            got.append(session.give(token))
+        difference = (torch.cat(got) - wanted).abs().max() / wanted.abs().max()
+        assert difference < 1e-3
