@@ -1,0 +1,1 @@
+"""Language models: export, tokenizers, and running them."""
