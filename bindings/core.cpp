@@ -28,5 +28,6 @@ NB_MODULE(_core, m) {
   rushlight::python::init_llm_runner(m);
   rushlight::python::init_llm_sampling(m);
   rushlight::python::init_tokenizer(m);
+  rushlight::python::init_grammar(m);
   rushlight::bind_kernels(m);
 }

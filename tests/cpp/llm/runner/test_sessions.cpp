@@ -228,6 +228,9 @@ void test_speculation(float temperature, size_t most_steps) {
   auto generation = setup.runner.generate(view(prompt), options, &message);
   CHECK(read_all(**generation) == plain);
   const Statistics figures = (*generation)->statistics();
+  CHECK(setup.model->steps - steps <= most_steps);
+  CHECK(steps - (setup.model->steps - steps) <= figures.accepted_tokens);
+  CHECK(figures.accepted_tokens <= figures.guessed_tokens);
 }
 
 // Where guesses are wrong, few are made.
