@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "llm/grammar.h"
 #include "rushlight/llm/runner/options.h"
 
 namespace rushlight::python {
@@ -36,6 +37,12 @@ void init_llm_options(nb::module_& m) {
   options.def(nb::init<>())
       .def("copy", [](const GenerateOptions& self) { return self; })
       .def("set_logit_bias", set_bias, nb::arg("biases"))
+      .def(
+          "set_grammar",
+          [](GenerateOptions& self, const GrammarHandle& grammar) {
+            self.grammar = grammar.grammar;
+          },
+          nb::arg("grammar"))
       .def_rw("max_tokens", &GenerateOptions::max_tokens)
       .def_rw("stop", &GenerateOptions::stop)
       .def_rw("stop_tokens", &GenerateOptions::stop_tokens)

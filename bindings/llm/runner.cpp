@@ -12,7 +12,9 @@
 #include "bindings.h"
 #include "failure.h"
 #include "gil.h"
+#include "llm/grammar.h"
 #include "rushlight/llm/runner/load.h"
+#include "rushlight/llm/runner/score.h"
 
 namespace rushlight::python {
 
@@ -271,6 +273,19 @@ void init_llm_runner(nb::module_& m) {
            })
       .def("defaults", [](RunnerHandle& self) { return self.runner.defaults(); })
       .def("facts", facts)
+      .def("vocabulary",
+           [](RunnerHandle& self) {
+             return VocabularyHandle{
+                 call([&](Message* message) { return self.runner.vocabulary(message); })};
+           })
+      .def(
+          "score",
+          [](RunnerHandle& self, const std::vector<int32_t>& tokens) {
+            return call([&](Message* message) {
+              return llm::score(self.runner.scheduler(), view(tokens), message);
+            });
+          },
+          nb::arg("tokens"))
       .def("encode", encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
       .def("decode", decode, nb::arg("tokens"), nb::arg("skip_special"))
       .def(

@@ -87,8 +87,8 @@ void Scheduler::advance(const Part& part, Span<float> logits, size_t wanted) {
 bool Scheduler::choose(const Entry& entry, Span<float> logits, Drawn* drawn) {
   Choice& choice = *entry.choice;
   const std::vector<int32_t>& tokens = choice.sequence->tokens;
-  if (choice.filter != nullptr) choice.filter->mask(mask_.data());
-  const uint32_t* mask = choice.filter != nullptr ? mask_.data() : nullptr;
+  if (choice.grammar != nullptr) choice.grammar->mask(mask_.data());
+  const uint32_t* mask = choice.grammar != nullptr ? mask_.data() : nullptr;
   const History history = {{tokens.data(), tokens.size()}, choice.prompt};
   Message message;
   const Status status = sampler_.sample(logits, mask, history, entry.request->options.sampling,
@@ -108,7 +108,7 @@ bool Scheduler::push(const Entry& entry, const Drawn& drawn) {
     finish(entry, Finish::Stop);
     return false;
   }
-  if (choice.filter != nullptr && !choice.filter->accept(drawn.token)) {
+  if (choice.grammar != nullptr && !choice.grammar->accept(drawn.token)) {
     Message message;
     fail(entry,
          message.fail(Code::Internal, "the grammar does not take token %d that it allowed",
@@ -126,6 +126,8 @@ bool Scheduler::push(const Entry& entry, const Drawn& drawn) {
     finish(entry, Finish::Stop);
   } else if (options.max_tokens > 0 && choice.produced >= options.max_tokens) {
     finish(entry, Finish::Length);
+  } else if (choice.grammar != nullptr && choice.grammar->must_end()) {
+    finish(entry, Finish::Stop);
   } else if (sequence.tokens.size() >= facts_->context) {
     make_space(entry);
   }
@@ -134,9 +136,9 @@ bool Scheduler::push(const Entry& entry, const Drawn& drawn) {
 
 // Tokens that the grammar leaves no choice about are not computed one by one.
 void Scheduler::push_forced(const Entry& entry) {
-  if (entry.choice->filter == nullptr) return;
+  if (entry.choice->grammar == nullptr) return;
   forced_.clear();
-  entry.choice->filter->forced(&forced_);
+  entry.choice->grammar->forced(&forced_);
   for (const int32_t token : forced_) {
     Drawn drawn;
     drawn.token = token;

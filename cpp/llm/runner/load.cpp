@@ -11,16 +11,16 @@ constexpr char kTokenizer[] = "rushlight/tokenizer";
 Result<std::unique_ptr<TextCodec>> open_codec(ModuleModel& model, Message* message) {
   const Result<Span<const uint8_t>> table = model.module().program().get(kTokenizer);
   if (!table.ok()) return std::unique_ptr<TextCodec>();
-  const Result<Tokenizer> tokenizer = Tokenizer::open(table.value(), message);
-  if (!tokenizer.ok()) return tokenizer.status();
-  const size_t tokens = tokenizer.value().vocabulary();
+  auto codec = std::make_unique<TokenizerCodec>();
+  RL_TRY(codec->open(table.value(), message));
+  const size_t tokens = codec->vocabulary();
   if (tokens > model.facts().vocabulary) {
     return message->fail(Code::InvalidProgram,
                          "the tokenizer has %zu tokens, and the model %zu: they do not belong "
                          "together; export again with the model's own tokenizer",
                          tokens, model.facts().vocabulary);
   }
-  return std::unique_ptr<TextCodec>(std::make_unique<TokenizerCodec>(tokenizer.value()));
+  return std::unique_ptr<TextCodec>(std::move(codec));
 }
 
 template <class Open>

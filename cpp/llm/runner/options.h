@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "rushlight/llm/grammar/grammar.h"
 #include "rushlight/llm/sampling/options.h"
 #include "rushlight/llm/session/speculation.h"
 
@@ -27,8 +29,9 @@ struct GenerateOptions {
   bool special = false;              // the text has the special tokens
   size_t n = 1;                      // texts for the prompt
   ContextFull context_full = ContextFull::Stop;
-  size_t keep = 0;                // see ContextFull::Shift
-  size_t guesses = kMostGuesses;  // the most tokens that speculation proposes; 0: none
+  size_t keep = 0;                         // see ContextFull::Shift
+  std::shared_ptr<const Grammar> grammar;  // what the output may be, over Runner::vocabulary()
+  size_t guesses = kMostGuesses;           // the most tokens that speculation proposes; 0: none
 };
 
 struct SchedulerOptions {

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "rushlight/core/message.h"
+#include "rushlight/llm/grammar/state.h"
 #include "rushlight/llm/runner/options.h"
 #include "rushlight/llm/sampling/sampler.h"
 #include "rushlight/llm/session/sequence.h"
 #include "rushlight/llm/session/speculation.h"
 #include "rushlight/llm/session/text_output.h"
-#include "rushlight/llm/session/token_filter.h"
 
 namespace rushlight::llm {
 
@@ -62,7 +62,7 @@ struct Choice {
   bool is_remembered = false;  // its prompt is in the prefix tree
   TextOutput text;
   Speculation speculation;
-  std::unique_ptr<TokenFilter> filter;
+  std::unique_ptr<GrammarState> grammar;
   Finish finish = Finish::None;
   Status status;  // why it failed
   Message message;

@@ -52,6 +52,12 @@ Status Runner::check(const GenerateOptions& options, size_t prompt, Message* mes
                          "stop_tokens has %d; the model has the tokens 0 to %zu",
                          static_cast<int>(token), facts.vocabulary - 1);
   }
+  if (options.grammar != nullptr && options.grammar->vocabulary().size() != facts.vocabulary) {
+    return message->fail(Code::InvalidArgument,
+                         "the grammar is over a vocabulary of %zu tokens, and the model has %zu: "
+                         "make it over the runner's own vocabulary",
+                         options.grammar->vocabulary().size(), facts.vocabulary);
+  }
   if (options.context_full == ContextFull::Shift && options.keep + 2 > facts.context) {
     return message->fail(Code::InvalidArgument,
                          "keep is %zu tokens; a shift must be able to drop some of the %zu of the "
@@ -100,6 +106,9 @@ Status Runner::start(Generation* generation, Sequence* sequence, Span<const int3
     choice->stream = i;
     choice->text.open(&request.options.stop);
     choice->speculation.open(options.guesses);
+    if (options.grammar != nullptr) {
+      choice->grammar = std::make_unique<GrammarState>(options.grammar, 0);
+    }
     if (options.echo) {
       const std::vector<int32_t>& tokens = choice->sequence->tokens;
       choice->outbox.text = codec_->decode({tokens.data(), tokens.size()}, !options.special);
@@ -122,6 +131,29 @@ Status Runner::encode(StringView text, bool add_special, bool parse_special,
                       std::vector<int32_t>* tokens, Message* message) const {
   RL_TRY(check_codec("a prompt of text", message));
   return codec_->encode(text, add_special, parse_special, tokens, message);
+}
+
+Result<std::shared_ptr<const Vocabulary>> Runner::vocabulary(Message* message) {
+  RL_TRY(check_codec("a grammar", message));
+  const std::lock_guard<std::mutex> lock(vocabulary_mutex_);
+  if (vocabulary_ != nullptr) return vocabulary_;
+  Vocabulary::Parts parts;
+  parts.ends = ends_;
+  for (size_t i = 0; i < scheduler_.facts().vocabulary; ++i) {
+    const auto token = static_cast<int32_t>(i);
+    const bool is_text = i < codec_->vocabulary() && !codec_->is_special(token);
+    const StringView piece = i < codec_->vocabulary() ? codec_->piece(token) : StringView();
+    parts.pieces.emplace_back(piece.data(), piece.size());
+    if (!is_text) parts.special.push_back(token);
+  }
+  const TextCodec* codec = codec_.get();
+  parts.encode = [codec](StringView text, std::vector<int32_t>* tokens) {
+    Message unused;
+    return codec->encode(text, false, false, tokens, &unused).ok();
+  };
+  Result<std::shared_ptr<const Vocabulary>> made = Vocabulary::make(std::move(parts), message);
+  if (made.ok()) vocabulary_ = made.value();
+  return made;
 }
 
 Status Runner::check_codec(const char* what, Message* message) const {

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,9 @@ class Runner {
   Status encode(StringView text, bool add_special, bool parse_special, std::vector<int32_t>* tokens,
                 Message* message) const;
 
+  // The model's tokens as grammars see them; made at the first call. The runner must outlive it.
+  Result<std::shared_ptr<const Vocabulary>> vocabulary(Message* message);
+
   const ModelFacts& facts() const { return scheduler_.facts(); }
   const TextCodec* codec() const { return codec_.get(); }
   Scheduler& scheduler() { return scheduler_; }
@@ -145,6 +149,8 @@ class Runner {
   std::unique_ptr<TextCodec> codec_;
   std::vector<int32_t> ends_;
   GenerateOptions defaults_;
+  std::mutex vocabulary_mutex_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
   Scheduler scheduler_;
 };
 

@@ -29,7 +29,8 @@ class TextCodec {
 
 class TokenizerCodec final : public TextCodec {
  public:
-  explicit TokenizerCodec(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  // Uses the table where it lies, unless it does not begin at a multiple of 8 bytes.
+  Status open(Span<const uint8_t> table, Message* message);
   Status encode(StringView text, bool add_special, bool parse_special, std::vector<int32_t>* tokens,
                 Message* message) const override {
     return tokenizer_.encode(text, add_special, parse_special, tokens, message);
@@ -43,6 +44,7 @@ class TokenizerCodec final : public TextCodec {
 
  private:
   Tokenizer tokenizer_;
+  std::vector<uint64_t> copy_;  // of a table that is not aligned
 };
 
 }  // namespace rushlight::llm

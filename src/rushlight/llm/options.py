@@ -8,6 +8,7 @@ from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, RunError
+from rushlight.llm.grammar import Grammar
 
 _FLOATS = (
     "temperature",
@@ -176,6 +177,12 @@ def _read_full(options: _core.LlmOptions, name: str, value: Any) -> None:
     options.shift = value == "shift"
 
 
+def _read_grammar(options: _core.LlmOptions, name: str, value: Any) -> None:
+    if not isinstance(value, Grammar):
+        raise _wrong(name, value, "a rushlight.llm.grammar.Grammar over Runner.vocabulary")
+    options.set_grammar(value._core)
+
+
 _READERS: dict[str, Callable[[_core.LlmOptions, str, Any], None]] = {
     **dict.fromkeys(_FLOATS, _read_float),
     **dict.fromkeys(_COUNTS, _read_count),
@@ -186,4 +193,5 @@ _READERS: dict[str, Callable[[_core.LlmOptions, str, Any], None]] = {
     "logprobs": _read_logprobs,
     "logit_bias": _read_bias,
     "context_full": _read_full,
+    "grammar": _read_grammar,
 }
