@@ -23,5 +23,6 @@ NB_MODULE(_core, m) {
   rushlight::python::init_registries(m);
   rushlight::python::init_backends(m);
   rushlight::python::init_peaks(m);
+  rushlight::python::init_llm_template(m);
   rushlight::bind_kernels(m);
 }

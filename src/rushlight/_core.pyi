@@ -191,3 +191,24 @@ def take_log() -> list[str]:
     """The lines of the runtime's log since the last call."""
 
 def kernel_signatures() -> dict[str, str]: ...
+
+class ChatTemplate:
+    """See `rushlight.llm.template.ChatTemplate`, which describes it."""
+
+    @staticmethod
+    def parse(source: str) -> ChatTemplate: ...
+    def render(
+        self, variables: str, tokens: str, now: int
+    ) -> tuple[bytes, list[tuple[int, int]]]: ...
+    def uses(self, name: str) -> bool: ...
+
+def rewrite_json(
+    text: str,
+    indent: str,
+    has_lines: bool,
+    item_separator: str,
+    key_separator: str,
+    ascii: bool,
+    sorts_keys: bool,
+) -> str:
+    """JSON text, read and written again in a style."""

@@ -1,0 +1,1 @@
+"""Language models: from a model to a file, and from a file to text."""
