@@ -277,7 +277,7 @@ class FreeCall : public Table {
   int32_t value_index() const { return scalar<int32_t>(0, 0); }
 };
 
-// One step of a chain.
+// One entry of a chain.
 class Instruction : public Table {
  public:
   using Table::Table;

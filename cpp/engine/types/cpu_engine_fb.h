@@ -144,7 +144,7 @@ enum class QuantizedBinaryKind : uint8_t {
   MULTIPLY = 2,
 };
 
-// What a recurrent layer computes in each step.
+// What a recurrent layer computes in each time step.
 enum class RecurrentCell : uint8_t {
   LSTM = 0,
   GRU = 1,
@@ -519,10 +519,10 @@ class QuantizedPooling : public Table {
   bool has_requantize() const { return field(9) != nullptr; }
 };
 
-// Recurrent layers over a sequence, one above the other, as torch has them. Inputs: x [steps,
+// Recurrent layers over a sequence, one above the other, as torch has them. Inputs: x [length,
 // batch, width], weights, bias, first hidden state [layers * directions, batch, outputs], first
 // cell state [layers * directions, batch, units] (LSTM), scales and shares (of int8 weights). Only
-// x and weights are needed; states that are left out are zeros. Outputs: [steps, batch, directions
+// x and weights are needed; states that are left out are zeros. Outputs: [length, batch, directions
 // * outputs], and the last states (may be left out), which lie as the first ones.  Weights are one
 // vector with the matrices of each layer and direction, forward first: of the input [width, gates *
 // units], of the hidden state [outputs, gates * units] and, if outputs < units, of the projection

@@ -106,7 +106,7 @@ def check_partitioner(partitioner: object, method: str) -> Partitioner:
     """
     if not isinstance(partitioner, Partitioner):
         raise ExportError(
-            f"{partitioner!r} is no Partitioner: pass objects of classes that derive from "
+            f"{partitioner!r} is not a Partitioner: pass objects of classes that derive from "
             f"rushlight.partition.Partitioner",
             code=Code.INVALID_ARGUMENT,
             where=method,

@@ -164,7 +164,7 @@ class QuantizedBinaryKind(IntEnum):
 
 
 class RecurrentCell(IntEnum):
-    """What a recurrent layer computes in each step."""
+    """What a recurrent layer computes in each time step."""
 
     LSTM = 0
     GRU = 1
@@ -506,10 +506,10 @@ class QuantizedPooling:
 class Recurrent:
     """Recurrent layers over a sequence, one above the other, as torch has them.
 
-    Inputs: x [steps, batch, width], weights, bias, first hidden state [layers * directions, batch,
+    Inputs: x [length, batch, width], weights, bias, first hidden state [layers * directions, batch,
     outputs], first cell state [layers * directions, batch, units] (LSTM), scales and shares (of
     int8 weights). Only x and weights are needed; states that are left out are zeros. Outputs:
-    [steps, batch, directions * outputs], and the last states (may be left out), which lie as the
+    [length, batch, directions * outputs], and the last states (may be left out), which lie as the
     first ones.  Weights are one vector with the matrices of each layer and direction, forward
     first: of the input [width, gates * units], of the hidden state [outputs, gates * units] and, if
     outputs < units, of the projection [units, outputs]. They are packed as of a Product (float32,

@@ -243,7 +243,7 @@ InstructionArguments = KernelCall | DelegateCall | MoveCall | JumpFalseCall | Fr
 
 @dataclass(slots=True)
 class Instruction:
-    """One step of a chain."""
+    """One entry of a chain."""
 
     instr_args: InstructionArguments
 

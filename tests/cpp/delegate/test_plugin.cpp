@@ -118,10 +118,10 @@ void test_host_functions() {
   BackendOptionsMap map;
   CHECK(map.set("Sound", options, message).ok());
   Loaded loaded(one_delegate_file("Sound", {1}));
-  MethodOptions given = {};
-  given.backends = &table;
-  given.backend_options = &map;
-  CHECK(loaded.load("forward", given).ok());
+  MethodOptions method_options = {};
+  method_options.backends = &table;
+  method_options.backend_options = &map;
+  CHECK(loaded.load("forward", method_options).ok());
   CHECK(run_on(loaded.method, {1, 2}).code() == Code::Internal);
   CHECK(says(loaded.method.message(), "(Sound): the backend returned -5"));
 }

@@ -66,7 +66,7 @@ def test_pads_beyond_the_limit_are_no_padding_of_a_convolution(backend: str) -> 
 
 
 @pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
-def test_sizes_whose_steps_no_file_can_say_are_refused_at_export(backend: str) -> None:
+def test_strides_beyond_32_bits_are_refused_at_export(backend: str) -> None:
     huge = torch.zeros(0, 1 << 21, 1 << 20)
     with pytest.raises(ExportError, match="strides take 32 bits"):
         _ = rl.export(Does(lambda x: x + 1), (huge,), backend=backend, verify=False).buffer

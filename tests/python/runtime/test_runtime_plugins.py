@@ -233,7 +233,7 @@ def test_what_is_registered_comes_before_what_is_installed(package: Package) -> 
         ("found = 3", "which fails: TypeError: its entry point gives int, not a backend"),
         ("found = lambda: found", "which fails: TypeError: its entry point gives function"),
         ("found = '/no/such/library.so'", "which fails: LoadError: /no/such/library.so: the libr"),
-        ("class found: pass", "which fails: TypeError: found is no backend: it has no init and"),
+        ("class found: pass", "which fails: TypeError: found is not a backend: it has no init and"),
     ],
 )
 def test_packages_that_fail(package: Package, code: str, message: str) -> None:

@@ -9,7 +9,7 @@ namespace {
 
 namespace wire = fb::xnnpack;
 
-constexpr int64_t kMost = static_cast<int64_t>(fb::cpu_engine::Limit::WINDOW);
+constexpr int64_t kMaxNumber = static_cast<int64_t>(fb::cpu_engine::Limit::WINDOW);
 
 // The shape of one node's results.
 class Inference {
@@ -132,10 +132,11 @@ Status Inference::infer_fully_connected(Shape* out) {
 bool is_sane(const engine::Window& s) {
   for (size_t d = 0; d < 2; ++d) {
     if (s.kernel[d] < 1 || s.stride[d] < 1 || s.dilation[d] < 1) return false;
-    if (s.kernel[d] > kMost || s.stride[d] > kMost || s.dilation[d] > kMost) return false;
+    if (s.kernel[d] > kMaxNumber || s.stride[d] > kMaxNumber || s.dilation[d] > kMaxNumber)
+      return false;
   }
   for (const int64_t padding : s.padding) {
-    if (padding > kMost) return false;
+    if (padding > kMaxNumber) return false;
   }
   return true;
 }
@@ -341,7 +342,7 @@ Status Inference::infer_pad(Shape* out) {
   for (size_t d = 0; d < out->rank; ++d) {
     const int64_t before = table.pre_paddings()[d];
     const int64_t after = table.post_paddings()[d];
-    if (before > kMost || after > kMost) return refuse("its paddings are too large");
+    if (before > kMaxNumber || after > kMaxNumber) return refuse("its paddings are too large");
     out->sizes[d] += before + after;
   }
   return {};

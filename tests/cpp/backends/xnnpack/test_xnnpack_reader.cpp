@@ -181,9 +181,9 @@ struct Loaded {
 void check_refused(const TestGraph& graph, const char* why,
                    Code code = Code::DelegateInvalidCompatibility) {
   const Loaded loaded(graph.bytes());
-  const bool found = std::strstr(loaded.message.text(), why) != nullptr;
-  if (!found) std::fprintf(stderr, "'%s' is not '%s'\n", loaded.message.text(), why);
-  CHECK(!loaded.handle.ok() && loaded.handle.status().code() == code && found);
+  const bool has_reason = std::strstr(loaded.message.text(), why) != nullptr;
+  if (!has_reason) std::fprintf(stderr, "'%s' is not '%s'\n", loaded.message.text(), why);
+  CHECK(!loaded.handle.ok() && loaded.handle.status().code() == code && has_reason);
 }
 
 // Runs with x = 1 2 3 … and, if there is a second input, all twos. Returns the result's bytes.
