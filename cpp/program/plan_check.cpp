@@ -319,7 +319,9 @@ Status PlanChecker::check_delegates() {
     const fb::BackendDelegateDataReference payload = delegate.processed();
     const bool is_inline = payload.location() == fb::DataLocation::INLINE;
     if (!is_inline && payload.location() != fb::DataLocation::SEGMENT) {
-      return message_.fail(Code::InvalidProgram, "delegate %zu: its payload is nowhere", i);
+      return message_.fail(Code::InvalidProgram,
+                           "delegate %zu: its payload is neither in the program nor in a segment",
+                           i);
     }
     const size_t n =
         is_inline ? program_.root().backend_delegate_data().size() : program_.n_segments();

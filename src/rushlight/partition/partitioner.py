@@ -134,7 +134,8 @@ def partitioners_of(partitioners: object, methods: Iterable[str]) -> dict[str, l
     )
     if unknown:
         raise ExportError(
-            f"there are partitioners for {unknown}, and methods {sorted(by_method)}",
+            f"there are partitioners for methods that do not exist: {unknown}; there are "
+            f"{sorted(by_method)}",
             code=Code.INVALID_ARGUMENT,
         )
     return by_method

@@ -244,7 +244,7 @@ def read_lines(data: memoryview) -> tuple[Table, int]:
 
 def _at(items: Sequence[T], index: int) -> T:
     if not 0 <= index < len(items):
-        raise ValueError("a reference to what is not there")
+        raise ValueError("a reference to an entry that is not there")
     return items[index]
 
 
@@ -253,7 +253,7 @@ def _read_strings(reader: Reader) -> list[str]:
     while reader:
         shared = reader.number()
         if shared > len(before):
-            raise ValueError("a string shares more than there is")
+            raise ValueError("a string shares more characters than the one before it has")
         before = before[:shared] + bytes(reader.take(reader.number()))
         total += len(before)
         if total > MAX_TEXT:

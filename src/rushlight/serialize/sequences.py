@@ -97,7 +97,7 @@ class Sequences:
             if kind == COPY:
                 back = reader.number()
                 if not 0 < back <= len(numbers):
-                    raise ValueError("a copy of what is not there")
+                    raise ValueError("a copy of numbers that are not there")
                 source = numbers[-back:] if back >= count else numbers[-back:] * (count // back + 1)
                 numbers += source[:count]
             elif kind in (SAME, RISING):
@@ -105,5 +105,5 @@ class Sequences:
                 numbers += range(first, first + count) if kind == RISING else [first] * count
                 last = first + max(count - 1, 0) * kind
             else:
-                raise ValueError("an entry of no kind")
+                raise ValueError("an entry of an unknown kind")
         return numbers

@@ -58,7 +58,7 @@ void test_hostile_structs() {
         "an id that is much longer than the 63 bytes that ExecuTorch has for one"}) {
     backend = sound();
     backend.id = id;
-    CHECK(is_refused(&backend, "its id has not 1 to 63 bytes"));
+    CHECK(is_refused(&backend, "its id must have 1 to 63 bytes"));
   }
 }
 

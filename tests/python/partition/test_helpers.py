@@ -418,17 +418,17 @@ def test_identifiers_are_given(name: int | str) -> None:
     builder = DelegateMappingBuilder()
     assert builder.insert_delegate_mapping_entry(handles=3, identifier=name) == name
     assert builder.get_delegate_mapping() == {name: (3,)}
-    with pytest.raises(ExportError, match="is there already"):
+    with pytest.raises(ExportError, match="is used twice"):
         builder.insert_delegate_mapping_entry(handles=3, identifier=name)
 
 
 @pytest.mark.parametrize(
     ("generated", "entry", "text"),
     [
-        (True, {"handles": 1, "identifier": 1}, "identifiers are generated"),
-        (False, {"handles": 1}, "needs an identifier"),
-        (False, {"identifier": 1}, "either nodes or handles"),
-        (False, {"handles": 1, "nodes": [], "identifier": 1}, "either nodes or handles"),
+        (True, {"handles": 1, "identifier": 1}, "generates identifiers: leave it out"),
+        (False, {"handles": 1}, "has no identifier"),
+        (False, {"identifier": 1}, "either nodes= or handles="),
+        (False, {"handles": 1, "nodes": [], "identifier": 1}, "either nodes= or handles="),
         (True, {"handles": [None]}, "no debug handles"),
         (True, {"nodes": []}, "no debug handles"),
     ],

@@ -139,7 +139,7 @@ def test_libraries_that_are_refused(scale: Path, tmp_path: Path) -> None:
     with pytest.raises(rl.LoadError, match="of version 2 of the interface; this runtime knows"):
         runtime.register_backend_library(newer)
     nameless = _build(tmp_path, "scale.c", "libnameless.so", '-DSCALE_ID=""')
-    with pytest.raises(rl.LoadError, match="its id has not 1 to 63 bytes"):
+    with pytest.raises(rl.LoadError, match="its id must have 1 to 63 bytes"):
         runtime.register_backend_library(nameless)
     assert runtime.backend_registry.registered_backend_names == [*BUILT_IN, "Scale"]
 

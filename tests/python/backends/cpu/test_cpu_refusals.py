@@ -158,7 +158,7 @@ def cut_program(graph: fb.Graph) -> None:
         (LINEAR, many_arguments, "the payload has too many arguments"),
         (LINEAR, much_scratch, "the method's memory has no room for the delegate"),
         (LINEAR, large_constant, f"named data has no {HUGE} bytes under"),
-        (LINEAR, half_rows, "its input 0 is float16, but must be float32"),
+        (LINEAR, half_rows, "its input 0 is bfloat16, but must be float32"),
         (LINEAR, panels_of_halves, "do not lie within the 256 bytes of its memory"),
         (LINEAR, large_size, r"value \d+: its sizes .* are not valid"),
         (LINEAR, sizes_behind_zero, r"value \d+: its sizes .* are not valid"),
