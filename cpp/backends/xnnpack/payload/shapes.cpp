@@ -406,8 +406,7 @@ Status Inference::infer_pad(Shape* out) {
   const auto table = node_.body.as<wire::StaticConstantPad>();
   *out = input(0);
   if (table.pre_paddings().size() != out->rank || table.post_paddings().size() != out->rank) {
-    return refuse("it has %zu and %zu paddings, but its input has sizes %s",
-                  size_t{table.pre_paddings().size()}, size_t{table.post_paddings().size()},
+    return refuse("it has paddings for another rank than that of its input, whose sizes are %s",
                   text_of(*out).text());
   }
   for (size_t d = 0; d < out->rank; ++d) {
@@ -428,8 +427,7 @@ Status Inference::infer_slice(Shape* out) {
   const auto table = node_.body.as<wire::StaticSlice>();
   *out = input(0);
   if (table.offsets().size() != out->rank || table.sizes().size() != out->rank) {
-    return refuse("it has %zu offsets and %zu sizes, but its input has sizes %s",
-                  size_t{table.offsets().size()}, size_t{table.sizes().size()},
+    return refuse("it is a slice for another rank than that of its input, whose sizes are %s",
                   text_of(*out).text());
   }
   for (size_t d = 0; d < out->rank; ++d) {
