@@ -75,7 +75,7 @@ class Probe:
 
     def refusals(self, argument: str, dtype: torch.dtype) -> list[str] | None:
         """None if some sample runs with that dtype, else what the kernel said to all."""
-        said = []
+        messages = []
         for call in self.calls:
             if argument in self.outs:
                 attempts = [self._run(call, (), dtype, [dtype] * len(call.results))]
@@ -88,8 +88,8 @@ class Probe:
                     attempts += self._attempts(call, [argument], dtype)
             if None in attempts:
                 return None
-            said += [str(message) for message in attempts]
-        return said
+            messages += [str(message) for message in attempts]
+        return messages
 
     def _attempts(
         self, call: Call, arguments: Sequence[str], dtype: torch.dtype

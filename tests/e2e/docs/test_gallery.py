@@ -31,8 +31,8 @@ def page(request: Any) -> Page:
 
 
 def test_the_failing_code_says_what_the_page_says(page: Page, tmp_path: Path) -> None:
-    names, said = run(page.failing, tmp_path, f"failing_{page.kind.replace('-', '_')}")
-    assert words(page.message) == said
+    names, output = run(page.failing, tmp_path, f"failing_{page.kind.replace('-', '_')}")
+    assert words(page.message) == output
     findings = examine(
         names["model"], names.get("args", ()), dynamic_shapes=names.get("dynamic_shapes")
     )
@@ -42,8 +42,8 @@ def test_the_failing_code_says_what_the_page_says(page: Page, tmp_path: Path) ->
 
 
 def test_the_rewrite_runs_as_eager_does(page: Page, tmp_path: Path) -> None:
-    names, said = run(page.rewrite, tmp_path, f"rewrite_{page.kind.replace('-', '_')}")
-    assert "Error" not in said, said
+    names, output = run(page.rewrite, tmp_path, f"rewrite_{page.kind.replace('-', '_')}")
+    assert "Error" not in output, output
     model, args = names["model"], names["args"]
     module = rl.load(names["program"].buffer)
     for _ in range(2):  # a second call sees the state that the first one left

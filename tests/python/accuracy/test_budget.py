@@ -115,13 +115,13 @@ def test_a_search_goes_on_where_it_was_stopped(net, tmp_path):
     path.write_text(
         "\n".join(lines[:3]) + '\n{"mix": "cut'
     )  # as a process that was stopped left it
-    said: list[str] = []
-    again = within(net, 0.02, resume=path, progress=said.append)
+    lines: list[str] = []
+    again = within(net, 0.02, resume=path, progress=lines.append)
     assert again.metric == whole.metric
-    assert sum(int(line.split()[0]) for line in said if "trials" in line) == whole.trials - 2
-    said.clear()
-    within(net, 0.02, resume=path, progress=said.append)
-    assert not [line for line in said if "trials" in line]
+    assert sum(int(line.split()[0]) for line in lines if "trials" in line) == whole.trials - 2
+    lines.clear()
+    within(net, 0.02, resume=path, progress=lines.append)
+    assert not [line for line in lines if "trials" in line]
 
 
 def test_trials_of_another_model_are_refused(net, tmp_path):
@@ -135,8 +135,8 @@ def test_what_was_found_is_a_program_and_prints_as_a_table(net, capsys):
     result = within(net, 0.02, recipes=("int8",))
     assert isinstance(result.program, torch.export.ExportedProgram)
     assert capsys.readouterr().out == ""  # the caller prints it, or not
-    said = str(result)
-    assert "precision of each layer" in said and "hard" in said and "allowed" in said
+    text = str(result)
+    assert "precision of each layer" in text and "hard" in text and "allowed" in text
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,9 @@ def test_a_generator_is_read_once(net: Net) -> None:
 
 
 def test_progress_says_how_far_it_is(net: Net) -> None:
-    said: list[str] = []
-    rushlight.quantize(net, calibrate=DATA, progress=said.append)
-    assert said == ["capture", "quantise", "calibrate: 1 of 2", "calibrate: 2 of 2"]
+    lines: list[str] = []
+    rushlight.quantize(net, calibrate=DATA, progress=lines.append)
+    assert lines == ["capture", "quantise", "calibrate: 1 of 2", "calibrate: 2 of 2"]
 
 
 # --- values without a scale -----------------------------------------------------------------------

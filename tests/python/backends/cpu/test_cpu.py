@@ -264,5 +264,5 @@ def test_memory_between_nodes_is_reported() -> None:
 def test_reasons(function: Callable[..., Any], inputs: tuple[Any, ...], reason: str) -> None:
     edge = lowered(Call(function), *inputs)
     left = get_non_lowered_nodes(edge.exported_program().graph)
-    said = [r for node in left for r in node.meta.get("declined", {}).values()]
-    assert any(reason in text for text in said), said
+    reasons = [r for node in left for r in node.meta.get("declined", {}).values()]
+    assert any(reason in text for text in reasons), reasons

@@ -316,8 +316,8 @@ def test_reasons(function: Function, sizes: Any, reason: str) -> None:
     inputs: tuple[Any, ...] = (X, 3)[: len(sizes)]
     exported = torch.export.export(Call(function), inputs, dynamic_shapes=(tuple(sizes),))
     edge = rl.to_edge(exported).exported_program()
-    said = CpuPartitioner().partition(edge).declined.values()
-    assert any(reason in text for text in said), said
+    reasons = CpuPartitioner().partition(edge).declined.values()
+    assert any(reason in text for text in reasons), reasons
 
 
 def test_the_runtime_refuses_what_is_beyond_the_bounds() -> None:
