@@ -37,5 +37,6 @@ void init_llm_sampling(nb::module_& m);
 void init_kv_cache(nb::module_& m);
 void init_tokenizer(nb::module_& m);
 void init_grammar(nb::module_& m);
+void init_llm_template(nb::module_& m);
 
 }  // namespace rushlight::python

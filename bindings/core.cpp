@@ -29,5 +29,6 @@ NB_MODULE(_core, m) {
   rushlight::python::init_llm_sampling(m);
   rushlight::python::init_tokenizer(m);
   rushlight::python::init_grammar(m);
+  rushlight::python::init_llm_template(m);
   rushlight::bind_kernels(m);
 }

@@ -354,3 +354,23 @@ class GrammarState:
     def has_ended(self) -> bool: ...
     def rewind(self, tokens: int) -> bool: ...
     def fork(self) -> GrammarState: ...
+class ChatTemplate:
+    """See `rushlight.llm.template.ChatTemplate`, which describes it."""
+
+    @staticmethod
+    def parse(source: str) -> ChatTemplate: ...
+    def render(
+        self, variables: str, tokens: str, now: int
+    ) -> tuple[bytes, list[tuple[int, int]]]: ...
+    def uses(self, name: str) -> bool: ...
+
+def rewrite_json(
+    text: str,
+    indent: str,
+    has_lines: bool,
+    item_separator: str,
+    key_separator: str,
+    ascii: bool,
+    sorts_keys: bool,
+) -> str:
+    """JSON text, read and written again in a style."""
