@@ -133,6 +133,19 @@ Status Runner::encode(StringView text, bool add_special, bool parse_special,
   return codec_->encode(text, add_special, parse_special, tokens, message);
 }
 
+Status Runner::set_template(StringView source, const JsonValue& tokens, Message* message) {
+  RL_TRY(check_codec("a chat template", message));
+  return chat_.open(source, tokens, codec_.get(), message);
+}
+
+Status Runner::encode_chat(const JsonValue& variables, std::vector<int32_t>* tokens,
+                           Message* message) const {
+  if (chat_.is_open()) return chat_.encode(variables, tokens, message);
+  return message->fail(Code::NotSupported,
+                       "messages need the model's chat template, and the program has none: export "
+                       "it with one, or write the prompt as text");
+}
+
 Result<std::shared_ptr<const Vocabulary>> Runner::vocabulary(Message* message) {
   RL_TRY(check_codec("a grammar", message));
   const std::lock_guard<std::mutex> lock(vocabulary_mutex_);
