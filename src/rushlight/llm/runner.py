@@ -24,8 +24,8 @@ class _Generates:
     def _runner_core(self) -> _core.LlmRunner:
         raise NotImplementedError
 
-    def _tokens_of(self, prompt: Any) -> list[int]:
-        """The tokens of a prompt: a text, or token ids."""
+    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
+        """The tokens of a prompt: a text, messages with what `encode_chat` takes, or token ids."""
         raise NotImplementedError
 
     def _keep(self, messages: Sequence[Any]) -> int:
@@ -33,8 +33,9 @@ class _Generates:
         raise NotImplementedError
 
     def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
+        chat = _chat_arguments(prompt, given)
         options = read_options(self._runner_core().defaults(), given)
-        tokens = self._tokens_of(prompt)
+        tokens = self._tokens_of(prompt, chat)
         if is_conversation(prompt) and options.shift and "keep" not in given:
             options.keep = self._keep(prompt)
         with run_errors():
@@ -79,11 +80,13 @@ class Runner(_Generates):
         cache_type: what keys and values are stored in.
         cache_limit: the most bytes that the cache takes.
         has_chat: whether it has a chat template.
+        load_seconds: how long loading took.
         has_text: whether the program has a tokenizer; without one there are only token ids.
     """
 
-    def __init__(self, core: _core.LlmRunner) -> None:
+    def __init__(self, core: _core.LlmRunner, load_seconds: float) -> None:
         self._core: _core.LlmRunner = core
+        self.load_seconds = load_seconds
         facts = core.facts()
         self.vocabulary_size: int = facts["vocabulary"]
         self.context: int = facts["context"]
@@ -95,9 +98,9 @@ class Runner(_Generates):
     def _runner_core(self) -> _core.LlmRunner:
         return self._core
 
-    def _tokens_of(self, prompt: Any) -> list[int]:
+    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
         if is_conversation(prompt):
-            return self.encode_chat(prompt)
+            return self.encode_chat(prompt, **chat)
         return self.encode(prompt) if isinstance(prompt, str) else read_tokens("prompt", prompt)
 
     def _keep(self, messages: Sequence[Any]) -> int:
@@ -223,9 +226,9 @@ class Session(_Generates):
     def _runner_core(self) -> _core.LlmRunner:
         return self._runner._core
 
-    def _tokens_of(self, prompt: Any) -> list[int]:
+    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
         if is_conversation(prompt):
-            self.tokens = self._runner.encode_chat(prompt)
+            self.tokens = self._runner.encode_chat(prompt, **chat)
             return []
         if not isinstance(prompt, str):
             return read_tokens("prompt", prompt)
@@ -289,6 +292,17 @@ class Session(_Generates):
         """
         with run_errors():
             self._core.save(_path(path))
+
+
+def _chat_arguments(prompt: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """What a call has for the chat template; taken out of `given`."""
+    names = [name for name in ("tools", "template") if given.get(name) is not None]
+    if names and not is_conversation(prompt):
+        raise refuse(f"{names[0]}= is for a prompt of messages: leave it out, or give messages")
+    tools, template = given.pop("tools", None), given.pop("template", None)
+    if template is not None and not isinstance(template, Mapping):
+        raise refuse(f"template={template!r}: give a dict of the template's variables")
+    return {"tools": tools, **(template or {})}
 
 
 def is_conversation(prompt: Any) -> bool:

@@ -176,7 +176,9 @@ def test_a_conversation_in_a_session(runner: Runner) -> None:
     first = session.generate(messages, **options)
     assert first.text == runner.generate(messages, **options).text
     messages += [{"role": "assistant", "content": first.text}, {"role": "user", "content": "why"}]
-    second = session.generate(messages, **options)
+    with pytest.raises(RunError, match="tools= is for a prompt of messages"):
+        session.generate("the", tools=[], **options)
+    second = session.generate(messages, tools=[], template={"extra": 1}, **options)
     assert second.statistics.reused_tokens >= first.statistics.prompt_tokens
     assert second.text == runner.generate(messages, **options).text
 
