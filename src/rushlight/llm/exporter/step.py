@@ -5,6 +5,7 @@ Prompts in pieces, single tokens, guesses to verify and many sequences at once a
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -38,6 +39,12 @@ class Step(torch.nn.Module):
         # The rows of a matrix by their numbers: every backend has this form of it.
         rows = functional.embedding(wanted, hidden)
         return (rows if self.head is None else self.head(rows)).float()
+
+
+def copied(model: Any) -> Any:
+    """A copy of a module in eval mode, whose structure may be changed; it shares the tensors."""
+    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    return copy.deepcopy(model, shared).eval()
 
 
 def capture_step(step: torch.nn.Module, description: Description, name: str) -> ExportedProgram:
