@@ -11,6 +11,7 @@
 namespace rushlight::engine::cached {
 
 constexpr int64_t kPartTokens = 1024;
+constexpr int64_t kFetches = 4;  // calls that fetch the lower bits of the keys of the next block
 inline int64_t quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 constexpr float kLog2E = 1.44269504088896341f;
 
@@ -65,6 +66,7 @@ class Worker {
   void run_tile(const Unit& unit, const Block& block, int64_t tile, float* states);
   void score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores);
   void add_values(const Block& block, const ScoreBlock& scores);
+  void fetch_low_keys(const Block& block, int64_t part) const;
   CachedTile tile_of(const Block& block, const ScoreBlock& scores) const;
 
   const Run& run_;

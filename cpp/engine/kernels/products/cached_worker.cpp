@@ -70,13 +70,20 @@ void Worker::open_block(const Unit& unit, int64_t first, int64_t end, Block* blo
   block->end = end;
   const int64_t last_page = run_.position_of(unit, unit.first_row + unit.rows - 1) / kKvTokens;
   const int64_t first_page = run_.first_seen(unit, unit.first_row) / kKvTokens;
+  // After the last block, a thread takes the next head of keys, in the same pages.
+  const auto next_page = [&](int64_t i) {
+    const int64_t start = first_page / kBlockPages * kBlockPages + i;
+    return start < first_page ? first_page : least(start, last_page);
+  };
+  const size_t next_head = unit.key_head + 1 < run_.a.key_heads ? shape.head_bytes : 0;
   for (int64_t i = 0; first + i * kKvTokens < end; ++i) {
     const int64_t page = first / kKvTokens + i;
     // Pages before the first that is seen may be gone.
     const uint8_t* const head = run_.head_at(unit, page < first_page ? first_page : page);
     block->heads[i] = head;
-    const int64_t next = page + kBlockPages;
-    block->ahead[i] = next <= last_page ? run_.head_at(unit, next) : head;
+    block->ahead[i] = page + kBlockPages <= last_page
+                          ? run_.head_at(unit, page + kBlockPages)
+                          : run_.head_at(unit, next_page(i)) + next_head;
     if (run_.cache.layout.dtype == DType::Float16) {
       float* const k = scratch_ + run_.layout.keys + i * keys;
       float* const v = scratch_ + run_.layout.values + i * values;
@@ -114,6 +121,23 @@ void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float*
   score(unit, block, row, scores);
   run_.loops.soften(scores);
   add_values(block, scores);
+}
+
+// Fetches a part of what score() and add_values() of int8 do not fetch, while neither of them runs.
+void Worker::fetch_low_keys(const Block& block, int64_t part) const {
+  const KvPageShape& shape = run_.shape;
+  constexpr size_t kLine = 64;
+  const size_t size = (shape.values - shape.low_keys) / kFetches;
+  for (const uint8_t* head : block.ahead) {
+    if (head == nullptr) continue;
+    const uint8_t* const from = head + shape.low_keys + static_cast<size_t>(part) * size;
+    for (size_t at = 0; at < size; at += kLine) __builtin_prefetch(from + at, 0, 2);
+    if (part == 0) {
+      for (size_t at = shape.key_scales; at < shape.head_bytes; at += kLine) {
+        __builtin_prefetch(head + at, 0, 2);
+      }
+    }
+  }
 }
 
 CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
@@ -171,6 +195,7 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
       value_scales[i] = reinterpret_cast<const uint16_t*>(block.heads[i] + shape.value_scales);
     }
     for (int64_t i = 0; i < scores.rows; ++i) {
+      if (i < kFetches) fetch_low_keys(block, i);
       const SplitRow to = {high + i * kKeyBlock, low + i * kKeyBlock};
       scales[i] = run_.cached.split_weights(scores.scores + i * kScoreStride, value_scales,
                                             scores.keys, to);

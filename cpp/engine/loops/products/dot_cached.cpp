@@ -51,8 +51,6 @@ void score_rows(const CachedTile& t, int64_t row, const int32_t* row_sums, float
     const uint8_t* upper = t.heads[page] + offset + lane;
     const uint8_t* lower = t.heads[page] + shape.low_keys + offset / 2 + lane;
     const auto* ahead = reinterpret_cast<const char*>(t.ahead[page] + offset);
-    const auto* ahead_low =
-        reinterpret_cast<const char*>(t.ahead[page] + shape.low_keys + offset / 2);
     const uint8_t* high = t.high + row * t.stride;
     const uint8_t* low = t.low + row * t.stride;
     KeySums<H> sums;
@@ -66,9 +64,7 @@ void score_rows(const CachedTile& t, int64_t row, const int32_t* row_sums, float
       if (lane == 0 && row == 0) {
         __builtin_prefetch(ahead, 0, 2);
         __builtin_prefetch(ahead + kQuadBytes, 0, 2);
-        __builtin_prefetch(ahead_low, 0, 2);
         ahead += 2 * kQuadBytes;
-        ahead_low += kQuadBytes;
       }
       upper += 2 * kQuadBytes;
       lower += kQuadBytes;
