@@ -338,6 +338,9 @@ class Grammar:
     def cache_bytes(self) -> int: ...
 
 def regex_grammar(pattern: str, vocabulary: Vocabulary, cache_bytes: int) -> Grammar: ...
+def schema_grammar(
+    schema: str, vocabulary: Vocabulary, white_space: str, cache_bytes: int
+) -> Grammar: ...
 
 class GrammarState:
     """A reply that a grammar constrains."""
