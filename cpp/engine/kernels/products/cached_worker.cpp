@@ -6,6 +6,7 @@ namespace rushlight::engine::cached {
 // Up to kBlockPages pages, as far as some row of the unit sees them.
 struct Worker::Block {
   int64_t first, end;  // positions
+  int64_t unseen;      // keys in pages before the first one that is seen, which may be gone
   const uint8_t* heads[kBlockPages];
   const uint8_t* ahead[kBlockPages];
   bool is_widened;  // float16: all of its pages are in the scratch memory as float32
@@ -66,6 +67,8 @@ void Worker::run_block(const Unit& unit, int64_t first, float* states) {
 void Worker::open_block(const Unit& unit, int64_t first, int64_t end, Block* block) {
   block->first = first;
   block->end = end;
+  const int64_t seen = run_.first_seen(unit, unit.first_row) / kKvTokens * kKvTokens;
+  block->unseen = seen > first ? seen - first : 0;
   const int64_t last_page = run_.position_of(unit, unit.first_row + unit.rows - 1) / kKvTokens;
   const int64_t first_page = run_.first_seen(unit, unit.first_row) / kKvTokens;
   // After the last block, a thread takes the next head of keys, in the same pages.
@@ -76,7 +79,6 @@ void Worker::open_block(const Unit& unit, int64_t first, int64_t end, Block* blo
   const size_t next_head = unit.key_head + 1 < run_.a.key_heads ? run_.shape.head_bytes : 0;
   for (int64_t i = 0; first + i * kKvTokens < end; ++i) {
     const int64_t page = first / kKvTokens + i;
-    // Pages before the first that is seen may be gone.
     const uint8_t* const head = run_.head_at(unit, page < first_page ? first_page : page);
     block->heads[i] = head;
     block->ahead[i] = page + kBlockPages <= last_page
@@ -158,6 +160,7 @@ void Worker::fetch_rest(const Block& block, int64_t part) const {
 CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
   CachedTile tile = {};
   tile.rows = scores.rows;
+  tile.first = block.unseen;
   tile.keys = scores.keys;
   for (int64_t i = 0; i < kBlockPages; ++i) {
     tile.heads[i] = block.heads[i];
@@ -188,7 +191,7 @@ void Worker::score(const Unit& unit, const Block& block, int64_t row, const Scor
                   queries + i * kScoreStride);
     }
     const float* keys = nullptr;
-    for (int64_t j = 0; j < scores.keys; j += loops.panel) {
+    for (int64_t j = block.unseen; j < scores.keys; j += loops.panel) {
       const int64_t at = j % kKvTokens;
       if (at == 0) keys = floats_of(block, j / kKvTokens, true);
       if (block.fetches && w == 0) {
@@ -227,7 +230,7 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
     return;
   }
   const AttentionLoops& loops = run_.loops;
-  for (int64_t j = 0; j < scores.keys; j += kKvTokens) {
+  for (int64_t j = block.unseen; j < scores.keys; j += kKvTokens) {
     const int64_t depth = least(kKvTokens, scores.keys - j);
     const float* const values = floats_of(block, j / kKvTokens, false);
     const uint8_t* const ahead = block.ahead[j / kKvTokens] + shape.values;
