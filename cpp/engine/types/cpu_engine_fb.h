@@ -357,8 +357,9 @@ class Reduction : public Table {
   uint32_t last() const { return scalar<uint32_t>(2, 0); }
 };
 
-// Rows of a table. Inputs: table, indices. The result has the table's dtype or, since version 5 for
-// tables in half types, float32.
+// Rows of a table. Inputs: table, indices, and since version 7 scales, if the table is panels of
+// integers as in a Product. The result has the table's dtype or, since version 5 for tables in half
+// types and since version 7 for integers, float32.
 class Gather : public Table {
  public:
   using Table::Table;

@@ -342,8 +342,9 @@ class Reduction:
 class Gather:
     """Rows of a table.
 
-    Inputs: table, indices. The result has the table's dtype or, since version 5 for tables in half
-    types, float32.
+    Inputs: table, indices, and since version 7 scales, if the table is panels of integers as in a
+    Product. The result has the table's dtype or, since version 5 for tables in half types and since
+    version 7 for integers, float32.
     """
 
     #: The number of columns of a table in panels, of which columns are taken. 0 for a table [rows,

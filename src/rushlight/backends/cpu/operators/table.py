@@ -45,6 +45,7 @@ ANY_DTYPE = frozenset(
         *cached_attention.OPERATORS,
         aten.embedding.default,
         aten.any.dim,
+        quantized.embedding_byte,
     }
 )
 """The operators among them that take any dtype or check it themselves; all others take float32."""
