@@ -32,5 +32,6 @@ void init_arrays(nb::module_& m);
 void init_peaks(nb::module_& m);
 void init_log(nb::module_& m);
 void init_llm_template(nb::module_& m);
+void init_llm_reply(nb::module_& m);
 
 }  // namespace rushlight::python

@@ -24,5 +24,6 @@ NB_MODULE(_core, m) {
   rushlight::python::init_backends(m);
   rushlight::python::init_peaks(m);
   rushlight::python::init_llm_template(m);
+  rushlight::python::init_llm_reply(m);
   rushlight::bind_kernels(m);
 }

@@ -128,9 +128,8 @@ def _theirs(source: str) -> str | None:
 
 
 def _ours(source: str) -> tuple[str | None, str]:
-    variables = {key: value for key, value in VARIABLES.items()}
     try:
-        return ChatTemplate(source).render([], **variables).text, ""
+        return ChatTemplate(source).render([], **VARIABLES).text, ""
     except TemplateError as error:
         return None, str(error)
 
