@@ -378,3 +378,18 @@ def rewrite_json(
     sorts_keys: bool,
 ) -> str:
     """JSON text, read and written again in a style."""
+
+class ReplyParser:
+    """See `rushlight.llm.template.ReplyParser`, which describes it."""
+
+    def __init__(
+        self, format: str, takes_calls: bool, takes_reasoning: bool, in_reasoning: bool
+    ) -> None: ...
+    def push(self, text: bytes) -> tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]: ...
+    def finish(self) -> tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]: ...
+
+def reply_format_of(source: str) -> str:
+    """The name of the reply format that a chat template shows."""
+
+def opens_reasoning(prompt: str) -> bool:
+    """Whether a prompt ends within a block of reasoning."""
