@@ -13,17 +13,13 @@ struct Match {
 class Search {
  public:
   Search(const Table& table, const Trie& trie, StringView text)
-      : table_(table), trie_(trie), text_(text) {
-    for (uint32_t node = trie.first[0]; node < trie.first[1]; ++node) {
-      starts_[trie.labels[node]] = node;
-    }
-  }
+      : table_(table), trie_(trie), text_(text) {}
 
   Match next(size_t from) const {
     const char* text = text_.data();
     const size_t size = text_.size();
     for (size_t i = from; i < size; ++i) {
-      uint32_t node = starts_[static_cast<uint8_t>(text[i])];
+      uint32_t node = trie_.starts[static_cast<uint8_t>(text[i])];
       Match match{i, i, kNone};
       for (size_t end = i + 1; node != 0; ++end) {
         if (trie_.values[node] != kNone) match = {i, end, trie_.values[node]};
@@ -71,7 +67,6 @@ class Search {
   const Table& table_;
   const Trie& trie_;
   StringView text_;
-  uint32_t starts_[256] = {};
 };
 
 }  // namespace

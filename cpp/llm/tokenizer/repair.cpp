@@ -7,6 +7,23 @@
 namespace rushlight::llm {
 namespace {
 
+// The bytes of the character that begins `text`, or 0 if it is not valid: read_utf8's answer,
+// faster.
+size_t valid_size(const char* text, size_t size) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const auto follows = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const uint8_t first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xE0) return first >= 0xC2 && size >= 2 && follows(1) ? 2 : 0;
+  if (first < 0xF0) {
+    if (size < 3 || !follows(1) || !follows(2)) return 0;
+    const uint8_t low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;
+    return byte(1) >= low && byte(1) <= high ? 3 : 0;
+  }
+  if (first > 0xF4 || size < 4 || !follows(1) || !follows(2) || !follows(3)) return 0;
+  return (first != 0xF0 || byte(1) >= 0x90) && (first != 0xF4 || byte(1) <= 0x8F) ? 4 : 0;
+}
+
 // The end of the valid characters from `i`; `character` is what stands there.
 size_t skip_valid(StringView text, size_t i, Character* character) {
   while (i < text.size()) {
@@ -18,9 +35,12 @@ size_t skip_valid(StringView text, size_t i, Character* character) {
         continue;
       }
     }
-    *character = read_utf8(text.data() + i, text.size() - i);
-    if (!character->valid) break;
-    i += character->bytes;
+    const size_t size = valid_size(text.data() + i, text.size() - i);
+    if (size == 0) {
+      *character = read_utf8(text.data() + i, text.size() - i);
+      break;
+    }
+    i += size;
   }
   return i;
 }

@@ -76,6 +76,7 @@ constexpr uint32_t kLeftStrip = 1, kRightStrip = 2, kSingleWord = 4, kSpecialAdd
 struct Trie {
   Span<const uint32_t> first, values;
   Span<const uint8_t> labels;
+  uint32_t starts[256] = {};  // the root's children
 
   bool empty() const { return values.size() <= 1; }
   // The child of `node` for `byte`, or 0.
