@@ -22,17 +22,18 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python" / "llm" / "tokenizer"))
 
-import pydoc_data.topics
-import tokenizer_byte_level as byte_level
-import tokenizer_corpus as corpus
-import tokenizer_sentence_piece as sentence_piece
-from rich.console import Console
-from rich.table import Table
-from tokenizers import Tokenizer as Peer
-from tokenizers import models, normalizers, pre_tokenizers, trainers
+import pydoc_data.topics  # noqa: E402
 
-from rushlight.llm.tokenizer import Tokenizer
-from rushlight.llm.tokenizer.byte_level import to_bytes
+import tokenizer_byte_level as byte_level  # noqa: E402
+import tokenizer_corpus as corpus  # noqa: E402
+import tokenizer_sentence_piece as sentence_piece  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+from tokenizers import Tokenizer as Peer  # noqa: E402
+from tokenizers import models, normalizers, pre_tokenizers, trainers  # noqa: E402
+
+from rushlight.llm.tokenizer import Tokenizer  # noqa: E402
+from rushlight.llm.tokenizer.byte_level import to_bytes  # noqa: E402
 
 Encode = Callable[[str], Any]
 FAMILIES = (*byte_level.PRE_TOKENIZERS, "tiktoken", "llama2", "t5", "bert")

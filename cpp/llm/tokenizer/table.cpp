@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "rushlight/llm/tokenizer/operations.h"
-#include "rushlight/llm/tokenizer/pattern.h"
+#include "rushlight/llm/tokenizer/splitter/pattern.h"
 
 namespace rushlight::llm {
 namespace {

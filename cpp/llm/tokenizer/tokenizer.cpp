@@ -3,13 +3,13 @@
 #include <atomic>
 
 #include "rushlight/llm/tokenizer/added.h"
-#include "rushlight/llm/tokenizer/bpe.h"
-#include "rushlight/llm/tokenizer/normalizer.h"
-#include "rushlight/llm/tokenizer/repair.h"
+#include "rushlight/llm/tokenizer/models/bpe.h"
+#include "rushlight/llm/tokenizer/models/unigram.h"
+#include "rushlight/llm/tokenizer/models/word_piece.h"
+#include "rushlight/llm/tokenizer/normalizer/normalizer.h"
 #include "rushlight/llm/tokenizer/scratch.h"
-#include "rushlight/llm/tokenizer/splitter.h"
-#include "rushlight/llm/tokenizer/unigram.h"
-#include "rushlight/llm/tokenizer/word_piece.h"
+#include "rushlight/llm/tokenizer/splitter/splitter.h"
+#include "rushlight/llm/tokenizer/unicode/repair.h"
 
 namespace rushlight::llm {
 namespace {

@@ -15,8 +15,8 @@ def compile(source: Any) -> bytes:
     """The table of a tokenizer, for a program's named data "rushlight/tokenizer".
 
     Args:
-        source: a folder with tokenizer.json or tokenizer.model (whose tokens for the beginning and
-            end of a text are asked for by tokenizer_config.json beside it), one of these files, or a
+        source: a folder with tokenizer.json, or with tokenizer.model and tokenizer_config.json (it
+            asks for tokens at the beginning and end of a text); one of these files; or a
             `tokenizers.Tokenizer`, a fast tokenizer of `transformers`, a
             `sentencepiece.SentencePieceProcessor` or a `tiktoken.Encoding`.
 

@@ -1,4 +1,4 @@
-"""Models of SentencePiece, and the tokenizer.json that are made of them, against their libraries."""
+"""Models of SentencePiece against sentencepiece."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import tokenizer_corpus as corpus
 import tokenizer_sentence_piece as sentence_piece
-from tokenizer_compare import assert_equal_tokens
 
 from rushlight.errors import ExportError
 from rushlight.llm.tokenizer import Tokenizer, compile

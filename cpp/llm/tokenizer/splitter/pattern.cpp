@@ -1,6 +1,6 @@
-#include "rushlight/llm/tokenizer/pattern.h"
+#include "rushlight/llm/tokenizer/splitter/pattern.h"
 
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {

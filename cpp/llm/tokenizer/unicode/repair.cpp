@@ -1,4 +1,4 @@
-#include "rushlight/llm/tokenizer/repair.h"
+#include "rushlight/llm/tokenizer/unicode/repair.h"
 
 #include <cstdint>
 

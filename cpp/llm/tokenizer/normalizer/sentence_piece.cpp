@@ -1,8 +1,8 @@
-#include "rushlight/llm/tokenizer/sentence_piece.h"
+#include "rushlight/llm/tokenizer/normalizer/sentence_piece.h"
 
-#include "rushlight/llm/tokenizer/charsmap.h"
+#include "rushlight/llm/tokenizer/normalizer/charsmap.h"
 #include "rushlight/llm/tokenizer/operations.h"
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {

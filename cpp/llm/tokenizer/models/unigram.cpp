@@ -1,9 +1,9 @@
-#include "rushlight/llm/tokenizer/unigram.h"
+#include "rushlight/llm/tokenizer/models/unigram.h"
 
 #include <algorithm>
 
-#include "rushlight/llm/tokenizer/bpe.h"
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/models/bpe.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {
