@@ -12,8 +12,7 @@ struct Match {
 
 class Search {
  public:
-  Search(const Table& table, const Trie& trie, StringView text)
-      : table_(table), trie_(trie), text_(text) {}
+  Search(const Trie& trie, StringView text) : trie_(trie), text_(text) {}
 
   Match next(size_t from) const {
     const char* text = text_.data();
@@ -64,7 +63,6 @@ class Search {
     return i;
   }
 
-  const Table& table_;
   const Trie& trie_;
   StringView text_;
 };
@@ -74,7 +72,7 @@ class Search {
 void find_added(const Table& table, const Trie& trie, StringView text, bool special,
                 AddedSink* sink) {
   if (trie.empty()) return sink->between(text, 0);
-  const Search search(table, trie, text);
+  const Search search(trie, text);
   size_t done = 0;
   for (Match match = search.next(0); match.index != kNone; match = search.next(match.end)) {
     const AddedToken& token = table.added_tokens[match.index];
