@@ -249,3 +249,11 @@ def test_a_tokenizer_without_decoder_joins_by_spaces() -> None:
     tokens = ours.encode("they came<|end|> home")
     assert ours.decode(tokens, skip_special=False) == peer.decode(tokens, skip_special_tokens=False)
     assert ours.decode(tokens) == peer.decode(tokens)
+
+
+def test_a_fast_tokenizer_of_transformers_is_read() -> None:
+    transformers = pytest.importorskip("transformers")
+    peer = byte_level.train("gpt2")
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=peer)
+    assert compile(fast) == compile(fast.backend_tokenizer)
+    assert Tokenizer.from_source(fast).encode("they came") == fast("they came")["input_ids"]
