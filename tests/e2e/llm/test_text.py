@@ -129,9 +129,7 @@ def test_a_grammar_holds(runner: Runner, guesses: int) -> None:
     pattern = r"(yes|no), [0-9]{3} times because (of )?the lamp"
     grammar = Grammar.from_regex(pattern, runner.vocabulary)
     for seed in range(5):
-        reply = runner.generate(
-            "the", grammar=grammar, temperature=1.5, seed=seed, guesses=guesses
-        )
+        reply = runner.generate("the", grammar=grammar, temperature=1.5, seed=seed, guesses=guesses)
         assert re.fullmatch(pattern, reply.text) and reply.finish == "stop"
         assert reply.statistics.steps < len(reply.tokens)  # what is forced is not decoded
 
@@ -158,7 +156,9 @@ def test_commands(program: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text(TEXT, encoding="utf-8")
     cli = CliRunner()
-    result = cli.invoke(app, ["llm", "perplexity", str(program), "-f", str(text), "--context", "64"])
+    result = cli.invoke(
+        app, ["llm", "perplexity", str(program), "-f", str(text), "--context", "64"]
+    )
     assert result.exit_code == 0 and "perplexity" in result.output, result.output
     arguments = ["--prompt", "40", "--output", "8", "--context", "0,50", "--sessions", "2"]
     result = cli.invoke(app, ["llm", "bench", str(program), *arguments, "--repeat", "1"])
