@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,10 +72,17 @@ class Recipe:
         return BITS.get(self.name or "")
 
 
-def convert_layers(model: torch.nn.Module, recipe: Recipe) -> None:
+def convert_layers(
+    model: torch.nn.Module, recipe: Recipe, release: Callable[[], None] = lambda: None
+) -> None:
     """Replace the layers of `model` by those of a recipe, one after the other.
 
     A weight that layers share is stored once. What is left is computed in float32.
+
+    Args:
+        model: is changed.
+        recipe: how layers are stored.
+        release: gives back memory of weights that were read; called after each layer.
     """
     layers = [(name, layer) for name, layer in model.named_modules() if _is_layer(layer)]
     outputs = {id(layer.weight) for _, layer in layers if _is_linear(layer)}
@@ -89,6 +97,7 @@ def convert_layers(model: torch.nn.Module, recipe: Recipe) -> None:
             kept.append(layer.weight)
             made[key] = _stored(layer, bits, recipe, name)
         model.set_submodule(name, _layer(layer, made[key]))
+        release()
     for part in model.modules():
         if not isinstance(part, StoredLinear | StoredEmbedding):
             _widen(part)
