@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,13 +24,20 @@ class _Generates:
     def _runner_core(self) -> _core.LlmRunner:
         raise NotImplementedError
 
-    def _tokens_of(self, prompt: Any) -> list[int]:
-        """The tokens of a prompt: a text, or token ids."""
+    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
+        """The tokens of a prompt: a text, messages with what `encode_chat` takes, or token ids."""
+        raise NotImplementedError
+
+    def _keep(self, messages: Sequence[Any]) -> int:
+        """The tokens of a conversation that stay when the context is full: the system prompt's."""
         raise NotImplementedError
 
     def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
+        chat = _chat_arguments(prompt, given)
         options = read_options(self._runner_core().defaults(), given)
-        tokens = self._tokens_of(prompt)
+        tokens = self._tokens_of(prompt, chat)
+        if is_conversation(prompt) and options.shift and "keep" not in given:
+            options.keep = self._keep(prompt)
         with run_errors():
             return self._core.generate(tokens, options), options.n
 
@@ -39,7 +47,8 @@ class _Generates:
         """Generate what follows a prompt.
 
         Args:
-            prompt: a text, or token ids in a list, an array or a tensor.
+            prompt: a text; messages, as dicts with "role" and "content"; or token ids in a list,
+                an array or a tensor.
             on_piece: called with each `Piece` as it is made.
             options: docs/llm/runner.md lists them.
 
@@ -70,23 +79,39 @@ class Runner(_Generates):
         context: the greatest number of tokens of a text.
         cache_type: what keys and values are stored in.
         cache_limit: the most bytes that the cache takes.
+        has_chat: whether it has a chat template.
+        load_seconds: how long loading took.
         has_text: whether the program has a tokenizer; without one there are only token ids.
     """
 
-    def __init__(self, core: _core.LlmRunner) -> None:
+    def __init__(self, core: _core.LlmRunner, load_seconds: float) -> None:
         self._core: _core.LlmRunner = core
+        self.load_seconds = load_seconds
         facts = core.facts()
         self.vocabulary_size: int = facts["vocabulary"]
         self.context: int = facts["context"]
         self.cache_type: str = facts["cache_type"]
         self.cache_limit: int = facts["cache_limit"]
+        self.has_chat: bool = facts["has_chat"]
         self.has_text: bool = facts["has_text"]
 
     def _runner_core(self) -> _core.LlmRunner:
         return self._core
 
-    def _tokens_of(self, prompt: Any) -> list[int]:
+    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
+        if is_conversation(prompt):
+            return self.encode_chat(prompt, **chat)
         return self.encode(prompt) if isinstance(prompt, str) else read_tokens("prompt", prompt)
+
+    def _keep(self, messages: Sequence[Any]) -> int:
+        system = [message for message in messages[:1] if message.get("role") == "system"]
+        if not system:
+            return 0
+        head = self.encode_chat(system, add_generation_prompt=False)
+        whole = self.encode_chat(messages)
+        return next(
+            (i for i, (a, b) in enumerate(zip(head, whole, strict=False)) if a != b), len(head)
+        )
 
     def session(self) -> Session:
         """A text that is kept: generations are added to it."""
@@ -117,6 +142,36 @@ class Runner(_Generates):
         data = text.encode("utf-8", "surrogatepass")
         with run_errors():
             return self._core.encode(data, add_special, parse_special)
+
+    def encode_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        **variables: Any,
+    ) -> list[int]:
+        """The tokens of a conversation, by the model's chat template. What messages say never
+        becomes special tokens.
+
+        Args:
+            messages: dicts with "role" and "content".
+            tools: descriptions of functions, for templates that take them.
+            add_generation_prompt: end with the beginning of the model's reply.
+            variables: what else the template reads, such as enable_thinking.
+
+        Raises:
+            RunError: the program has no chat template, or the template refuses the conversation.
+        """
+        document = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
+        if tools is not None:
+            document["tools"] = list(tools)
+        try:
+            data = json.dumps({**document, **variables}, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise refuse(f"messages must be JSON: {error}") from None
+        with run_errors():
+            return self._core.encode_chat(data.encode("utf-8", "replace"))
 
     def decode(self, tokens: Any, *, special: bool = False) -> str:
         """The text of tokens.
@@ -161,7 +216,8 @@ class Runner(_Generates):
 
 class Session(_Generates):
     """One text, to which prompts and what the model generates are added. It generates one text at a
-    time; `fork` it for others. An empty prompt goes on with the text as it is."""
+    time; `fork` it for others. An empty prompt goes on with the text as it is; messages replace it,
+    and the cache of what stays the same is kept."""
 
     def __init__(self, runner: Runner, core: _core.LlmSession) -> None:
         self._runner = runner
@@ -170,12 +226,18 @@ class Session(_Generates):
     def _runner_core(self) -> _core.LlmRunner:
         return self._runner._core
 
-    def _tokens_of(self, prompt: Any) -> list[int]:
+    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
+        if is_conversation(prompt):
+            self.tokens = self._runner.encode_chat(prompt, **chat)
+            return []
         if not isinstance(prompt, str):
             return read_tokens("prompt", prompt)
         if not prompt:
             return []
         return self._runner.encode(prompt, add_special=not self.tokens)
+
+    def _keep(self, messages: Sequence[Any]) -> int:
+        return self._runner._keep(messages)
 
     @property
     def text(self) -> str:
@@ -230,6 +292,27 @@ class Session(_Generates):
         """
         with run_errors():
             self._core.save(_path(path))
+
+
+def _chat_arguments(prompt: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """What a call has for the chat template; taken out of `given`."""
+    names = [name for name in ("tools", "template") if given.get(name) is not None]
+    if names and not is_conversation(prompt):
+        raise refuse(f"{names[0]}= is for a prompt of messages: leave it out, or give messages")
+    tools, template = given.pop("tools", None), given.pop("template", None)
+    if template is not None and not isinstance(template, Mapping):
+        raise refuse(f"template={template!r}: give a dict of the template's variables")
+    return {"tools": tools, **(template or {})}
+
+
+def is_conversation(prompt: Any) -> bool:
+    """Whether a prompt is a list of messages.
+
+    Args:
+        prompt: what a caller gave.
+    """
+    is_list = isinstance(prompt, Sequence) and not isinstance(prompt, str | bytes)
+    return is_list and len(prompt) > 0 and isinstance(prompt[0], Mapping)
 
 
 def _path(path: str | os.PathLike[str]) -> bytes:

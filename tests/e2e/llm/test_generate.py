@@ -135,7 +135,9 @@ def test_a_saved_session_goes_on(program: Path, runner: Runner, tmp_path: Path) 
     assert restored.cached == session.cached == 109
     wanted = session.generate(max_tokens=20, **options).tokens
     assert restored.generate(max_tokens=20, **options).tokens == wanted
-    wrong = rushlight.llm.load(program, threads=1, kv="int8" if runner.cache_type != "int8" else "float32")
+    wrong = rushlight.llm.load(
+        program, threads=1, kv="int8" if runner.cache_type != "int8" else "float32"
+    )
     with pytest.raises(RunError, match="cache of another type"):
         wrong.restore(path)
     with pytest.raises(RunError, match="no such file"):
