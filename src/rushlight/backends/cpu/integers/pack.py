@@ -20,7 +20,7 @@ from rushlight.schema.cpu_engine import ConvolutionKind
 
 _TERMS = 4  # that one instruction multiplies and adds
 _HALF_TERMS = 8  # of 4 bits
-_AT_ONCE = 256  # panels of half bytes
+_AT_ONCE = 256  # panels that are packed or summed at a time
 _MOST = 2**31 - 1
 
 
@@ -162,7 +162,9 @@ class Scales:
 def scales_of(weights: Weights) -> Scales:
     """The parameters of a product of rows that are quantised at run time."""
     groups = weights.scales.shape[1]
-    sums = weights.data.reshape(len(weights.data), groups, -1).sum(2, dtype=torch.int32)
+    # Some rows at a time: torch widens what it sums.
+    parts = weights.data.reshape(len(weights.data), groups, -1).split(_AT_ONCE * PANEL)
+    sums = torch.cat([part.sum(2, dtype=torch.int32) for part in parts])
     if groups == 1:
         return Scales(columns(weights.scales[:, 0]), columns(sums[:, 0].to(torch.int32)))
     shares = (sums.double() * weights.scales.double()).sum(1).float()
