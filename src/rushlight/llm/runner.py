@@ -19,7 +19,7 @@ OnPiece = Callable[[Piece], object]
 class _Generates:
     """What `Runner` and `Session` have in common: generations."""
 
-    _core: _core.LlmRunner | _core.LlmSession
+    _handle: _core.LlmRunner | _core.LlmSession
 
     def _runner_core(self) -> _core.LlmRunner:
         raise NotImplementedError
@@ -39,7 +39,7 @@ class _Generates:
         if is_conversation(prompt) and options.shift and "keep" not in given:
             options.keep = self._keep(prompt)
         with run_errors():
-            return self._core.generate(tokens, options), options.n
+            return self._handle.generate(tokens, options), options.n
 
     def generate(
         self, prompt: Any = "", *, on_piece: OnPiece | None = None, **options: Any
@@ -85,7 +85,7 @@ class Runner(_Generates):
     """
 
     def __init__(self, core: _core.LlmRunner, load_seconds: float) -> None:
-        self._core: _core.LlmRunner = core
+        self._handle: _core.LlmRunner = core
         self.load_seconds = load_seconds
         facts = core.facts()
         self.vocabulary_size: int = facts["vocabulary"]
@@ -96,7 +96,7 @@ class Runner(_Generates):
         self.has_text: bool = facts["has_text"]
 
     def _runner_core(self) -> _core.LlmRunner:
-        return self._core
+        return self._handle
 
     def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
         if is_conversation(prompt):
@@ -115,7 +115,7 @@ class Runner(_Generates):
 
     def session(self) -> Session:
         """A text that is kept: generations are added to it."""
-        return Session(self, self._core.session())
+        return Session(self, self._handle.session())
 
     def restore(self, path: str | os.PathLike[str]) -> Session:
         """A session that `Session.save` wrote.
@@ -124,7 +124,7 @@ class Runner(_Generates):
             RunError: the file cannot be read, is damaged, or is of another model or cache.
         """
         with run_errors():
-            return Session(self, self._core.restore(_path(path)))
+            return Session(self, self._handle.restore(_path(path)))
 
     def encode(
         self, text: str, *, add_special: bool = True, parse_special: bool = True
@@ -141,7 +141,7 @@ class Runner(_Generates):
         """
         data = text.encode("utf-8", "surrogatepass")
         with run_errors():
-            return self._core.encode(data, add_special, parse_special)
+            return self._handle.encode(data, add_special, parse_special)
 
     def encode_chat(
         self,
@@ -171,7 +171,7 @@ class Runner(_Generates):
         except (TypeError, ValueError) as error:
             raise refuse(f"messages must be JSON: {error}") from None
         with run_errors():
-            return self._core.encode_chat(data.encode("utf-8", "replace"))
+            return self._handle.encode_chat(data.encode("utf-8", "replace"))
 
     def decode(self, tokens: Any, *, special: bool = False) -> str:
         """The text of tokens.
@@ -184,7 +184,7 @@ class Runner(_Generates):
             RunError: the program has no tokenizer.
         """
         with run_errors():
-            return self._core.decode(read_tokens("tokens", tokens), not special)
+            return self._handle.decode(read_tokens("tokens", tokens), not special)
 
     def score(self, tokens: Any) -> list[float]:
         """The log probability of each token but the first, after those before it.
@@ -196,7 +196,7 @@ class Runner(_Generates):
             RunError: there are too few or too many, or the model failed.
         """
         with run_errors():
-            return self._core.score(read_tokens("tokens", tokens))
+            return self._handle.score(read_tokens("tokens", tokens))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -206,12 +206,12 @@ class Runner(_Generates):
             RunError: the program has no tokenizer.
         """
         with run_errors():
-            return Vocabulary.from_core(self._core.vocabulary())
+            return Vocabulary.from_core(self._handle.vocabulary())
 
     @property
     def cache_bytes(self) -> int:
         """Bytes that the cache takes now."""
-        return self._core.cache_bytes()
+        return self._handle.cache_bytes()
 
 
 class Session(_Generates):
@@ -221,10 +221,10 @@ class Session(_Generates):
 
     def __init__(self, runner: Runner, core: _core.LlmSession) -> None:
         self._runner = runner
-        self._core: _core.LlmSession = core
+        self._handle: _core.LlmSession = core
 
     def _runner_core(self) -> _core.LlmRunner:
-        return self._runner._core
+        return self._runner._handle
 
     def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
         if is_conversation(prompt):
@@ -252,17 +252,17 @@ class Session(_Generates):
     def tokens(self) -> list[int]:
         """The tokens of the text. Assigning others keeps the cache of what both begin with."""
         with run_errors():
-            return self._core.tokens()
+            return self._handle.tokens()
 
     @tokens.setter
     def tokens(self, tokens: Any) -> None:
         with run_errors():
-            self._core.set_tokens(read_tokens("tokens", tokens))
+            self._handle.set_tokens(read_tokens("tokens", tokens))
 
     @property
     def cached(self) -> int:
         """How many tokens have their keys and values in the cache."""
-        return self._core.cached()
+        return self._handle.cached()
 
     def rewind(self, count: int) -> None:
         """Drop the last `count` tokens.
@@ -273,7 +273,7 @@ class Session(_Generates):
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise refuse(f"count={count!r}: give how many tokens to drop")
         with run_errors():
-            self._core.rewind(count)
+            self._handle.rewind(count)
 
     def fork(self) -> Session:
         """A session with the same text. Both share its cache.
@@ -282,7 +282,7 @@ class Session(_Generates):
             RunError: a text is being generated.
         """
         with run_errors():
-            return Session(self._runner, self._core.fork())
+            return Session(self._runner, self._handle.fork())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the text and its cache to a file, for `Runner.restore` with the same program.
@@ -291,7 +291,7 @@ class Session(_Generates):
             RunError: the file cannot be written; what was there before is unchanged.
         """
         with run_errors():
-            self._core.save(_path(path))
+            self._handle.save(_path(path))
 
 
 def _chat_arguments(prompt: Any, given: dict[str, Any]) -> dict[str, Any]:

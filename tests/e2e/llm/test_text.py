@@ -183,6 +183,19 @@ def test_a_conversation_in_a_session(runner: Runner) -> None:
     assert second.text == runner.generate(messages, **options).text
 
 
+def test_a_shift_keeps_the_system_prompt(runner: Runner) -> None:
+    messages = [{"role": "system", "content": "the night"}, {"role": "user", "content": "why"}]
+    session = runner.session()
+    reply = session.generate(
+        messages, context_full="shift", max_tokens=400, temperature=0, ignore_eos=True
+    )
+    system = runner.encode_chat(messages[:1], add_generation_prompt=False)
+    assert len(reply.tokens) == 400 and reply.finish == "length"
+    assert reply.statistics.recomputed_tokens > 0
+    assert session.tokens[: len(system)] == system
+    assert session.tokens[-50:] == reply.tokens[-50:] and len(session.tokens) < runner.context
+
+
 def test_chat_command(program: Path, tmp_path: Path) -> None:
     file = tmp_path / "talk"
     lines = ["the lamp", "/fork a", "the night", "/rewind", "/save " + str(file), "/use a", "low"]
