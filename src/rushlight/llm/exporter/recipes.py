@@ -136,12 +136,11 @@ def _layer(layer: Any, weight: Tensor | QuantizedWeight) -> torch.nn.Module:
 
 def _widen(part: torch.nn.Module) -> None:
     """Make a module's own parameters and buffers in half precision float32."""
-    tensors: dict[str, Any]
-    for tensors in (part._parameters, part._buffers):  # type: ignore[assignment]
-        for name, tensor in tensors.items():
-            if tensor is not None and tensor.dtype in (torch.float16, torch.bfloat16):
-                wide = tensor.detach().float()
-                is_parameter = isinstance(tensor, torch.nn.Parameter)
-                tensors[name] = (
-                    torch.nn.Parameter(wide, requires_grad=False) if is_parameter else wide
-                )
+    for name, tensor in [*part._parameters.items(), *part._buffers.items()]:
+        if tensor is None or tensor.dtype not in (torch.float16, torch.bfloat16):
+            continue
+        wide = tensor.detach().float()
+        if name in part._parameters:
+            part._parameters[name] = torch.nn.Parameter(wide, requires_grad=False)
+        else:
+            part._buffers[name] = wide
