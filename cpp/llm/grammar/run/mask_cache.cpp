@@ -151,8 +151,7 @@ const uint32_t* MaskCache::counting_row(uint32_t state) {
 // One walk serves all counts: it notes how many each token needs.
 void MaskCache::walk_counting(uint32_t state, Entry* entry) {
   const std::vector<TrieNode>& trie = trie_.nodes();
-  std::vector<Counted> open;
-  open.swap(drawn_);
+  drawn_.clear();
   rows_path_[0] = counting_row(state);
   counts_path_[0] = 0;
   for (uint32_t i = 1; i < trie.size();) {
@@ -166,16 +165,14 @@ void MaskCache::walk_counting(uint32_t state, Entry* entry) {
     const uint32_t counts = counts_path_[node.depth - 1u] + (next >= kCounts ? 1 : 0);
     const auto needed = counts + static_cast<uint32_t>(reached.least);
     const bool is_open = reached.most == kEndless;
-    if (node.token >= 0) append_twins(node.token, needed, is_open ? &open : &entry->closed);
+    if (node.token >= 0) append_twins(node.token, needed, is_open ? &drawn_ : &entry->closed);
     ++i;
     if (i == node.end) continue;
     rows_path_[node.depth] = counting_row(next & ~kCounts);
     counts_path_[node.depth] = counts;
     if (reached.accepts) entry->exits.push_back({i - 1, counts});
   }
-  sort_by_counts(open, &entry->open);
-  open.clear();
-  drawn_.swap(open);
+  sort_by_counts(drawn_, &entry->open);
 }
 
 void MaskCache::sort_by_counts(const std::vector<Counted>& tokens, std::vector<Counted>* sorted) {

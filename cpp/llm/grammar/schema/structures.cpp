@@ -9,12 +9,14 @@ namespace rushlight::llm::grammar {
 
 using WhiteSpace = GrammarOptions::WhiteSpace;
 
-void SchemaCompiler::add_space(uint32_t state) {
-  if (white_space_ != WhiteSpace::Flexible) return;
-  for (const char c : {' ', '\n', '\r', '\t'}) {
-    const auto byte = static_cast<uint8_t>(c);
-    automaton_.states[state].edges.push_back({byte, byte, false, state});
+void add_white_space(uint32_t state, Automaton* automaton) {
+  for (const uint8_t byte : {' ', '\n', '\r', '\t'}) {
+    automaton->states[state].edges.push_back({byte, byte, false, state});
   }
+}
+
+void SchemaCompiler::add_space(uint32_t state) {
+  if (white_space_ == WhiteSpace::Flexible) add_white_space(state, &automaton_);
 }
 
 uint32_t SchemaCompiler::after_text(uint32_t from, const char* text) {
@@ -63,6 +65,28 @@ Status SchemaCompiler::add_array(const Facts& facts, uint32_t start, uint32_t en
   call(again, rule_of(facts.rest), read);
   automaton_.states[read].jumps.push_back({after, counts});
   return Code::Ok;
+}
+
+// A value of `enum` or `const`.
+void SchemaCompiler::add_literal(uint32_t from, const JsonValue& value, uint32_t to) {
+  const bool spaced = white_space_ == WhiteSpace::Spaced;
+  const char *comma = spaced ? ", " : ",", *colon = spaced ? ": " : ":";
+  if (!value.is_array() && !value.is_object()) {
+    return automaton_.add_text(from, write_json(value), to);
+  }
+  from = after_text(from, value.is_array() ? "[" : "{");
+  const size_t size = std::max(value.items().size(), value.members().size());
+  for (size_t i = 0; i < size; ++i) {
+    if (value.is_object()) {
+      from = after_text(from, write_json(JsonValue(value.members()[i].key)).c_str());
+      from = after_text(from, colon);
+    }
+    const uint32_t read = automaton_.add_state(automaton_.states[from].rule);
+    add_literal(from, value.is_array() ? value.items()[i] : value.members()[i].value, read);
+    add_space(read);
+    from = i + 1 < size ? after_text(read, comma) : read;
+  }
+  automaton_.add_text(from, value.is_array() ? "]" : "}", to);
 }
 
 // The properties in the order of the schema, then others. Between them there are two states: one
