@@ -44,6 +44,10 @@ class SchemaCompiler {
   Status add_number(const Facts& facts, uint32_t start, uint32_t end);
   Status add_array(const Facts& facts, uint32_t start, uint32_t end);
   Status add_object(const Facts& facts, uint32_t start, uint32_t end);
+  static constexpr uint32_t kNoRule = UINT32_MAX;
+  bool check_required(const Facts& facts);
+  void add_property(uint32_t from, const std::string& name, uint32_t names, const SchemaSet& value,
+                    uint32_t after);
   Status add_key(const Region& region, const std::string& where, uint32_t* rule);
   Status call_lexeme(const std::string& key, Lexeme lexeme, const Facts& facts, uint32_t start,
                      uint32_t end);
