@@ -8,6 +8,7 @@ namespace rushlight::llm::grammar {
 namespace {
 
 constexpr size_t kFew = 8;              // transitions of a node before it has a table
+constexpr uint32_t kManyNodes = 4;      // of the tree, for which it is asked if they need no walk
 constexpr size_t kNodeBytes = 200;      // that a node takes besides its places
 constexpr uint32_t kCounts = 1u << 31;  // in a row: the transition counts
 
@@ -117,6 +118,13 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
       i = node.end;
       continue;
     }
+    if (node.is_plain && node.end > i + kManyNodes && takes_plain(next)) {
+      const auto first = trie_.in_order().begin();
+      const auto last = first + trie_.first_after(i);
+      for (auto at = first + node.first; at != last; ++at) tokens->push_back({*at, counts});
+      i = node.end;
+      continue;
+    }
     if (node.token >= 0) append_twins(node.token, counts, tokens);
     ++i;
     if (i == node.end) continue;  // a leaf
@@ -124,6 +132,18 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
     rows_path_[depth] = row_of(next);
     if (nodes_[next].ends) exits->push_back({i - 1, counts});
   }
+}
+
+// Whether plain text, however long, changes nothing: so it is within strings.
+bool MaskCache::takes_plain(uint32_t id) {
+  if (nodes_[id].plain != Plain::Unknown) return nodes_[id].plain == Plain::Yes;
+  bool takes = !nodes_[id].ends;
+  for (uint32_t byte = 0; byte < 0x7F && takes; ++byte) {
+    const auto b = static_cast<uint8_t>(byte);
+    takes = !is_plain(b) || after(id, b) == id;
+  }
+  nodes_[id].plain = takes ? Plain::Yes : Plain::No;
+  return takes;
 }
 
 void MaskCache::append_twins(int32_t token, uint32_t counts, std::vector<Counted>* tokens) const {
