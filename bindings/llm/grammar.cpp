@@ -17,6 +17,7 @@
 #include "bindings.h"
 #include "failure.h"
 #include "gil.h"
+#include "llm/grammar.h"
 #include "rushlight/llm/grammar/state.h"
 #include "rushlight/llm/grammar/tools.h"
 #include "rushlight/llm/json/parse.h"
@@ -28,15 +29,6 @@ using llm::Grammar;
 using llm::GrammarOptions;
 using llm::GrammarState;
 using llm::Vocabulary;
-
-// What nanobind holds: it cannot hold pointers to constants.
-struct VocabularyHandle {
-  std::shared_ptr<const Vocabulary> vocabulary;
-};
-
-struct GrammarHandle {
-  std::shared_ptr<const Grammar> grammar;
-};
 
 using Words = nb::ndarray<uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 

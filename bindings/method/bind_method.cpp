@@ -1,5 +1,6 @@
 // `_core.Method`: one loaded method.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -26,6 +27,10 @@ void set_structure(MethodHandle& self, const std::string& structure) {
   self.runner->set_structure(structure == "single"  ? OutputStructure::Single
                              : structure == "tuple" ? OutputStructure::Tuple
                                                     : OutputStructure::List);
+}
+
+void set_kv_cache(MethodHandle& self, std::shared_ptr<OwnKvCache> cache) {
+  self.runner->set_kv_cache(*self.session, std::move(cache));
 }
 
 // Fetches one fact of the method under the session's lock.
@@ -68,6 +73,7 @@ void init_method(nb::module_& m) {
             return self.runner->set_inputs(*self.session, values);
           },
           nb::arg("values"))
+      .def("set_kv_cache", set_kv_cache, nb::arg("cache").none())
       .def("execute", [](MethodHandle& self) { self.runner->execute(*self.session); })
       .def("step", [](MethodHandle& self) { return self.runner->step(*self.session); })
       .def("outputs", [](MethodHandle& self) { return self.runner->outputs(*self.session); })

@@ -131,8 +131,15 @@ std::vector<Argument>& MethodRunner::detach() {
 void MethodRunner::attach(Method& method) {
   method_ = &method;
   method.set_guard(nullptr);  // the files are the same, and asked here
+  method.set_kv_cache(kv_cache_ != nullptr ? &kv_cache_->cache() : nullptr);
   kept_.clear();
   inputs_gone_ = false;
+}
+
+void MethodRunner::set_kv_cache(Session& session, std::shared_ptr<const OwnKvCache> cache) {
+  Turn turn(session);
+  method_->set_kv_cache(cache != nullptr ? &cache->cache() : nullptr);
+  kv_cache_ = std::move(cache);
 }
 
 void MethodRunner::describe(std::vector<std::string> inputs, std::vector<std::string> outputs,

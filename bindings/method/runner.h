@@ -3,10 +3,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "arrays/arguments.h"
+#include "llm/kv_cache.h"
 #include "method/timing.h"
 #include "rushlight/method/method.h"
 
@@ -60,6 +62,9 @@ class MethodRunner {
   nb::object outputs(Session& session);
   nb::object value(Session& session, size_t index);
 
+  // The cache of all later runs, which is kept until there is another; nullptr for none.
+  void set_kv_cache(Session& session, std::shared_ptr<const OwnKvCache> cache);
+
   // Needs the session's lock.
   const Method& method() const { return *method_; }
 
@@ -90,6 +95,7 @@ class MethodRunner {
   std::vector<std::string> output_specs_;
   std::vector<Argument> kept_;  // of set_inputs
   bool kept_torch_ = false;
+  std::shared_ptr<const OwnKvCache> kv_cache_;
   bool inputs_gone_ = false;  // a call borrowed its inputs' memory, which is gone
 };
 

@@ -59,6 +59,8 @@ struct BackendInit {
   bool keeps_payload = true;
 };
 
+struct KvCache;  // delegate/kv_cache.h
+
 struct BackendRun {
   Allocator* scratch;  // until execute returns
   Tracer* tracer;
@@ -67,8 +69,9 @@ struct BackendRun {
   // How many of the arguments are inputs; the others are outputs. As far as the plan tells: see
   // count_delegate_inputs() in method/delegate_loader.cpp.
   size_t n_inputs;
-  TensorBlocks* blocks;  // of resize()
-  Workers* workers;      // as in BackendInit
+  TensorBlocks* blocks;               // of resize()
+  Workers* workers;                   // as in BackendInit
+  const KvCache* kv_cache = nullptr;  // of a language model's runner, if one lends it to this run
 
   // Gives an output the sizes of the result, and memory if it has no bound. Fails with a message
   // that has both shapes.

@@ -186,6 +186,10 @@ class Method {
   // instruction is given as tracers get it: by its chain and its index in the chain.
   uint32_t delegate_of(uint32_t chain, uint32_t instruction) const;
 
+  // The keys and values that operators of language models attend to, in all runs from now on. The
+  // cache, its sequences and their pages must live until a run ends, and may change between runs.
+  // nullptr: none; such operators then fail.
+  void set_kv_cache(const KvCache* cache) { kv_cache_ = cache; }
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
   // For callers that query the guard once for several inputs and a run. With nullptr the method
   // queries none.
@@ -250,6 +254,7 @@ class Method {
   MethodOptions options_{};
   Allocator* scratch_ = nullptr;
   Tracer* tracer_ = nullptr;
+  const KvCache* kv_cache_ = nullptr;
   State state_ = State::Empty;
   TensorBlocks blocks_;
   MergedData named_data_;

@@ -185,8 +185,8 @@ Status Method::run_delegate(const Instruction& instruction) {
                       arenas_, shadow_);
   guard.seal();
   place_.clear();
-  const BackendRun run = {scratch_, tracer_,         &message_, &place_, instruction.n_inputs,
-                          &blocks_, options_.workers};
+  const BackendRun run = {scratch_, tracer_,          &message_, &place_, instruction.n_inputs,
+                          &blocks_, options_.workers, kv_cache_};
   Status status = slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
   if (status.code() == Code::EndOfMethod) status = Code::Internal;  // only step() may return that
   if (status.ok()) {

@@ -45,6 +45,9 @@ class Method:
     def set_inputs(self, values: list[Any]) -> bool:
         """Set inputs for `execute` and `step`, and keep them; False if they do not fit."""
 
+    def set_kv_cache(self, cache: KvCache | None) -> None:
+        """The key-value cache of all later runs of a language model's step."""
+
     def execute(self) -> None: ...
     def step(self) -> int:
         """Run one instruction and return its index; -1 if none was left."""
@@ -60,6 +63,23 @@ class Method:
     def n_values(self) -> int: ...
     @property
     def n_instructions(self) -> int: ...
+
+class KvCache:
+    """A key-value cache of fixed size with pages of its own, all zeros, for checking programs
+    without a runner. `dtype`: float32, float16 or int8."""
+
+    def __init__(
+        self,
+        dtype: str,
+        layers: int,
+        heads: int,
+        width: int,
+        value_width: int,
+        sequences: int,
+        positions: int,
+    ) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
 
 class Program:
     """An opened program. Objects made from it share its lock and its lifetime."""
@@ -192,6 +212,116 @@ def take_log() -> list[str]:
 
 def kernel_signatures() -> dict[str, str]: ...
 
+class LlmOptions:
+    """How texts are generated; `rushlight.llm.options` reads what callers write."""
+
+    max_tokens: int
+    stop: list[str]
+    stop_tokens: list[int]
+    ignore_eos: bool
+    echo: bool
+    special: bool
+    n: int
+    keep: int
+    guesses: int
+    shift: bool
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_range: int
+    dry_breakers: list[int]
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    typical_p: float
+    seed: int
+    logprobs: int
+
+    def __init__(self) -> None: ...
+    def copy(self) -> LlmOptions: ...
+    def set_logit_bias(self, biases: list[tuple[int, float]]) -> None: ...
+    def set_grammar(self, grammar: Grammar) -> None: ...
+
+def llm_sample(
+    logits: bytes,
+    options: LlmOptions,
+    history: list[int],
+    prompt: int,
+    stream: int,
+    index: int,
+    mask: bytes | None,
+) -> tuple[int, list[int], list[float]]:
+    """A token, and the tokens and weights that it was drawn from."""
+
+class LlmGeneration:
+    """Texts while they are generated. What is left is cancelled when it goes."""
+
+    def next(self) -> tuple[int, list[tuple[int, float, list[tuple[int, float]]]], str, str] | None:
+        """(choice, tokens with log probabilities and alternatives, text, why it ended or "")."""
+
+    def cancel(self) -> None: ...
+    def statistics(self) -> dict[str, int]: ...
+    def stopped_by(self, choice: int) -> str: ...
+
+class LlmSession:
+    """A text that is kept."""
+
+    def generate(self, prompt: list[int], options: LlmOptions) -> LlmGeneration: ...
+    def set_tokens(self, tokens: list[int]) -> None: ...
+    def rewind(self, count: int) -> None: ...
+    def fork(self) -> LlmSession: ...
+    def save(self, path: bytes) -> None: ...
+    def tokens(self) -> list[int]: ...
+    def cached(self) -> int: ...
+
+class LlmRunner:
+    """A language model with its cache."""
+
+    @staticmethod
+    def open(
+        path: bytes | None,
+        data: bytes | None,
+        threads: int,
+        map: bool,
+        guard: bool,
+        cache: str,
+        cache_limit: int,
+        texts: int,
+        prefill_rows: int,
+    ) -> LlmRunner:
+        """Counts of 0 stand for the default."""
+
+    def generate(self, prompt: list[int], options: LlmOptions) -> LlmGeneration: ...
+    def session(self) -> LlmSession: ...
+    def defaults(self) -> LlmOptions: ...
+    def facts(self) -> dict[str, Any]: ...
+    def encode(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]: ...
+    def decode(self, tokens: list[int], skip_special: bool) -> str: ...
+    def restore(self, path: bytes) -> LlmSession: ...
+    def score(self, tokens: list[int]) -> list[float]: ...
+    def vocabulary(self) -> Vocabulary: ...
+    def cache_bytes(self) -> int: ...
+class Tokenizer:
+    """See `rushlight.llm.tokenizer.Tokenizer`, which describes it."""
+
+    def __init__(self, table: bytes) -> None: ...
+    def encode(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]: ...
+    def decode(self, tokens: list[int], skip_special: bool) -> bytes: ...
+    def piece(self, token: int) -> bytes: ...
+    def special(self, text: bytes) -> int: ...
+    def is_special(self, token: int) -> bool: ...
+    def vocabulary(self) -> int: ...
+
+class TextStream:
+    """Tokens of a `Tokenizer` to whole characters of UTF-8, one by one."""
+
+    def __init__(self, tokenizer: Tokenizer, skip_special: bool) -> None: ...
+    def push(self, token: int) -> bytes: ...
+    def flush(self) -> bytes: ...
 class Vocabulary:
     """The tokens of a model as bytes; see `rushlight.llm.grammar`."""
 
@@ -237,3 +367,23 @@ class GrammarState:
     def has_ended(self) -> bool: ...
     def rewind(self, tokens: int) -> bool: ...
     def fork(self) -> GrammarState: ...
+class ChatTemplate:
+    """See `rushlight.llm.template.ChatTemplate`, which describes it."""
+
+    @staticmethod
+    def parse(source: str) -> ChatTemplate: ...
+    def render(
+        self, variables: str, tokens: str, now: int
+    ) -> tuple[bytes, list[tuple[int, int]]]: ...
+    def uses(self, name: str) -> bool: ...
+
+def rewrite_json(
+    text: str,
+    indent: str,
+    has_lines: bool,
+    item_separator: str,
+    key_separator: str,
+    ascii: bool,
+    sorts_keys: bool,
+) -> str:
+    """JSON text, read and written again in a style."""

@@ -299,6 +299,12 @@ Status Reader::read_integers(schema::Node from, Parameters* to) {
       return read_quantized_pooling(from.operation_as_QuantizedPooling(), to);
     case Operation::Recurrent:
       return read_recurrent(from.operation_as_Recurrent(), to);
+    case Operation::CachedAttention: {
+      const schema::CachedAttention attention = from.operation_as_CachedAttention();
+      *to = CachedAttentionParameters{attention.layer(), attention.scale(), attention.window(),
+                                      attention.softcap()};
+      return {};
+    }
     default:
       return refuse("its kind is unknown to this runtime; update the runtime");
   }

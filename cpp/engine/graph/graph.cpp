@@ -253,7 +253,7 @@ Status Graph::run(const BackendRun& run, EValue* const* args, size_t n_args) {
 Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch_size) {
   Workers* workers = run.workers;
   if (workers != nullptr && workers->count() > threads_) workers = nullptr;
-  const Frame frame = {bases_, scratch, scratch_size, workers, run.message};
+  const Frame frame = {bases_, scratch, scratch_size, workers, run.message, run.kv_cache};
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const uint64_t start = run.tracer != nullptr ? now_ns() : 0;
     const Status status = operators_[i]->run(frame);

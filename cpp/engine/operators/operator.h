@@ -13,6 +13,10 @@
 #include "rushlight/engine/types/graph_parts.h"
 #include "rushlight/platform/workers.h"
 
+namespace rushlight {
+struct KvCache;  // delegate/kv_cache.h
+}
+
 namespace rushlight::engine {
 
 // What an operator may use in a run.
@@ -22,6 +26,7 @@ struct Frame {
   size_t scratch_size;
   Workers* workers;  // may be nullptr
   Message* message;
+  const KvCache* kv_cache = nullptr;
 
   template <typename T = float>
   T* at(const View& view) const {
@@ -145,5 +150,6 @@ Result<Operator*> make_operator(const QuantizeRowsParameters& parameters, Setup&
 Result<Operator*> make_operator(const QuantizedProductParameters& parameters, Setup& setup);
 Result<Operator*> make_operator(const DynamicProductParameters& parameters, Setup& setup);
 Result<Operator*> make_operator(const RecurrentParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const CachedAttentionParameters& parameters, Setup& setup);
 
 }  // namespace rushlight::engine

@@ -20,6 +20,7 @@ enum class Version : uint32_t {
   RESIDUALS = 4,
   HALVES = 5,
   RECURRENT = 6,
+  CACHED_ATTENTION = 7,
 };
 
 // Where the elements of a value lie.
@@ -50,6 +51,7 @@ enum class Limit : uint64_t {
   QUANTIZED_TERMS = 65793,
   WINDOW = 1048576,
   ELEMENTS = 1099511627776,
+  CACHED_WIDTH = 1024,
 };
 
 // The limits of a tile program.
@@ -152,7 +154,7 @@ enum class RecurrentCell : uint8_t {
   RNN_RELU = 3,
 };
 
-constexpr uint32_t kVersion = 6;  // the newest that is read
+constexpr uint32_t kVersion = 7;  // the newest that is read
 
 // What a node does.
 enum class Operation : uint8_t {
@@ -178,6 +180,7 @@ enum class Operation : uint8_t {
   Lookup = 19,
   QuantizedPooling = 20,
   Recurrent = 21,
+  CachedAttention = 22,
 };
 
 // Division and modulo round as Python's // and % do. Since version 2.
@@ -354,8 +357,9 @@ class Reduction : public Table {
   uint32_t last() const { return scalar<uint32_t>(2, 0); }
 };
 
-// Rows of a table. Inputs: table, indices. The result has the table's dtype or, since version 5 for
-// tables in half types, float32.
+// Rows of a table. Inputs: table, indices, and since version 7 scales, if the table is panels of
+// integers as in a Product. The result has the table's dtype or, since version 5 for tables in half
+// types and since version 7 for integers, float32.
 class Gather : public Table {
  public:
   using Table::Table;
@@ -541,6 +545,22 @@ class Recurrent : public Table {
   int64_t outputs() const { return scalar<int64_t>(4, 0); }
 };
 
+// Attention of tokens of many sequences over the cache of a language model's runner, in which their
+// keys and values are stored first. Inputs: query [tokens, heads, width], key [tokens, key heads,
+// width], value [tokens, key heads, value width], positions and sequences (int64 [tokens]). Token i
+// stands at positions[i] of sequence sequences[i]; tokens of one sequence are neighbours, at
+// consecutive positions. The result is [tokens, heads, value width]. Since version 7.
+class CachedAttention : public Table {
+ public:
+  using Table::Table;
+  uint32_t layer() const { return scalar<uint32_t>(0, 0); }
+  float scale() const { return scalar<float>(1, 0.0); }
+  // The positions that a token sees, its own included; 0: all before it.
+  int64_t window() const { return scalar<int64_t>(2, 0); }
+  // Scores become softcap * tanh(score / softcap); 0: they stay.
+  float softcap() const { return scalar<float>(3, 0.0); }
+};
+
 // One fused operator. Errors and events name it by its index.
 class Node : public Table {
  public:
@@ -605,6 +625,9 @@ class Node : public Table {
   }
   Recurrent operation_as_Recurrent() const {
     return Recurrent(member(0, static_cast<uint8_t>(Operation::Recurrent)));
+  }
+  CachedAttention operation_as_CachedAttention() const {
+    return CachedAttention(member(0, static_cast<uint8_t>(Operation::CachedAttention)));
   }
   bool has_operation() const { return field(1) != nullptr; }
   // Values; -1 for one that is left out.
@@ -675,7 +698,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // a
     {FieldKind::Scalar, 3},  // b
     // Product
-    {FieldKind::Table, 26},  // epilogue
+    {FieldKind::Table, 27},  // epilogue
     // BatchProduct
     // Convolution
     {FieldKind::Scalar, 0},  // kind
@@ -684,7 +707,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // padding
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
-    {FieldKind::Table, 26},  // epilogue
+    {FieldKind::Table, 27},  // epilogue
     // Pooling
     {FieldKind::Scalar, 0},  // average
     {FieldKind::Vector, 3},  // kernel
@@ -694,7 +717,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // count_padding
     {FieldKind::Scalar, 3},  // divisor
     // Elementwise
-    {FieldKind::Table, 27},  // program
+    {FieldKind::Table, 28},  // program
     // Norm
     {FieldKind::Scalar, 0},  // rms
     {FieldKind::Scalar, 2},  // epsilon
@@ -719,13 +742,13 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // zero_point
     // QuantizeRows
     // QuantizedProduct
-    {FieldKind::Table, 28},  // requantize
-    {FieldKind::Table, 26},  // epilogue
-    {FieldKind::Table, 29},  // residual
+    {FieldKind::Table, 29},  // requantize
+    {FieldKind::Table, 27},  // epilogue
+    {FieldKind::Table, 30},  // residual
     // DynamicProduct
     {FieldKind::Scalar, 0},  // bits
     {FieldKind::Scalar, 3},  // group_size
-    {FieldKind::Table, 26},  // epilogue
+    {FieldKind::Table, 27},  // epilogue
     // QuantizedConvolution
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Vector, 3},  // kernel
@@ -734,9 +757,9 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
     {FieldKind::Scalar, 0},  // padding_value
-    {FieldKind::Table, 28},  // requantize
-    {FieldKind::Table, 26},  // epilogue
-    {FieldKind::Table, 29},  // residual
+    {FieldKind::Table, 29},  // requantize
+    {FieldKind::Table, 27},  // epilogue
+    {FieldKind::Table, 30},  // residual
     // QuantizedBinary
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Scalar, 2},  // a_scale
@@ -744,7 +767,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // b_scale
     {FieldKind::Scalar, 2},  // b_zero_point
     {FieldKind::Scalar, 2},  // scale
-    {FieldKind::Table, 28},  // requantize
+    {FieldKind::Table, 29},  // requantize
     // Lookup
     // QuantizedPooling
     {FieldKind::Scalar, 0},  // average
@@ -756,18 +779,23 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // divisor
     {FieldKind::Scalar, 2},  // in_zero_point
     {FieldKind::Scalar, 2},  // multiplier
-    {FieldKind::Table, 28},  // requantize
+    {FieldKind::Table, 29},  // requantize
     // Recurrent
     {FieldKind::Scalar, 0},  // cell
     {FieldKind::Scalar, 2},  // layers
     {FieldKind::Scalar, 0},  // bidirectional
     {FieldKind::Scalar, 3},  // units
     {FieldKind::Scalar, 3},  // outputs
+    // CachedAttention
+    {FieldKind::Scalar, 2},  // layer
+    {FieldKind::Scalar, 2},  // scale
+    {FieldKind::Scalar, 3},  // window
+    {FieldKind::Scalar, 2},  // softcap
     // Epilogue
     {FieldKind::Scalar, 0},  // clamped
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
-    {FieldKind::Table, 27},  // program
+    {FieldKind::Table, 28},  // program
     {FieldKind::Scalar, 2},  // residual
     {FieldKind::Scalar, 0},  // added
     // TileProgram
@@ -808,13 +836,14 @@ inline constexpr TableLayout kTables[] = {
     {80, 0},   // 23 Lookup
     {80, 10},  // 24 QuantizedPooling
     {90, 5},   // 25 Recurrent
-    {95, 6},   // 26 Epilogue
-    {101, 2},  // 27 TileProgram
-    {103, 3},  // 28 Requantize
-    {106, 2},  // 29 QuantizedResidual
+    {95, 4},   // 26 CachedAttention
+    {99, 6},   // 27 Epilogue
+    {105, 2},  // 28 TileProgram
+    {107, 3},  // 29 Requantize
+    {110, 2},  // 30 QuantizedResidual
 };
 inline constexpr UnionLayout kUnions[] = {
-    {0, 21},  // Operation
+    {0, 22},  // Operation
 };
 inline constexpr uint8_t kMembers[] = {
     5,   // Product
@@ -838,6 +867,7 @@ inline constexpr uint8_t kMembers[] = {
     23,  // Lookup
     24,  // QuantizedPooling
     25,  // Recurrent
+    26,  // CachedAttention
 };
 inline constexpr Layout kGraph = {kFields, kTables, kUnions, kMembers};
 

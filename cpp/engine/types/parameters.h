@@ -198,6 +198,16 @@ struct RecurrentParameters {
   int64_t outputs = 0;
 };
 
+// Attention of tokens of many sequences over the runner's cache (delegate/kv_cache.h), in which it
+// first stores their keys and values. Inputs: query [tokens, heads, width], key [tokens, key heads,
+// width], value [tokens, key heads, value width], and int64 positions and sequences [tokens].
+struct CachedAttentionParameters {
+  uint32_t layer = 0;
+  float scale = 1;
+  int64_t window = 0;  // positions that a token sees, its own included; 0: all before it
+  float softcap = 0;   // scores become softcap * tanh(score / softcap); 0: they stay
+};
+
 using Parameters =
     std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
                  PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
@@ -205,7 +215,7 @@ using Parameters =
                  GatherParameters, CopyParameters, AttentionParameters, QuantizedBinaryParameters,
                  LookupParameters, QuantizedPoolingParameters, ConvertParameters,
                  QuantizeRowsParameters, QuantizedProductParameters, DynamicProductParameters,
-                 QuantizedConvolutionParameters, RecurrentParameters>;
+                 QuantizedConvolutionParameters, RecurrentParameters, CachedAttentionParameters>;
 
 // One fused operator.
 struct Node {

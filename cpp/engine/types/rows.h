@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "rushlight/core/dtype.h"
+#include "rushlight/engine/types/panels.h"
 
 namespace rushlight::engine {
 
@@ -60,9 +61,12 @@ enum class Conversion : uint8_t {
 
 // out[i] = table[indices[i]], rows of `width` elements. Returns false and writes nothing if an
 // index is not within 0..rows-1 (index_bad is then its position). With `panels`, the table is a
-// product's packed matrix (product.h): its columns are the rows, and the result is float32.
+// product's packed matrix (panels.h): its columns are the rows, and the result is float32. With
+// `bits`, the panels hold integers of 8 or 4 bits with scales.
 struct Gather {
   bool panels = false;
+  int32_t bits = 0;
+  GroupScales scales;
   Conversion conversion = Conversion::None;
   int64_t rows = 0, width = 0, count = 0;
   int64_t element_size = 4;  // of the table

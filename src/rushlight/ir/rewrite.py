@@ -10,6 +10,8 @@ from torch._higher_order_ops.executorch_call_delegate import executorch_call_del
 from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, Node
 
+from rushlight.ir.custom_ops.cached_attention import cached_attention
+
 KEPT_META = ("stack_trace", "nn_module_stack", "debug_handle", "from_node", "declined")
 
 
@@ -59,9 +61,10 @@ def replace(node: Node, by: Node) -> None:
     node.graph.erase_node(node)
 
 
-def is_random(target: torch._ops.OpOverload) -> bool:
-    """True if the operator draws from a generator."""
-    return torch.Tag.nondeterministic_seeded in target.tags
+def has_effect(target: torch._ops.OpOverload) -> bool:
+    """True if the operator does more than its schema says: it draws from a generator, which changes
+    the numbers of the next one, or it stores keys and values in a cache."""
+    return torch.Tag.nondeterministic_seeded in target.tags or target is cached_attention
 
 
 def is_pure(node: Node) -> bool:
@@ -71,8 +74,7 @@ def is_pure(node: Node) -> bool:
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return target is not executorch_call_delegate  # it may own state
-    # An operator that draws random numbers changes the numbers of the next one.
-    return bool(target._schema.returns) and not (target._schema.is_mutable or is_random(target))
+    return bool(target._schema.returns) and not (target._schema.is_mutable or has_effect(target))
 
 
 def remove_dead(graph: Graph) -> int:

@@ -15,6 +15,13 @@ from rushlight.ir.operators import kernel_name
 from rushlight.ir.source import Source, source_of
 from rushlight.lower.method import LoweredMethod, spec_of
 
+# Operators that no kernel runs, because only delegates have what they need, and the advice.
+_DELEGATED = {
+    "rushlight::cached_attention.out": (
+        "Export with backend='cpu', which alone has the key-value cache of a language model's "
+        "runner, with query, key and value of float32, float16 or bfloat16"
+    )
+}
 _SHOWN = 5  # places that are listed for one fault
 _OTHER_DTYPE = "Give each a dtype that its kernel takes; `rushlight ops` lists them"
 
@@ -98,7 +105,12 @@ def _advice(taken: frozenset[str]) -> str:
 
 def _error(missing: Faults, refused: Faults) -> ExportError:
     findings = [
-        Finding("unsupported-operator", f"the runtime has no kernel for {name}", OTHER_OPERATORS, s)
+        Finding(
+            "unsupported-operator",
+            f"the runtime has no kernel for {name}",
+            _DELEGATED.get(name, OTHER_OPERATORS),
+            s,
+        )
         for name in sorted(missing)
         for s in missing[name].values()
     ]
@@ -111,7 +123,8 @@ def _error(missing: Faults, refused: Faults) -> ExportError:
     if missing:
         text.append("the runtime has no kernel for")
         text += [line for name in sorted(missing) for line in _lines(name, missing[name])]
-        text.append(f"{OTHER_OPERATORS} [{page_of('unsupported-operator')}]")
+        advice = dict.fromkeys(_DELEGATED.get(name, OTHER_OPERATORS) for name in sorted(missing))
+        text.append(f"{'. '.join(advice)} [{page_of('unsupported-operator')}]")
     if refused:
         text.append("the runtime's kernels do not take these dtypes:")
         text += [line for fault in sorted(refused) for line in _lines(fault, refused[fault])]

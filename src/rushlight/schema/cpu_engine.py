@@ -28,6 +28,7 @@ class Version(IntEnum):
     RESIDUALS = 4
     HALVES = 5
     RECURRENT = 6
+    CACHED_ATTENTION = 7
 
 
 class Place(IntEnum):
@@ -64,6 +65,7 @@ class Limit(IntEnum):
     QUANTIZED_TERMS = 65793
     WINDOW = 1048576
     ELEMENTS = 1099511627776
+    CACHED_WIDTH = 1024
 
 
 class TileLimit(IntEnum):
@@ -340,8 +342,9 @@ class Reduction:
 class Gather:
     """Rows of a table.
 
-    Inputs: table, indices. The result has the table's dtype or, since version 5 for tables in half
-    types, float32.
+    Inputs: table, indices, and since version 7 scales, if the table is panels of integers as in a
+    Product. The result has the table's dtype or, since version 5 for tables in half types and since
+    version 7 for integers, float32.
     """
 
     #: The number of columns of a table in panels, of which columns are taken. 0 for a table [rows,
@@ -527,6 +530,25 @@ class Recurrent:
     outputs: int = 0
 
 
+@dataclass(slots=True)
+class CachedAttention:
+    """Attention of tokens of many sequences over the cache of a language model's runner, in which
+    their keys and values are stored first.
+
+    Inputs: query [tokens, heads, width], key [tokens, key heads, width], value [tokens, key heads,
+    value width], positions and sequences (int64 [tokens]). Token i stands at positions[i] of
+    sequence sequences[i]; tokens of one sequence are neighbours, at consecutive positions. The
+    result is [tokens, heads, value width]. Since version 7.
+    """
+
+    layer: int = 0
+    scale: float = 0.0
+    #: The positions that a token sees, its own included; 0: all before it.
+    window: int = 0
+    #: Scores become softcap * tanh(score / softcap); 0: they stay.
+    softcap: float = 0.0
+
+
 # What a node does.
 Operation = (
     Product
@@ -550,6 +572,7 @@ Operation = (
     | Lookup
     | QuantizedPooling
     | Recurrent
+    | CachedAttention
 )
 
 
@@ -635,6 +658,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
                 Lookup,
                 QuantizedPooling,
                 Recurrent,
+                CachedAttention,
             ),
         ),
         codec.Numbers("inputs", 2, "i"),
@@ -745,6 +769,12 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("units", 3, "q", 0),
         codec.Scalar("outputs", 4, "q", 0),
     ),
+    CachedAttention: (
+        codec.Scalar("layer", 0, "I", 0),
+        codec.Scalar("scale", 1, "f", 0.0),
+        codec.Scalar("window", 2, "q", 0),
+        codec.Scalar("softcap", 3, "f", 0.0),
+    ),
     Epilogue: (
         codec.Scalar("clamped", 0, "?", False),
         codec.Scalar("low", 1, "f", 0.0),
@@ -787,6 +817,7 @@ _SINCE = {
     (Lookup, ""): 3,
     (QuantizedPooling, ""): 3,
     (Recurrent, ""): 6,
+    (CachedAttention, ""): 7,
     (Graph, "expressions"): 2,
     (Graph, "arguments"): 2,
 }

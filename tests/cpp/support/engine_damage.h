@@ -102,6 +102,7 @@ class EngineSlots : public SlotList {
     add_fields(node.operation_as_Reduction(), {{0, 1}, {1, 4}, {2, 4}});
     add_fields(node.operation_as_Attention(), {{0, 4}, {1, 1}});
     add_fields(node.operation_as_Recurrent(), {{0, 1}, {1, 4}, {2, 1}, {3, 8}, {4, 8}});
+    add_fields(node.operation_as_CachedAttention(), {{0, 4}, {1, 4}, {2, 8}, {3, 4}});
   }
 };
 

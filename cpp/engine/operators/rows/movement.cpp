@@ -21,6 +21,7 @@ class GatherOperator final : public Operator {
   Status prepare(const GatherParameters& parameters, Setup& setup) {
     table_ = setup.input(0);
     indices_ = setup.input(1);
+    scales_ = setup.input(2);
     out_ = setup.output(0);
     if (table_ == nullptr || indices_ == nullptr || out_ == nullptr) {
       return setup.refuse("a value is missing");
@@ -28,6 +29,7 @@ class GatherOperator final : public Operator {
     if (indices_->dtype != DType::Int64) return setup.refuse("its indices are not int64");
     const int64_t columns = parameters.columns;
     gather_.panels = columns != 0;
+    if (scales_ != nullptr) return prepare_integers(columns, setup);
     int64_t width = table_->rank == 2 ? table_->sizes[1] : 0;
     gather_.rows = table_->rank == 2 ? table_->sizes[0] : 0;
     if (gather_.panels) {
@@ -60,6 +62,7 @@ class GatherOperator final : public Operator {
   Status run(const Frame& frame) const override {
     Gather job = gather_;
     job.table = frame.at<void>(table_);
+    job.scales.scales = frame.at<void>(scales_);
     job.indices = frame.at<int64_t>(indices_);
     job.out = frame.at<void>(out_);
     int64_t bad = 0;
@@ -71,8 +74,36 @@ class GatherOperator final : public Operator {
   }
 
  private:
+  // Columns of a matrix of integers in panels.
+  Status prepare_integers(int64_t columns, Setup& setup) {
+    const bool is_byte = table_->dtype == DType::Int8;
+    const bool halves = scales_->dtype == DType::BFloat16;
+    if (columns <= 0 || columns > kMaxViewNumel || (!is_byte && table_->dtype != DType::UInt8) ||
+        (!halves && scales_->dtype != DType::Float32) || out_->dtype != DType::Float32) {
+      return setup.refuse("its panels are not integers with scales, or its result is not float32");
+    }
+    gather_.bits = is_byte ? 8 : 4;
+    gather_.rows = columns;
+    gather_.count = indices_->numel;
+    const int64_t width = out_->rank > 0 ? out_->sizes[out_->rank - 1] : 0;
+    const int64_t filled = panels_of(columns) * kPanel;
+    const int64_t groups = scales_->numel / filled;
+    const int64_t numel =
+        bounded_product({panels_of(columns), panel_quads(width, gather_.bits), kQuadBytes});
+    if (!is_dense(*table_) || !is_dense(*indices_) || !is_dense(*out_) || !is_dense(*scales_) ||
+        table_->numel != numel || out_->numel != bounded_product({indices_->numel, width}) ||
+        groups < 1 || scales_->numel != groups * filled || width % groups != 0) {
+      return setup.refuse("its panels, scales or rows have other sizes, or gaps");
+    }
+    gather_.width = width;
+    gather_.scales.groups = groups;
+    gather_.scales.bfloat16 = halves;
+    return {};
+  }
+
   const View* table_ = nullptr;
   const View* indices_ = nullptr;
+  const View* scales_ = nullptr;  // of integers
   const View* out_ = nullptr;
   Gather gather_;
 };

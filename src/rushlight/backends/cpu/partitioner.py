@@ -15,6 +15,7 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.integers.facts import operands_of
 from rushlight.backends.cpu.operators.facts import REALS
+from rushlight.backends.cpu.operators.halves import CAST
 from rushlight.backends.cpu.operators.table import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
 from rushlight.backends.cpu.preprocess import CpuBackend, read_weights
 from rushlight.backends.cpu.support.dynamic import DynamicSizes, hidden_sizes
@@ -110,7 +111,7 @@ class CpuPartitioner(SupportedOperatorPartitioner):
     def _why_not_call(self, node: Node) -> str | None:
         assert self._sizes is not None
         data = self._constants.get
-        if name_of(node):
+        if name_of(node) and node.target not in OPERATORS:
             return why_not_quantized(node, data) or self._sizes.why_not(node)
         operands = operands_of(node)
         if operands is not None and dequantizes_constant(operands.weight, data):
@@ -133,7 +134,11 @@ def _moves_integers(node: Node) -> bool:
 
 
 def _is_constant(data: Constant, node: Any) -> bool:
-    return isinstance(node, Node) and (data(node) is not None or dequantizes_constant(node, data))
+    if not isinstance(node, Node):
+        return False
+    if node.target is CAST:  # the engine stores a weight in half precision as it is
+        return data(node.args[0]) is not None
+    return data(node) is not None or dequantizes_constant(node, data)
 
 
 def why_not(node: Node, is_constant: Any, sizes: DynamicSizes) -> str | None:

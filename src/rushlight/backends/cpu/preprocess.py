@@ -35,6 +35,7 @@ from rushlight.schema import cpu_engine as fb
 
 _ALIGNMENT = 64
 _PRODUCT_INPUTS = 3  # a, panels, bias; a fourth one is scales
+_GATHER_INPUTS = 2  # table, indices; a third one is scales
 BFLOAT16, HALF = fb.ScalarType.BFLOAT16, fb.ScalarType.HALF
 
 
@@ -192,6 +193,8 @@ def _versions_of_values(graph: fb.Graph) -> Iterator[fb.Version]:
         is_gather = isinstance(operation, fb.Gather) and not operation.columns
         moves = isinstance(operation, fb.Copy) or is_gather
         has_scales = isinstance(operation, fb.Product) and len(node.inputs) > _PRODUCT_INPUTS
+        if isinstance(operation, fb.Gather) and len(node.inputs) > _GATHER_INPUTS:
+            yield fb.Version.CACHED_ATTENTION
         if HALF in dtypes or (moves and BFLOAT16 in dtypes) or has_scales:
             yield fb.Version.HALVES
 

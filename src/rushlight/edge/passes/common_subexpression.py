@@ -10,7 +10,7 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from rushlight.ir.operators import is_functional
-from rushlight.ir.rewrite import is_random, replace
+from rushlight.ir.rewrite import has_effect, replace
 
 
 def _hashable(arg: Any) -> Hashable:
@@ -32,7 +32,7 @@ def common_subexpression(graph: Graph) -> int:
         if node.op != "call_function":
             continue
         if isinstance(target, OpOverload):
-            if is_random(target) or not is_functional(target):
+            if has_effect(target) or not is_functional(target):
                 continue
         elif isinstance(target, torch._ops.HigherOrderOperator):
             continue

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 import torch
+from torch._ops import OpOverload
+from torch.fx.node import has_side_effect
 
-_SCHEMA = (
-    "cached_attention(Tensor query, Tensor key, Tensor value, Tensor positions, "
-    "Tensor sequences, int layer, float scale, int window=0, float softcap=0.0) -> Tensor"
+_ARGUMENTS = (
+    "Tensor query, Tensor key, Tensor value, Tensor positions, Tensor sequences, int layer, "
+    "float scale, int window=0, float softcap=0.0"
 )
 _LIB = torch.library.Library("rushlight", "FRAGMENT")
 _ACTIVE: ContextVar[EagerCache | None] = ContextVar("active_cache", default=None)
@@ -100,6 +102,16 @@ def _shape(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: obje
     return query.new_empty(query.shape[0], query.shape[1], value.shape[2])
 
 
-_LIB.define(_SCHEMA)
+def _cached_attention_out(*args: object, out: torch.Tensor) -> torch.Tensor:
+    return out.copy_(_cached_attention(*args))  # type: ignore[arg-type]
+
+
+_LIB.define(f"cached_attention({_ARGUMENTS}) -> Tensor")
+_LIB.define(f"cached_attention.out({_ARGUMENTS}, *, Tensor(a!) out) -> Tensor(a!)")
 _LIB.impl("cached_attention", _cached_attention, "CompositeExplicitAutograd")
+_LIB.impl("cached_attention.out", _cached_attention_out, "CompositeExplicitAutograd")
 torch.library.register_fake("rushlight::cached_attention", _shape, lib=_LIB)
+
+cached_attention: OpOverload = torch.ops.rushlight.cached_attention.default
+"""The operator. What it stores is an effect that its schema does not show."""
+has_side_effect(cached_attention)

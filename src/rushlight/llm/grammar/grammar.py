@@ -74,6 +74,17 @@ class Vocabulary:
         except _core.Failure as failure:
             raise _error(failure) from None
 
+    @classmethod
+    def from_core(cls, core: _core.Vocabulary) -> Vocabulary:
+        """The vocabulary of a runner.
+
+        Args:
+            core: the extension's object.
+        """
+        vocabulary = cls.__new__(cls)
+        vocabulary._core = core
+        return vocabulary
+
     def __len__(self) -> int:
         return len(self._core)
 

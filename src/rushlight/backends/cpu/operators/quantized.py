@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,8 +16,13 @@ from rushlight.backends.cpu.integers import calls, pack
 from rushlight.backends.cpu.integers.facts import Quantization, Weights
 from rushlight.backends.cpu.operators.images import zeros_around
 from rushlight.backends.cpu.operators.rows import is_without_gaps
+from rushlight.ir.custom_ops import executorch
+from rushlight.ir.operators import arguments
 from rushlight.partition.operators import Operator, val_of
 from rushlight.schema import cpu_engine as fb
+
+executorch.define()
+embedding_byte = torch.ops.quantized_decomposed.embedding_byte.default
 
 
 def _requantize(to: Quantization | None) -> fb.Requantize | None:
@@ -212,6 +217,31 @@ def _weight_only_product(b: Builder, node: Node) -> View:
     return out
 
 
+def _embedding(b: Builder, node: Node) -> View:
+    """Rows of a table of integers, which a product with the same weights shares."""
+    args = arguments(node)
+    data, scales = b.data(args["weight"]), b.data(args["weight_scales"])
+    assert data is not None and scales is not None
+    limits = args["weight_quant_min"], args["weight_quant_max"]
+    weights = Weights(args["weight"], 0, data, scales.reshape(len(data), -1), *limits)
+    panels, stored, _ = _weights(b, node, weights)
+    out = b.new(shape_of(node))
+    b.emit(fb.Gather(len(data)), [panels, b.dense(b.value(args["indices"])), stored], [out])
+    return out
+
+
+def _embedding_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    args = arguments(node)
+    if not is_constant(args["weight"]) or not is_constant(args["weight_scales"]):
+        return "its table is computed: the engine prepares weights ahead of time"
+    if args["weight_zero_points"] is not None:
+        return "its table has zero points"
+    dtypes = [val_of(args[name]).dtype for name in ("weight", "weight_scales", "indices")]
+    if dtypes != [torch.int8, torch.float32, torch.int64] or val_of(node).dtype != torch.float32:
+        return "the engine's tables are int8 with float32 scales, their indices int64"
+    return None
+
+
 # --- images ---------------------------------------------------------------------------------------
 
 
@@ -245,5 +275,6 @@ OPERATORS: dict[Any, Operator[Builder]] = {
     calls.dynamic_product: Operator(_dynamic_product),
     calls.weight_only_product: Operator(_weight_only_product),
     calls.pool: Operator(_pool),
+    embedding_byte: Operator(_embedding, _embedding_why_not),
 }
 """How the calls that patterns make are translated."""

@@ -9,6 +9,7 @@ import torch
 from rushlight.backends.cpu.build.builder import Builder
 from rushlight.backends.cpu.operators import (
     attention,
+    cached_attention,
     halves,
     images,
     movement,
@@ -27,6 +28,7 @@ OPERATORS: dict[Any, Operator[Builder]] = {
     **rows.OPERATORS,
     **movement.OPERATORS,
     **attention.OPERATORS,
+    **cached_attention.OPERATORS,
     **recurrent.OPERATORS,
     **quantized.OPERATORS,
     **halves.OPERATORS,
@@ -36,7 +38,16 @@ OPERATORS: dict[Any, Operator[Builder]] = {
 MOVING = frozenset({*movement.OPERATORS, aten.constant_pad_nd.default}) - {aten.embedding.default}
 """The operators among them that only move elements."""
 
-ANY_DTYPE = frozenset({*MOVING, *attention.OPERATORS, aten.embedding.default, aten.any.dim})
+ANY_DTYPE = frozenset(
+    {
+        *MOVING,
+        *attention.OPERATORS,
+        *cached_attention.OPERATORS,
+        aten.embedding.default,
+        aten.any.dim,
+        quantized.embedding_byte,
+    }
+)
 """The operators among them that take any dtype or check it themselves; all others take float32."""
 
 KEPT_WHOLE = [

@@ -27,6 +27,7 @@ from rushlight.backends.cpu.graph.sizes import (
 )
 from rushlight.backends.cpu.tiles.clusters import is_elementwise, is_number
 from rushlight.ir.bounds import Bounds
+from rushlight.ir.custom_ops.cached_attention import cached_attention
 from rushlight.ir.operators import arguments
 from rushlight.partition.operators import val_of
 from rushlight.partition.partitioner import TAG
@@ -177,6 +178,9 @@ def _alike(node: Node) -> Iterator[tuple[Size, Size]]:
         yield from zip((*left[:-2], left[-1]), right[:-1], strict=True)
     elif node.target is aten.scaled_dot_product_attention.default:
         yield from _alike_in_attention(arguments(node))
+    elif node.target is cached_attention:
+        tokens = shape_of(node)[0]
+        yield from ((tokens, shape_of(one)[0]) for one in node.all_input_nodes)
 
 
 def _alike_in_attention(args: dict[str, Any]) -> Iterator[tuple[Size, Size]]:

@@ -1,0 +1,1 @@
+"""From a language model to a program with a `step`: families, recipes, folders of weights."""

@@ -1,0 +1,141 @@
+"""Layers that compute in float32 with weights in half precision or in integers.
+
+Their graphs have the calls that backends look for (docs/quantization.md), so that the weights are
+stored as they are here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from rushlight.ir.custom_ops import executorch
+
+Tensor = torch.Tensor
+executorch.define()
+_Q = torch.ops.quantized_decomposed
+
+
+@dataclass(frozen=True, eq=False)
+class QuantizedWeight:
+    """The weights of a linear layer or an embedding as integers without zero points.
+
+    Attributes:
+        integers: int8 [rows, depth].
+        scales: float32 [rows, groups of neighbouring terms of a row].
+        bits: 4 or 8: integers of 4 bits are from -8 to 7.
+    """
+
+    integers: Tensor
+    scales: Tensor
+    bits: int
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the greatest integer."""
+        return (-8, 7) if self.bits == 4 else (-127, 127)
+
+
+def _parameter(tensor: Tensor) -> torch.nn.Parameter:
+    """A parameter; layers that are given the same one share it."""
+    if isinstance(tensor, torch.nn.Parameter):
+        return tensor
+    return torch.nn.Parameter(tensor, requires_grad=False)
+
+
+class StoredLinear(torch.nn.Module):
+    """A linear layer whose weight has any floating dtype.
+
+    Args:
+        weight: [out, in].
+        bias: [out]; None for none.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.weight = _parameter(weight)
+        self.bias = None if bias is None else _parameter(bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x times the transposed weight, plus the bias."""
+        return functional.linear(x, self.weight.float(), self.bias)
+
+
+class QuantizedLinear(torch.nn.Module):
+    """A linear layer whose rows of inputs are quantised at run time to 8 bits.
+
+    Args:
+        weight: of [out, in].
+        bias: [out]; None for none.
+    """
+
+    def __init__(self, weight: QuantizedWeight, bias: Tensor | None) -> None:
+        super().__init__()
+        self.register_buffer("integers", weight.integers)
+        self.register_buffer("scales", weight.scales)
+        self.bias = None if bias is None else _parameter(bias)
+        self._limits = weight.limits
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The product of the dequantised rows and weights, plus the bias."""
+        scales, zeros = _Q.choose_qparams_per_token_asymmetric(x, torch.int8)
+        rows = _Q.quantize_per_token(x, scales, zeros, -128, 127, torch.int8)
+        rows = _Q.dequantize_per_token(rows, scales, zeros, -128, 127, torch.int8, torch.float32)
+        return functional.linear(rows, self._real(), self.bias)
+
+    def _real(self) -> Tensor:
+        weight, scales = self.integers, self.scales
+        assert isinstance(weight, Tensor) and isinstance(scales, Tensor)
+        groups = scales.shape[1]
+        if groups == 1:
+            real = _Q.dequantize_per_channel(
+                weight, scales.squeeze(1), None, 0, *self._limits, torch.int8
+            )
+        else:
+            size = weight.shape[1] // groups
+            real = _Q.dequantize_per_channel_group(
+                weight, scales, None, *self._limits, torch.int8, size, torch.float32
+            )
+        return real  # type: ignore[no-any-return]
+
+
+class StoredEmbedding(torch.nn.Module):
+    """A table whose rows are taken by their numbers, in any floating dtype.
+
+    Args:
+        weight: [rows, width].
+        factor: what the rows are multiplied by.
+    """
+
+    def __init__(self, weight: Tensor, factor: float = 1.0) -> None:
+        super().__init__()
+        self.weight = _parameter(weight)
+        self.factor = factor
+
+    def forward(self, indices: Tensor) -> Tensor:
+        """Rows, in float32."""
+        rows = functional.embedding(indices, self.weight).float()
+        return rows if self.factor == 1 else rows * self.factor
+
+
+class QuantizedEmbedding(torch.nn.Module):
+    """A table of integers whose rows are taken by their numbers.
+
+    Args:
+        weight: of [rows, width].
+        factor: what the rows are multiplied by.
+    """
+
+    def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
+        super().__init__()
+        self.register_buffer("integers", weight.integers)
+        self.register_buffer("scales", weight.scales)
+        self._limits = weight.limits
+        self.factor = factor
+
+    def forward(self, indices: Tensor) -> Tensor:
+        """Rows, in float32."""
+        rows: Tensor = _Q.embedding_byte(self.integers, self.scales, None, *self._limits, indices)
+        return rows if self.factor == 1 else rows * self.factor

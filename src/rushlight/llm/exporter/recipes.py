@@ -1,0 +1,137 @@
+"""Recipes: in what the weights of a language model are stored, and how they are computed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from rushlight.errors import Code, ExportError
+from rushlight.llm.exporter.layers import (
+    QuantizedEmbedding,
+    QuantizedLinear,
+    QuantizedWeight,
+    StoredEmbedding,
+    StoredLinear,
+)
+from rushlight.llm.exporter.rounding import quantised
+
+Tensor = torch.Tensor
+GROUP_SIZES = (32, 64, 128, 256)
+FLOATS = {"float32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+BITS = {"int8": 8, "8da4w": 4}
+NAMES = (*FLOATS, *BITS)
+EMBEDDINGS = {"int8": 8, "int4": 4}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a language model is stored.
+
+    Attributes:
+        name: one of `NAMES`, or None: the weights in the dtypes that the model has. Computed is
+            always in float32, or with rows of 8 bits in `int8` and `8da4w`.
+        group_size: of `8da4w`: how many neighbouring weights of a row share a scale.
+        embedding: "int8" or "int4" for an embedding in integers; None for floats. An embedding
+            that is tied to the output layer is stored once, as the recipe has that layer.
+    """
+
+    name: str | None = None
+    group_size: int = 32
+    embedding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None and self.name not in NAMES:
+            raise ExportError(
+                f"quantize={self.name!r}: give one of {', '.join(NAMES)}, or None for the dtypes "
+                f"that the model has",
+                code=Code.NOT_FOUND,
+            )
+        if self.group_size not in GROUP_SIZES:
+            raise ExportError(
+                f"group_size={self.group_size!r}: give one of {', '.join(map(str, GROUP_SIZES))}",
+                code=Code.INVALID_ARGUMENT,
+            )
+        if self.embedding is not None and self.embedding not in EMBEDDINGS:
+            raise ExportError(
+                f"quantize_embedding={self.embedding!r}: give one of {', '.join(EMBEDDINGS)}, or "
+                f"None",
+                code=Code.NOT_FOUND,
+            )
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """In what weights that stay floats are stored; None for the dtype that they have."""
+        return FLOATS.get(self.name or "")
+
+    @property
+    def bits(self) -> int | None:
+        """Of the weights of linear layers; None for floats."""
+        return BITS.get(self.name or "")
+
+
+def convert_layers(model: torch.nn.Module, recipe: Recipe) -> None:
+    """Replace the layers of `model` by those of a recipe, one after the other.
+
+    A weight that layers share is stored once. What is left is computed in float32.
+    """
+    layers = [(name, layer) for name, layer in model.named_modules() if _is_layer(layer)]
+    outputs = {id(layer.weight) for _, layer in layers if _is_linear(layer)}
+    embedding_bits = EMBEDDINGS.get(recipe.embedding or "")
+    made: dict[tuple[int, int | None], Tensor | QuantizedWeight] = {}
+    kept = []  # so that no other tensor gets the id of one that was replaced
+    for name, layer in layers:
+        is_output = id(layer.weight) in outputs
+        bits = recipe.bits if is_output else embedding_bits
+        key = id(layer.weight), bits
+        if key not in made:
+            kept.append(layer.weight)
+            made[key] = _stored(layer, bits, recipe, name)
+        model.set_submodule(name, _layer(layer, made[key]))
+    for part in model.modules():
+        if not isinstance(part, StoredLinear | StoredEmbedding):
+            _widen(part)
+
+
+def _is_layer(layer: Any) -> bool:
+    return _is_linear(layer) or isinstance(layer, torch.nn.Embedding | StoredEmbedding)
+
+
+def _is_linear(layer: Any) -> bool:
+    return isinstance(layer, torch.nn.Linear | StoredLinear) or type(layer).__name__ == "Conv1D"
+
+
+def _stored(layer: Any, bits: int | None, recipe: Recipe, name: str) -> Tensor | QuantizedWeight:
+    weight = layer.weight.detach()
+    if type(layer).__name__ == "Conv1D":  # GPT-2's linear layer, [in, out]
+        weight = weight.t()
+    if bits is None:
+        weight = weight if recipe.dtype is None else weight.to(recipe.dtype)
+        return torch.nn.Parameter(weight, requires_grad=False)
+    return quantised(weight, bits, recipe.group_size if bits == 4 else 0, name)
+
+
+def _layer(layer: Any, weight: Tensor | QuantizedWeight) -> torch.nn.Module:
+    """The layer that computes with a stored weight."""
+    if _is_linear(layer):
+        bias = None if layer.bias is None else layer.bias.detach().float()
+        if isinstance(weight, QuantizedWeight):
+            return QuantizedLinear(weight, bias)
+        return StoredLinear(weight, bias)
+    factor = getattr(layer, "factor", 1.0)
+    if isinstance(weight, QuantizedWeight):
+        return QuantizedEmbedding(weight, factor)
+    return StoredEmbedding(weight, factor)
+
+
+def _widen(part: torch.nn.Module) -> None:
+    """Make a module's own parameters and buffers in half precision float32."""
+    for tensors in (part._parameters, part._buffers):
+        for name, tensor in tensors.items():
+            if tensor is not None and tensor.dtype in (torch.float16, torch.bfloat16):
+                wide = tensor.detach().float()
+                is_parameter = isinstance(tensor, torch.nn.Parameter)
+                tensors[name] = (
+                    torch.nn.Parameter(wide, requires_grad=False) if is_parameter else wide
+                )

@@ -1,0 +1,65 @@
+"""The method of a language model: ragged rows of tokens go in, logits of the wanted rows come out.
+
+Prompts in pieces, single tokens, guesses to verify and many sequences at once are the same call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.export import Dim, ExportedProgram
+from torch.nn import functional
+
+from rushlight.capture import capture
+from rushlight.llm.description import Description
+
+Tensor = torch.Tensor
+_EXAMPLE_ROWS, _EXAMPLE_WANTED = 7, 3
+
+
+class Step(torch.nn.Module):
+    """`step(tokens[n], positions[n], sequences[n], wanted[m])`.
+
+    Args:
+        decoder: called with (tokens, positions, sequences); returns hidden states [n, ...].
+        head: makes logits [m, vocabulary] of the hidden states of the wanted rows; None for a
+            method that returns these hidden states.
+    """
+
+    def __init__(self, decoder: torch.nn.Module, head: torch.nn.Module | None) -> None:
+        super().__init__()
+        self.decoder = decoder
+        self.head = head
+
+    def forward(self, tokens: Tensor, positions: Tensor, sequences: Tensor, wanted: Tensor) -> Any:
+        """The logits, float32 [m, vocabulary]."""
+        hidden = self.decoder(tokens, positions, sequences)
+        # The rows of a matrix by their numbers: every backend has this form of it.
+        rows = functional.embedding(wanted, hidden)
+        return (rows if self.head is None else self.head(rows)).float()
+
+
+def capture_step(step: torch.nn.Module, description: Description, name: str) -> ExportedProgram:
+    """The captured program of a step whose numbers of rows may vary.
+
+    Args:
+        step: a `Step`.
+        description: has the greatest numbers of rows.
+        name: of the method, for messages.
+    """
+    tokens, wanted = example_rows(description)
+    positions = torch.arange(len(tokens))
+    rows = Dim("tokens", min=1, max=description.batch)
+    asked = Dim("wanted", min=0, max=description.wanted)
+    shapes = ({0: rows}, {0: rows}, {0: rows}, {0: asked})
+    args = (tokens, positions, torch.zeros_like(positions), wanted)
+    with torch.no_grad():
+        return capture(step, args, dynamic_shapes=shapes, name=name)
+
+
+def example_rows(description: Description) -> tuple[Tensor, Tensor]:
+    """Tokens and numbers of wanted rows to capture a step with."""
+    count = min(_EXAMPLE_ROWS, description.batch)
+    tokens = torch.arange(count) % description.vocabulary
+    return tokens, torch.arange(count)[-min(_EXAMPLE_WANTED, description.wanted) :]
