@@ -343,6 +343,16 @@ def regex_grammar(pattern: str, vocabulary: Vocabulary, cache_bytes: int) -> Gra
 def schema_grammar(
     schema: str, vocabulary: Vocabulary, white_space: str, cache_bytes: int
 ) -> Grammar: ...
+def tools_grammar(
+    tools: str,
+    choice: str,
+    parallel: bool,
+    format: str | tuple[str, str, str, bool, str, str],
+    vocabulary: Vocabulary,
+    white_space: str,
+    cache_bytes: int,
+) -> Grammar:
+    """`format`: the name of a family, or (begin, end, separator, is_list, name, arguments)."""
 
 class GrammarState:
     """A reply that a grammar constrains."""
