@@ -71,13 +71,13 @@ def encoder(tokens: list[bytes]) -> Callable[[bytes], list[int]]:
     longest = max(map(len, tokens))
 
     def encode(text: bytes) -> list[int]:
-        found, at = [], 0
+        tokens_of_text, at = [], 0
         while at < len(text):
             sizes = range(min(longest, len(text) - at), 0, -1)
             size = next(n for n in sizes if text[at : at + n] in numbers)
-            found.append(numbers[text[at : at + size]])
+            tokens_of_text.append(numbers[text[at : at + size]])
             at += size
-        return found
+        return tokens_of_text
 
     return encode
 
