@@ -57,13 +57,16 @@ struct Automaton {
   uint32_t add_rule(std::string where);
   uint32_t add_state(uint32_t rule);
   void add_text(uint32_t from, const std::string& text, uint32_t to);
+  // Adds the rules of another automaton; returns its root.
+  uint32_t append(const Automaton& other);
 
   // Whether a call that has counted `count` can go on at, or end in, this state.
   bool viable(uint32_t state, uint64_t count) const {
     const State& s = states[state];
     const Rule& rule = rules[s.rule];
     if (!rule.counts) return true;
-    return count + s.least <= rule.high && (s.most == kEndless || count + s.most >= rule.low);
+    return s.least != kEndless && count + s.least <= rule.high &&
+           (s.most == kEndless || count + s.most >= rule.low);
   }
   bool ends(uint32_t state, uint64_t count) const {
     const State& s = states[state];

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,35 @@ _CACHE_BYTES = 64 << 20
 
 def _error(failure: _core.Failure) -> Error:
     return Error(failure.args[1], code=Code(failure.args[0]))
+
+
+def _check_white_space(white_space: str) -> None:
+    if white_space not in WHITE_SPACE:
+        raise Error(
+            f"white_space is {white_space!r}: it can be {', '.join(WHITE_SPACE)}",
+            code=Code.INVALID_ARGUMENT,
+        )
+
+
+@dataclass(frozen=True)
+class ToolFormat:
+    """How a model writes calls of tools: JSON objects between markers.
+
+    Args:
+        begin: the text before a call; it may name special tokens.
+        end: the text after it.
+        separator: the text between calls.
+        is_list: all calls are one JSON array between the markers.
+        name: the key of the tool's name.
+        arguments: the key of its arguments.
+    """
+
+    begin: str
+    end: str
+    separator: str = ""
+    is_list: bool = False
+    name: str = "name"
+    arguments: str = "arguments"
 
 
 class Vocabulary:
@@ -58,7 +90,7 @@ class Vocabulary:
 
 
 class Grammar:
-    """What a model may write; made by one of the class methods, and shared by replies and threads."""
+    """What a model may write; made by a class method, and shared by replies and threads."""
 
     def __init__(self, core: _core.Grammar, size: int) -> None:
         self._core = core
@@ -77,6 +109,65 @@ class Grammar:
         """
         try:
             core = _core.regex_grammar(pattern, vocabulary._core, cache_bytes)
+        except _core.Failure as failure:
+            raise _error(failure) from None
+        return cls(core, len(vocabulary))
+
+    @classmethod
+    def from_json_schema(
+        cls,
+        schema: Mapping[str, Any] | bool | str,
+        vocabulary: Vocabulary,
+        *,
+        white_space: str = "compact",
+        cache_bytes: int = _CACHE_BYTES,
+    ) -> Grammar:
+        """JSON that a schema accepts (draft 2020-12, as far as docs/llm/grammar.md says).
+
+        Args:
+            schema: the schema, or its JSON.
+            vocabulary: the tokens.
+            white_space: "compact" (none), "spaced" (as `json.dumps` writes) or "flexible" (any).
+            cache_bytes: how much memory masks may take.
+        """
+        _check_white_space(white_space)
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        try:
+            core = _core.schema_grammar(text, vocabulary._core, white_space, cache_bytes)
+        except _core.Failure as failure:
+            raise _error(failure) from None
+        return cls(core, len(vocabulary))
+
+    @classmethod
+    def from_tools(
+        cls,
+        tools: Sequence[Mapping[str, Any]],
+        vocabulary: Vocabulary,
+        *,
+        family: str | ToolFormat,
+        tool_choice: str | Mapping[str, Any] = "auto",
+        parallel: bool = True,
+        white_space: str = "spaced",
+        cache_bytes: int = _CACHE_BYTES,
+    ) -> Grammar:
+        """Calls of tools, as OpenAI's API describes them, in the form of a family of models.
+
+        Args:
+            tools: [{"type": "function", "function": {"name", "parameters"}}, ...].
+            vocabulary: the tokens.
+            family: the model's family, or the form of its calls.
+            tool_choice: "none", "auto" (text, then perhaps calls), "required", or the one tool.
+            parallel: whether several calls may be made.
+            white_space: as for :meth:`from_json_schema`.
+            cache_bytes: how much memory masks may take.
+        """
+        _check_white_space(white_space)
+        form = family if isinstance(family, str) else astuple(family)
+        texts = json.dumps(list(tools)), json.dumps(tool_choice)
+        try:
+            core = _core.tools_grammar(
+                *texts, parallel, form, vocabulary._core, white_space, cache_bytes
+            )
         except _core.Failure as failure:
             raise _error(failure) from None
         return cls(core, len(vocabulary))
