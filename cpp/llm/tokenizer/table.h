@@ -35,6 +35,8 @@ constexpr uint32_t kSpacesBeginWords = 16;  // no merge joins a word with the U+
 constexpr uint32_t kMergeUnknown =
     32;  // characters of no token may be merged, as SentencePiece does
 
+constexpr uint32_t kSpacedSpecial = 64;  // a space stands before a special token in a text
+
 // Bits of a token's kind.
 constexpr uint8_t kSpecialToken = 1;
 constexpr uint8_t kByteToken = 2;

@@ -173,6 +173,7 @@ void Tokenizer::append_piece(int32_t token, bool* at_start, std::string* out) co
   const StartRule rule = *at_start && !is(token, kSpecialToken | kVerbatimToken)
                              ? table_.settings.start_rule
                              : StartRule::None;
+  if (!*at_start && is(token, kSpecialToken) && table_.has(kSpacedSpecial)) out->push_back(' ');
   const bool spaced = !bytes.empty() && bytes.data()[0] == ' ';
   if (rule == StartRule::WordPiece && is(token, kContinuingToken)) {
     out->append("##");

@@ -17,6 +17,7 @@ from torch._higher_order_ops.executorch_call_delegate import executorch_call_del
 from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 
+from rushlight import _core
 from rushlight.check import advice
 from rushlight.check.eager import (
     as_after_loading,
@@ -115,6 +116,7 @@ def check_method(
     if_eager_runs: bool = False,
     form: str | None = None,
     lower: Lower = _portable,
+    kv_cache: _core.KvCache | None = None,
 ) -> bool:
     """Run one method in the runtime and compare it with eager.
 
@@ -130,6 +132,8 @@ def check_method(
         if_eager_runs: do nothing if eager refuses the inputs.
         form: the form of a fat program to check.
         lower: lowers the pieces of a quantised program for the same backend.
+        kv_cache: the key-value cache that a language model's method uses; eager uses its active
+            `EagerCache`.
 
     Returns:
         Whether the results are eager's; False if they depend on how single values are rounded.
@@ -153,6 +157,7 @@ def check_method(
     except LoadError as error:
         finding = advice.cannot_load(error, has_varying_sizes=varies)
         raise refusal(finding, code=error.code, where=method) from error
+    module[method].set_kv_cache(kv_cache)
     try:
         got = module[method].call_flat(args, kwargs)
     except RunError as error:
@@ -168,22 +173,24 @@ def check_method(
     is_in_pieces = quantises(program)
     if is_in_pieces:
         try:
-            fault = fault_in_quantised(program, args, kwargs, got, _running(lower))
+            fault = fault_in_quantised(program, args, kwargs, got, _running(lower, kv_cache))
         except Error:  # the backend cannot lower the pieces
             is_in_pieces = False
     if not is_in_pieces:
-        fault = first_departure(manager, plan, args, kwargs, tolerance)
+        fault = first_departure(manager, plan, args, kwargs, tolerance, kv_cache)
     if fault is not None:
         [(i, reason), *_] = reasons.items()
         raise refusal(advice.departs(i, reason, fault), code=Code.INTERNAL, where=method)
     return False
 
 
-def _running(lower: Lower) -> Runs:
+def _running(lower: Lower, kv_cache: _core.KvCache | None) -> Runs:
     """A function that lowers a program with `lower` and runs it on flat inputs."""
 
     def run(program: ExportedProgram, flat: Sequence[Any]) -> list[Any]:
-        return load(lower(program).buffer)["forward"].call_flat(tuple(flat), {})
+        method = load(lower(program).buffer)["forward"]
+        method.set_kv_cache(kv_cache)
+        return method.call_flat(tuple(flat), {})
 
     return run
 
@@ -213,6 +220,7 @@ def first_departure(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     tolerance: Tolerance,
+    kv_cache: _core.KvCache | None = None,
 ) -> Fault:
     """The first node whose value departs from the Edge graph's."""
     lowered = manager.lowered_method(method)
@@ -222,7 +230,7 @@ def first_departure(
     with as_after_loading(edge):
         recorder.run(*clone(placeholder_values(edge, flat)))
     nodes = {n.name: n for n in edge.graph.nodes if n.op != "output"}  # these write buffers
-    stepper = Stepper(manager.buffer, method, flat)
+    stepper = Stepper(manager.buffer, method, flat, kv_cache=kv_cache)
     for instruction in stepper:
         name, outs = manager.instruction_nodes[method].get(instruction, ("", []))
         wanted = recorder.values.get(name) if name in nodes else None

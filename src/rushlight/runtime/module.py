@@ -50,6 +50,16 @@ class Method(NotCopied):
         # The extension checks such a call by itself; all others are checked here first.
         self._direct = plain and not strings and not contract.needs_python
 
+    def set_kv_cache(self, cache: _core.KvCache | None) -> None:
+        """Lend a key-value cache to all later runs of a language model's method.
+
+        Programs are checked with it; `rushlight.llm.load` has caches of its own.
+
+        Args:
+            cache: the cache; None for none.
+        """
+        self._core.set_kv_cache(cache)
+
     @property
     def signature(self) -> Signature:
         """The method's inputs and results."""

@@ -26,6 +26,7 @@ class Stepper:
         method: the method's name.
         inputs: its flattened inputs; they are kept for the whole run.
         data: a data file, as for `rushlight.load`.
+        kv_cache: the key-value cache that a language model's method uses.
         guard: as for `rushlight.load`.
 
     Raises:
@@ -40,6 +41,7 @@ class Stepper:
         inputs: Sequence[Any],
         *,
         data: Source | None = None,
+        kv_cache: _core.KvCache | None = None,
         guard: bool = False,
     ) -> None:
         self._program = open_program(program, data=data, guard=guard)
@@ -49,6 +51,7 @@ class Stepper:
             contract = read_contracts(self._program, [method])[method]
             problems = find_backends(self._program, [method])
             self._core = self._program.method(method)
+            self._core.set_kv_cache(kv_cache)
         except _core.Failure as failure:
             where = describe_source(program)
             raise missing_error([failure], self._program, where, problems) from failure.__cause__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -59,10 +60,14 @@ def main(
         )
     losses = [-p for p in windowed_logprobs(runner.score, runner.encode(text), window)]
     mean = sum(losses) / len(losses)
-    console().print(f"perplexity {math.exp(mean):.4f} ({len(losses)} tokens, kv {runner.cache_type})")
+    console().print(
+        f"perplexity {math.exp(mean):.4f} ({len(losses)} tokens, kv {runner.cache_type})"
+    )
 
 
-def windowed_logprobs(score, tokens: list[int], window: int) -> list[float]:  # type: ignore[no-untyped-def]
+def windowed_logprobs(
+    score: Callable[[list[int]], list[float]], tokens: list[int], window: int
+) -> list[float]:
     """The log probabilities of all tokens but the first, by windows that overlap by half.
 
     Args:
@@ -78,7 +83,7 @@ def windowed_logprobs(score, tokens: list[int], window: int) -> list[float]:  # 
             f"the text has {len(tokens)} tokens: give one with 2 at least",
             code=Code.INVALID_ARGUMENT,
         )
-    logprobs: list[float] = score(tokens[:window])
+    logprobs = score(tokens[:window])
     stride = max(1, window // 2)
     end = min(window, len(tokens))
     while end < len(tokens):

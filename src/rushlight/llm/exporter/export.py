@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,12 +13,16 @@ import torch
 from rushlight.api import Program
 from rushlight.api import export as export_program
 from rushlight.errors import Code, ExportError
+from rushlight.forms import Form, forms_of
 from rushlight.llm.description import KEY, Description
-from rushlight.llm.exporter.families import decoder_of, description_of
+from rushlight.llm.exporter.families import Head, decoder_of, description_of
+from rushlight.llm.exporter.folder import Folder, read_folder
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
-from rushlight.llm.exporter.step import Step, capture_step
+from rushlight.llm.exporter.step import Step, capture_step, copied
+from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, tokenizer_of
+from rushlight.llm.exporter.verify import check_steps
 
-METHOD = "step"
+STEP, EMBED = "step", "embed"
 
 
 def export(
@@ -29,7 +35,11 @@ def export(
     quantize: str | None = None,
     group_size: int = 32,
     quantize_embedding: str | None = None,
+    embed: bool = False,
+    tokenizer: Any = None,
+    chat_template: str | None = None,
     backend: Any = "cpu",
+    verify: bool = True,
     strict: bool | float = False,
     debug: str = "lines",
     progress: Callable[[str], None] | None = None,
@@ -37,9 +47,11 @@ def export(
     """Turn a language model into a program with the method `step`, for `rushlight.llm.load`.
 
     Args:
-        model: a `transformers` model for causal language modelling, or an `nn.Module` of your own,
-            whose forward takes (tokens, positions, sequences), int64 [n] each, calls
-            `rushlight.llm.attention` in its layers, and returns logits [n, vocabulary].
+        model: a folder as `save_pretrained` of `transformers` writes it; a `transformers` model for
+            causal language modelling; or an `nn.Module` of your own, whose forward takes (tokens,
+            positions, sequences), int64 [n] each, calls `rushlight.llm.attention` in its layers,
+            and returns logits [n, vocabulary]. If its forward also takes `wanted`, int64 [m], it
+            returns the logits of these rows alone.
         description: of an `nn.Module` of your own.
         context: the greatest number of positions of a sequence; default: the model's own.
         batch: the greatest number of tokens of one step, which memory is planned for.
@@ -50,30 +62,91 @@ def export(
         group_size: of "8da4w": how many weights of a row share a scale: 32, 64, 128 or 256.
         quantize_embedding: "int8" or "int4" for an embedding in integers. An embedding that is
             tied to the output layer is stored once, as the output layer.
-        backend: where it runs, as `rushlight.export` takes it.
+        embed: whether there is also a method `embed`, which returns hidden states after the last
+            norm in place of logits.
+        tokenizer: what `rushlight.llm.tokenizer.compile` takes; default: the folder's.
+        chat_template: a Jinja template; default: the folder's.
+        backend: where it runs, as `rushlight.export` takes it, but not a list of forms.
+        verify: run steps in the runtime and compare their results with eager's.
         strict, debug, progress: as `rushlight.export` takes them.
 
     Raises:
-        ExportError: the model is not supported, or cannot be exported.
+        ExportError: the model is not supported, a file of it is missing or damaged, or its program
+            does not compute what the model computes.
     """
     say = progress or (lambda stage: None)
     recipe = Recipe(quantize, group_size, quantize_embedding)
-    step, description = _step_of(model, description, context, batch, wanted)
+    form = _form(backend)
+    folder = None
+    if isinstance(model, str | os.PathLike):
+        say("read the folder")
+        folder = read_folder(Path(model))
+        model = folder.model
+    step, about = _step_of(model, description, context, batch, wanted)
+    if embed and step.head is None:
+        raise ExportError(
+            "embed=True: what a module of your own returns are its logits; it has no hidden states",
+            code=Code.INVALID_ARGUMENT,
+        )
+    if folder is not None:
+        about = _with_folder(about, folder)
+    texts = _texts(about, tokenizer, chat_template, folder)
     say("quantise" if recipe.bits or recipe.embedding else "convert weights")
     convert_layers(step, recipe)
     say("capture")
-    captured = capture_step(step, description, METHOD)
+    captured = {STEP: capture_step(step, about, STEP)}
+    if embed:
+        captured[EMBED] = capture_step(_embedding_step(step), about, EMBED)
     program = export_program(
-        {METHOD: captured},
+        captured,
         backend=backend,
-        constant_methods=description.constant_methods(),
+        constant_methods=about.constant_methods(),
         verify=False,
         strict=strict,
         debug=debug,
         progress=progress,
     )
-    program.manager.add_named_data(KEY, description.to_json())
+    for key, data in {KEY: about.to_json(), **texts}.items():
+        program.manager.add_named_data(key, data)
+    if verify:
+        for name, one in captured.items():
+            say(f"{name}: verify")
+            check_steps(program.manager, name, one, about, form.partitioners)
     return program
+
+
+def _form(backend: Any) -> Form:
+    """The only form of a program."""
+    [form, *others] = forms_of(backend)
+    if others:
+        raise ExportError(
+            "a language model has one form, since the cache of its runner is that of one backend: "
+            "give one backend, or a tuple of several that take their parts in order",
+            code=Code.NOT_SUPPORTED,
+        )
+    return form
+
+
+def _texts(
+    about: Description, tokenizer: Any, template: str | None, folder: Folder | None
+) -> dict[str, bytes]:
+    """The named data of the tokenizer and the chat template, as far as there are such."""
+    if folder is not None:
+        tokenizer = tokenizer or (folder.path if folder.has_tokenizer else None)
+        template = template or folder.template
+    texts = {}
+    if tokenizer is not None:
+        texts[TOKENIZER] = tokenizer_of(tokenizer, about)
+    if template is not None:
+        texts[TEMPLATE] = template_of(template, about)
+    return texts
+
+
+def _embedding_step(step: Step) -> Step:
+    """The step that returns hidden states after the last norm."""
+    assert isinstance(step.head, Head)
+    norm = step.head.norm
+    return Step(step.decoder, Head(norm, None, 0.0))
 
 
 def _step_of(
@@ -91,8 +164,8 @@ def _step_of(
         return Step(*decoder_of(model, description.context)), description
     if not isinstance(model, torch.nn.Module):
         raise ExportError(
-            f"cannot export {type(model).__name__}: pass a transformers model, or an nn.Module of "
-            f"your own with description=",
+            f"cannot export {type(model).__name__}: pass a folder, a transformers model, or an "
+            f"nn.Module of your own with description=",
             code=Code.INVALID_ARGUMENT,
         )
     if description is None:
@@ -101,5 +174,21 @@ def _step_of(
             f"rushlight.llm.Description(vocabulary=…, layers=…, key_heads=…, width=…, context=…)",
             code=Code.INVALID_ARGUMENT,
         )
-    limits = {"context": context or description.context, "batch": batch, "wanted": wanted}
-    return Step(model, None), dataclasses.replace(description, **limits)
+    about = dataclasses.replace(
+        description, context=context or description.context, batch=batch, wanted=wanted
+    )
+    return Step(copied(model), None), about
+
+
+def _with_folder(about: Description, folder: Folder) -> Description:
+    """A description with what a folder says of texts: `generation_config.json` before the rest."""
+    ends = folder.generation.get("eos_token_id")
+    eos = list(about.eos) if ends is None else ends if isinstance(ends, list) else [ends]
+    begin = folder.generation.get("bos_token_id")
+    return dataclasses.replace(
+        about,
+        eos=eos,
+        bos=about.bos if begin is None else begin,
+        tokens=folder.tokens,
+        generation=folder.generation,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from rushlight.llm.exporter.attention import INTERFACE, register
 from rushlight.llm.exporter.layers import StoredEmbedding
 from rushlight.llm.exporter.rope import rotary_of
 from rushlight.llm.exporter.rows import Rows, step_of
+from rushlight.llm.exporter.step import copied
 
 Tensor = torch.Tensor
 
@@ -182,8 +182,7 @@ def decoder_of(model: Any, context: int) -> tuple[Decoder, Head]:
             code=Code.INVALID_ARGUMENT,
         )
     register()
-    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    model = copy.deepcopy(model, shared).eval()
+    model = copied(model)
     model.config._attn_implementation = INTERFACE
     base = model.base_model
     if family.positions == "rope":

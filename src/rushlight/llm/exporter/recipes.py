@@ -127,7 +127,8 @@ def _layer(layer: Any, weight: Tensor | QuantizedWeight) -> torch.nn.Module:
 
 def _widen(part: torch.nn.Module) -> None:
     """Make a module's own parameters and buffers in half precision float32."""
-    for tensors in (part._parameters, part._buffers):
+    tensors: dict[str, Any]
+    for tensors in (part._parameters, part._buffers):  # type: ignore[assignment]
         for name, tensor in tensors.items():
             if tensor is not None and tensor.dtype in (torch.float16, torch.bfloat16):
                 wide = tensor.detach().float()

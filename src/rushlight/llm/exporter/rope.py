@@ -75,7 +75,7 @@ def _frequencies(module: Any, config: Any, context: int, kind: str | None) -> tu
 
     rope = config.rope_parameters if kind is None else config.rope_parameters[kind]
     scaling = rope["rope_type"]
-    given = {} if kind is None else {"layer_type": kind}
+    given: dict[str, Any] = {} if kind is None else {"layer_type": kind}
     if scaling not in KINDS:
         raise ExportError(
             f"the model's rotary embedding is scaled by {scaling!r}; supported are "

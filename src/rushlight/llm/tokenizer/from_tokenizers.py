@@ -38,6 +38,7 @@ def read_tokenizer(tokenizer: Any) -> Tokens:
         model=Model.BPE,
         pieces=pieces,
         kinds=kinds,
+        flags=Flag.SPACED_SPECIAL if decoder.is_spaced else 0,
         start_rule=decoder.start_rule,
         normalizer=normalizer,
         splitter=splitter,

@@ -82,6 +82,7 @@ class Flag(IntFlag):
     IGNORE_MERGES = 8
     SPACES_BEGIN_WORDS = 16
     MERGE_UNKNOWN = 32
+    SPACED_SPECIAL = 64
 
 
 class Kind(IntFlag):

@@ -34,8 +34,10 @@ def _nodes(program: rl.Program) -> list[Any]:
     return [node.operation for node in fb.unpack(payload).nodes]
 
 
-@pytest.mark.parametrize("case", ["llama3", "smollm", "gemma3", "gpt2"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [*(("llama3", name) for name in NAMES), ("gpt2", "8da4w"), ("gemma3", "int8")],
+)
 def test_programs_compute_what_eager_computes(case: str, name: str) -> None:
     changes = {"n_embd": 96} if case == "gpt2" else WIDE
     model = small_model(case, **changes)
@@ -45,3 +47,54 @@ def test_programs_compute_what_eager_computes(case: str, name: str) -> None:
     # One number that is rounded to another integer of 8 bits changes all that follows it.
     allowed = 2e-2 if Recipe(name).bits else 1e-4
     assert (got - wanted).norm() < allowed * wanted.norm()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tied_embedding_is_stored_once(name: str) -> None:
+    model = small_model("smollm", num_hidden_layers=1)
+    program = rl.llm.export(model, batch=8, quantize=name, quantize_embedding="int8", verify=False)
+    [payload] = program.manager.payloads
+    graph = fb.unpack(payload)
+    first, last = graph.nodes[0], graph.nodes[-1]
+    assert isinstance(first.operation, fb.Gather)
+    panels = {fb.Product: 1, fb.DynamicProduct: 2}[type(last.operation)]
+    assert first.inputs[0] == last.inputs[panels]
+
+
+@pytest.mark.parametrize("embedding", ["int8", "int4"])
+def test_an_embedding_of_integers(embedding: str) -> None:
+    model = small_model("llama", num_hidden_layers=1)
+    tokens = torch.arange(9)
+    recipe = Recipe(None, 32, embedding)
+    program = rl.llm.export(model, batch=16, quantize_embedding=embedding)
+    got, wanted = Session(program).give(tokens), _eager(model, recipe, tokens)
+    assert (got - wanted).abs().max() < 1e-4 * wanted.abs().max()
+    assert isinstance(_nodes(program)[0], fb.Gather)
+
+
+def test_recipes_that_there_are_not() -> None:
+    model = small_model("llama", num_hidden_layers=1)
+    with pytest.raises(rl.ExportError, match=r"quantize='q4'.*float32, fp16, bf16, int8, 8da4w"):
+        rl.llm.export(model, quantize="q4")
+    with pytest.raises(rl.ExportError, match="group_size=48: give one of 32, 64, 128"):
+        rl.llm.export(model, quantize="8da4w", group_size=48)
+    with pytest.raises(rl.ExportError, match="quantize_embedding='int2'"):
+        rl.llm.export(model, quantize_embedding="int2")
+
+
+def test_weights_that_are_not_finite_are_refused() -> None:
+    model = small_model("llama", num_hidden_layers=1)
+    model.model.layers[0].mlp.up_proj.weight[3, 5] = torch.nan
+    with pytest.raises(rl.ExportError, match=r"mlp\.up_proj have NaN or infinite elements"):
+        rl.llm.export(model, quantize="8da4w")
+
+
+def test_the_users_model_is_not_changed() -> None:
+    model = small_model("gemma2", num_hidden_layers=1).train().requires_grad_(True)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    layers = [type(module) for module in model.modules()]
+    rl.llm.export(model, quantize="int8", verify=False)
+    assert model.training and all(p.requires_grad for p in model.parameters())
+    assert [type(module) for module in model.modules()] == layers
+    assert model.config._attn_implementation != "rushlight"
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())

@@ -1,0 +1,119 @@
+"""A Hugging Face folder: its configuration, its weights, and what it says of texts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from rushlight.errors import Code, ExportError
+from rushlight.llm.exporter.checkpoint import Checkpoint, load_into
+from rushlight.llm.exporter.families import family_of
+
+
+@dataclass
+class Folder:
+    """A model and what lies beside it.
+
+    Attributes:
+        path: the folder.
+        model: of `transformers`; its weights are those of the files, in their dtypes.
+        checkpoint: the files of the weights.
+        generation: `generation_config.json`; {} if there is none.
+        template: the chat template; None if there is none.
+        tokens: the texts of special tokens by their role.
+    """
+
+    path: Path
+    model: Any
+    checkpoint: Checkpoint
+    generation: dict[str, Any] = field(default_factory=dict)
+    template: str | None = None
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether there is a file of a tokenizer."""
+        return any((self.path / n).is_file() for n in ("tokenizer.json", "tokenizer.model"))
+
+
+def read_folder(path: Path) -> Folder:
+    """Read a folder as `save_pretrained` of `transformers` writes it.
+
+    Raises:
+        ExportError: something is missing or damaged, or the architecture is not supported.
+    """
+    config = _json_of(path / "config.json")
+    if config is None:
+        raise ExportError(
+            f"{path} has no config.json: give a folder as save_pretrained of transformers writes "
+            f"it",
+            code=Code.NOT_FOUND,
+        )
+    family_of(SimpleNamespace(**{"model_type": "", **config}))
+    checkpoint = Checkpoint(path)
+    model = _empty_model(path)
+    load_into(model, checkpoint.tensors, str(path))
+    about = _json_of(path / "tokenizer_config.json") or {}
+    return Folder(
+        path,
+        model,
+        checkpoint,
+        _json_of(path / "generation_config.json") or {},
+        _template_of(path, about),
+        {name: text for name in _ROLES if (text := _text_of(about.get(name))) is not None},
+    )
+
+
+_ROLES = ("bos_token", "eos_token", "unk_token", "pad_token")
+
+
+def _empty_model(path: Path) -> Any:
+    """The model of a configuration, without memory."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    try:
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        with torch.device("meta"):
+            model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+        return model.eval()
+    except Exception as error:  # transformers raises many kinds
+        raise ExportError(
+            f"transformers cannot make a model of {path / 'config.json'}: {error}",
+            code=Code.INVALID_EXTERNAL_DATA,
+        ) from error
+
+
+def _json_of(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None if there is no such file."""
+    if not path.is_file():
+        return None
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ExportError(f"{path} is no JSON: {error}", code=Code.INVALID_EXTERNAL_DATA) from error
+    if not isinstance(value, dict):
+        raise ExportError(f"{path} is no JSON object", code=Code.INVALID_EXTERNAL_DATA)
+    return value
+
+
+def _template_of(path: Path, about: dict[str, Any]) -> str | None:
+    """The chat template: a file of its own, or a part of the tokenizer's configuration."""
+    file = path / "chat_template.jinja"
+    if file.is_file():
+        return file.read_text("utf-8")
+    template = about.get("chat_template")
+    if isinstance(template, list):  # several by name
+        named = {one.get("name"): one.get("template") for one in template if isinstance(one, dict)}
+        template = named.get("default")
+    return template if isinstance(template, str) else None
+
+
+def _text_of(token: Any) -> str | None:
+    """The text of a special token: a text, or an object that has it."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else None

@@ -1,0 +1,173 @@
+"""Hugging Face folders: what is read, and what damaged ones get."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from llm_models import Session, described, small_model
+from safetensors.torch import load_file, save_file
+
+import rushlight as rl
+import rushlight.llm
+from rushlight.llm.exporter.checkpoint import INDEX
+from rushlight.llm.exporter.folder import read_folder
+
+NEW_EOS = [2, 7]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a tied model in bfloat16, in several files."""
+    folder = tmp_path_factory.mktemp("models") / "whole"
+    model = small_model("smollm", num_hidden_layers=1).to(torch.bfloat16)
+    model.generation_config.update(eos_token_id=NEW_EOS, temperature=0.6, do_sample=True)
+    model.save_pretrained(folder, max_shard_size="100KB")
+    about = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "chat_template": "{{ 1 }}"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(about))
+    return folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy of it that may be damaged."""
+    return Path(shutil.copytree(whole, tmp_path / "model"))
+
+
+def _shards(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
+
+
+def test_a_folder_is_exported_like_its_model(whole: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(whole)
+    program = rl.llm.export(whole, batch=16)
+    tokens = torch.arange(12)
+    wanted = model.float()(tokens[None]).logits[0]
+    got = Session(program).give(tokens)
+    assert (got - wanted).abs().max() < 1e-4 * wanted.abs().max()
+    about = described(program)
+    assert about["eos"] == NEW_EOS and about["generation"]["temperature"] == 0.6
+    assert about["tokens"] == {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+def test_weights_are_not_copied_when_they_are_read(whole: Path) -> None:
+    read = read_folder(whole)
+    embedding = read.model.get_input_embeddings().weight
+    assert embedding.dtype == torch.bfloat16
+    lying = read.checkpoint.tensors["model.embed_tokens.weight"]
+    assert embedding.data_ptr() == lying.data_ptr()
+    assert read.model.lm_head.weight is embedding
+    before = embedding.clone()
+    read.checkpoint.release()
+    assert torch.equal(embedding, before)
+
+
+def test_gpt2_without_its_prefix_is_read(tmp_path: Path) -> None:
+    model = small_model("gpt2", n_layer=1)
+    model.save_pretrained(tmp_path)
+    [path] = _shards(tmp_path)
+    old = {name.removeprefix("transformer."): t for name, t in load_file(path).items()}
+    old["h.0.attn.bias"] = torch.ones(1, 1, 8, 8, dtype=torch.bool)  # the mask of old versions
+    save_file(old, path)
+    read = read_folder(tmp_path)
+    assert torch.equal(read.model.transformer.wte.weight, model.transformer.wte.weight)
+
+
+def _config(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _change(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> None:
+    """Changes the tensors of the first file and its place in the index."""
+    path = _shards(folder)[0]
+    tensors = load_file(path)
+    before = set(tensors)
+    change(tensors)
+    save_file(tensors, path)
+    index = json.loads((folder / INDEX).read_text())
+    names = index["weight_map"]
+    for name in before - set(tensors):
+        del names[name]
+    names.update(dict.fromkeys(set(tensors) - before, path.name))
+    (folder / INDEX).write_text(json.dumps(index))
+
+
+def _overwrite(folder: Path, offset: int, data: bytes) -> None:
+    with _shards(folder)[0].open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no-config": (lambda f: (f / "config.json").unlink(), "has no config.json"),
+    "config-no-json": (lambda f: (f / "config.json").write_text("{"), "is no JSON"),
+    "unknown": (
+        lambda f: _config(f, model_type="mamba"),
+        "architecture 'mamba' are not supported; supported are llama, mistral",
+    ),
+    "experts": (
+        lambda f: _config(f, model_type="mixtral", num_local_experts=8),
+        "'mixtral' \\(a mixture of experts\\)",
+    ),
+    "vision": (
+        lambda f: _config(f, model_type="llava", vision_config={}),
+        "'llava' \\(with images",
+    ),
+    "bad-config": (lambda f: _config(f, hidden_size="many"), "cannot make a model"),
+    "no-weights": (
+        lambda f: [p.unlink() for p in [*_shards(f), f / INDEX]],
+        "has neither model.safetensors nor",
+    ),
+    "pickle": (
+        lambda f: (
+            [p.unlink() for p in [*_shards(f), f / INDEX]]
+            + [(f / "pytorch_model.bin").write_bytes(b"x")]
+        ),
+        "pytorch_model.bin is a pickle",
+    ),
+    "no-shard": (lambda f: _shards(f)[0].unlink(), "has no model-00001-of-.*copy the missing"),
+    "no-map": (lambda f: (f / INDEX).write_text("{}"), "has no weight_map"),
+    "outside": (
+        lambda f: (f / INDEX).write_text(json.dumps({"weight_map": {"a": "../a"}})),
+        "weight_map is not from names",
+    ),
+    "long-header": (lambda f: _overwrite(f, 0, b"\xff" * 8), "reaches beyond its end"),
+    "no-header": (lambda f: _overwrite(f, 8, b"x"), "header is no JSON"),
+    "short": (lambda f: _shards(f)[0].write_bytes(b"123"), "ends within its header"),
+    "cut": (
+        lambda f: _shards(f)[0].write_bytes(_shards(f)[0].read_bytes()[:-100]),
+        "has other bytes than its shape, or none",
+    ),
+    "missing-key": (
+        lambda f: _change(f, lambda t: t.pop(sorted(t)[0])),
+        "has no tensor 'model.*mend config.json",
+    ),
+    "unexpected-key": (
+        lambda f: _change(f, lambda t: t.update({"a.lora_A": torch.zeros(2)})),
+        "has a tensor 'a.lora_A'.*adapters are to be merged",
+    ),
+    "shape": (
+        lambda f: _config(f, intermediate_size=96),
+        r"is bfloat16\[.*config.json asks for \[.*96.*is of another model",
+    ),
+    "dtype": (
+        lambda f: _change(f, lambda t: t.update({k: v.to(torch.int8) for k, v in t.items()})),
+        "is int8.* of a floating dtype",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_damaged_folders_are_refused(folder: Path, fault: str) -> None:
+    damage, message = FAULTS[fault]
+    damage(folder)
+    with pytest.raises(rl.ExportError, match=message):
+        rl.llm.export(folder)
