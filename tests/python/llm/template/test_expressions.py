@@ -36,7 +36,7 @@ _BINARY = ["+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", "<=", ">", ">=",
 _BINARY += ["and", "or"]
 _POSTFIX = [
     *("[0]", "[-1]", "['a']", "[1:]", "[:-1]", "[::-1]", "[::2]", "[-3:2]", "[5:1:-2]", ".a", ".b"),
-    *(".items()", ".items", ".keys()|list", ".values()|list", ".get('a')", ".get('q', 'no')"),
+    *(".items()|list", ".items", ".keys()|list", ".values()|list", ".get('a')", ".get('q', 'no')"),
     *(".strip()", ".strip('Hd ')", ".lstrip()", ".rstrip()", ".upper()", ".lower()", ".title()"),
     *(".capitalize()", ".split()", ".split(',')", ".split(' ', 1)", ".rsplit(',', 1)", ".k", ".v"),
     *(
