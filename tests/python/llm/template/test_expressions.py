@@ -36,7 +36,7 @@ _BINARY = ["+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", "<=", ">", ">=",
 _BINARY += ["and", "or"]
 _POSTFIX = [
     *("[0]", "[-1]", "['a']", "[1:]", "[:-1]", "[::-1]", "[::2]", "[-3:2]", "[5:1:-2]", ".a", ".b"),
-    *(".items()", ".items", ".keys()|list", ".values()|list", ".get('a')", ".get('q', 'no')"),
+    *(".items()|list", ".items", ".keys()|list", ".values()|list", ".get('a')", ".get('q', 'no')"),
     *(".strip()", ".strip('Hd ')", ".lstrip()", ".rstrip()", ".upper()", ".lower()", ".title()"),
     *(".capitalize()", ".split()", ".split(',')", ".split(' ', 1)", ".rsplit(',', 1)", ".k", ".v"),
     *(
@@ -143,9 +143,10 @@ def _check(source: str) -> None:
 
 
 def _is_refused_on_purpose(source: str, theirs: str, why: str) -> bool:
-    """What Jinja writes addresses for, exact integers, slices that it folds away, and filters whose
-    errors it never meets since nothing reads their items."""
+    """What Jinja writes addresses for, exact integers, slices that it folds away, sets, and filters
+    whose errors it never meets since nothing reads their items."""
     reasons = ("cannot be printed", "beyond 64 bits", "has no slices", "keeps 0 to 15 digits")
+    reasons += ("applied to a dict_", "and a dict_")
     is_lazy = any(name in source for name in ("|map(", "|select", "|reject"))
     return is_lazy or " at 0x" in theirs or any(reason in why for reason in reasons)
 
