@@ -31,6 +31,12 @@ void init_registries(nb::module_& m);
 void init_arrays(nb::module_& m);
 void init_peaks(nb::module_& m);
 void init_log(nb::module_& m);
+void init_llm_options(nb::module_& m);
+void init_llm_runner(nb::module_& m);
+void init_llm_sampling(nb::module_& m);
 void init_kv_cache(nb::module_& m);
+void init_tokenizer(nb::module_& m);
+void init_grammar(nb::module_& m);
+void init_llm_template(nb::module_& m);
 
 }  // namespace rushlight::python

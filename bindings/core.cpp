@@ -24,5 +24,11 @@ NB_MODULE(_core, m) {
   rushlight::python::init_registries(m);
   rushlight::python::init_backends(m);
   rushlight::python::init_peaks(m);
+  rushlight::python::init_llm_options(m);
+  rushlight::python::init_llm_runner(m);
+  rushlight::python::init_llm_sampling(m);
+  rushlight::python::init_tokenizer(m);
+  rushlight::python::init_grammar(m);
+  rushlight::python::init_llm_template(m);
   rushlight::bind_kernels(m);
 }

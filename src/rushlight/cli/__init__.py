@@ -17,6 +17,7 @@ from rushlight.cli import (
     doctor,
     export,
     inspect,
+    llm,
     new_backend,
     ops,
     profile,
@@ -53,5 +54,6 @@ def _options(
 
 for command in (export, doctor, recipes, accuracy, run, bench, profile, inspect, ops, new_backend):
     app.command(name=command.NAME, help=command.HELP)(command.main)
+app.add_typer(llm.app, name=llm.NAME, help=llm.HELP)
 
 __all__ = ["app"]

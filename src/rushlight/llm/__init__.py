@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from rushlight.llm.description import Description
     from rushlight.llm.exporter.attention import attention
     from rushlight.llm.exporter.export import export
+    from rushlight.llm.load import load
 
-__all__ = ["Description", "attention", "export"]
+__all__ = ["Description", "attention", "export", "load"]
 
 _HOME_OF = {
     "Description": "rushlight.llm.description",
     "attention": "rushlight.llm.exporter.attention",
     "export": "rushlight.llm.exporter.export",
+    "load": "rushlight.llm.load",
 }
 
 

@@ -1,87 +1,183 @@
+// Attention over pages by units: a unit is a run of query tiles of one sequence and one head of
+// keys. The positions of a sequence are taken in parts of kPartTokens, wherever a run begins; each
+// part has an online softmax of its own (kernels/products/attention.h), and parts are joined in
+// their order. So results depend neither on the threads, among which units or, where there are few,
+// parts are divided, nor on which tokens come in one call.
 #include "rushlight/engine/kernels/products/cached_attention.h"
 
-#include <cmath>
-
-#include "rushlight/engine/kernels/products/blocks.h"
-#include "rushlight/engine/types/kv_page.h"
+#include "rushlight/engine/kernels/products/cached_units.h"
 
 namespace rushlight::engine {
+namespace cached {
 namespace {
 
-struct Head {
-  const CachedAttention& a;
-  const KvCache& cache;
-  KvPageShape shape;
-  int64_t head;
-
-  float* start(int64_t token, int64_t position) const {
-    uint8_t* const page =
-        cache.sequences[static_cast<size_t>(a.sequence(token))].pages[position / kKvTokens];
-    const size_t index = static_cast<size_t>(a.layer * a.key_heads + head);
-    return reinterpret_cast<float*>(page + index * shape.head_bytes);
-  }
-  float* key(int64_t token, int64_t position) const {
-    const int64_t at = position % kKvTokens;
-    return start(token, position) + at / kKvPanel * kKvPanel * a.width + at % kKvPanel;
-  }
-  float* value(int64_t token, int64_t position) const {
-    return start(token, position) + kKvTokens * a.width + position % kKvTokens * shape.value_stride;
-  }
-  void store(int64_t token) const {
-    const int64_t position = a.position(token);
-    float* const to = key(token, position);
-    const float* const k = a.k + token * a.k_strides.token + head * a.k_strides.head;
-    for (int64_t w = 0; w < a.width; ++w) to[w * kKvPanel] = k[w];
-    float* const values = value(token, position);
-    const float* const v = a.v + token * a.v_strides.token + head * a.v_strides.head;
-    for (int64_t w = 0; w < a.value_width; ++w) values[w] = v[w];
-    for (int64_t w = a.value_width; w < shape.value_stride; ++w) values[w] = 0;
-  }
-  float score(int64_t token, const float* q, int64_t position) const {
-    const float* const k = key(token, position);
-    float sum = 0;
-    for (int64_t w = 0; w < a.width; ++w) sum += q[w] * k[w * kKvPanel];
-    sum *= a.scale;
-    return a.softcap > 0 ? a.softcap * std::tanh(sum / a.softcap) : sum;
-  }
-  void attend(int64_t token, int64_t query_head) const {
-    const float* const q = a.q + token * a.q_strides.token + query_head * a.q_strides.head;
-    float* const out = a.out + token * a.out_strides.token + query_head * a.out_strides.head;
-    const int64_t last = a.position(token);
-    const int64_t first = a.window > 0 && last + 1 > a.window ? last + 1 - a.window : 0;
-    float max = -__builtin_inff();
-    float sum = 0;
-    for (int64_t w = 0; w < a.value_width; ++w) out[w] = 0;
-    for (int64_t position = first; position <= last; ++position) {
-      const float s = score(token, q, position);
-      const float next = s > max ? s : max;
-      const float factor = std::exp(max - next);
-      const float weight = std::exp(s - next);
-      sum = sum * factor + weight;
-      const float* const v = value(token, position);
-      for (int64_t w = 0; w < a.value_width; ++w) out[w] = out[w] * factor + weight * v[w];
-      max = next;
-    }
-    for (int64_t w = 0; w < a.value_width; ++w) out[w] /= sum;
-  }
-};
+constexpr int64_t kUnitRows = 112;  // of a unit, at most: their states stay in cache
+constexpr int64_t kLeastRows = 28;
+constexpr int64_t kManyUnits = 8;      // enough for a few threads
+constexpr int64_t kSlotsOfThread = 4;  // parts that wait to be joined
+constexpr float kInf = __builtin_inff();
 
 }  // namespace
 
-size_t cached_attention_scratch(const CachedAttention&, size_t) { return 0; }
+Layout layout_of(const CachedAttention& a, int64_t threads) {
+  Layout l = {};
+  const int64_t key_width = round_up(a.width, 16);
+  const int64_t value_width = round_up(a.value_width, 16);
+  l.rows = round_up(least(kUnitRows, a.tokens * (a.heads / a.key_heads)), 16);
+  l.unit_state = l.rows * (2 + value_width);
+  // Queries of a tile in float32, or those of a unit as two rows of bytes.
+  const int64_t bytes = l.rows * 2 * key_width / static_cast<int64_t>(sizeof(float));
+  const int64_t floats = kMostTileRows * kScoreStride;
+  l.sums = floats > bytes ? floats : bytes;
+  l.scales = l.sums + 2 * l.rows;
+  l.scores = l.scales + l.rows;
+  l.weights = l.scores + kMostTileRows * kScoreStride;
+  l.keys = l.weights + kMostTileRows * kKeyBlock / 2 + 16;
+  l.values = l.keys + kKeyBlock * key_width;
+  l.states = l.values + kKeyBlock * value_width;
+  l.thread = round_up(l.states + 2 * l.unit_state, 16);
+  l.totals = threads * l.thread;
+  l.slots = l.totals + 2 * threads * l.unit_state;
+  l.segments = round_up(l.slots + kSlotsOfThread * threads * l.unit_state, 16);
+  l.size = l.segments + a.tokens * static_cast<int64_t>(sizeof(Segment) / sizeof(float));
+  return l;
+}
 
-void attend_to_cache(const CachedAttention& a, const KvCache& cache, void*, Workers* workers) {
-  const KvPageShape shape = kv_page_shape(cache.layout);
-  const int64_t group = a.heads / a.key_heads;
-  share_out(workers, a.key_heads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t head = begin; head < end; ++head) {
-      const Head one = {a, cache, shape, head};
-      for (int64_t token = 0; token < a.tokens; ++token) one.store(token);
-      for (int64_t token = 0; token < a.tokens; ++token) {
-        for (int64_t h = 0; h < group; ++h) one.attend(token, head * group + h);
-      }
+// --- dividing -----------------------------------------------------------------------------------
+
+void Run::divide() {
+  for (int64_t i = 0; i < a.tokens; ++i) {
+    if (i == 0 || a.sequence(i) != a.sequence(i - 1)) segments_[n_segments_++] = {i, 0, 0, 0};
+    segments_[n_segments_ - 1].tokens++;
+  }
+  int64_t unit_rows = a.tokens * a.heads / kManyUnits;
+  unit_rows = unit_rows < kLeastRows ? kLeastRows : least(unit_rows, kUnitRows);
+  for (int64_t i = 0; i < n_segments_; ++i) {
+    Segment& s = segments_[i];
+    s.unit = n_units_;
+    s.head_units = quotient_up(s.tokens * group, unit_rows);
+    n_units_ += s.head_units * a.key_heads;
+    const int64_t seen = a.position(s.token + s.tokens - 1) + 1;
+    work_ += work_of(
+        {s.tokens * a.heads, a.window > 0 ? least(seen, a.window) : seen, a.width + a.value_width});
+  }
+}
+
+void Run::store_tokens(Workers* workers) const {
+  const double work = work_of({a.tokens * a.key_heads, 16, a.width + a.value_width});
+  engine::share_out(
+      a.tokens, work,
+      [](void* data, int64_t begin, int64_t end) {
+        const Run& run = *static_cast<const Run*>(data);
+        const CachedAttention& a = run.a;
+        for (int64_t token = begin; token < end; ++token) {
+          const int64_t position = a.position(token);
+          const KvSequence& to = run.cache.sequences[static_cast<size_t>(a.sequence(token))];
+          uint8_t* head = to.pages[position / kKvTokens] +
+                          static_cast<size_t>(a.layer * a.key_heads) * run.shape.head_bytes;
+          for (int64_t h = 0; h < a.key_heads; ++h, head += run.shape.head_bytes) {
+            run.cached.store_key(a.k + token * a.k_strides.token + h * a.k_strides.head, a.width,
+                                 run.cache.layout.dtype, run.shape, head, position % kKvTokens);
+            run.cached.store_value(a.v + token * a.v_strides.token + h * a.v_strides.head,
+                                   a.value_width, run.cache.layout.dtype, run.shape, head,
+                                   position % kKvTokens);
+          }
+        }
+      },
+      const_cast<Run*>(this), workers);
+}
+
+void Run::attend(Workers* workers) {
+  workers = workers_for(work_, workers);
+  const int64_t threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
+  if (threads > 1 && n_units_ < 2 * threads) return attend_in_parts(workers, threads);
+  run_items(n_units_, workers,
+            [&](int64_t thread) { return Worker(*this, scratch_ + thread * layout.thread); });
+}
+
+// Few units: the parts of all of them, some at a time, which are then joined in their order.
+void Run::attend_in_parts(Workers* workers, int64_t threads) {
+  struct Task {
+    int64_t unit, part;
+  };
+  struct PartWorker {
+    const Run& run_;
+    const Task* tasks;
+    Worker worker;
+    void run(int64_t i) {
+      worker.run_part(run_.unit_at(tasks[i].unit), tasks[i].part, run_.slot_at(i));
     }
-  });
+  };
+  constexpr int64_t kMost = 64;
+  const int64_t slots = least(kSlotsOfThread * threads, kMost);
+  for (int64_t u = 0; u < n_units_; ++u) clear(unit_at(u), total_at(u));
+  Task next = {0, first_part(unit_at(0))};
+  while (next.unit < n_units_) {
+    Task tasks[kMost];
+    int64_t count = 0;
+    while (count < slots && next.unit < n_units_) {
+      tasks[count++] = next;
+      if (++next.part < end_part(unit_at(next.unit))) continue;
+      if (++next.unit < n_units_) next.part = first_part(unit_at(next.unit));
+    }
+    run_items(count, workers, [&](int64_t thread) {
+      return PartWorker{*this, tasks, Worker(*this, scratch_ + thread * layout.thread)};
+    });
+    for (int64_t i = 0; i < count; ++i) {
+      join(unit_at(tasks[i].unit), total_at(tasks[i].unit), slot_at(i));
+    }
+  }
+  for (int64_t u = 0; u < n_units_; ++u) write(unit_at(u), total_at(u));
+}
+
+// --- states -------------------------------------------------------------------------------------
+
+void Run::clear(const Unit& unit, float* states) const {
+  const State state = state_at(states, 0);
+  for (int64_t i = 0; i < unit.rows; ++i) {
+    state.max[i] = -kInf;
+    state.sum[i] = 0;
+  }
+  for (int64_t w = 0; w < unit.rows * shape.value_width; ++w) state.out[w] = 0;
+}
+
+void Run::join(const Unit& unit, float* states, float* part) const {
+  for (int64_t i = 0; i < unit.rows; ++i) {
+    const State to = state_at(states, i);
+    const State from = state_at(part, i);
+    cached.join(to.max, to.sum, to.out, *from.max, *from.sum, from.out, shape.value_width);
+  }
+}
+
+void Run::write(const Unit& unit, float* states) const {
+  for (int64_t i = 0; i < unit.rows; ++i) {
+    const int64_t row = unit.first_row + i;
+    const int64_t head = unit.key_head * group + row % group;
+    const State state = state_at(states, i);
+    ScoreBlock block = {};
+    block.rows = 1;
+    block.sum = state.sum;
+    block.out = state.out;
+    block.width = a.value_width;
+    float* const to = a.out + (unit.token + row / group) * a.out_strides.token;
+    loops.normalize(block, to + head * a.out_strides.head, 0);
+  }
+}
+
+}  // namespace cached
+
+size_t cached_attention_scratch(const CachedAttention& attention, size_t threads) {
+  const cached::Layout layout = cached::layout_of(attention, static_cast<int64_t>(threads));
+  return static_cast<size_t>(layout.size) * sizeof(float);
+}
+
+void attend_to_cache(const CachedAttention& attention, const KvCache& cache, void* scratch,
+                     Workers* workers) {
+  if (attention.tokens == 0) return;
+  const size_t threads = workers == nullptr ? 1 : workers->count();
+  cached::Run run(attention, cache, static_cast<float*>(scratch), static_cast<int64_t>(threads));
+  run.store_tokens(workers);
+  run.attend(workers);
 }
 
 }  // namespace rushlight::engine

@@ -2,6 +2,7 @@
 
 #include "rushlight/engine/loops/vectors/edge.h"
 #include "rushlight/engine/loops/vectors/exp.h"
+#include "rushlight/kernel/loops/vec_math.h"
 
 namespace rushlight::engine::RL_ISA {
 using namespace ::rushlight::kernels::RL_ISA;
@@ -188,6 +189,21 @@ void hide(float* scores, int64_t seen, int64_t keys) {
   for (; j < keys; j += kLanes) store(scores + j, splat(-kInf));
 }
 
+// Sets the scores before `hidden` to -infinity.
+void hide_first(float* scores, int64_t hidden) {
+  int64_t j = 0;
+  for (; j + kLanes <= hidden; j += kLanes) store(scores + j, splat(-kInf));
+  if (j >= hidden) return;
+  const IntVec is_hidden = lane_numbers() < splat_int(static_cast<int32_t>(hidden - j));
+  const Vec v = load(scores + j);
+  store(scores + j, is_hidden ? splat(-kInf) : v);
+}
+
+void cap(float* scores, float softcap, int64_t n) {
+  const float factor = 1.0f / softcap;
+  for (int64_t j = 0; j < n; ++j) scores[j] = softcap * vtanh(scores[j] * factor);
+}
+
 // The greatest of the first `seen` scores, after which -infinity fills up the vector. A NaN may be
 // lost here: the powers bring it back.
 float greatest(const float* scores, int64_t seen) {
@@ -206,7 +222,8 @@ float sum_of_powers(float* scores, float max, int64_t keys) {
   Vec even = {};
   Vec odd = {};
   int64_t j = 0;
-  for (; j + kPanel <= keys; j += kPanel) {
+  // Each vector has the same place in the sums however many follow it.
+  for (; j + kLanes < keys; j += kPanel) {
     const Vec p0 = exp2_nonpositive(load(scores + j) - max);
     const Vec p1 = exp2_nonpositive(load(scores + j + kLanes) - max);
     store(scores + j, p0);
@@ -245,12 +262,16 @@ void soften(const ScoreBlock& block) {
   float shift[kMostTileRows];
   for (int64_t i = 0; i < block.rows; ++i) {
     float* const scores = block.scores + i * kScoreStride;
-    int64_t seen = block.seen + i < block.keys ? block.seen + i : block.keys;
+    const int64_t step = (block.phase + i) / block.step_rows;
+    int64_t seen = block.seen + step < block.keys ? block.seen + step : block.keys;
     if (seen < 0) seen = 0;
+    if (block.softcap > 0) cap(scores, block.softcap, seen);
     if (block.mask != nullptr) {
       add_mask(scores, block.mask + i * block.mask_row, block.mask_column, seen);
     }
     hide(scores, seen, block.keys);
+    const int64_t hidden = block.hidden + step;
+    if (hidden > 0) hide_first(scores, hidden < seen ? hidden : seen);
     former[i] = block.first ? -kInf : block.max[i];
     const float max = greatest(scores, seen);
     block.max[i] = max > former[i] ? max : former[i];

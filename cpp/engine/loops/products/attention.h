@@ -23,7 +23,11 @@ constexpr int64_t kMostPanel = 32;
 struct ScoreBlock {
   float* scores;  // a row each kScoreStride; become e^(score - max), zeros where a key is not seen
   int64_t rows, keys;
-  int64_t seen;  // row i sees the keys before seen + i
+  // Row i sees the keys from hidden + s to seen + s - 1, for the step s = (phase + i) / step_rows.
+  int64_t seen;
+  int64_t hidden;
+  int64_t step_rows, phase;
+  float softcap;  // scores become softcap * tanh(score / softcap); 0: they stay
   // Added to scores; element (i, j) at i * mask_row + j * mask_column. May be nullptr.
   const float* mask;
   int64_t mask_row, mask_column;

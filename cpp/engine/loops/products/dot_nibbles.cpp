@@ -63,6 +63,8 @@ template <int V>
 inline Vec load_scale(const DotTile& t, int64_t group, int v) {
   const char* panel = static_cast<const char*>(t.scales) + v / kPanelVectors * t.scale_panel;
   const int64_t at = group * kPanel + v % kPanelVectors * kLanes;
+  // Those of the panels after these: too few lie together for processors to fetch them in time.
+  __builtin_prefetch(panel + V / kPanelVectors * t.scale_panel + at * (t.bfloat16_scales ? 2 : 4));
   if (t.bfloat16_scales) return load_weights(reinterpret_cast<const uint16_t*>(panel) + at);
   return load_weights(reinterpret_cast<const float*>(panel) + at);
 }
@@ -88,14 +90,14 @@ inline Accumulators<H, V> sum_octs(const DotTile& t, int64_t octs, StrideMultipl
     for (int64_t u = 0; u < kOcts; ++u) {
       add_oct<true>(parts[kSplit ? 2 * u : 0], parts[kSplit ? 2 * u + 1 : 0],
                     at->b + u * kQuadBytes, t.b_panel, at->a + u * 2 * kQuad, s, 2 * kQuad);
+      if constexpr (!kSplit) {
+        __builtin_prefetch(at->ahead, 0, 2);
+        if (V > kPanelVectors) __builtin_prefetch(at->ahead + t.ahead_stride / 2, 0, 2);
+        at->ahead += t.ahead_stride;
+      }
     }
     at->a += int64_t{kOcts} * 2 * kQuad;
     at->b += kOcts * kQuadBytes;
-    if constexpr (!kSplit) {
-      __builtin_prefetch(at->ahead, 0, 2);
-      if (V > kPanelVectors) __builtin_prefetch(at->ahead + t.ahead_stride / 2, 0, 2);
-      at->ahead += t.ahead_stride;
-    }
   }
   for (; o < octs; ++o) {
     add_oct<true>(parts[0], parts[0], at->b, t.b_panel, at->a, s, 2 * kQuad);
@@ -148,7 +150,7 @@ constexpr DotTileFn tile_or_null(bool numbers) noexcept {
   if constexpr (H > kRows || P > kPanels) {
     return nullptr;
   } else {
-    return numbers ? number_tile<H, P, 1, false> : integer_tile<H, P, 1, false>;
+    return numbers ? number_tile<H, P, 4, false> : integer_tile<H, P, 1, false>;
   }
 }
 template <int H>

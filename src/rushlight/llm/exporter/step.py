@@ -6,6 +6,7 @@ Prompts in pieces, single tokens, guesses to verify and many sequences at once a
 from __future__ import annotations
 
 import copy
+import inspect
 from typing import Any
 
 import torch
@@ -23,21 +24,24 @@ class Step(torch.nn.Module):
     """`step(tokens[n], positions[n], sequences[n], wanted[m])`.
 
     Args:
-        decoder: called with (tokens, positions, sequences); returns hidden states [n, ...].
-        head: makes logits [m, vocabulary] of the hidden states of the wanted rows; None for a
-            method that returns these hidden states.
+        decoder: called with (tokens, positions, sequences); returns a row for each token [n, ...].
+            One that also takes `wanted` returns the wanted rows alone [m, ...].
+        head: makes logits [m, vocabulary] of the wanted rows; None if they are the result.
     """
 
     def __init__(self, decoder: torch.nn.Module, head: torch.nn.Module | None) -> None:
         super().__init__()
         self.decoder = decoder
         self.head = head
+        self._selects = "wanted" in inspect.signature(decoder.forward).parameters
 
     def forward(self, tokens: Tensor, positions: Tensor, sequences: Tensor, wanted: Tensor) -> Any:
         """The logits, float32 [m, vocabulary]."""
-        hidden = self.decoder(tokens, positions, sequences)
-        # The rows of a matrix by their numbers: every backend has this form of it.
-        rows = functional.embedding(wanted, hidden)
+        if self._selects:
+            rows = self.decoder(tokens, positions, sequences, wanted)
+        else:
+            # The rows of a matrix by their numbers: every backend has this form of it.
+            rows = functional.embedding(wanted, self.decoder(tokens, positions, sequences))
         return (rows if self.head is None else self.head(rows)).float()
 
 

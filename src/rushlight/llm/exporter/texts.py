@@ -35,5 +35,12 @@ def tokenizer_of(source: Any, about: Description) -> bytes:
 
 
 def template_of(text: str, about: Description) -> bytes:
-    """The bytes of a chat template, which is checked to render as it does in Python."""
+    """The bytes of a chat template.
+
+    Raises:
+        ExportError: it does not render as Jinja renders it.
+    """
+    from rushlight.llm.template import check
+
+    check(text, about.tokens)
     return text.encode()

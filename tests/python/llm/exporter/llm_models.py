@@ -151,15 +151,15 @@ def described(program: Any) -> dict[str, Any]:
 
 
 class Session:
-    """One sequence that a program's `step` continues, with a key-value cache of its own."""
+    """One sequence that a program's method continues, with a key-value cache of its own."""
 
-    def __init__(self, program: Any, *, sequence: int = 0, positions: int = 512) -> None:
-        self._module = rl.load(program.buffer)
+    def __init__(
+        self, program: Any, *, sequence: int = 0, positions: int = 512, method: str = "step"
+    ) -> None:
+        self._method = rl.load(program.buffer)[method]
         about = described(program)
         sizes = (about["layers"], about["key_heads"], about["width"], about["value_width"])
-        self._module["step"]._core.set_kv_cache(
-            _core.KvCache("float32", *sizes, sequence + 1, positions)
-        )
+        self._method.set_kv_cache(_core.KvCache("float32", *sizes, sequence + 1, positions))
         self._sequence, self._length = sequence, 0
 
     def give(self, tokens: torch.Tensor) -> torch.Tensor:
@@ -167,4 +167,4 @@ class Session:
         positions = torch.arange(self._length, self._length + len(tokens))
         sequences = torch.full_like(positions, self._sequence)
         self._length += len(tokens)
-        return self._module.step(tokens, positions, sequences, torch.arange(len(tokens)))
+        return self._method(tokens, positions, sequences, torch.arange(len(tokens)))

@@ -101,17 +101,38 @@ CALLS = [
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"value_width": 5}, {"window": 7}, {"window": 90, "softcap": 1.5}]
+    ("options", "dtype", "tolerance"),
+    [
+        ({}, "float32", 1e-5),
+        ({"value_width": 5}, "float16", 1e-3),
+        ({"window": 7}, "int8", 1e-2),
+        ({"window": 90, "softcap": 1.5}, "float32", 1e-5),
+    ],
 )
-def test_steps_equal_eager(options: dict[str, Any]) -> None:
+def test_steps_equal_eager(options: dict[str, Any], dtype: str, tolerance: float) -> None:
     torch.manual_seed(0)
     model = Step(**options)
-    module, cache = load(model)
+    module, cache = load(model, dtype)
     module["forward"]._core.set_kv_cache(cache)
     with EagerCache().active(), torch.no_grad():
         for rows in CALLS:
             inputs = step(*rows)
-            equal(module(*inputs), model(*inputs), 1e-5)
+            equal(module(*inputs), model(*inputs), tolerance)
+            cut = (*inputs[:3], torch.empty(0, dtype=torch.int64))  # the same tokens, no logits
+            assert module(*cut).shape == (0, VOCABULARY)
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    torch.manual_seed(0)
+    model = Step()
+    for dtype in ("float32", "float16", "int8"):
+        results = []
+        for threads in (1, 2):
+            torch.manual_seed(1)
+            module, cache = load(model, dtype, threads)
+            module["forward"]._core.set_kv_cache(cache)
+            results.append([module(*step(*rows)) for rows in CALLS])
+        assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
 
 
 def test_a_step_without_a_cache_says_what_it_needs() -> None:

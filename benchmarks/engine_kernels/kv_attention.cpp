@@ -1,0 +1,133 @@
+// Times attention over pages of keys and values: GB/s of the pages that are read, and the share of
+// what a core reads at most, for steps of one token and of eight sequences; of prefill, GOP/s and
+// the share of the peak of float32 multiply-adds. Heads are those of Llama 3.2 1B. Each call is of
+// the next layer, so that pages are in no cache where the context is long.
+//
+//   kv_attention [threads] [word of a case's name]
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "cpu_timing.h"
+#include "rushlight/engine/kernels/products/cached_attention.h"
+#include "rushlight/engine/types/kv_page.h"
+#include "rushlight/kernel/loops/dispatch.h"
+#include "rushlight/module/thread_pool.h"
+
+using namespace rushlight;
+using namespace rushlight::benchmark;
+using namespace rushlight::engine;
+
+namespace {
+
+constexpr int64_t kLayers = 16, kHeads = 32, kKeyHeads = 8, kWidth = 64;
+
+struct Shape {
+  const char* name;
+  int64_t sequences, tokens;  // of each sequence
+};
+constexpr Shape kShapes[] = {
+    {"decode 1", 1, 1}, {"decode 8", 8, 1}, {"verify 9", 1, 9}, {"prefill 512", 1, 512}};
+constexpr int64_t kContexts[] = {0, 512, 2048, 4096};
+constexpr DType kTypes[] = {DType::Float32, DType::Float16, DType::Int8};
+
+// Sequences of `positions` positions, whose pages are all written.
+class Pages {
+ public:
+  Pages(DType dtype, int64_t sequences, int64_t positions) {
+    cache.layout = {dtype, kLayers, kKeyHeads, kWidth, kWidth};
+    const size_t size = kv_page_bytes(cache.layout);
+    const size_t count = static_cast<size_t>((positions + kKvTokens - 1) / kKvTokens);
+    uint8_t* const first = reinterpret_cast<uint8_t*>(
+        aligned(memory_, static_cast<size_t>(sequences) * count * size / sizeof(float)));
+    for (size_t i = 0; i < static_cast<size_t>(sequences) * count; ++i) {
+      pages_.push_back(first + i * size);
+    }
+    for (size_t i = 0; i < static_cast<size_t>(sequences); ++i) {
+      sequences_.push_back({pages_.data() + i * count, count});
+    }
+    cache.sequences = {sequences_.data(), sequences_.size()};
+  }
+
+  KvCache cache;
+
+ private:
+  std::vector<float> memory_;
+  std::vector<uint8_t*> pages_;
+  std::vector<KvSequence> sequences_;
+};
+
+// Numbers of float16 that are no great ones.
+void fill_halves(const KvCache& cache) {
+  for (const KvSequence& sequence : cache.sequences) {
+    for (size_t i = 0; i < sequence.n_pages; ++i) {
+      auto* const halves = reinterpret_cast<uint16_t*>(sequence.pages[i]);
+      for (size_t k = 0; k < kv_page_bytes(cache.layout) / 2; ++k) halves[k] = 0x3000 + k % 1024;
+    }
+  }
+}
+
+void run_case(const Shape& shape, DType dtype, int64_t context, PoolWorkers& workers) {
+  const Pages pages(dtype, shape.sequences, context + shape.tokens);
+  if (dtype != DType::Float32) fill_halves(pages.cache);
+  std::vector<float> q, k, v, out, scratch;
+  std::vector<int64_t> positions, sequences;
+  for (int64_t s = 0; s < shape.sequences; ++s) {
+    for (int64_t i = 0; i < shape.tokens; ++i) {
+      positions.push_back(context + i);
+      sequences.push_back(s);
+    }
+  }
+  CachedAttention a;
+  a.tokens = shape.sequences * shape.tokens;
+  a.heads = kHeads;
+  a.key_heads = kKeyHeads;
+  a.width = a.value_width = kWidth;
+  a.q = aligned(q, static_cast<size_t>(a.tokens * kHeads * kWidth));
+  a.k = aligned(k, static_cast<size_t>(a.tokens * kKeyHeads * kWidth));
+  a.v = aligned(v, static_cast<size_t>(a.tokens * kKeyHeads * kWidth));
+  a.out = aligned(out, static_cast<size_t>(a.tokens * kHeads * kWidth));
+  a.q_strides = a.out_strides = {kHeads * kWidth, kWidth};
+  a.k_strides = a.v_strides = {kKeyHeads * kWidth, kWidth};
+  a.positions = positions.data();
+  a.sequences = sequences.data();
+  a.scale = 0.125f;
+  float* const memory = aligned(scratch, cached_attention_scratch(a, workers.count()) / 4 + 1);
+  const auto run = [&] {
+    attend_to_cache(a, pages.cache, memory, &workers);
+    a.layer = (a.layer + 1) % kLayers;
+  };
+  char name[64];
+  std::snprintf(name, sizeof(name), "%s %s after %ld", shape.name, dtype_name(dtype),
+                static_cast<long>(context));
+  const double seen = static_cast<double>(context) + static_cast<double>(shape.tokens + 1) / 2;
+  if (shape.tokens > 16) {
+    const double flops = 4.0 * static_cast<double>(shape.tokens * kHeads * kWidth) * seen;
+    return print(name, flops, measure(flops, workers.count(), run));
+  }
+  const double token_bytes =
+      static_cast<double>(kv_page_shape(pages.cache.layout).head_bytes * kKeyHeads) / kKvTokens;
+  const double bytes = token_bytes * static_cast<double>(shape.sequences) *
+                       static_cast<double>(context + shape.tokens);
+  print_bytes(name, bytes, measure_read(bytes, workers.count(), run));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const size_t threads = argc > 1 ? static_cast<size_t>(std::atoi(argv[1])) : 1;
+  const char* word = argc > 2 ? argv[2] : "";
+  PoolWorkers workers(threads);
+  std::printf("%s, %zu threads\n", kernels::isa_name(kernels::current_isa()), threads);
+  for (const Shape& shape : kShapes) {
+    for (const DType dtype : kTypes) {
+      for (const int64_t context : kContexts) {
+        char name[64];
+        std::snprintf(name, sizeof(name), "%s %s", shape.name, dtype_name(dtype));
+        if (std::strstr(name, word) != nullptr) run_case(shape, dtype, context, workers);
+      }
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,313 @@
+// `_core.LlmRunner`, `LlmSession` and `LlmGeneration`: the runner of language models. All calls let
+// go of the GIL: each may wait for a step that another thread runs.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <utility>
+
+#include "backends/backends.h"
+#include "bindings.h"
+#include "failure.h"
+#include "gil.h"
+#include "llm/grammar.h"
+#include "rushlight/llm/runner/load.h"
+#include "rushlight/llm/runner/score.h"
+
+namespace rushlight::python {
+
+namespace {
+
+using llm::GenerateOptions;
+
+// The runner is destroyed before the bytes that it reads.
+struct RunnerHandle {
+  nb::object program;
+  llm::Runner runner;
+};
+
+struct SessionHandle {
+  std::shared_ptr<RunnerHandle> runner;
+  std::unique_ptr<llm::Session> session;
+  ~SessionHandle() {
+    const GilRelease release;
+    session.reset();
+  }
+};
+
+struct GenerationHandle {
+  std::shared_ptr<RunnerHandle> runner;
+  std::shared_ptr<SessionHandle> session;
+  std::unique_ptr<llm::Generation> generation;
+  ~GenerationHandle() {
+    const GilRelease release;
+    generation.reset();
+  }
+};
+
+Span<const int32_t> view(const std::vector<int32_t>& tokens) {
+  return {tokens.data(), tokens.size()};
+}
+
+nb::object text(StringView bytes) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
+// Calls `body(&message)` without the GIL; throws a Failure for a status that is not ok.
+template <class Body>
+auto call(const Body& body) {
+  Message message;
+  auto result = [&] {
+    const GilRelease release;
+    return body(&message);
+  }();
+  if constexpr (std::is_same_v<decltype(result), Status>) {
+    if (!result.ok()) fail(result.code(), message);
+  } else {
+    if (!result.ok()) fail(result.status().code(), message);
+    return std::move(result.value());
+  }
+}
+
+std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t threads, bool map,
+                                   bool guard, const std::string& cache, size_t cache_limit,
+                                   size_t texts, size_t prefill_rows) {
+  auto handle = std::make_shared<RunnerHandle>();
+  llm::LoadOptions options;
+  options.module.backends = &backend_table();
+  options.module.any_scalar_inputs = true;
+  options.module.threads = threads;
+  options.module.map = map;
+  options.module.guard = guard;
+  options.runner.scheduler.cache_limit = cache_limit;
+  if (texts > 0) options.runner.scheduler.texts = texts;
+  if (prefill_rows > 0) options.runner.scheduler.prefill_rows = prefill_rows;
+  const llm::CacheType types[] = {llm::CacheType::Automatic, llm::CacheType::Float32,
+                                  llm::CacheType::Float16, llm::CacheType::Int8};
+  for (const llm::CacheType type : types) {
+    if (cache == llm::cache_type_name(type)) options.cache = type;
+  }
+  const bool is_file = !path.is_none();
+  handle->program = data;
+  const char* bytes = PyBytes_AsString(is_file ? path.ptr() : data.ptr());
+  const size_t size = is_file ? 0 : static_cast<size_t>(PyBytes_Size(data.ptr()));
+  call([&](Message* message) {
+    if (is_file) return llm::load(bytes, options, &handle->runner, message);
+    const Span<const uint8_t> program(reinterpret_cast<const uint8_t*>(bytes), size);
+    return llm::load_memory(program, options, &handle->runner, message);
+  });
+  return handle;
+}
+
+std::shared_ptr<GenerationHandle> generate(const std::shared_ptr<RunnerHandle>& self,
+                                           const std::vector<int32_t>& prompt,
+                                           const GenerateOptions& options) {
+  auto handle = std::make_shared<GenerationHandle>();
+  handle->runner = self;
+  handle->generation =
+      call([&](Message* message) { return self->runner.generate(view(prompt), options, message); });
+  return handle;
+}
+
+std::shared_ptr<SessionHandle> wrap(const std::shared_ptr<RunnerHandle>& runner,
+                                    std::unique_ptr<llm::Session> session) {
+  auto handle = std::make_shared<SessionHandle>();
+  handle->runner = runner;
+  handle->session = std::move(session);
+  return handle;
+}
+
+nb::dict facts(RunnerHandle& self) {
+  llm::Runner& runner = self.runner;
+  const llm::ModelFacts& facts = runner.facts();
+  nb::dict told;
+  told["vocabulary"] = facts.vocabulary;
+  told["has_text"] = runner.codec() != nullptr;
+  told["context"] = facts.context;
+  told["batch"] = facts.batch;
+  told["wanted"] = facts.wanted;
+  told["page_bytes"] = facts.page_bytes;
+  told["cache_limit"] = runner.scheduler().pool().limit();
+  told["cache_type"] = dtype_name(facts.cache.dtype);
+  return told;
+}
+
+size_t cache_bytes(RunnerHandle& self) {
+  const GilRelease release;
+  const llm::Scheduler::Turn turn(self.runner.scheduler());
+  return self.runner.scheduler().pool().bytes();
+}
+
+std::vector<int32_t> encode(RunnerHandle& self, const nb::bytes& text, bool add_special,
+                            bool parse_special) {
+  std::vector<int32_t> tokens;
+  call([&](Message* message) {
+    return self.runner.encode({text.c_str(), text.size()}, add_special, parse_special, &tokens,
+                              message);
+  });
+  return tokens;
+}
+
+nb::object decode(RunnerHandle& self, const std::vector<int32_t>& tokens, bool skip_special) {
+  const llm::TextCodec* codec = self.runner.codec();
+  if (codec == nullptr) fail(Code::NotSupported, "the program has no tokenizer");
+  const std::string decoded = codec->decode(view(tokens), skip_special);
+  return text({decoded.data(), decoded.size()});
+}
+
+// --- generations --------------------------------------------------------------------------------
+
+nb::object token_of(const llm::Drawn& drawn) {
+  nb::list top;
+  for (size_t i = 0; i < drawn.n_top; ++i) {
+    top.append(nb::make_tuple(drawn.top[i].token, drawn.top[i].logprob));
+  }
+  return nb::make_tuple(drawn.token, drawn.logprob, top);
+}
+
+// (choice, [(token, logprob, top)], text, finish), or None at the end.
+nb::object next(GenerationHandle& self) {
+  llm::Piece piece;
+  bool has_more = false;
+  {
+    const GilRelease release;
+    has_more = self.generation->next(&piece);
+  }
+  if (!has_more) {
+    Message message;
+    const Status status = self.generation->status(&message);
+    if (!status.ok()) fail(status.code(), message);
+    return nb::none();
+  }
+  nb::list tokens;
+  for (const llm::Drawn& drawn : piece.tokens) tokens.append(token_of(drawn));
+  return nb::make_tuple(piece.choice, tokens, text(piece.text), llm::finish_name(piece.finish));
+}
+
+nb::dict statistics(GenerationHandle& self) {
+  const llm::Statistics figures = [&] {
+    const GilRelease release;
+    return self.generation->statistics();
+  }();
+  nb::dict told;
+  told["prompt_tokens"] = figures.prompt_tokens;
+  told["reused_tokens"] = figures.reused_tokens;
+  told["output_tokens"] = figures.output_tokens;
+  told["guessed_tokens"] = figures.guessed_tokens;
+  told["accepted_tokens"] = figures.accepted_tokens;
+  told["recomputed_tokens"] = figures.recomputed_tokens;
+  told["steps"] = figures.steps;
+  told["submitted_ns"] = figures.submitted_ns;
+  told["started_ns"] = figures.started_ns;
+  told["first_token_ns"] = figures.first_token_ns;
+  told["finished_ns"] = figures.finished_ns;
+  return told;
+}
+
+// --- sessions -----------------------------------------------------------------------------------
+
+std::shared_ptr<GenerationHandle> generate_in(const std::shared_ptr<SessionHandle>& self,
+                                              const std::vector<int32_t>& prompt,
+                                              const GenerateOptions& options) {
+  auto handle = std::make_shared<GenerationHandle>();
+  handle->runner = self->runner;
+  handle->session = self;
+  handle->generation = call(
+      [&](Message* message) { return self->session->generate(view(prompt), options, message); });
+  return handle;
+}
+
+void init_session(nb::module_& m) {
+  nb::class_<SessionHandle>(m, "LlmSession")
+      .def("generate", generate_in, nb::arg("prompt"), nb::arg("options"))
+      .def(
+          "set_tokens",
+          [](SessionHandle& self, const std::vector<int32_t>& tokens) {
+            call([&](Message* message) { return self.session->set_tokens(view(tokens), message); });
+          },
+          nb::arg("tokens"))
+      .def(
+          "rewind",
+          [](SessionHandle& self, size_t count) {
+            call([&](Message* message) { return self.session->rewind(count, message); });
+          },
+          nb::arg("count"))
+      .def("fork",
+           [](const std::shared_ptr<SessionHandle>& self) {
+             return wrap(self->runner,
+                         call([&](Message* message) { return self->session->fork(message); }));
+           })
+      .def(
+          "save",
+          [](SessionHandle& self, const nb::bytes& path) {
+            call([&](Message* message) { return self.session->save(path.c_str(), message); });
+          },
+          nb::arg("path"))
+      .def("tokens",
+           [](SessionHandle& self) {
+             return call([&](Message* message) { return self.session->tokens(message); });
+           })
+      .def("cached", [](SessionHandle& self) {
+        const GilRelease release;
+        return self.session->cached();
+      });
+}
+
+}  // namespace
+
+void init_llm_runner(nb::module_& m) {
+  nb::class_<RunnerHandle>(m, "LlmRunner")
+      .def_static("open", open, nb::arg("path").none(), nb::arg("data").none(), nb::arg("threads"),
+                  nb::arg("map"), nb::arg("guard"), nb::arg("cache"), nb::arg("cache_limit"),
+                  nb::arg("texts"), nb::arg("prefill_rows"))
+      .def("generate", generate, nb::arg("prompt"), nb::arg("options"))
+      .def("session",
+           [](const std::shared_ptr<RunnerHandle>& self) {
+             return wrap(self, [&] {
+               const GilRelease release;
+               return self->runner.new_session();
+             }());
+           })
+      .def("defaults", [](RunnerHandle& self) { return self.runner.defaults(); })
+      .def("facts", facts)
+      .def("vocabulary",
+           [](RunnerHandle& self) {
+             return VocabularyHandle{
+                 call([&](Message* message) { return self.runner.vocabulary(message); })};
+           })
+      .def(
+          "score",
+          [](RunnerHandle& self, const std::vector<int32_t>& tokens) {
+            return call([&](Message* message) {
+              return llm::score(self.runner.scheduler(), view(tokens), message);
+            });
+          },
+          nb::arg("tokens"))
+      .def("encode", encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
+      .def("decode", decode, nb::arg("tokens"), nb::arg("skip_special"))
+      .def(
+          "restore",
+          [](const std::shared_ptr<RunnerHandle>& self, const nb::bytes& path) {
+            return wrap(self, call([&](Message* message) {
+                          return self->runner.restore(path.c_str(), message);
+                        }));
+          },
+          nb::arg("path"))
+      .def("cache_bytes", cache_bytes);
+  nb::class_<GenerationHandle>(m, "LlmGeneration")
+      .def("next", next)
+      .def("cancel", [](GenerationHandle& self) { self.generation->cancel(); })
+      .def("statistics", statistics)
+      .def(
+          "stopped_by",
+          [](GenerationHandle& self, size_t choice) {
+            return text(self.generation->stopped_by(choice));
+          },
+          nb::arg("choice"));
+  init_session(m);
+}
+
+}  // namespace rushlight::python

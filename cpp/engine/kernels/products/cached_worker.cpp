@@ -1,0 +1,221 @@
+// Computes units of attention over pages: block by block, as far as the rows of a tile see them.
+#include "rushlight/engine/kernels/products/cached_units.h"
+
+namespace rushlight::engine::cached {
+
+// Up to kBlockPages pages, as far as some row of the unit sees them.
+struct Worker::Block {
+  int64_t first, end;  // positions
+  const uint8_t* heads[kBlockPages];
+  const uint8_t* ahead[kBlockPages];
+  // float32 keys and values of each page.
+  const float* keys[kBlockPages];
+  const float* values[kBlockPages];
+};
+
+void Worker::run(int64_t number) {
+  const Unit unit = run_.unit_at(number);
+  float* const part = scratch_ + run_.layout.states;
+  float* const total = part + run_.layout.unit_state;
+  const int64_t first = run_.first_part(unit);
+  const int64_t end = run_.end_part(unit);
+  if (end - first > 1) run_.clear(unit, total);
+  for (int64_t i = first; i < end; ++i) {
+    run_part(unit, i, part);
+    if (end - first > 1) run_.join(unit, total, part);
+  }
+  run_.write(unit, end - first > 1 ? total : part);
+}
+
+void Worker::run_part(const Unit& unit, int64_t part, float* states) {
+  run_.clear(unit, states);
+  if (run_.is_int8()) split_queries(unit);
+  const int64_t last = run_.position_of(unit, unit.first_row + unit.rows - 1);
+  const int64_t seen = run_.first_seen(unit, unit.first_row) / kKeyBlock * kKeyBlock;
+  int64_t first = part * kPartTokens;
+  if (first < seen) first = seen;
+  for (; first < (part + 1) * kPartTokens && first <= last; first += kKeyBlock) {
+    run_block(unit, first, states);
+  }
+}
+
+void Worker::split_queries(const Unit& unit) {
+  const Layout& l = run_.layout;
+  const int64_t width = run_.shape.key_width;
+  auto* const high = reinterpret_cast<uint8_t*>(scratch_);
+  uint8_t* const low = high + l.rows * width;
+  auto* const sums = reinterpret_cast<int32_t*>(scratch_ + l.sums);
+  for (int64_t i = 0; i < unit.rows; ++i) {
+    const float* const q = run_.query(unit, unit.first_row + i);
+    scratch_[l.scales + i] =
+        run_.cached.split_query(q, run_.a.width, width, run_.a.scale * kLog2E,
+                                {high + i * width, low + i * width}, sums + 2 * i);
+  }
+}
+
+void Worker::run_block(const Unit& unit, int64_t first, float* states) {
+  const int64_t end = run_.position_of(unit, unit.first_row + unit.rows - 1) + 1;
+  Block block = {};
+  open_block(unit, first, least(first + kKeyBlock, end), &block);
+  for (int64_t tile = 0; tile < run_.tiles_of(unit); ++tile) {
+    run_tile(unit, block, tile, states);
+  }
+}
+
+void Worker::open_block(const Unit& unit, int64_t first, int64_t end, Block* block) {
+  const KvPageShape& shape = run_.shape;
+  const int64_t keys = kKvTokens * run_.a.width;
+  const int64_t values = kKvTokens * shape.value_width;
+  block->first = first;
+  block->end = end;
+  const int64_t last_page = run_.position_of(unit, unit.first_row + unit.rows - 1) / kKvTokens;
+  const int64_t first_page = run_.first_seen(unit, unit.first_row) / kKvTokens;
+  // After the last block, a thread takes the next head of keys, in the same pages.
+  const auto next_page = [&](int64_t i) {
+    const int64_t start = first_page / kBlockPages * kBlockPages + i;
+    return start < first_page ? first_page : least(start, last_page);
+  };
+  const size_t next_head = unit.key_head + 1 < run_.a.key_heads ? shape.head_bytes : 0;
+  for (int64_t i = 0; first + i * kKvTokens < end; ++i) {
+    const int64_t page = first / kKvTokens + i;
+    // Pages before the first that is seen may be gone.
+    const uint8_t* const head = run_.head_at(unit, page < first_page ? first_page : page);
+    block->heads[i] = head;
+    block->ahead[i] = page + kBlockPages <= last_page
+                          ? run_.head_at(unit, page + kBlockPages)
+                          : run_.head_at(unit, next_page(i)) + next_head;
+    if (run_.cache.layout.dtype == DType::Float16) {
+      float* const k = scratch_ + run_.layout.keys + i * keys;
+      float* const v = scratch_ + run_.layout.values + i * values;
+      run_.cached.widen(reinterpret_cast<const uint16_t*>(head), k, keys);
+      run_.cached.widen(reinterpret_cast<const uint16_t*>(head + shape.values), v, values);
+      block->keys[i] = k;
+      block->values[i] = v;
+    } else {
+      block->keys[i] = reinterpret_cast<const float*>(head);
+      block->values[i] = reinterpret_cast<const float*>(head + shape.values);
+    }
+  }
+}
+
+void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float* states) {
+  const int64_t row = run_.tile_row(unit, tile);
+  const int64_t end = run_.tile_row(unit, tile + 1);
+  ScoreBlock scores = {};
+  scores.scores = scratch_ + run_.layout.scores;
+  scores.rows = end - row;
+  scores.keys = least(block.end, run_.position_of(unit, end - 1) + 1) - block.first;
+  // Rows of a tile see keys from first_seen() on; the last row sees the fewest of them.
+  if (scores.keys <= 0 || run_.first_seen(unit, row) >= block.end) return;
+  scores.seen = run_.position_of(unit, row) + 1 - block.first;
+  scores.hidden = run_.a.window > 0 ? scores.seen - run_.a.window : -kMostTileRows;
+  scores.step_rows = run_.group;
+  scores.phase = row % run_.group;
+  scores.softcap = run_.a.softcap * kLog2E;
+  const State state = run_.state_at(states, row - unit.first_row);
+  scores.max = state.max;
+  scores.sum = state.sum;
+  scores.out = state.out;
+  scores.out_stride = run_.shape.value_width;
+  scores.width = run_.shape.value_width;
+  score(unit, block, row, scores);
+  run_.loops.soften(scores);
+  add_values(block, scores);
+}
+
+// Fetches a part of what score() and add_values() of int8 do not fetch, while neither of them runs.
+void Worker::fetch_low_keys(const Block& block, int64_t part) const {
+  const KvPageShape& shape = run_.shape;
+  constexpr size_t kLine = 64;
+  const size_t size = (shape.values - shape.low_keys) / kFetches;
+  for (const uint8_t* head : block.ahead) {
+    if (head == nullptr) continue;
+    const uint8_t* const from = head + shape.low_keys + static_cast<size_t>(part) * size;
+    for (size_t at = 0; at < size; at += kLine) __builtin_prefetch(from + at, 0, 2);
+    if (part == 0) {
+      for (size_t at = shape.key_scales; at < shape.head_bytes; at += kLine) {
+        __builtin_prefetch(head + at, 0, 2);
+      }
+    }
+  }
+}
+
+CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
+  CachedTile tile = {};
+  tile.rows = scores.rows;
+  tile.keys = scores.keys;
+  for (int64_t i = 0; i < kBlockPages; ++i) {
+    tile.heads[i] = block.heads[i];
+    tile.ahead[i] = block.ahead[i];
+  }
+  tile.shape = &run_.shape;
+  return tile;
+}
+
+void Worker::score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores) {
+  if (run_.is_int8()) {
+    const Layout& l = run_.layout;
+    const int64_t i = row - unit.first_row;
+    CachedTile t = tile_of(block, scores);
+    t.stride = run_.shape.key_width;
+    t.high = reinterpret_cast<const uint8_t*>(scratch_) + i * t.stride;
+    t.low = t.high + l.rows * t.stride;
+    t.scales = scratch_ + l.scales + i;
+    run_.dots.score(t, reinterpret_cast<const int32_t*>(scratch_ + l.sums) + 2 * i, scores.scores);
+    return;
+  }
+  const AttentionLoops& loops = run_.loops;
+  float* const queries = scratch_;
+  for (int64_t w = 0; w < run_.a.width; w += kKeyBlock) {
+    const int64_t depth = least(kKeyBlock, run_.a.width - w);
+    for (int64_t i = 0; i < scores.rows; ++i) {
+      loops.scale(run_.query(unit, row + i) + w, 0, 1, depth, run_.a.scale * kLog2E,
+                  queries + i * kScoreStride);
+    }
+    for (int64_t j = 0; j < scores.keys; j += loops.panel) {
+      const int64_t at = j % kKvTokens;
+      const float* const panel = block.keys[j / kKvTokens] +
+                                 at / kKvPanel * kKvPanel * run_.a.width + at % kKvPanel +
+                                 w * kKvPanel;
+      loops.multiply(queries, scores.rows, panel, kKvPanel, depth, scores.keys - j,
+                     scores.scores + j, kScoreStride, w > 0);
+    }
+  }
+}
+
+void Worker::add_values(const Block& block, const ScoreBlock& scores) {
+  const KvPageShape& shape = run_.shape;
+  if (run_.is_int8()) {
+    CachedTile t = tile_of(block, scores);
+    auto* const high = reinterpret_cast<uint8_t*>(scratch_ + run_.layout.weights);
+    uint8_t* const low = high + kMostTileRows * kKeyBlock;
+    float* const scales = scratch_ + run_.layout.weights + kMostTileRows * kKeyBlock / 2;
+    const uint16_t* value_scales[kBlockPages] = {};
+    for (int64_t i = 0; i * kKvTokens < scores.keys; ++i) {
+      value_scales[i] = reinterpret_cast<const uint16_t*>(block.heads[i] + shape.value_scales);
+    }
+    for (int64_t i = 0; i < scores.rows; ++i) {
+      if (i < kFetches) fetch_low_keys(block, i);
+      const SplitRow to = {high + i * kKeyBlock, low + i * kKeyBlock};
+      scales[i] = run_.cached.split_weights(scores.scores + i * kScoreStride, value_scales,
+                                            scores.keys, to);
+    }
+    t.high = high;
+    t.low = low;
+    t.stride = kKeyBlock;
+    t.scales = scales;
+    run_.dots.add_values(t, scores.out, scores.out_stride);
+    return;
+  }
+  const AttentionLoops& loops = run_.loops;
+  for (int64_t j = 0; j < scores.keys; j += kKvTokens) {
+    const int64_t depth = least(kKvTokens, scores.keys - j);
+    for (int64_t w = 0; w < shape.value_width; w += loops.panel) {
+      loops.multiply(scores.scores + j, scores.rows, block.values[j / kKvTokens] + w,
+                     shape.value_width, depth, shape.value_width - w, scores.out + w,
+                     scores.out_stride, true);
+    }
+  }
+}
+
+}  // namespace rushlight::engine::cached

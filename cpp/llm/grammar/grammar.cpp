@@ -1,0 +1,47 @@
+#include "rushlight/llm/grammar/grammar.h"
+
+#include <utility>
+
+#include "rushlight/llm/grammar/automaton/lexeme.h"
+
+namespace rushlight::llm {
+
+using grammar::Automaton;
+
+Grammar::Grammar(Automaton automaton, std::shared_ptr<const Vocabulary> vocabulary,
+                 size_t cache_bytes)
+    : automaton_(std::move(automaton)),
+      vocabulary_(std::move(vocabulary)),
+      cache_(automaton_, vocabulary_->trie(), vocabulary_->size(), cache_bytes) {}
+
+size_t Grammar::cache_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return cache_.bytes();
+}
+
+void Grammar::add_mask(const grammar::Places& places, const grammar::Reader& reader,
+                       uint32_t* bits) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const grammar::Place& place : places) cache_.add_mask(place, reader, bits);
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_regex(
+    StringView pattern, std::shared_ptr<const Vocabulary> vocabulary, const GrammarOptions& options,
+    Message* message) {
+  Result<grammar::Dfa> dfa = grammar::dfa_from(pattern, grammar::Match::Whole, message);
+  if (!dfa.ok()) return dfa.status();
+  if (dfa->is_empty()) {
+    return message->fail(Code::InvalidArgument, "no text matches the regular expression '%.*s'",
+                         pattern.len() < 200 ? pattern.len() : 200, pattern.data());
+  }
+  Automaton automaton;
+  grammar::Lexeme lexeme;
+  lexeme.characters = std::move(*dfa);
+  RL_TRY(add_lexeme(std::move(lexeme), "the regular expression", &automaton, &automaton.root,
+                    message));
+  prune(&automaton);
+  return std::shared_ptr<const Grammar>(
+      std::make_shared<Grammar>(std::move(automaton), std::move(vocabulary), options.cache_bytes));
+}
+
+}  // namespace rushlight::llm

@@ -1,0 +1,251 @@
+#include "rushlight/llm/grammar/run/mask_cache.h"
+
+#include <algorithm>
+
+#include "rushlight/llm/grammar/run/hash.h"
+
+namespace rushlight::llm::grammar {
+namespace {
+
+constexpr size_t kFew = 8;              // transitions of a node before it has a table
+constexpr size_t kNodeBytes = 200;      // that a node takes besides its places
+constexpr uint32_t kCounts = 1u << 31;  // in a row: the transition counts
+
+void set_bit(uint32_t* bits, uint32_t token) { bits[token / 32] |= 1u << (token % 32); }
+void clear_bit(uint32_t* bits, uint32_t token) { bits[token / 32] &= ~(1u << (token % 32)); }
+
+}  // namespace
+
+size_t MaskCache::KeyHash::operator()(const Key& key) const {
+  return mix(mix(key.entry, key.state), key.count);
+}
+
+// A token adds at most a count for each of its bytes; a call needs one more to end.
+MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t tokens,
+                     size_t max_bytes)
+    : automaton_(automaton),
+      trie_(trie),
+      words_((tokens + 31) / 32),
+      max_bytes_(max_bytes),
+      reader_(automaton, trie.longest() + 2),
+      path_(trie.longest() + 1),
+      counts_path_(trie.longest() + 1),
+      scratch_(words_) {
+  clear();
+}
+
+void MaskCache::clear() {
+  reader_.stacks().clear();
+  nodes_.assign(1, Node());
+  node_by_hash_.clear();
+  entries_.clear();
+  entry_by_key_.clear();
+  rows_.clear();
+  bytes_ = 0;
+}
+
+size_t MaskCache::bytes() const { return bytes_ + reader_.stacks().bytes(); }
+
+uint32_t MaskCache::node_of(Places places) {
+  const bool ends = reader_.close(&places);
+  if (places.empty() && !ends) return kNowhere;
+  uint64_t hash = ends ? 1 : 0;
+  for (const Place& place : places) {
+    hash = mix(mix(hash, uint64_t{place.state} << 32 | place.stack), place.count);
+  }
+  const auto [begin, end] = node_by_hash_.equal_range(hash);
+  for (auto at = begin; at != end; ++at) {
+    if (nodes_[at->second].ends == ends && nodes_[at->second].places == places) return at->second;
+  }
+  const auto id = static_cast<uint32_t>(nodes_.size());
+  bytes_ += kNodeBytes + places.size() * sizeof(Place);
+  nodes_.emplace_back();
+  nodes_.back().places = std::move(places);
+  nodes_.back().ends = ends;
+  node_by_hash_.emplace(hash, id);
+  return id;
+}
+
+uint32_t MaskCache::known_after(const Node& node, uint8_t byte) const {
+  if (!node.all.empty()) return node.all[byte];
+  for (const auto& [known, target] : node.few) {
+    if (known == byte) return target;
+  }
+  return kUnknown;
+}
+
+uint32_t MaskCache::after(uint32_t id, uint8_t byte) {
+  const uint32_t known = known_after(nodes_[id], byte);
+  if (known != kUnknown) return known;
+  Places places;
+  reader_.advance(nodes_[id].places, byte, &places);
+  const uint32_t target = node_of(std::move(places));
+  Node& node = nodes_[id];
+  if (node.all.empty() && node.few.size() < kFew) {
+    node.few.push_back({byte, target});
+    return target;
+  }
+  if (node.all.empty()) {
+    node.all.assign(256, kUnknown);
+    bytes_ += 256 * sizeof(uint32_t);
+    for (const auto& [other, its_target] : node.few) node.all[other] = its_target;
+  }
+  node.all[byte] = target;
+  return target;
+}
+
+void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vector<Counted>* tokens,
+                     std::vector<Counted>* exits) {
+  const std::vector<TrieNode>& trie = trie_.nodes();
+  const uint32_t base = trie[below].depth, end = trie[below].end;
+  path_[0] = start;
+  for (uint32_t i = below + 1; i < end;) {
+    const TrieNode& node = trie[i];
+    const uint32_t depth = node.depth - base;
+    const uint32_t next = after(path_[depth - 1], node.byte);
+    if (next == kNowhere) {
+      i = node.end;
+      continue;
+    }
+    path_[depth] = next;
+    for (int32_t token = node.token; token >= 0; token = trie_.twin(token)) {
+      tokens->push_back({static_cast<uint32_t>(token), counts});
+    }
+    if (nodes_[next].ends && node.end > i + 1) exits->push_back({i, counts});
+    ++i;
+  }
+}
+
+// Of a state in a rule that counts and calls nothing: by byte, the state after it.
+const uint32_t* MaskCache::counting_row(uint32_t state) {
+  std::vector<uint32_t>& row = rows_[state];
+  if (row.empty()) {
+    row.assign(256, kUnknown);
+    bytes_ += 256 * sizeof(uint32_t) + 64;
+    for (const Edge& edge : automaton_.states[state].edges) {
+      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) {
+        row[byte] = edge.target | (edge.counts ? kCounts : 0);
+      }
+    }
+  }
+  return row.data();
+}
+
+// One walk serves all counts: it notes how many each token needs.
+void MaskCache::walk_counting(uint32_t state, Entry* entry) {
+  const std::vector<TrieNode>& trie = trie_.nodes();
+  path_[0] = state;
+  counts_path_[0] = 0;
+  for (uint32_t i = 1; i < trie.size();) {
+    const TrieNode& node = trie[i];
+    const uint32_t next = counting_row(path_[node.depth - 1u])[node.byte];
+    if (next == kUnknown) {
+      i = node.end;
+      continue;
+    }
+    const State& reached = automaton_.states[next & ~kCounts];
+    const uint32_t counts = counts_path_[node.depth - 1u] + (next >= kCounts ? 1 : 0);
+    path_[node.depth] = next & ~kCounts;
+    counts_path_[node.depth] = counts;
+    const bool is_open = reached.most == kEndless;
+    const auto needed = counts + static_cast<uint32_t>(reached.least);
+    for (int32_t token = node.token; token >= 0; token = trie_.twin(token)) {
+      (is_open ? entry->open : entry->closed).push_back({static_cast<uint32_t>(token), needed});
+    }
+    if (reached.accepts && node.end > i + 1) entry->exits.push_back({i, counts});
+    ++i;
+  }
+  std::stable_sort(entry->open.begin(), entry->open.end(),
+                   [](const Counted& a, const Counted& b) { return a.counts < b.counts; });
+}
+
+uint32_t MaskCache::store(const Key& key, Entry entry) {
+  const bool counts = !entry.open.empty() && entry.open.back().counts > 0;
+  if (entry.open.size() * 16 > words_ * 32) {
+    entry.bits.assign(words_, 0);
+    for (const Counted& token : entry.open) set_bit(entry.bits.data(), token.what);
+    if (!counts) entry.open.clear();
+  }
+  entry.open.shrink_to_fit();
+  entry.closed.shrink_to_fit();
+  entry.exits.shrink_to_fit();
+  bytes_ += sizeof(Entry) + 64 + entry.bits.size() * sizeof(uint32_t) +
+            (entry.open.size() + entry.closed.size() + entry.exits.size()) * sizeof(Counted);
+  const auto id = static_cast<uint32_t>(entries_.size());
+  entries_.push_back(std::move(entry));
+  entry_by_key_.emplace(key, id);
+  return id;
+}
+
+uint32_t MaskCache::entry_of(uint32_t state, uint64_t count) {
+  const Rule& rule = automaton_.rules[automaton_.states[state].rule];
+  const bool counting = rule.counts && rule.is_lexeme;
+  const Key key = {kUnknown, state, counting ? 0 : reader_.canonical(state, count)};
+  const auto known = entry_by_key_.find(key);
+  if (known != entry_by_key_.end()) return known->second;
+  Entry entry;
+  if (counting) {
+    walk_counting(state, &entry);
+  } else {
+    const uint32_t start = node_of({{state, Stacks::kBottom, key.count}});
+    walk(0, start, 0, &entry.open, &entry.exits);
+  }
+  return store(key, std::move(entry));
+}
+
+uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
+  const Key key = {id, state, reader_.canonical(state, count)};
+  const auto known = entry_by_key_.find(key);
+  if (known != entry_by_key_.end()) return known->second;
+  Entry entry;
+  const uint32_t start = node_of({{state, Stacks::kBottom, key.count}});
+  const std::vector<Counted> exits = entries_[id].exits;
+  for (const Counted& exit : exits) {
+    walk(exit.what, start, exit.counts, &entry.closed, &entry.exits);
+    if (nodes_[start].ends) entry.exits.push_back(exit);
+  }
+  return store(key, std::move(entry));
+}
+
+void MaskCache::add_tokens(const Entry& entry, const Window& window, uint32_t* bits) {
+  const auto fits = [&window](const Counted& token) { return token.counts <= window.high; };
+  const auto end = std::partition_point(entry.open.begin(), entry.open.end(), fits);
+  const auto kept = end - entry.open.begin(), left_out = entry.open.end() - end;
+  if (!entry.bits.empty() && left_out == 0) {
+    for (size_t i = 0; i < words_; ++i) bits[i] |= entry.bits[i];
+  } else if (!entry.bits.empty() && left_out < kept) {
+    scratch_ = entry.bits;
+    for (auto at = end; at != entry.open.end(); ++at) clear_bit(scratch_.data(), at->what);
+    for (size_t i = 0; i < words_; ++i) bits[i] |= scratch_[i];
+  } else {
+    for (auto at = entry.open.begin(); at != end; ++at) set_bit(bits, at->what);
+  }
+  for (const Counted& token : entry.closed) {
+    if (token.counts >= window.low && token.counts <= window.high) set_bit(bits, token.what);
+  }
+}
+
+void MaskCache::add_continued(uint32_t id, uint32_t stack, const Stacks& stacks,
+                              const Window& window, uint32_t* bits) {
+  if (entries_[id].exits.empty()) return;
+  for (const Link& link : stacks.links(stack)) {
+    const uint32_t next = continued(id, link.state, link.count);
+    add_tokens(entries_[next], window, bits);
+    add_continued(next, link.parent, stacks, window, bits);
+  }
+}
+
+void MaskCache::add_mask(const Place& place, const Reader& reader, uint32_t* bits) {
+  if (bytes() > max_bytes_) clear();
+  const Rule& rule = automaton_.rules[automaton_.states[place.state].rule];
+  Window window;
+  if (rule.counts && rule.is_lexeme) {
+    window.low = rule.low > place.count ? rule.low - place.count : 0;
+    window.high = rule.high == kEndless ? kEndless : rule.high - place.count;
+  }
+  const uint32_t id = entry_of(place.state, place.count);
+  add_tokens(entries_[id], window, bits);
+  add_continued(id, place.stack, reader.stacks(), window, bits);
+}
+
+}  // namespace rushlight::llm::grammar

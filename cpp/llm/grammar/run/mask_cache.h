@@ -1,0 +1,93 @@
+// Which tokens an automaton takes, from each place.
+//
+// Tokens that stay within the call of a state depend on the state alone: they are found by one walk
+// of the vocabulary's tree, and kept. Where a token goes past the end of the call, the walk leaves
+// an exit, and goes on from there for each state that a caller continues at, which is kept as well;
+// and so on, as far down the stack as tokens reach.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "rushlight/llm/grammar/run/places.h"
+#include "rushlight/llm/grammar/token_trie.h"
+
+namespace rushlight::llm::grammar {
+
+class MaskCache {
+ public:
+  MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t tokens, size_t max_bytes);
+
+  // Sets the bits of the tokens that can be read from a place of `reader`.
+  void add_mask(const Place& place, const Reader& reader, uint32_t* bits);
+  size_t bytes() const;
+
+ private:
+  static constexpr uint32_t kUnknown = UINT32_MAX, kNowhere = 0;
+
+  // Closed places, relative to the end of the call that a walk began in.
+  struct Node {
+    Places places;
+    bool ends = false;
+    std::vector<std::pair<uint8_t, uint32_t>> few;  // byte and node after it
+    std::vector<uint32_t> all;                      // by byte, once there are more
+  };
+  struct Counted {
+    uint32_t what;    // a token, or a node of the tree
+    uint32_t counts;  // that a call adds up to there
+  };
+  struct Entry {
+    std::vector<uint32_t> bits;  // of `open`, where there are many
+    std::vector<Counted>
+        open;  // tokens that stay in the call, with the counts they need to its end
+    std::vector<Counted> closed;  // tokens that end it
+    std::vector<Counted> exits;   // nodes of the tree after which the call has ended
+  };
+  // How many counts the outermost call needs at least, and may take.
+  struct Window {
+    uint64_t low = 0, high = kEndless;
+  };
+  struct Key {
+    uint32_t entry;  // that is continued, or kUnknown
+    uint32_t state;
+    uint64_t count;
+    bool operator==(const Key& other) const {
+      return entry == other.entry && state == other.state && count == other.count;
+    }
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const;
+  };
+
+  void clear();
+  uint32_t node_of(Places places);
+  uint32_t after(uint32_t node, uint8_t byte);
+  uint32_t known_after(const Node& node, uint8_t byte) const;
+  uint32_t entry_of(uint32_t state, uint64_t count);
+  uint32_t continued(uint32_t entry, uint32_t state, uint64_t count);
+  // Goes through the tokens below a node of the tree from the places `start`.
+  void walk(uint32_t below, uint32_t start, uint32_t counts, std::vector<Counted>* tokens,
+            std::vector<Counted>* exits);
+  void walk_counting(uint32_t state, Entry* entry);
+  const uint32_t* counting_row(uint32_t state);
+  uint32_t store(const Key& key, Entry entry);
+  void add_tokens(const Entry& entry, const Window& window, uint32_t* bits);
+  void add_continued(uint32_t entry, uint32_t stack, const Stacks& stacks, const Window& window,
+                     uint32_t* bits);
+
+  const Automaton& automaton_;
+  const TokenTrie& trie_;
+  const size_t words_, max_bytes_;
+  Reader reader_;
+  std::vector<Node> nodes_;
+  std::unordered_multimap<uint64_t, uint32_t> node_by_hash_;
+  std::vector<Entry> entries_;
+  std::unordered_map<Key, uint32_t, KeyHash> entry_by_key_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;  // of states that count
+  std::vector<uint32_t> path_, counts_path_, scratch_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace rushlight::llm::grammar

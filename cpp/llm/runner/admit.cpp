@@ -1,0 +1,125 @@
+// Which requests are computed, and whose pages are given up when they are short.
+#include <algorithm>
+
+#include "rushlight/llm/runner/scheduler.h"
+#include "rushlight/platform/platform.h"
+
+namespace rushlight::llm {
+
+// Pages of the texts that are computed; shared ones count for each.
+size_t Scheduler::pages_in_use() const {
+  size_t pages = 0;
+  for (const Entry& entry : active_) pages += pages_for(entry.choice->sequence->tokens.size() + 1);
+  return pages;
+}
+
+// True while another text reads in a prompt that begins with a page of this one: what it computes
+// can be used then. So the texts of one request compute their prompt once.
+bool Scheduler::shares_a_prompt(const Entry& entry) const {
+  const std::vector<int32_t>& tokens = entry.choice->sequence->tokens;
+  const size_t known = entry.choice->sequence->cached;
+  return std::any_of(active_.begin(), active_.end(), [&](const Entry& other) {
+    if (other.choice->is_remembered || other.choice->is_paused) return false;
+    const std::vector<int32_t>& others = other.choice->sequence->tokens;
+    const size_t most = std::min(tokens.size(), others.size());
+    const auto end = tokens.begin() + static_cast<std::ptrdiff_t>(most);
+    const size_t equal = static_cast<size_t>(
+        std::mismatch(tokens.begin(), end, others.begin()).first - tokens.begin());
+    return equal >= known + kPageTokens || (equal == tokens.size() && equal > known + 1);
+  });
+}
+
+bool Scheduler::may_start(const Entry& entry) {
+  if (entry.choice->is_paused || active_.size() >= options_.texts) return false;
+  if (active_.empty()) return true;
+  const size_t pages = pages_for(entry.choice->sequence->tokens.size() + 1);
+  return pages_in_use() + pages <= pool_.capacity() && !shares_a_prompt(entry);
+}
+
+void Scheduler::start(const Entry& entry) {
+  Choice& choice = *entry.choice;
+  Sequence& sequence = *choice.sequence;
+  sequence.used = tick();
+  PageTable known(&pool_);
+  known.reserve(facts_->context);
+  // The last token is computed in any case, for its logits.
+  const size_t most = sequence.tokens.size() - 1;
+  sequence.keep_cache(most);
+  const size_t matched = tree_->match({sequence.tokens.data(), most}, &known);
+  if (matched > sequence.cached) {
+    sequence.table.share(known, matched);
+    sequence.cached = matched;
+  }
+  Statistics& figures = entry.request->statistics;
+  if (choice.produced == 0) figures.reused_tokens += sequence.cached;
+  if (choice.produced > 0) figures.recomputed_tokens += sequence.pending() - 1;
+  if (figures.started_ns == 0) figures.started_ns = now_ns();
+  const auto is_younger = [&](const Entry& other) { return other.choice->order > choice.order; };
+  active_.insert(std::find_if(active_.begin(), active_.end(), is_younger), entry);
+}
+
+// The oldest that waits is first; no younger one passes it, but for those that wait for a prompt
+// or for their reader.
+void Scheduler::admit() {
+  for (size_t i = 0; i < queue_.size();) {
+    const Entry entry = queue_[i];
+    const bool waits_for_others = entry.choice->is_paused || shares_a_prompt(entry);
+    if (entry.choice->finish != Finish::None || waits_for_others) {
+      ++i;
+      continue;
+    }
+    if (!may_start(entry)) break;
+    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
+    start(entry);
+  }
+}
+
+// --- pages --------------------------------------------------------------------------------------
+
+// Gives up pages that no text which is computed needs. `shared_page` is one that is to be written:
+// if only the tree shares it, it need not be copied.
+bool Scheduler::reclaim(const uint8_t* shared_page) {
+  if (shared_page != nullptr && PagePool::users(shared_page) == 2 && tree_->forget(shared_page)) {
+    return true;
+  }
+  if (tree_->drop_page()) return true;
+  Sequence* oldest = nullptr;
+  for (Sequence* sequence : resting_) {
+    if (sequence->busy || sequence->table.size() == 0) continue;
+    if (oldest == nullptr || sequence->used < oldest->used) oldest = sequence;
+  }
+  if (oldest == nullptr) return false;
+  oldest->keep_cache(0);
+  return true;
+}
+
+bool Scheduler::is_planned(const Choice* choice) const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [&](const Part& part) { return part.choice == choice; });
+}
+
+// Takes the pages of the youngest text that this step does not compute; older than `than` are safe.
+bool Scheduler::preempt(const Choice* than) {
+  for (size_t i = active_.size(); i-- > 0;) {
+    const Entry entry = active_[i];
+    const bool may = entry.choice->order > than->order || entry.choice->is_paused;
+    if (!may || entry.choice == than || is_planned(entry.choice)) continue;
+    if (entry.choice->finish != Finish::None) continue;
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+    entry.choice->sequence->keep_cache(0);
+    enqueue(entry);
+    return true;
+  }
+  return false;
+}
+
+bool Scheduler::make_room(Sequence* sequence, size_t from, size_t to) {
+  while (!sequence->table.make_writable(from, to)) {
+    const size_t first = from / kPageTokens;
+    const uint8_t* page = first < sequence->table.size() ? sequence->table.page(first) : nullptr;
+    if (!reclaim(page)) return false;
+  }
+  return true;
+}
+
+}  // namespace rushlight::llm

@@ -1,0 +1,173 @@
+// Runs a step, and gives each text the tokens that it chooses from its logits.
+#include <algorithm>
+
+#include "rushlight/llm/runner/scheduler.h"
+#include "rushlight/platform/platform.h"
+
+namespace rushlight::llm {
+
+// Runs some parts, which stand together, as one step.
+Result<Span<float>> Scheduler::run_parts(size_t first, size_t count, Message* message) {
+  const Part& begin = parts_[first];
+  const Part& last = parts_[first + count - 1];
+  const size_t rows = last.first_row + last.rows - begin.first_row;
+  const size_t wanted = last.first_wanted + last.wanted - begin.first_wanted;
+  for (size_t i = 0; i < rows; ++i) {
+    sequences_[begin.first_row + i] -= static_cast<int64_t>(first);
+  }
+  for (size_t i = 0; i < wanted; ++i) {
+    wanted_[begin.first_wanted + i] -= static_cast<int64_t>(begin.first_row);
+  }
+  StepRows step;
+  step.tokens = {tokens_.data() + begin.first_row, rows};
+  step.positions = {positions_.data() + begin.first_row, rows};
+  step.sequences = {sequences_.data() + begin.first_row, rows};
+  step.wanted = {wanted_.data() + begin.first_wanted, wanted};
+  step.tables = {tables_.data() + first, count};
+  return model_->step(step, message);
+}
+
+void Scheduler::run() {
+  Message message;
+  const Result<Span<float>> logits = run_parts(0, parts_.size(), &message);
+  if (!logits.ok() && parts_.size() > 1) return run_alone();
+  if (!logits.ok()) return fail({parts_[0].request, parts_[0].choice}, logits.status(), message);
+  for (const Part& part : parts_) advance(part, logits.value(), part.first_wanted);
+}
+
+// A step failed: each text is tried alone, so that only those at fault fail.
+void Scheduler::run_alone() {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    Message message;
+    const Result<Span<float>> logits = run_parts(i, 1, &message);
+    if (logits.ok()) {
+      advance(parts_[i], logits.value(), 0);
+    } else {
+      fail({parts_[i].request, parts_[i].choice}, logits.status(), message);
+    }
+  }
+}
+
+void Scheduler::fail(const Entry& entry, Status status, const Message& message) {
+  entry.choice->status = status;
+  entry.choice->message = message;
+  finish(entry, Finish::Failed);
+}
+
+// The rows of a part are in the cache; `wanted` is the first of its logits.
+void Scheduler::advance(const Part& part, Span<float> logits, size_t wanted) {
+  Choice& choice = *part.choice;
+  Sequence& sequence = *choice.sequence;
+  Statistics& figures = part.request->statistics;
+  sequence.cached += part.rows - part.guesses;
+  sequence.used = tick();
+  ++figures.steps;
+  if (part.wanted == 0) return;
+  if (!choice.is_remembered) remember(sequence);
+  choice.is_remembered = true;
+  size_t accepted = 0;
+  const Entry entry = {part.request, part.choice};
+  for (size_t i = 0; i < part.wanted; ++i) {
+    const size_t vocabulary = facts_->vocabulary;
+    Drawn drawn;
+    if (!choose(entry, {logits.data() + (wanted + i) * vocabulary, vocabulary}, &drawn)) break;
+    const size_t size = sequence.tokens.size();
+    if (!push(entry, drawn) || sequence.tokens.size() != size + 1) break;  // it ended, or shifted
+    if (i >= part.guesses || drawn.token != part.guessed[i]) break;
+    ++accepted;
+    ++sequence.cached;  // the keys and values of the guess
+  }
+  if (choice.finish == Finish::None) push_forced(entry);
+  choice.speculation.learn(part.guesses, accepted);
+  figures.guessed_tokens += part.guesses;
+  figures.accepted_tokens += accepted;
+}
+
+// False if the choice has failed.
+bool Scheduler::choose(const Entry& entry, Span<float> logits, Drawn* drawn) {
+  Choice& choice = *entry.choice;
+  const std::vector<int32_t>& tokens = choice.sequence->tokens;
+  if (choice.grammar != nullptr) choice.grammar->mask(mask_.data());
+  const uint32_t* mask = choice.grammar != nullptr ? mask_.data() : nullptr;
+  const History history = {{tokens.data(), tokens.size()}, choice.prompt};
+  Message message;
+  const Status status = sampler_.sample(logits, mask, history, entry.request->options.sampling,
+                                        {choice.stream, choice.produced}, drawn, &message);
+  if (!status.ok()) fail(entry, status, message);
+  return status.ok();
+}
+
+// Adds a chosen or forced token; false if the text ends with it.
+bool Scheduler::push(const Entry& entry, const Drawn& drawn) {
+  Choice& choice = *entry.choice;
+  const GenerateOptions& options = entry.request->options;
+  Statistics& figures = entry.request->statistics;
+  if (figures.first_token_ns == 0) figures.first_token_ns = now_ns();
+  const std::vector<int32_t>& ends = entry.request->ends;
+  if (std::find(ends.begin(), ends.end(), drawn.token) != ends.end()) {
+    finish(entry, Finish::Stop);
+    return false;
+  }
+  if (choice.grammar != nullptr && !choice.grammar->accept(drawn.token)) {
+    Message message;
+    fail(entry,
+         message.fail(Code::Internal, "the grammar does not take token %d that it allowed",
+                      static_cast<int>(drawn.token)),
+         message);
+    return false;
+  }
+  Sequence& sequence = *choice.sequence;
+  sequence.tokens.push_back(drawn.token);
+  ++choice.produced;
+  ++figures.output_tokens;
+  choice.fresh.tokens.push_back(drawn);
+  if (add_text(entry, drawn.token)) {
+    sequence.truncate(sequence.tokens.size() - 1);
+    finish(entry, Finish::Stop);
+  } else if (options.max_tokens > 0 && choice.produced >= options.max_tokens) {
+    finish(entry, Finish::Length);
+  } else if (choice.grammar != nullptr && choice.grammar->must_end()) {
+    finish(entry, Finish::Stop);
+  } else if (sequence.tokens.size() >= facts_->context) {
+    make_space(entry);
+  }
+  return choice.finish == Finish::None;
+}
+
+// Tokens that the grammar leaves no choice about are not computed one by one.
+void Scheduler::push_forced(const Entry& entry) {
+  if (entry.choice->grammar == nullptr) return;
+  forced_.clear();
+  entry.choice->grammar->forced(&forced_);
+  for (const int32_t token : forced_) {
+    Drawn drawn;
+    drawn.token = token;
+    if (!push(entry, drawn)) return;
+  }
+}
+
+// True if a stop string is complete.
+bool Scheduler::add_text(const Entry& entry, int32_t token) {
+  if (codec_ == nullptr) return false;
+  if (codec_->is_special(token) && !entry.request->options.special) return false;
+  Choice& choice = *entry.choice;
+  return choice.text.push(codec_->piece(token), &choice.fresh.text);
+}
+
+// The text has as many tokens as the model has positions.
+void Scheduler::make_space(const Entry& entry) {
+  const GenerateOptions& options = entry.request->options;
+  Choice& choice = *entry.choice;
+  Sequence& sequence = *choice.sequence;
+  const size_t size = sequence.tokens.size();
+  if (options.context_full == ContextFull::Stop) return finish(entry, Finish::Context);
+  const size_t dropped = (size - options.keep + 1) / 2;
+  const auto from = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(options.keep);
+  sequence.tokens.erase(from, from + static_cast<std::ptrdiff_t>(dropped));
+  sequence.keep_cache(options.keep);
+  const size_t prompt = std::max(choice.prompt, options.keep) - options.keep;
+  choice.prompt -= std::min(prompt, dropped);
+  entry.request->statistics.recomputed_tokens += sequence.pending();
+}
+
+}  // namespace rushlight::llm

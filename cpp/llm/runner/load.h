@@ -1,0 +1,21 @@
+// From a program to a runner: the model, its tokenizer and what its texts begin and end with.
+#pragma once
+
+#include "rushlight/llm/runner/module_model.h"
+#include "rushlight/llm/runner/runner.h"
+
+namespace rushlight::llm {
+
+struct LoadOptions {
+  ModuleOptions module;
+  CacheType cache = CacheType::Automatic;
+  RunnerOptions runner;
+};
+
+// Maps a program (.pte) and loads it into a runner that is not open yet.
+Status load(const char* path, const LoadOptions& options, Runner* runner, Message* message);
+// The same for a program in memory, which must live as long as the runner.
+Status load_memory(Span<const uint8_t> program, const LoadOptions& options, Runner* runner,
+                   Message* message);
+
+}  // namespace rushlight::llm

@@ -1,0 +1,131 @@
+#include "rushlight/llm/runner/module_model.h"
+
+#include "rushlight/backends/xnnpack/weights/digest.h"
+#include "rushlight/engine/types/kv_page.h"
+
+namespace rushlight::llm {
+namespace {
+
+constexpr char kMethod[] = "step";
+constexpr char kMetadata[] = "rushlight/llm";
+constexpr size_t kWanted = 3;
+
+DType dtype_of(CacheType type) {
+  if (type == CacheType::Int8) return DType::Int8;
+  return type == CacheType::Float16 ? DType::Float16 : DType::Float32;
+}
+
+// Sets the type of the cache to the first one that the engine has.
+Status choose_cache(CacheType wanted, ModelFacts* facts, Message* message) {
+  const CacheType in_order[] = {CacheType::Float16, CacheType::Float32};
+  Span<const CacheType> types = in_order;
+  if (wanted != CacheType::Automatic) types = {&wanted, 1};
+  for (const CacheType type : types) {
+    facts->cache.dtype = dtype_of(type);
+    facts->page_bytes = engine::kv_page_bytes(facts->cache);
+    if (facts->page_bytes > 0) return {};
+  }
+  return message->fail(Code::NotSupported,
+                       "there is no cache of type %s for %u layers of %u heads with keys of %u and "
+                       "values of %u elements: load with another kv",
+                       cache_type_name(types[types.size() - 1]), facts->cache.layers,
+                       facts->cache.heads, facts->cache.width, facts->cache.value_width);
+}
+
+}  // namespace
+
+const char* cache_type_name(CacheType type) {
+  const char* names[] = {"auto", "float32", "float16", "int8"};
+  return names[static_cast<size_t>(type)];
+}
+
+Status ModuleModel::open(CacheType cache, Message* message) {
+  const Result<Span<const uint8_t>> json = module_.program().get(kMetadata);
+  if (!json.ok()) {
+    return message->fail(Code::NotSupported,
+                         "the program is no language model: it has no '%s'. Make one with "
+                         "rushlight.llm.export, or run this one with rushlight.load",
+                         kMetadata);
+  }
+  const Span<const uint8_t> bytes = json.value();
+  Result<Metadata> metadata =
+      read_metadata({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, message);
+  if (!metadata.ok()) return metadata.status();
+  metadata_ = std::move(metadata.value());
+  RL_TRY(choose_cache(cache, &metadata_.facts, message));
+  cache_.layout = metadata_.facts.cache;
+  const Result<Method*> method = module_.method(kMethod);
+  if (!method.ok()) {
+    *message = module_.message();
+    return method.status();
+  }
+  method_ = method.value();
+  return check_method(message);
+}
+
+// The method must take and give what the description says.
+Status ModuleModel::check_method(Message* message) const {
+  const MethodMeta& meta = method_->meta();
+  const auto refuse = [&](const char* what) {
+    return message->fail(Code::InvalidProgram,
+                         "method '%s' of the program %s, which its description of a language model "
+                         "does not say: it is damaged; export again",
+                         kMethod, what);
+  };
+  if (method_->n_inputs() != 4 || method_->n_outputs() != 1) {
+    return refuse("has other inputs and outputs");
+  }
+  const ModelFacts& facts = metadata_.facts;
+  for (size_t i = 0; i < 4; ++i) {
+    const ValueMeta input = meta.input(i);
+    const size_t rows = i == kWanted ? facts.wanted : facts.batch;
+    const TensorMeta& tensor = input.tensor;
+    if (input.tag != Tag::Tensor || tensor.dtype != DType::Int64 || tensor.rank != 1 ||
+        static_cast<size_t>(tensor.sizes[0]) < rows) {
+      return refuse("has other inputs");
+    }
+  }
+  const ValueMeta output = meta.output(0);
+  const TensorMeta& logits = output.tensor;
+  if (output.tag != Tag::Tensor || logits.dtype != DType::Float32 || logits.rank != 2 ||
+      static_cast<size_t>(logits.sizes[1]) != facts.vocabulary) {
+    return refuse("has other logits");
+  }
+  return {};
+}
+
+Status ModuleModel::set_rows(size_t input, Span<const int64_t> rows) {
+  const auto count = static_cast<int32_t>(rows.size());
+  return method_->set_input(input, HostTensor(DType::Int64, {count}, rows.data()));
+}
+
+Result<Span<float>> ModuleModel::step(const StepRows& rows, Message* message) {
+  const Span<const int64_t> inputs[] = {rows.tokens, rows.positions, rows.sequences, rows.wanted};
+  cache_.sequences = rows.tables;
+  method_->set_kv_cache(&cache_);
+  Status status;
+  for (size_t i = 0; i < 4 && status.ok(); ++i) status = set_rows(i, inputs[i]);
+  if (status.ok()) status = method_->execute();
+  method_->set_kv_cache(nullptr);
+  cache_.sequences = {};
+  if (!status.ok()) {
+    *message = method_->message();
+    return status;
+  }
+  const Tensor& logits = method_->output(0).tensor();
+  const auto wanted = static_cast<int64_t>(rows.wanted.size());
+  if (logits.numel != wanted * static_cast<int64_t>(metadata_.facts.vocabulary)) {
+    return message->fail(Code::InvalidProgram,
+                         "method '%s' gave %lld logits for %lld tokens: the program is damaged",
+                         kMethod, static_cast<long long>(logits.numel),
+                         static_cast<long long>(wanted));
+  }
+  return Span<float>(logits.as<float>(), static_cast<size_t>(logits.numel));
+}
+
+uint64_t ModuleModel::digest() {
+  if (digest_ == 0) digest_ = xnnpack::digest(module_.program().image());
+  return digest_;
+}
+
+}  // namespace rushlight::llm

@@ -1,0 +1,326 @@
+#include "rushlight/llm/runner/runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace rushlight::llm {
+
+Status Runner::open(std::unique_ptr<StepModel> model, std::unique_ptr<TextCodec> codec,
+                    const RunnerOptions& options, Message* message) {
+  model_ = std::move(model);
+  codec_ = std::move(codec);
+  PageMemory* memory = options.memory != nullptr ? options.memory : &heap_pages();
+  return scheduler_.open(model_.get(), codec_.get(), memory, options.scheduler, message);
+}
+
+std::unique_ptr<Session> Runner::new_session() {
+  return std::unique_ptr<Session>(new Session(this));
+}
+
+// Options that contradict each other or the model.
+Status Runner::check(const GenerateOptions& options, size_t prompt, Message* message) const {
+  const ModelFacts& facts = scheduler_.facts();
+  RL_TRY(options.sampling.check(facts.vocabulary, message));
+  if (prompt == 0) {
+    return message->fail(Code::InvalidArgument,
+                         "the prompt is empty: give at least one token, or text");
+  }
+  if (prompt >= facts.context) {
+    return message->fail(Code::InvalidArgument,
+                         "the prompt has %zu tokens; the model's context has %zu, one of them for "
+                         "the output: shorten the prompt to %zu",
+                         prompt, facts.context, facts.context - 1);
+  }
+  const PagePool& pool = scheduler_.pool();
+  if (pages_for(prompt + 1) > pool.capacity()) {
+    return message->fail(Code::OutOfResources,
+                         "the prompt has %zu tokens, which need %zu pages of %zu bytes; "
+                         "cache_limit is %zu bytes, %zu pages: raise it",
+                         prompt, pages_for(prompt + 1), facts.page_bytes, pool.limit(),
+                         pool.capacity());
+  }
+  if (options.n == 0) return message->fail(Code::InvalidArgument, "n is 0; it must be at least 1");
+  if (!options.stop.empty()) RL_TRY(check_codec("stop", message));
+  if (options.echo) RL_TRY(check_codec("echo", message));
+  for (const std::string& stop : options.stop) {
+    if (stop.empty()) return message->fail(Code::InvalidArgument, "stop has an empty text");
+  }
+  for (const int32_t token : options.stop_tokens) {
+    if (token >= 0 && static_cast<size_t>(token) < facts.vocabulary) continue;
+    return message->fail(Code::InvalidArgument,
+                         "stop_tokens has %d; the model has the tokens 0 to %zu",
+                         static_cast<int>(token), facts.vocabulary - 1);
+  }
+  if (options.grammar != nullptr && options.grammar->vocabulary().size() != facts.vocabulary) {
+    return message->fail(Code::InvalidArgument,
+                         "the grammar is over a vocabulary of %zu tokens, and the model has %zu: "
+                         "make it over the runner's own vocabulary",
+                         options.grammar->vocabulary().size(), facts.vocabulary);
+  }
+  if (options.context_full == ContextFull::Shift && options.keep + 2 > facts.context) {
+    return message->fail(Code::InvalidArgument,
+                         "keep is %zu tokens; a shift must be able to drop some of the %zu of the "
+                         "context",
+                         options.keep, facts.context);
+  }
+  return {};
+}
+
+namespace {
+
+Status check_tokens(Span<const int32_t> tokens, size_t vocabulary, Message* message) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] >= 0 && static_cast<size_t>(tokens[i]) < vocabulary) continue;
+    return message->fail(Code::InvalidArgument,
+                         "token %zu of the prompt is %d; the model has the tokens 0 to %zu", i,
+                         static_cast<int>(tokens[i]), vocabulary - 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+// Starts the texts of a request: in a session's sequence, or in new ones if it is nullptr.
+Status Runner::start(Generation* generation, Sequence* sequence, Span<const int32_t> prompt,
+                     const GenerateOptions& options, Message* message) {
+  const ModelFacts& facts = scheduler_.facts();
+  const size_t before = sequence != nullptr ? sequence->tokens.size() : 0;
+  RL_TRY(check(options, before + prompt.size(), message));
+  RL_TRY(check_tokens(prompt, facts.vocabulary, message));
+  Request& request = generation->request_;
+  request.options = options;
+  request.statistics.prompt_tokens = before + prompt.size();
+  request.ends = options.stop_tokens;
+  if (!options.ignore_eos) request.ends.insert(request.ends.end(), ends_.begin(), ends_.end());
+  for (size_t i = 0; i < options.n; ++i) {
+    auto choice = std::make_unique<Choice>();
+    if (sequence == nullptr) {
+      choice->own = std::make_unique<Sequence>(&scheduler_.pool());
+      choice->own->reserve(facts.context);
+    }
+    choice->sequence = sequence != nullptr ? sequence : choice->own.get();
+    choice->sequence->tokens.insert(choice->sequence->tokens.end(), prompt.begin(), prompt.end());
+    choice->sequence->busy = true;
+    choice->prompt = choice->sequence->tokens.size();
+    choice->stream = i;
+    choice->text.open(&request.options.stop);
+    choice->speculation.open(options.guesses);
+    if (options.grammar != nullptr) {
+      choice->grammar = std::make_unique<GrammarState>(options.grammar, 0);
+    }
+    if (options.echo) {
+      const std::vector<int32_t>& tokens = choice->sequence->tokens;
+      choice->outbox.text = codec_->decode({tokens.data(), tokens.size()}, !options.special);
+    }
+    request.choices.push_back(std::move(choice));
+  }
+  scheduler_.submit(&request);
+  return {};
+}
+
+Result<std::unique_ptr<Generation>> Runner::generate(Span<const int32_t> prompt,
+                                                     const GenerateOptions& options,
+                                                     Message* message) {
+  std::unique_ptr<Generation> generation(new Generation(&scheduler_));
+  RL_TRY(start(generation.get(), nullptr, prompt, options, message));
+  return generation;
+}
+
+Status Runner::encode(StringView text, bool add_special, bool parse_special,
+                      std::vector<int32_t>* tokens, Message* message) const {
+  RL_TRY(check_codec("a prompt of text", message));
+  return codec_->encode(text, add_special, parse_special, tokens, message);
+}
+
+Result<std::shared_ptr<const Vocabulary>> Runner::vocabulary(Message* message) {
+  RL_TRY(check_codec("a grammar", message));
+  const std::lock_guard<std::mutex> lock(vocabulary_mutex_);
+  if (vocabulary_ != nullptr) return vocabulary_;
+  Vocabulary::Parts parts;
+  parts.ends = ends_;
+  for (size_t i = 0; i < scheduler_.facts().vocabulary; ++i) {
+    const auto token = static_cast<int32_t>(i);
+    const bool is_text = i < codec_->vocabulary() && !codec_->is_special(token);
+    const StringView piece = i < codec_->vocabulary() ? codec_->piece(token) : StringView();
+    parts.pieces.emplace_back(piece.data(), piece.size());
+    if (!is_text) parts.special.push_back(token);
+  }
+  const TextCodec* codec = codec_.get();
+  parts.encode = [codec](StringView text, std::vector<int32_t>* tokens) {
+    Message unused;
+    return codec->encode(text, false, false, tokens, &unused).ok();
+  };
+  Result<std::shared_ptr<const Vocabulary>> made = Vocabulary::make(std::move(parts), message);
+  if (made.ok()) vocabulary_ = made.value();
+  return made;
+}
+
+Status Runner::check_codec(const char* what, Message* message) const {
+  if (codec_ != nullptr) return {};
+  return message->fail(Code::NotSupported,
+                       "%s needs the model's tokenizer, and the program has none: export it with "
+                       "one, or use token ids",
+                       what);
+}
+
+// --- generations --------------------------------------------------------------------------------
+
+Generation::~Generation() {
+  if (!request_.choices.empty()) scheduler_->remove(&request_);
+}
+
+bool Generation::next(Piece* piece) {
+  const int choice = scheduler_->wait(&request_, &read_);
+  if (choice < 0) return false;
+  piece->choice = static_cast<size_t>(choice);
+  piece->tokens = {read_.tokens.data(), read_.tokens.size()};
+  piece->text = {read_.text.data(), read_.text.size()};
+  piece->finish = read_.finish;
+  return true;
+}
+
+void Generation::cancel() { request_.cancelled = true; }
+
+Status Generation::status(Message* message) const {
+  for (const std::unique_ptr<Choice>& choice : request_.choices) {
+    if (choice->status.ok()) continue;
+    *message = choice->message;
+    return choice->status;
+  }
+  return {};
+}
+
+Statistics Generation::statistics() const {
+  const Scheduler::Turn turn(*scheduler_);
+  return request_.statistics;
+}
+
+StringView Generation::stopped_by(size_t choice) const {
+  const std::string* stop = request_.choices[choice]->text.stop();
+  return stop != nullptr ? StringView(stop->data(), stop->size()) : StringView();
+}
+
+// --- sessions -----------------------------------------------------------------------------------
+
+Session::Session(Runner* runner) : runner_(runner), sequence_(&runner->scheduler_.pool()) {
+  sequence_.reserve(runner->facts().context);
+  const Scheduler::Turn turn(runner_->scheduler_);
+  runner_->scheduler_.add_resting(&sequence_);
+}
+
+Session::~Session() {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  runner_->scheduler_.remove_resting(&sequence_);
+  runner_->scheduler_.remember(sequence_);
+  sequence_.truncate(0);
+}
+
+Status Session::check_idle(Message* message) {
+  if (!sequence_.busy) return {};
+  return message->fail(Code::InvalidState,
+                       "the session is generating a text: read it to its end, or cancel and close "
+                       "the generation, or fork the session");
+}
+
+Result<std::unique_ptr<Generation>> Session::generate(Span<const int32_t> prompt,
+                                                      const GenerateOptions& options,
+                                                      Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  if (options.n > 1) {
+    return message->fail(Code::InvalidArgument,
+                         "n is %zu, but a session has one text: fork it, or generate without a "
+                         "session",
+                         options.n);
+  }
+  std::unique_ptr<Generation> generation(new Generation(&runner_->scheduler_));
+  RL_TRY(runner_->start(generation.get(), &sequence_, prompt, options, message));
+  return generation;
+}
+
+Status Session::set_tokens(Span<const int32_t> tokens, Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  const ModelFacts& facts = runner_->facts();
+  RL_TRY(check_tokens(tokens, facts.vocabulary, message));
+  if (tokens.size() >= facts.context) {
+    return message->fail(Code::InvalidArgument,
+                         "the text has %zu tokens; the model's context has %zu: shorten it",
+                         tokens.size(), facts.context);
+  }
+  const std::vector<int32_t>& old = sequence_.tokens;
+  size_t equal = 0;
+  while (equal < std::min(old.size(), tokens.size()) && old[equal] == tokens[equal]) ++equal;
+  sequence_.truncate(equal);
+  sequence_.tokens.insert(sequence_.tokens.end(), tokens.begin() + equal, tokens.end());
+  return {};
+}
+
+Status Session::rewind(size_t count, Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  if (count > sequence_.tokens.size()) {
+    return message->fail(Code::InvalidArgument,
+                         "the session has %zu tokens; it cannot be rewound by %zu",
+                         sequence_.tokens.size(), count);
+  }
+  sequence_.truncate(sequence_.tokens.size() - count);
+  return {};
+}
+
+Result<std::unique_ptr<Session>> Session::fork(Message* message) {
+  std::unique_ptr<Session> copy = runner_->new_session();
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  copy->sequence_.tokens.assign(sequence_.tokens.begin(), sequence_.tokens.end());
+  copy->sequence_.table.share(sequence_.table, sequence_.cached);
+  copy->sequence_.cached = sequence_.cached;
+  copy->sequence_.used = runner_->scheduler_.tick();
+  return copy;
+}
+
+Result<std::vector<int32_t>> Session::tokens(Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  return sequence_.tokens;
+}
+
+SessionOrigin Runner::origin() {
+  const ModelFacts& facts = scheduler_.facts();
+  return {model_->digest(), facts.vocabulary, facts.context, facts.cache, facts.page_bytes};
+}
+
+Status Session::save(const char* path, Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  return save_sequence(sequence_, runner_->origin(), path, message);
+}
+
+Result<std::unique_ptr<Session>> Runner::restore(const char* path, Message* message) {
+  std::unique_ptr<Session> session = new_session();
+  const Scheduler::Turn turn(scheduler_);
+  SavedSession saved;
+  RL_TRY(saved.open(path, origin(), message));
+  Sequence& sequence = session->sequence_;
+  sequence.tokens.resize(saved.tokens());
+  std::memcpy(sequence.tokens.data(), saved.token_bytes().data(), saved.token_bytes().size());
+  sequence.used = scheduler_.tick();
+  sequence.busy = true;  // its own pages are not given up for the next ones
+  // Where there is no room for all pages, what is missing is computed when the text goes on.
+  for (size_t i = 0; i < pages_for(saved.cached()); ++i) {
+    const size_t end = std::min(saved.cached(), (i + 1) * kPageTokens);
+    if (!scheduler_.make_room(&sequence, i * kPageTokens, end)) break;
+    std::memcpy(sequence.table.page(i), saved.page(i), scheduler_.facts().page_bytes);
+    sequence.cached = end;
+  }
+  sequence.busy = false;
+  return session;
+}
+
+size_t Session::cached() {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  return sequence_.cached;
+}
+
+}  // namespace rushlight::llm

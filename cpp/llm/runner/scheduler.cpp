@@ -1,0 +1,225 @@
+#include "rushlight/llm/runner/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rushlight/platform/platform.h"
+
+namespace rushlight::llm {
+namespace {
+
+constexpr size_t kMostUnread = 32;   // tokens; a text whose reader is further behind waits
+constexpr size_t kTextRoom = 4096;   // bytes
+constexpr size_t kTextsInCache = 4;  // as long as the context, if no limit is given
+
+}  // namespace
+
+const char* finish_name(Finish finish) {
+  const char* names[] = {"", "stop", "length", "context", "cancelled", "error"};
+  return names[static_cast<size_t>(finish)];
+}
+
+Status Scheduler::open(StepModel* model, const TextCodec* codec, PageMemory* memory,
+                       const SchedulerOptions& options, Message* message) {
+  model_ = model;
+  codec_ = codec;
+  facts_ = &model->facts();
+  options_ = options;
+  const ModelFacts& facts = *facts_;
+  if (options_.cache_limit == 0) {
+    options_.cache_limit = kTextsInCache * pages_for(facts.context) * facts.page_bytes;
+  }
+  pool_.open(facts.page_bytes, options_.cache_limit, memory);
+  if (pool_.capacity() == 0) {
+    return message->fail(Code::InvalidArgument,
+                         "cache_limit is %zu bytes, but a page of the cache, for %zu tokens, has "
+                         "%zu bytes",
+                         options_.cache_limit, kPageTokens, facts.page_bytes);
+  }
+  options_.texts = std::max<size_t>(1, std::min({options.texts, facts.wanted, facts.batch}));
+  options_.prefill_rows = std::max<size_t>(1, options.prefill_rows);
+  tree_ = std::make_unique<PrefixTree>(&pool_);
+  sampler_.reserve(facts.vocabulary, facts.context);
+  mask_.resize((facts.vocabulary + 31) / 32);
+  for (std::vector<int64_t>* rows : {&tokens_, &positions_, &sequences_})
+    rows->reserve(facts.batch);
+  wanted_.reserve(facts.wanted);
+  tables_.reserve(options_.texts);
+  parts_.reserve(options_.texts);
+  active_.reserve(options_.texts);
+  forced_.reserve(facts.context);
+  return {};
+}
+
+Scheduler::Turn::Turn(Scheduler& scheduler) : scheduler_(scheduler) {
+  std::unique_lock<std::mutex> lock(scheduler_.mutex_);
+  ++scheduler_.asking_;
+  scheduler_.changed_.wait(lock, [&] { return !scheduler_.is_taken_; });
+  --scheduler_.asking_;
+  scheduler_.is_taken_ = true;
+}
+
+Scheduler::Turn::~Turn() {
+  const std::lock_guard<std::mutex> lock(scheduler_.mutex_);
+  scheduler_.is_taken_ = false;
+  scheduler_.changed_.notify_all();
+}
+
+void Scheduler::submit(Request* request) {
+  request->statistics.submitted_ns = now_ns();
+  for (const std::unique_ptr<Choice>& choice : request->choices) {
+    for (Outbox* box : {&choice->fresh, &choice->outbox}) {
+      box->tokens.reserve(kMostUnread + 2 * kMostGuesses);
+      box->text.reserve(kTextRoom);
+    }
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const std::unique_ptr<Choice>& choice : request->choices) {
+    choice->order = arrivals_++;
+    inbox_.push_back({request, choice.get()});
+  }
+}
+
+void Scheduler::remove(Request* request) {
+  const Turn turn(*this);
+  collect();
+  const auto is_of = [&](const Entry& entry) { return entry.request == request; };
+  for (std::vector<Entry>* list : {&queue_, &active_}) {
+    list->erase(std::remove_if(list->begin(), list->end(), is_of), list->end());
+  }
+  for (const std::unique_ptr<Choice>& choice : request->choices) {
+    if (choice->finish == Finish::None) finish({request, choice.get()}, Finish::Cancelled);
+  }
+}
+
+void Scheduler::add_resting(Sequence* sequence) { resting_.push_back(sequence); }
+
+void Scheduler::remove_resting(Sequence* sequence) {
+  resting_.erase(std::remove(resting_.begin(), resting_.end(), sequence), resting_.end());
+}
+
+void Scheduler::remember(const Sequence& sequence) {
+  if (sequence.cached > 0) {
+    tree_->insert({sequence.tokens.data(), sequence.cached}, sequence.table);
+  }
+}
+
+// --- reading ------------------------------------------------------------------------------------
+
+// Needs the mutex. True if a choice has something, or if all are finished and read (index -1).
+bool Scheduler::take_unread(Request* request, Outbox* outbox, int* index) {
+  bool is_over = true;
+  for (size_t i = 0; i < request->choices.size(); ++i) {
+    Choice& choice = *request->choices[i];
+    Outbox& unread = choice.outbox;
+    is_over = is_over && choice.is_read;
+    const bool is_end = unread.finish != Finish::None && !choice.is_read;
+    if (unread.tokens.empty() && unread.text.empty() && !is_end) continue;
+    outbox->tokens.clear();
+    outbox->text.clear();
+    std::swap(outbox->tokens, unread.tokens);
+    std::swap(outbox->text, unread.text);
+    outbox->finish = unread.finish;
+    choice.is_read = is_end;
+    *index = static_cast<int>(i);
+    return true;
+  }
+  *index = -1;
+  return is_over;
+}
+
+int Scheduler::wait(Request* request, Outbox* outbox) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  int index = -1;
+  while (!take_unread(request, outbox, &index)) {
+    if (is_taken_ || asking_ > 0) {
+      changed_.wait(lock);
+      continue;
+    }
+    is_taken_ = true;
+    lock.unlock();
+    step();
+    lock.lock();
+    is_taken_ = false;
+    changed_.notify_all();
+  }
+  return index;
+}
+
+// --- steps --------------------------------------------------------------------------------------
+
+void Scheduler::step() {
+  collect();
+  admit();
+  plan();
+  if (!parts_.empty()) run();
+  deliver();
+}
+
+void Scheduler::enqueue(Entry entry) {
+  const auto is_younger = [&](const Entry& other) {
+    return other.choice->order > entry.choice->order;
+  };
+  queue_.insert(std::find_if(queue_.begin(), queue_.end(), is_younger), entry);
+}
+
+// Takes new requests in, notes which readers are behind, and ends what was cancelled.
+void Scheduler::collect() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const Entry& entry : inbox_) enqueue(entry);
+    inbox_.clear();
+    for (const std::vector<Entry>* list : {&queue_, &active_}) {
+      for (const Entry& entry : *list) {
+        entry.choice->is_paused = entry.choice->outbox.tokens.size() >= kMostUnread;
+      }
+    }
+  }
+  for (std::vector<Entry>* list : {&queue_, &active_}) {
+    for (size_t i = list->size(); i-- > 0;) {
+      const Entry entry = (*list)[i];
+      if (entry.request->cancelled) finish(entry, Finish::Cancelled);
+    }
+  }
+}
+
+// The entry stays in its list until the end of the step.
+void Scheduler::finish(Entry entry, Finish reason) {
+  Choice& choice = *entry.choice;
+  if (choice.finish != Finish::None) return;
+  choice.finish = reason;
+  choice.sequence->busy = false;
+  if (choice.own != nullptr) {  // nobody goes on with it; its pages may serve others
+    remember(*choice.own);
+    choice.own->keep_cache(0);
+  }
+  if (codec_ != nullptr && choice.text.stop() == nullptr) choice.text.finish(&choice.fresh.text);
+  entry.request->statistics.finished_ns = now_ns();
+}
+
+// Passes what the step made on to the readers.
+void Scheduler::deliver() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const std::vector<Entry>* list : {&queue_, &active_}) {
+    for (const Entry& entry : *list) {
+      Choice& choice = *entry.choice;
+      Outbox& fresh = choice.fresh;
+      choice.outbox.tokens.insert(choice.outbox.tokens.end(), fresh.tokens.begin(),
+                                  fresh.tokens.end());
+      choice.outbox.text += fresh.text;
+      choice.outbox.finish = choice.finish;
+      fresh.tokens.clear();
+      fresh.text.clear();
+    }
+  }
+  drop_finished();
+}
+
+void Scheduler::drop_finished() {
+  const auto is_finished = [](const Entry& entry) { return entry.choice->finish != Finish::None; };
+  for (std::vector<Entry>* list : {&queue_, &active_}) {
+    list->erase(std::remove_if(list->begin(), list->end(), is_finished), list->end());
+  }
+}
+
+}  // namespace rushlight::llm

@@ -1,0 +1,45 @@
+// A model as the scheduler sees it: rows of tokens in, logits out. The one that a program holds is
+// in runner/module_model.h; tests have others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/message.h"
+#include "rushlight/core/span.h"
+#include "rushlight/core/status.h"
+#include "rushlight/delegate/kv_cache.h"
+
+namespace rushlight::llm {
+
+struct ModelFacts {
+  size_t vocabulary = 0;
+  size_t context = 0;  // positions of a sequence
+  size_t batch = 0;    // the most rows of a step
+  size_t wanted = 0;   // the most rows of a step whose logits can be had
+  KvLayout cache;
+  size_t page_bytes = 0;
+};
+
+// The rows of one step: row i is tokens[i] at positions[i] of sequences[i], an index of `tables`.
+// Rows of one sequence stand together, with ascending positions.
+struct StepRows {
+  Span<const int64_t> tokens;
+  Span<const int64_t> positions;
+  Span<const int64_t> sequences;
+  Span<const int64_t> wanted;  // rows
+  Span<const KvSequence> tables;
+};
+
+class StepModel {
+ public:
+  virtual ~StepModel() = default;
+  virtual const ModelFacts& facts() const = 0;
+  // Stores the rows' keys and values in the pages, and gives the logits [wanted, vocabulary], which
+  // may be changed and are valid until the next step. Repeating a step gives the same.
+  virtual Result<Span<float>> step(const StepRows& rows, Message* message) = 0;
+  // Of the weights and all else that the keys and values of a text depend on.
+  virtual uint64_t digest() = 0;
+};
+
+}  // namespace rushlight::llm

@@ -1,0 +1,18 @@
+// Loops over all logits of a step, written so that the compiler makes vectors of them. Sums have a
+// fixed order: the same logits give the same numbers on every machine.
+#pragma once
+
+#include <cstddef>
+
+namespace rushlight::llm {
+
+// The greatest value; NaN if any of them is NaN or infinite. `count` >= 1.
+float finite_maximum(const float* x, size_t count);
+
+// weights[i] = exp((x[i] - shift) * scale), for x[i] <= shift, and their sum. Below 1e-38 it is 0.
+double exponentials(const float* x, size_t count, float shift, float scale, float* weights);
+
+// The sum alone, without a scale.
+double sum_of_exponentials(const float* x, size_t count, float shift);
+
+}  // namespace rushlight::llm

@@ -1,0 +1,96 @@
+#include "rushlight/llm/sampling/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "rushlight/llm/sampling/exponentials.h"
+#include "rushlight/llm/sampling/random.h"
+
+namespace rushlight::llm {
+namespace {
+
+constexpr float kExcluded = -std::numeric_limits<float>::infinity();
+
+void apply_mask(const uint32_t* mask, Span<float> logits) {
+  for (size_t i = 0; i < logits.size(); i += 32) {
+    const uint32_t bits = mask[i / 32];
+    if (bits == UINT32_MAX) continue;
+    const size_t end = std::min(logits.size(), i + 32);
+    for (size_t k = i; k < end; ++k) {
+      if ((bits >> (k - i) & 1) == 0) logits[k] = kExcluded;
+    }
+  }
+}
+
+int32_t most_probable(Span<const float> logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+bool comes_before(const TokenLogprob& a, const TokenLogprob& b) {
+  return a.logprob != b.logprob ? a.logprob > b.logprob : a.token < b.token;
+}
+
+}  // namespace
+
+void Sampler::reserve(size_t vocabulary, size_t context) {
+  penalties_.reserve(vocabulary, context);
+  candidates_.reserve(vocabulary);
+  measured_.resize(vocabulary);
+}
+
+// Writes the most probable tokens, and keeps the logits for the probability of the chosen one.
+void Sampler::measure(Span<const float> logits, float maximum, int32_t alternatives, Drawn* drawn) {
+  std::copy(logits.begin(), logits.end(), measured_.begin());
+  const double sum = sum_of_exponentials(logits.data(), logits.size(), maximum);
+  const float shift = maximum + static_cast<float>(std::log(sum));
+  shift_ = shift;
+  const size_t wanted = std::min<size_t>(static_cast<size_t>(alternatives), logits.size());
+  if (wanted == 0) return;
+  TokenLogprob* top = drawn->top;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const TokenLogprob entry = {static_cast<int32_t>(i), logits[i] - shift};
+    if (drawn->n_top == wanted && !comes_before(entry, top[wanted - 1])) continue;
+    size_t at = drawn->n_top < wanted ? drawn->n_top++ : wanted - 1;
+    for (; at > 0 && comes_before(entry, top[at - 1]); --at) top[at] = top[at - 1];
+    top[at] = entry;
+  }
+}
+
+Status Sampler::sample(Span<float> logits, const uint32_t* mask, const History& history,
+                       const SamplingOptions& options, Draw draw, Drawn* drawn, Message* message) {
+  const float maximum = finite_maximum(logits.data(), logits.size());
+  if (std::isnan(maximum)) {
+    return message->fail(Code::InvalidState,
+                         "the model's logits for token %zu of the text are NaN or infinite: its "
+                         "weights are damaged, or it overflows in its number format",
+                         history.tokens.size());
+  }
+  drawn->logprob = 0.0f;
+  drawn->n_top = 0;
+  const bool measured = options.logprobs >= 0;
+  if (measured) measure(logits, maximum, options.logprobs, drawn);
+  if (mask != nullptr) apply_mask(mask, logits);
+  for (const TokenBias& bias : options.logit_bias) logits[bias.token] += bias.bias;
+  penalties_.apply(options, history, logits.data());
+  if (options.temperature == 0.0f) {
+    drawn->token = most_probable(logits);
+    if (logits[drawn->token] == kExcluded) drawn->token = -1;
+  } else if (candidates_.take(logits, options.temperature)) {
+    candidates_.keep_top_k(options.top_k);
+    candidates_.keep_top_p(options.top_p);
+    candidates_.keep_min_p(options.min_p);
+    candidates_.keep_typical(options.typical_p);
+    drawn->token = candidates_.at(uniform(options.seed, draw.stream, draw.index));
+  } else {
+    drawn->token = -1;
+  }
+  if (drawn->token >= 0) {
+    if (measured) drawn->logprob = measured_[static_cast<size_t>(drawn->token)] - shift_;
+    return {};
+  }
+  return message->fail(Code::InvalidState,
+                       "no token may come next: logit_bias and the grammar exclude all of them");
+}
+
+}  // namespace rushlight::llm

@@ -1,0 +1,158 @@
+#include "rushlight/llm/tokenizer/bpe.h"
+
+#include <algorithm>
+
+#include "rushlight/llm/tokenizer/unicode.h"
+
+namespace rushlight::llm {
+namespace {
+
+constexpr size_t kShort = 32;  // symbols that are searched for the next merge one after the other
+
+// All bytes of the character as tokens, if there is one for each.
+template <class Add>
+bool add_bytes(const Table& table, StringView character, const Add& add) {
+  if (!table.has(kByteFallback)) return false;
+  for (size_t i = 0; i < character.size(); ++i) {
+    if (table.bytes[static_cast<uint8_t>(character.data()[i])] == kNone) return false;
+  }
+  for (size_t i = 0; i < character.size(); ++i) {
+    add(table.bytes[static_cast<uint8_t>(character.data()[i])]);
+  }
+  return true;
+}
+
+// The symbols that a word begins with: its bytes or its characters.
+void first_symbols(const Table& table, StringView word, std::vector<Symbol>* symbols) {
+  symbols->clear();
+  const auto add = [&](uint32_t token) { symbols->push_back({token, kNone, kNone}); };
+  bool after_unknown = false;
+  for (size_t i = 0; i < word.size();) {
+    const char* text = word.data() + i;
+    const bool bytes = table.has(kByteLevel);
+    const Point point = bytes ? Point{0, 1} : read_point(text, word.size() - i);
+    const uint32_t token =
+        bytes ? table.bytes[static_cast<uint8_t>(*text)] : table.character(point.code);
+    i += point.bytes;
+    if (token != kNone) {
+      add(token);
+      after_unknown = false;
+    } else if (!add_bytes(table, {text, point.bytes}, add) && table.settings.unknown != kNone) {
+      if (!after_unknown || !table.has(kFuseUnknown)) add(table.settings.unknown);
+      after_unknown = true;
+    }
+  }
+}
+
+void find_merge(const Table& table, uint32_t right, Symbol* symbol) {
+  const Pair* pair = table.pair(symbol->token, right);
+  symbol->rank = pair != nullptr ? pair->rank : kNone;
+  if (pair != nullptr) symbol->merged = pair->token;
+}
+
+void merge_short(const Table& table, std::vector<Symbol>* symbols) {
+  Symbol* symbol = symbols->data();
+  size_t n = symbols->size();
+  for (size_t i = 0; i + 1 < n; ++i) find_merge(table, symbol[i + 1].token, &symbol[i]);
+  while (n > 1) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < n; ++i) {
+      if (symbol[i].rank < symbol[best].rank) best = i;
+    }
+    if (symbol[best].rank == kNone) break;
+    symbol[best].token = symbol[best].merged;
+    std::copy(symbol + best + 2, symbol + n, symbol + best + 1);
+    --n;
+    symbol[best].rank = kNone;
+    if (best + 1 < n) find_merge(table, symbol[best + 1].token, &symbol[best]);
+    if (best > 0) find_merge(table, symbol[best].token, &symbol[best - 1]);
+  }
+  symbols->resize(n);
+}
+
+// Long words: the merges wait in a heap, and those of symbols that are gone are skipped.
+class LongWord {
+ public:
+  LongWord(const Table& table, Scratch* scratch)
+      : table_(table), list_(scratch->linked), heap_(scratch->merges) {}
+
+  void merge(std::vector<Symbol>* symbols) {
+    const auto n = static_cast<uint32_t>(symbols->size());
+    list_.clear();
+    heap_.clear();
+    for (uint32_t i = 0; i < n; ++i) {
+      list_.push_back({(*symbols)[i].token, i == 0 ? kNone : i - 1, i + 1 < n ? i + 1 : kNone});
+    }
+    for (uint32_t i = 0; i + 1 < n; ++i) push(i);
+    while (!heap_.empty()) {
+      std::pop_heap(heap_.begin(), heap_.end(), later);
+      const Merge merge = heap_.back();
+      heap_.pop_back();
+      apply(merge);
+    }
+    symbols->clear();
+    for (uint32_t i = 0; i != kNone; i = list_[i].next) {
+      symbols->push_back({list_[i].token, kNone, kNone});
+    }
+  }
+
+ private:
+  static bool later(const Merge& a, const Merge& b) {
+    return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
+  }
+  void push(uint32_t left) {
+    const LinkedSymbol& symbol = list_[left];
+    const uint32_t right_token = list_[symbol.next].token;
+    const Pair* pair = table_.pair(symbol.token, right_token);
+    if (pair == nullptr) return;
+    heap_.push_back({pair->rank, left, symbol.token, right_token, pair->token});
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+  void apply(const Merge& merge) {
+    LinkedSymbol& left = list_[merge.left];
+    if (left.token != merge.left_token || left.next == kNone) return;
+    LinkedSymbol& right = list_[left.next];
+    if (right.token != merge.right_token) return;
+    left.token = merge.merged;
+    right.token = kNone;
+    left.next = right.next;
+    if (left.next != kNone) {
+      list_[left.next].previous = merge.left;
+      push(merge.left);
+    }
+    if (left.previous != kNone) push(left.previous);
+  }
+
+  const Table& table_;
+  std::vector<LinkedSymbol>& list_;
+  std::vector<Merge>& heap_;
+};
+
+}  // namespace
+
+void append_unknown(const Table& table, StringView character, std::vector<int32_t>* out) {
+  const auto add = [&](uint32_t token) { out->push_back(static_cast<int32_t>(token)); };
+  if (!add_bytes(table, character, add) && table.settings.unknown != kNone) {
+    add(table.settings.unknown);
+  }
+}
+
+void encode_bpe(const Table& table, StringView word, Scratch* scratch, std::vector<int32_t>* out) {
+  if (table.has(kIgnoreMerges)) {
+    const uint32_t token = table.word(word);
+    if (token != kNone) {
+      out->push_back(static_cast<int32_t>(token));
+      return;
+    }
+  }
+  std::vector<Symbol>& symbols = scratch->symbols;
+  first_symbols(table, word, &symbols);
+  if (symbols.size() > kShort) {
+    LongWord(table, scratch).merge(&symbols);
+  } else {
+    merge_short(table, &symbols);
+  }
+  for (const Symbol& symbol : symbols) out->push_back(static_cast<int32_t>(symbol.token));
+}
+
+}  // namespace rushlight::llm

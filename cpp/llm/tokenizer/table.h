@@ -1,0 +1,142 @@
+// The table of a tokenizer, as it stands in a program's named data "rushlight/tokenizer": written
+// by src/rushlight/llm/tokenizer/table.py, described in docs/llm/tokenizer.md. It is checked once,
+// when it is opened, and then used where it lies.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/core/message.h"
+#include "rushlight/core/span.h"
+#include "rushlight/core/status.h"
+
+namespace rushlight::llm {
+
+constexpr uint32_t kTableVersion = 1;
+constexpr uint32_t kNone = 0xFFFFFFFF;  // no token, no value
+
+enum class Model : uint32_t { Bpe, Unigram32, Unigram64, WordPiece };
+
+// What is done with the text of the first token when tokens become text again.
+enum class StartRule : uint32_t {
+  None,
+  StripOnce,   // a leading space of the first token
+  StripEach,   // a leading space of each token until there is text
+  DropSpaces,  // all spaces of the first token
+  WordPiece,   // its leading space, or the mark of a continuing piece is put before it
+};
+
+// Bits of Settings::flags.
+constexpr uint32_t kByteLevel = 1;          // symbols are bytes, not characters
+constexpr uint32_t kByteFallback = 2;       // unknown characters become the tokens of their bytes
+constexpr uint32_t kFuseUnknown = 4;        // neighbouring unknown characters are one token
+constexpr uint32_t kIgnoreMerges = 8;       // a word of the vocabulary is taken as it is
+constexpr uint32_t kSpacesBeginWords = 16;  // no merge joins a word with the U+2581 after it
+
+// Bits of a token's kind.
+constexpr uint8_t kSpecialToken = 1;
+constexpr uint8_t kByteToken = 2;
+constexpr uint8_t kContinuingToken = 4;  // of WordPiece
+
+struct Settings {
+  Model model;
+  uint32_t vocabulary;
+  uint32_t unknown;  // token, or kNone
+  uint32_t flags;
+  StartRule start_rule;
+  uint32_t pair_probes;  // places of the table of pairs that a search looks at
+  uint32_t word_probes;
+  uint32_t longest_word;  // characters of a word that WordPiece looks up
+  uint32_t reserved[8];
+};
+
+struct Pair {
+  uint32_t left, right, rank, token;  // left is kNone: nothing stands here
+};
+
+// One operation of the normaliser or the pre-tokenizer; what its numbers mean is beside its kind.
+struct Operation {
+  uint32_t kind, a, b, c;
+  uint32_t text, text_size, other, other_size;  // in the section of texts
+};
+
+// A token that is found in the text before the model sees it.
+struct AddedToken {
+  uint32_t token, flags, text, text_size;
+};
+constexpr uint32_t kLeftStrip = 1, kRightStrip = 2, kSingleWord = 4, kSpecialAdded = 8;
+
+// A trie whose nodes stand in breadth-first order, so that the children of node n are
+// first[n] .. first[n + 1], sorted by label.
+struct Trie {
+  Span<const uint32_t> first, values;
+  Span<const uint8_t> labels;
+
+  bool empty() const { return values.size() <= 1; }
+  // The child of `node` for `byte`, or 0.
+  uint32_t child(uint32_t node, uint8_t byte) const {
+    uint32_t low = first[node], high = first[node + 1];
+    while (high - low > 4) {
+      const uint32_t middle = (low + high) / 2;
+      (labels[middle] <= byte ? low : high) = middle;
+    }
+    for (; low < high; ++low) {
+      if (labels[low] == byte) return low;
+    }
+    return 0;
+  }
+};
+
+struct Table {
+  Settings settings = {};
+  Span<const uint32_t> piece_ends;  // of each token, in `pieces`
+  Span<const uint8_t> pieces;
+  Span<const uint8_t> kinds;
+  Span<const uint32_t> bytes;  // the token of each byte
+  Span<const Pair> pairs;
+  Span<const uint32_t> words;            // tokens, by the hash of their bytes
+  Span<const uint16_t> character_pages;  // for 256 characters each, their page of `characters`
+  Span<const uint32_t> characters;       // tokens
+  Trie model, raw_added, added;          // values: tokens; indices of added tokens
+  Span<const float> scores32;
+  Span<const double> scores64;
+  Span<const Operation> normalizer, splitter;
+  Span<const uint8_t> texts;
+  Span<const AddedToken> added_tokens;
+  Span<const uint32_t> before, after;  // the tokens that surround a text
+  Span<const uint32_t> charsmap_units;
+  Span<const uint8_t> charsmap_texts;
+
+  static Result<Table> open(Span<const uint8_t> data, Message* message);
+
+  StringView piece(uint32_t token) const {
+    const uint32_t begin = token == 0 ? 0 : piece_ends[token - 1];
+    return {reinterpret_cast<const char*>(pieces.data()) + begin, piece_ends[token] - begin};
+  }
+  StringView text(uint32_t offset, uint32_t size) const {
+    return {reinterpret_cast<const char*>(texts.data()) + offset, size};
+  }
+  bool has(uint32_t flag) const { return (settings.flags & flag) != 0; }
+
+  // The token of a character, or kNone.
+  uint32_t character(uint32_t code) const {
+    if (character_pages.empty() || code > 0x10FFFF) return kNone;
+    return characters[size_t{character_pages[code >> 8]} << 8 | (code & 255)];
+  }
+  // The merge of two tokens, or null.
+  const Pair* pair(uint32_t left, uint32_t right) const {
+    const uint64_t key = (uint64_t{left} << 32 | right) * 0x9E3779B97F4A7C15u;
+    const size_t mask = pairs.size() - 1;
+    size_t slot = static_cast<size_t>(key >> 32) & mask;
+    for (uint32_t i = 0; i < settings.pair_probes; ++i) {
+      const Pair& pair = pairs[slot];
+      if (pair.left == left && pair.right == right) return &pair;
+      if (pair.left == kNone) return nullptr;
+      slot = (slot + 1) & mask;
+    }
+    return nullptr;
+  }
+  // The token whose piece is `text`, or kNone.
+  uint32_t word(StringView text) const;
+};
+
+}  // namespace rushlight::llm

@@ -1,0 +1,192 @@
+#include "rushlight/llm/tokenizer/tokenizer.h"
+
+#include <atomic>
+
+#include "rushlight/llm/tokenizer/added.h"
+#include "rushlight/llm/tokenizer/bpe.h"
+#include "rushlight/llm/tokenizer/normalizer.h"
+#include "rushlight/llm/tokenizer/repair.h"
+#include "rushlight/llm/tokenizer/scratch.h"
+#include "rushlight/llm/tokenizer/splitter.h"
+
+namespace rushlight::llm {
+namespace {
+
+constexpr size_t kLongestText = size_t{1} << 31;
+constexpr char kLowBlock[] = "\xE2\x96\x81";  // U+2581, which stands for a space
+constexpr size_t kLowBlockSize = 3;
+
+uint64_t next_identity() {
+  static std::atomic<uint64_t> count{0};
+  return ++count;
+}
+
+bool is_low_block(StringView text, size_t i) {
+  return text.size() - i >= kLowBlockSize && std::memcmp(text.data() + i, kLowBlock, 3) == 0;
+}
+
+// Takes a text through the stages: added tokens, normaliser, normalised added tokens,
+// pre-tokenizer, model.
+class Encoder final : public WordSink {
+ public:
+  Encoder(const Table& table, uint64_t identity, bool special, std::vector<int32_t>* out)
+      : table_(table),
+        identity_(identity),
+        special_(special),
+        scratch_(thread_scratch()),
+        out_(out) {}
+
+  void encode(StringView text) {
+    Sections sections(this, &Encoder::normalized);
+    find_added(table_, table_.raw_added, text, special_, &sections);
+  }
+
+  void word(StringView text) override {
+    if (!table_.has(kSpacesBeginWords)) return cached(text);
+    // No merge goes across the beginning of a run of U+2581.
+    size_t begin = 0;
+    bool after_block = true;
+    for (size_t i = 0; i < text.size();) {
+      if (!is_low_block(text, i)) {
+        after_block = false;
+        ++i;
+        continue;
+      }
+      if (!after_block) {
+        cached({text.data() + begin, i - begin});
+        begin = i;
+      }
+      after_block = true;
+      i += kLowBlockSize;
+    }
+    if (text.size() > begin) cached({text.data() + begin, text.size() - begin});
+  }
+
+ private:
+  using Stage = void (Encoder::*)(StringView text, bool at_start);
+
+  class Sections final : public AddedSink {
+   public:
+    Sections(Encoder* encoder, Stage stage, bool at_start = true)
+        : encoder_(encoder), stage_(stage), at_start_(at_start) {}
+    void between(StringView text, size_t begin) override {
+      (encoder_->*stage_)(text, at_start_ && begin == 0);
+    }
+    void added(uint32_t token) override { encoder_->out_->push_back(static_cast<int32_t>(token)); }
+
+   private:
+    Encoder* encoder_;
+    Stage stage_;
+    bool at_start_;
+  };
+
+  void normalized(StringView text, bool at_start) {
+    Sections sections(this, &Encoder::split, at_start);
+    find_added(table_, table_.added, normalize(table_, text, &scratch_), special_, &sections);
+  }
+
+  void split(StringView text, bool at_start) {
+    split_words(table_, text, at_start, &scratch_, this);
+  }
+
+  void cached(StringView word) {
+    if (word.size() > WordCache::kLongestWord) return model(word);
+    const uint64_t key = WordCache::key(identity_, word);
+    WordCache::Entry& entry = scratch_.cache.at(key);
+    if (WordCache::holds(entry, key, word)) {
+      out_->insert(out_->end(), entry.token, entry.token + entry.tokens);
+      return;
+    }
+    const size_t begin = out_->size();
+    model(word);
+    WordCache::store(entry, key, word, out_->data() + begin, out_->size() - begin);
+  }
+
+  void model(StringView word) { encode_bpe(table_, word, &scratch_, out_); }
+
+  const Table& table_;
+  uint64_t identity_;
+  bool special_;
+  Scratch& scratch_;
+  std::vector<int32_t>* out_;
+};
+
+}  // namespace
+
+Scratch& thread_scratch() {
+  static thread_local Scratch scratch;
+  return scratch;
+}
+
+Result<Tokenizer> Tokenizer::open(Span<const uint8_t> table, Message* message) {
+  Result<Table> opened = Table::open(table, message);
+  if (!opened.ok()) return opened.status();
+  Tokenizer tokenizer;
+  tokenizer.table_ = opened.value();
+  tokenizer.identity_ = next_identity();
+  return tokenizer;
+}
+
+Status Tokenizer::encode(StringView text, bool add_special, bool parse_special,
+                         std::vector<int32_t>* out, Message* message) const {
+  if (text.size() >= kLongestText) {
+    return message->fail(Code::InvalidArgument,
+                         "the text has %zu bytes, and at most %zu can be made tokens of at once",
+                         text.size(), kLongestText - 1);
+  }
+  const auto surround = [&](Span<const uint32_t> tokens) {
+    for (const uint32_t token : tokens) out->push_back(static_cast<int32_t>(token));
+  };
+  if (add_special) surround(table_.before);
+  Encoder encoder(table_, identity_, parse_special, out);
+  if (is_utf8(text)) {
+    encoder.encode(text);
+  } else {
+    std::string repaired;
+    append_repaired(text, false, &repaired);
+    encoder.encode({repaired.data(), repaired.size()});
+  }
+  if (add_special) surround(table_.after);
+  return {};
+}
+
+StringView Tokenizer::piece(int32_t token) const {
+  return has(token) ? table_.piece(static_cast<uint32_t>(token)) : StringView();
+}
+
+void Tokenizer::append_piece(int32_t token, bool* at_start, std::string* out) const {
+  if (!has(token)) return;
+  StringView bytes = piece(token);
+  const StartRule rule =
+      *at_start && !is(token, kSpecialToken) ? table_.settings.start_rule : StartRule::None;
+  const bool spaced = !bytes.empty() && bytes.data()[0] == ' ';
+  if (rule == StartRule::WordPiece && is(token, kContinuingToken)) {
+    out->append("##");
+  } else if (rule != StartRule::None && rule != StartRule::DropSpaces && spaced) {
+    bytes = {bytes.data() + 1, bytes.size() - 1};
+  }
+  if (rule != StartRule::StripEach || !bytes.empty()) *at_start = false;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (rule != StartRule::DropSpaces || bytes.data()[i] != ' ') out->push_back(bytes.data()[i]);
+  }
+}
+
+std::string Tokenizer::decode(Span<const int32_t> tokens, bool skip_special) const {
+  std::string bytes, text;
+  bool at_start = true;
+  for (const int32_t token : tokens) {
+    if (skip_special && is_special(token)) continue;
+    append_piece(token, &at_start, &bytes);
+  }
+  append_repaired({bytes.data(), bytes.size()}, false, &text);
+  return text;
+}
+
+int32_t Tokenizer::special(StringView text) const {
+  for (const AddedToken& added : table_.added_tokens) {
+    if (table_.text(added.text, added.text_size) == text) return static_cast<int32_t>(added.token);
+  }
+  return -1;
+}
+
+}  // namespace rushlight::llm

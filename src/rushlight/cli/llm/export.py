@@ -1,0 +1,95 @@
+"""`rushlight llm export`: a folder of a language model becomes a program."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Annotated
+
+import typer
+
+from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
+from rushlight.cli.export import DebugOption, OutputOption, Stages, StrictOption, VerifyOption
+
+NAME = "export"
+HELP = help_text(
+    "Turn a language model into a program (.pte) with weights, tokenizer and chat template. MODEL "
+    "is a folder as save_pretrained of transformers writes it, or FILE.py:NAME of a function that "
+    "returns, or an attribute that is, a transformers model.",
+    (
+        "rushlight llm export SmolLM2-135M-Instruct -o m.pte --quantize 8da4w",
+        "rushlight llm export llama -o m.pte --quantize 8da4w --group-size 128 --context 8192",
+        "rushlight llm export model.py:build -o m.pte --tokenizer folder",
+    ),
+)
+
+
+@reports_errors
+def main(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder, or model.py:build.")],
+    output: OutputOption = None,
+    quantize: Annotated[
+        str | None,
+        typer.Option(
+            "--quantize",
+            metavar="float32|fp16|bf16|int8|8da4w",
+            help="In what weights are stored; default: the dtypes that the model has.",
+        ),
+    ] = None,
+    group_size: Annotated[
+        int, typer.Option("--group-size", help="Of 8da4w: weights that share a scale.")
+    ] = 32,
+    quantize_embedding: Annotated[
+        str | None,
+        typer.Option(
+            "--quantize-embedding", metavar="int8|int4", help="Store the embedding in integers."
+        ),
+    ] = None,
+    context: Annotated[
+        int | None,
+        typer.Option("--context", help="The most tokens of a text; default: the model's own."),
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", help="The most tokens of one step.")] = 512,
+    embed: Annotated[
+        bool, typer.Option("--embed", help="Also a method that returns hidden states.")
+    ] = False,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option("--tokenizer", metavar="PATH", help="Default: that of the folder."),
+    ] = None,
+    verify: VerifyOption = True,
+    strict: StrictOption = False,
+    debug: DebugOption = "lines",
+    traceback: TracebackOption = False,
+) -> None:
+    """The command; `HELP` is its help page."""
+    with Stages(console(stderr=True)) as stages:
+        stages("import PyTorch")
+        from rushlight.cli.target import default_output, read_target
+        from rushlight.llm.exporter.export import export
+        from rushlight.serialize.file import check_program_path
+
+        is_folder = os.path.isdir(model)
+        name = os.path.basename(os.path.normpath(model)) + ".pte"
+        path = output or (name if is_folder else default_output(model))
+        check_program_path(path)  # now, and not after an export of minutes
+        program = export(
+            model if is_folder else read_target(model).model,
+            context=context,
+            batch=batch,
+            quantize=quantize,
+            group_size=group_size,
+            quantize_embedding=quantize_embedding,
+            embed=embed,
+            tokenizer=tokenizer,
+            verify=verify,
+            strict=strict,
+            debug=debug,
+            progress=stages,
+        )
+        stages("write")
+        program.save(path, quiet=True)
+    from rushlight.inspect import report_of
+
+    report = report_of(path, debug=program.manager.debug_map)
+    console().print(dataclasses.replace(report, quantization=program.quantization))

@@ -1,0 +1,159 @@
+"""The Python face of `cpp/llm/grammar/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rushlight import _core
+from rushlight.errors import Code, Error
+
+WHITE_SPACE = ("compact", "spaced", "flexible")
+_CACHE_BYTES = 64 << 20
+
+
+def _error(failure: _core.Failure) -> Error:
+    return Error(failure.args[1], code=Code(failure.args[0]))
+
+
+class Vocabulary:
+    """The tokens of a model as the bytes that each adds to a text; made once, for many grammars.
+
+    Args:
+        pieces: by token: its bytes; of a special token, its name.
+        special: the tokens that stand for no text.
+        ends: the tokens that end a reply.
+        encode: how the tokenizer writes bytes as tokens, without special ones; None takes the
+            longest token at each place.
+    """
+
+    def __init__(
+        self,
+        pieces: Sequence[bytes],
+        *,
+        special: Iterable[int] = (),
+        ends: Iterable[int] = (),
+        encode: Callable[[bytes], Sequence[int]] | None = None,
+    ) -> None:
+        try:
+            self._core = _core.Vocabulary(list(pieces), list(special), list(ends), encode)
+        except _core.Failure as failure:
+            raise _error(failure) from None
+
+    @classmethod
+    def from_core(cls, core: _core.Vocabulary) -> Vocabulary:
+        """The vocabulary of a runner.
+
+        Args:
+            core: the extension's object.
+        """
+        vocabulary = cls.__new__(cls)
+        vocabulary._core = core
+        return vocabulary
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+
+class Grammar:
+    """What a model may write; made by one of the class methods, and shared by replies and threads."""
+
+    def __init__(self, core: _core.Grammar, size: int) -> None:
+        self._core = core
+        self._size = size
+
+    @classmethod
+    def from_regex(
+        cls, pattern: str, vocabulary: Vocabulary, *, cache_bytes: int = _CACHE_BYTES
+    ) -> Grammar:
+        """Texts that match a regular expression as a whole.
+
+        Args:
+            pattern: the expression; docs/llm/grammar.md has its syntax.
+            vocabulary: the tokens.
+            cache_bytes: how much memory masks may take.
+        """
+        try:
+            core = _core.regex_grammar(pattern, vocabulary._core, cache_bytes)
+        except _core.Failure as failure:
+            raise _error(failure) from None
+        return cls(core, len(vocabulary))
+
+    @property
+    def cache_bytes(self) -> int:
+        """The memory that masks take now."""
+        return self._core.cache_bytes()
+
+
+class State:
+    """One reply that a grammar constrains, token by token.
+
+    Args:
+        grammar: what may be written.
+        history: how many tokens can be taken back.
+    """
+
+    def __init__(self, grammar: Grammar, *, history: int = 256) -> None:
+        self._grammar = grammar
+        self._core = _core.GrammarState(grammar._core, history)
+        self._words = np.zeros(grammar._core.mask_words(), np.uint32)
+
+    def mask(self) -> NDArray[np.bool_]:
+        """By token: whether it may come next. End tokens may where the text may end."""
+        self._core.mask(self._words)
+        bits = np.unpackbits(self._words.view(np.uint8), bitorder="little")
+        return bits[: self._grammar._size].astype(np.bool_)
+
+    def accept(self, token: int) -> bool:
+        """Go on by a token; False, and nothing changes, if it may not come next.
+
+        Args:
+            token: its number.
+        """
+        return self._core.accept(token)
+
+    def accept_text(self, text: bytes) -> bool:
+        """Go on by bytes, as by one token that has them.
+
+        Args:
+            text: UTF-8, which may end within a character.
+        """
+        return self._core.accept_text(text)
+
+    def forced(self) -> list[int]:
+        """The tokens that must come next, as the tokenizer writes them; the state stays."""
+        return self._core.forced()
+
+    def forced_text(self) -> bytes:
+        """The bytes that must come next."""
+        return self._core.forced_text()
+
+    def can_end(self) -> bool:
+        """Whether the text is whole."""
+        return self._core.can_end()
+
+    def must_end(self) -> bool:
+        """Whether the text is whole, and nothing but an end token can follow."""
+        return self._core.must_end()
+
+    def has_ended(self) -> bool:
+        """Whether an end token has come."""
+        return self._core.has_ended()
+
+    def rewind(self, tokens: int) -> bool:
+        """Take back tokens; False, and nothing changes, if the history has not as many.
+
+        Args:
+            tokens: how many.
+        """
+        return self._core.rewind(tokens)
+
+    def fork(self) -> State:
+        """A copy, which goes on by itself."""
+        copy = State.__new__(State)
+        copy._grammar = self._grammar
+        copy._core = self._core.fork()
+        copy._words = self._words.copy()
+        return copy

@@ -1,0 +1,70 @@
+"""Opening language models: `load`."""
+
+from __future__ import annotations
+
+import warnings
+
+from rushlight import _core
+from rushlight.errors import Code, LoadError
+from rushlight.llm.runner import Runner
+from rushlight.runtime.failures import load_error
+from rushlight.runtime.source import Source, describe_source, read_source
+
+_CACHE_TYPES = ("auto", "float32", "float16", "int8")
+
+
+def load(
+    program: Source,
+    *,
+    threads: int | None = None,
+    kv: str = "auto",
+    cache_limit: int | None = None,
+    texts: int = 32,
+    prefill_rows: int = 128,
+    map: bool = True,
+    guard: bool = False,
+) -> Runner:
+    """Load a language model from a program that `rushlight.llm.export` made. Needs no torch.
+
+    Args:
+        program: as for `rushlight.load`.
+        threads: how many threads kernels may use; None: as many as there are physical cores.
+        kv: what keys and values are stored in: "float32", "float16" or "int8"; "auto" chooses.
+        cache_limit: the most bytes that keys and values of all texts take; None: those of four
+            texts as long as the model's context.
+        texts: how many texts are computed at once at most; others wait.
+        prefill_rows: how many tokens of prompts a step reads in while other texts go on.
+        map, guard: as for `rushlight.load`.
+
+    Raises:
+        LoadError: the program cannot be loaded, or is no language model.
+    """
+    where = describe_source(program)
+    _check_count("threads", threads)
+    _check_count("cache_limit", cache_limit)
+    _check_count("texts", texts)
+    _check_count("prefill_rows", prefill_rows)
+    if kv not in _CACHE_TYPES:
+        raise LoadError(
+            f"kv={kv!r}: give one of {_CACHE_TYPES}",
+            code=Code.INVALID_ARGUMENT,
+        )
+    path, image = read_source(program, "a program")
+    try:
+        core = _core.LlmRunner.open(
+            path, image, threads or 0, bool(map), bool(guard), kv, cache_limit or 0, texts,
+            prefill_rows,
+        )
+    except _core.Failure as failure:
+        raise load_error(failure, where) from None
+    finally:
+        for line in _core.take_log():
+            warnings.warn(line, RuntimeWarning, stacklevel=2)
+    return Runner(core)
+
+
+def _check_count(name: str, value: int | None) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 63:
+        raise LoadError(f"{name}={value!r}: give a positive integer", code=Code.INVALID_ARGUMENT)

@@ -1,0 +1,197 @@
+"""The options of a generation: what callers write, checked and made into what the runner takes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rushlight import _core
+from rushlight.errors import Code, RunError
+from rushlight.llm.grammar import Grammar
+
+_FLOATS = (
+    "temperature",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "dry_multiplier",
+    "dry_base",
+)
+_COUNTS = ("top_k", "max_tokens", "n", "keep", "guesses", "dry_allowed_length", "dry_range")
+_FLAGS = ("ignore_eos", "echo", "special")
+_TOKENS = ("stop_tokens", "dry_breakers")
+# Filters, which say nothing if the most probable token is taken anyway.
+_FILTERS = ("top_k", "top_p", "min_p", "typical_p")
+_MOST_COUNT = (1 << 31) - 1
+# What other libraries call it, or why there is none.
+_ADVICE = {
+    "max_new_tokens": "write max_tokens=",
+    "n_predict": "write max_tokens=",
+    "max_completion_tokens": "write max_tokens=",
+    "max_length": "write max_tokens=, which counts the output alone",
+    "do_sample": "temperature=0 takes the most probable token, another temperature samples",
+    "typical": "write typical_p=",
+    "repeat_penalty": "write repetition_penalty=",
+    "num_return_sequences": "write n=",
+    "eos_token_id": "write stop_tokens=",
+    "stop_token_ids": "write stop_tokens=",
+    "stop_strings": "write stop=",
+    "skip_special_tokens": "write special=True for the text of special tokens",
+    "num_beams": "there is no beam search",
+    "mirostat": "there is no such sampling: use min_p= or typical_p=",
+}
+
+
+def refuse(message: str) -> RunError:
+    """An error for an argument that is not as it must be."""
+    return RunError(message, code=Code.INVALID_ARGUMENT)
+
+
+def read_options(defaults: _core.LlmOptions, given: Mapping[str, Any]) -> _core.LlmOptions:
+    """The model's defaults with the options that a caller gave.
+
+    Args:
+        defaults: of the model; not changed.
+        given: by name; None stands for the default.
+
+    Raises:
+        RunError: an option is not known, has a wrong type, or contradicts another.
+    """
+    options = defaults.copy()
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, value in given.items():
+        reader = _READERS.get(name)
+        if reader is None:
+            advice = _ADVICE.get(name, f"there are {', '.join(sorted(_READERS))}")
+            raise refuse(f"there is no option {name!r}: {advice}")
+        reader(options, name, value)
+    _check_together(options, given)
+    if "seed" not in given:
+        options.seed = secrets.randbits(64)
+    return options
+
+
+def _check_together(options: _core.LlmOptions, given: Mapping[str, Any]) -> None:
+    filters = [name for name in _FILTERS if name in given]
+    if options.temperature == 0 and filters:
+        if "temperature" in given:
+            raise refuse(
+                f"temperature=0 takes the most probable token, so {filters[0]}= has no effect: "
+                f"leave one of them out"
+            )
+        options.temperature = 1.0  # who filters wants to sample
+    if "keep" in given and not options.shift:
+        raise refuse("keep= is for context_full='shift': add that, or leave keep= out")
+    dry = [name for name in given if name.startswith("dry_") and name != "dry_multiplier"]
+    if dry and options.dry_multiplier == 0:
+        raise refuse(f"{dry[0]}= has no effect without dry_multiplier=: add it, 0.8 for example")
+
+
+def _wrong(name: str, value: object, wanted: str) -> RunError:
+    return refuse(f"{name}={value!r}: give {wanted}")
+
+
+def _read_float(options: _core.LlmOptions, name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(name, value, "a number")
+    setattr(options, name, float(value))
+
+
+def _integer(name: str, value: Any, low: int, high: int, wanted: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise _wrong(name, value, wanted)
+    number = int(value.__index__())
+    if not low <= number <= high:
+        raise _wrong(name, value, wanted)
+    return number
+
+
+def _read_count(options: _core.LlmOptions, name: str, value: Any) -> None:
+    low = 1 if name in ("n", "max_tokens") else 0
+    wanted = f"an integer from {low} to {_MOST_COUNT}"
+    setattr(options, name, _integer(name, value, low, _MOST_COUNT, wanted))
+
+
+def _read_flag(options: _core.LlmOptions, name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise _wrong(name, value, "True or False")
+    setattr(options, name, value)
+
+
+def _read_tokens(options: _core.LlmOptions, name: str, value: Any) -> None:
+    setattr(options, name, read_tokens(name, value))
+
+
+def read_tokens(name: str, value: Any) -> list[int]:
+    """Token ids from a list, an array or a tensor.
+
+    Raises:
+        RunError: it is something else.
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise _wrong(name, value, "a list of token ids")
+    most = (1 << 31) - 1
+    return [_integer(name, token, -most - 1, most, "a list of token ids") for token in value]
+
+
+def _read_stop(options: _core.LlmOptions, name: str, value: Any) -> None:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise _wrong(name, value, "a text, or a list of texts")
+    options.stop = list(texts)
+
+
+def _read_seed(options: _core.LlmOptions, name: str, value: Any) -> None:
+    options.seed = _integer(name, value, 0, (1 << 64) - 1, "an integer from 0 to 2**64 - 1")
+
+
+def _read_logprobs(options: _core.LlmOptions, name: str, value: Any) -> None:
+    if isinstance(value, bool):
+        options.logprobs = 0 if value else -1
+        return
+    wanted = "True, or how many alternatives to list, up to 20"
+    options.logprobs = _integer(name, value, 0, 20, wanted)
+
+
+def _read_bias(options: _core.LlmOptions, name: str, value: Any) -> None:
+    wanted = "a dict of token ids to numbers"
+    if not isinstance(value, Mapping):
+        raise _wrong(name, value, wanted)
+    biases = []
+    for token, bias in value.items():
+        if isinstance(bias, bool) or not isinstance(bias, int | float):
+            raise _wrong(name, value, wanted)
+        biases.append((_integer(name, token, 0, _MOST_COUNT, wanted), float(bias)))
+    options.set_logit_bias(biases)
+
+
+def _read_full(options: _core.LlmOptions, name: str, value: Any) -> None:
+    if value not in ("stop", "shift"):
+        raise _wrong(name, value, "'stop' or 'shift'")
+    options.shift = value == "shift"
+
+
+def _read_grammar(options: _core.LlmOptions, name: str, value: Any) -> None:
+    if not isinstance(value, Grammar):
+        raise _wrong(name, value, "a rushlight.llm.grammar.Grammar over Runner.vocabulary")
+    options.set_grammar(value._core)
+
+
+_READERS: dict[str, Callable[[_core.LlmOptions, str, Any], None]] = {
+    **dict.fromkeys(_FLOATS, _read_float),
+    **dict.fromkeys(_COUNTS, _read_count),
+    **dict.fromkeys(_FLAGS, _read_flag),
+    **dict.fromkeys(_TOKENS, _read_tokens),
+    "stop": _read_stop,
+    "seed": _read_seed,
+    "logprobs": _read_logprobs,
+    "logit_bias": _read_bias,
+    "context_full": _read_full,
+    "grammar": _read_grammar,
+}

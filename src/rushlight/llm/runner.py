@@ -1,0 +1,239 @@
+"""Language models that run: `Runner` and `Session`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from rushlight import _core
+from rushlight.llm.grammar import Vocabulary
+from rushlight.llm.options import read_options, read_tokens, refuse
+from rushlight.llm.reply import Piece, Reply, Stream, finished, run_errors
+
+OnPiece = Callable[[Piece], object]
+
+
+class _Generates:
+    """What `Runner` and `Session` have in common: generations."""
+
+    _core: _core.LlmRunner | _core.LlmSession
+
+    def _runner_core(self) -> _core.LlmRunner:
+        raise NotImplementedError
+
+    def _tokens_of(self, prompt: Any) -> list[int]:
+        """The tokens of a prompt: a text, or token ids."""
+        raise NotImplementedError
+
+    def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
+        options = read_options(self._runner_core().defaults(), given)
+        tokens = self._tokens_of(prompt)
+        with run_errors():
+            return self._core.generate(tokens, options), options.n
+
+    def generate(
+        self, prompt: Any = "", *, on_piece: OnPiece | None = None, **options: Any
+    ) -> Reply:
+        """Generate what follows a prompt.
+
+        Args:
+            prompt: a text, or token ids in a list, an array or a tensor.
+            on_piece: called with each `Piece` as it is made.
+            options: docs/llm/runner.md lists them.
+
+        Raises:
+            RunError: an option or the prompt is refused, or the model failed.
+        """
+        core, choices = self._start(prompt, options)
+        return finished(core, choices, on_piece)
+
+    def stream(self, prompt: Any = "", **options: Any) -> Stream:
+        """Start what `generate` does; iterate over the result.
+
+        Args:
+            prompt: as for `generate`.
+            options: as for `generate`.
+
+        Raises:
+            RunError: an option or the prompt is refused.
+        """
+        return Stream(*self._start(prompt, options))
+
+
+class Runner(_Generates):
+    """A language model that `rushlight.llm.load` loaded. Many threads may use it.
+
+    Attributes:
+        vocabulary_size: how many tokens there are.
+        context: the greatest number of tokens of a text.
+        cache_type: what keys and values are stored in.
+        cache_limit: the most bytes that the cache takes.
+        has_text: whether the program has a tokenizer; without one there are only token ids.
+    """
+
+    def __init__(self, core: _core.LlmRunner) -> None:
+        self._core: _core.LlmRunner = core
+        facts = core.facts()
+        self.vocabulary_size: int = facts["vocabulary"]
+        self.context: int = facts["context"]
+        self.cache_type: str = facts["cache_type"]
+        self.cache_limit: int = facts["cache_limit"]
+        self.has_text: bool = facts["has_text"]
+
+    def _runner_core(self) -> _core.LlmRunner:
+        return self._core
+
+    def _tokens_of(self, prompt: Any) -> list[int]:
+        return self.encode(prompt) if isinstance(prompt, str) else read_tokens("prompt", prompt)
+
+    def session(self) -> Session:
+        """A text that is kept: generations are added to it."""
+        return Session(self, self._core.session())
+
+    def restore(self, path: str | os.PathLike[str]) -> Session:
+        """A session that `Session.save` wrote.
+
+        Raises:
+            RunError: the file cannot be read, is damaged, or is of another model or cache.
+        """
+        with run_errors():
+            return Session(self, self._core.restore(_path(path)))
+
+    def encode(
+        self, text: str, *, add_special: bool = True, parse_special: bool = True
+    ) -> list[int]:
+        """The tokens of a text.
+
+        Args:
+            text: the text.
+            add_special: add the tokens that begin a text.
+            parse_special: the text of a special token is that token; False takes it as text.
+
+        Raises:
+            RunError: the program has no tokenizer.
+        """
+        data = text.encode("utf-8", "surrogatepass")
+        with run_errors():
+            return self._core.encode(data, add_special, parse_special)
+
+    def decode(self, tokens: Any, *, special: bool = False) -> str:
+        """The text of tokens.
+
+        Args:
+            tokens: token ids.
+            special: with the texts of special tokens.
+
+        Raises:
+            RunError: the program has no tokenizer.
+        """
+        with run_errors():
+            return self._core.decode(read_tokens("tokens", tokens), not special)
+
+    def score(self, tokens: Any) -> list[float]:
+        """The log probability of each token but the first, after those before it.
+
+        Args:
+            tokens: token ids, as many as the context has at most.
+
+        Raises:
+            RunError: there are too few or too many, or the model failed.
+        """
+        with run_errors():
+            return self._core.score(read_tokens("tokens", tokens))
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens, for grammars.
+
+        Raises:
+            RunError: the program has no tokenizer.
+        """
+        with run_errors():
+            return Vocabulary.from_core(self._core.vocabulary())
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes that the cache takes now."""
+        return self._core.cache_bytes()
+
+
+class Session(_Generates):
+    """One text, to which prompts and what the model generates are added. It generates one text at a
+    time; `fork` it for others. An empty prompt goes on with the text as it is."""
+
+    def __init__(self, runner: Runner, core: _core.LlmSession) -> None:
+        self._runner = runner
+        self._core: _core.LlmSession = core
+
+    def _runner_core(self) -> _core.LlmRunner:
+        return self._runner._core
+
+    def _tokens_of(self, prompt: Any) -> list[int]:
+        if not isinstance(prompt, str):
+            return read_tokens("prompt", prompt)
+        if not prompt:
+            return []
+        return self._runner.encode(prompt, add_special=not self.tokens)
+
+    @property
+    def text(self) -> str:
+        """The text, without special tokens.
+
+        Raises:
+            RunError: the program has no tokenizer, or a text is being generated.
+        """
+        return self._runner.decode(self.tokens)
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens of the text. Assigning others keeps the cache of what both begin with."""
+        with run_errors():
+            return self._core.tokens()
+
+    @tokens.setter
+    def tokens(self, tokens: Any) -> None:
+        with run_errors():
+            self._core.set_tokens(read_tokens("tokens", tokens))
+
+    @property
+    def cached(self) -> int:
+        """How many tokens have their keys and values in the cache."""
+        return self._core.cached()
+
+    def rewind(self, count: int) -> None:
+        """Drop the last `count` tokens.
+
+        Raises:
+            RunError: there are fewer, or a text is being generated.
+        """
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise refuse(f"count={count!r}: give how many tokens to drop")
+        with run_errors():
+            self._core.rewind(count)
+
+    def fork(self) -> Session:
+        """A session with the same text. Both share its cache.
+
+        Raises:
+            RunError: a text is being generated.
+        """
+        with run_errors():
+            return Session(self._runner, self._core.fork())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the text and its cache to a file, for `Runner.restore` with the same program.
+
+        Raises:
+            RunError: the file cannot be written; what was there before is unchanged.
+        """
+        with run_errors():
+            self._core.save(_path(path))
+
+
+def _path(path: str | os.PathLike[str]) -> bytes:
+    data = os.fsencode(path)
+    if b"\0" in data:
+        raise refuse(f"{os.fsdecode(path)!r}: a path has no NUL character")
+    return data

@@ -1,0 +1,335 @@
+"""Writes the table that C++ uses in place: `cpp/llm/tokenizer/table.h`, docs/llm/tokenizer.md."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag, auto
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rushlight.llm.tokenizer.operations import Operation
+
+VERSION = 1
+NONE = 0xFFFFFFFF
+_MOST_PROBES = 64
+Words = npt.NDArray[np.uint32]
+
+
+class Section(IntEnum):
+    """The parts of a table."""
+
+    SETTINGS = 0
+    PIECE_ENDS = auto()
+    PIECES = auto()
+    KINDS = auto()
+    BYTES = auto()
+    PAIRS = auto()
+    WORDS = auto()
+    CHARACTER_PAGES = auto()
+    CHARACTERS = auto()
+    MODEL_FIRST = auto()
+    MODEL_LABELS = auto()
+    MODEL_VALUES = auto()
+    RAW_ADDED_FIRST = auto()
+    RAW_ADDED_LABELS = auto()
+    RAW_ADDED_VALUES = auto()
+    ADDED_FIRST = auto()
+    ADDED_LABELS = auto()
+    ADDED_VALUES = auto()
+    SCORES32 = auto()
+    SCORES64 = auto()
+    NORMALIZER = auto()
+    SPLITTER = auto()
+    TEXTS = auto()
+    ADDED_TOKENS = auto()
+    BEFORE = auto()
+    AFTER = auto()
+    CHARSMAP_UNITS = auto()
+    CHARSMAP_TEXTS = auto()
+
+
+class Model(IntEnum):
+    """How words become tokens."""
+
+    BPE = 0
+    UNIGRAM32 = auto()
+    UNIGRAM64 = auto()
+    WORD_PIECE = auto()
+
+
+class StartRule(IntEnum):
+    """What is done with the text of the first token."""
+
+    NONE = 0
+    STRIP_ONCE = auto()
+    STRIP_EACH = auto()
+    DROP_SPACES = auto()
+    WORD_PIECE = auto()
+
+
+class Flag(IntFlag):
+    """Flags of the model."""
+
+    BYTE_LEVEL = 1
+    BYTE_FALLBACK = 2
+    FUSE_UNKNOWN = 4
+    IGNORE_MERGES = 8
+    SPACES_BEGIN_WORDS = 16
+
+
+class Kind(IntFlag):
+    """Kinds of tokens."""
+
+    SPECIAL = 1
+    BYTE = 2
+    CONTINUING = 4
+    USER_DEFINED = 8
+    UNUSED = 16
+
+
+@dataclass(frozen=True)
+class AddedToken:
+    """A token that is found in the text before the model sees it."""
+
+    text: bytes
+    token: int
+    left_strip: bool = False
+    right_strip: bool = False
+    single_word: bool = False
+    special: bool = False
+    searched: bytes | None = None  # in normalised text; None: `text` in the text as it came
+
+    @property
+    def flags(self) -> int:
+        """The flags as C++ has them."""
+        return self.left_strip | self.right_strip << 1 | self.single_word << 2 | self.special << 3
+
+
+@dataclass
+class Tokens:
+    """A tokenizer, read from whatever it came as: all that the table says.
+
+    Attributes:
+        pieces: the bytes that each token adds to a text.
+        kinds: `Kind` of each token.
+        merges: (left, right) -> (rank, token), of BPE.
+        characters: character -> token, of BPE over characters.
+        bytes_of: byte -> token.
+        words: texts of the model's vocabulary -> token, for its trie.
+        scores: of each token, of unigram models.
+    """
+
+    model: Model
+    pieces: list[bytes]
+    kinds: list[int]
+    flags: int = 0
+    unknown: int | None = None
+    start_rule: StartRule = StartRule.NONE
+    merges: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    characters: Mapping[str, int] = field(default_factory=dict)
+    bytes_of: Mapping[int, int] = field(default_factory=dict)
+    words: Mapping[bytes, int] = field(default_factory=dict)
+    scores: Sequence[float] = ()
+    longest_word: int = 0
+    normalizer: Sequence[Operation] = ()
+    splitter: Sequence[Operation] = ()
+    added: Sequence[AddedToken] = ()
+    before: Sequence[int] = ()
+    after: Sequence[int] = ()
+    charsmap: bytes = b""
+
+
+def write_table(tokens: Tokens) -> bytes:
+    """The table's bytes."""
+    sections: dict[Section, Any] = {}
+    pair_probes = word_probes = 0
+    ends = np.cumsum([len(piece) for piece in tokens.pieces], dtype=np.uint64)
+    sections[Section.PIECE_ENDS] = ends.astype("<u4")
+    sections[Section.PIECES] = b"".join(tokens.pieces)
+    sections[Section.KINDS] = bytes(tokens.kinds)
+    if tokens.bytes_of:
+        sections[Section.BYTES] = np.array(
+            [tokens.bytes_of.get(byte, NONE) for byte in range(256)], "<u4"
+        )
+    if tokens.model == Model.BPE:
+        sections[Section.PAIRS], pair_probes = _pairs(tokens.merges)
+        sections |= _characters(tokens.characters)
+    if tokens.flags & Flag.IGNORE_MERGES:
+        sections[Section.WORDS], word_probes = _words(tokens.words)
+    elif tokens.model != Model.BPE:
+        sections |= _trie(Section.MODEL_FIRST, tokens.words)
+    if tokens.model == Model.UNIGRAM32:
+        sections[Section.SCORES32] = np.array(tokens.scores, "<f4")
+    elif tokens.model == Model.UNIGRAM64:
+        sections[Section.SCORES64] = np.array(tokens.scores, "<f8")
+    texts = bytearray()
+    sections[Section.NORMALIZER] = _operations(tokens.normalizer, texts)
+    sections[Section.SPLITTER] = _operations(tokens.splitter, texts)
+    sections |= _added(tokens.added, texts)
+    sections[Section.TEXTS] = bytes(texts)
+    sections[Section.BEFORE] = np.array(tokens.before, "<u4")
+    sections[Section.AFTER] = np.array(tokens.after, "<u4")
+    if tokens.charsmap:
+        (size,) = struct.unpack_from("<I", tokens.charsmap)
+        sections[Section.CHARSMAP_UNITS] = tokens.charsmap[4 : 4 + size]
+        sections[Section.CHARSMAP_TEXTS] = tokens.charsmap[4 + size :] + b"\0"
+    unknown = NONE if tokens.unknown is None else tokens.unknown
+    sections[Section.SETTINGS] = struct.pack(
+        "<16I",
+        *(tokens.model, len(tokens.pieces), unknown, tokens.flags, tokens.start_rule),
+        *(pair_probes, word_probes, tokens.longest_word, *[0] * 8),
+    )
+    return _joined(sections)
+
+
+def _joined(sections: Mapping[Section, Any]) -> bytes:
+    parts = {
+        section: bytes(memoryview(data).cast("B"))
+        for section, data in sections.items()
+        if len(data)
+    }
+    head = bytearray(struct.pack("<4s3I", b"RLTK", VERSION, len(parts), 0))
+    body = bytearray()
+    offset = len(head) + 24 * len(parts)
+    for section, data in parts.items():
+        head += struct.pack("<2I2Q", section, 0, offset + len(body), len(data))
+        body += data + bytes(-len(data) % 8)
+    return bytes(head + body)
+
+
+def _operations(operations: Sequence[Operation], texts: bytearray) -> bytes:
+    packed = b""
+    for one in operations:
+        text, other = len(texts), len(texts) + len(one.text)
+        packed += struct.pack(
+            "<8I", one.kind, one.a, one.b, one.c, text, len(one.text), other, len(one.other)
+        )
+        texts += one.text + one.other
+    return packed
+
+
+def _added(added: Sequence[AddedToken], texts: bytearray) -> dict[Section, Any]:
+    packed = b""
+    raw: dict[bytes, int] = {}
+    normalised: dict[bytes, int] = {}
+    for index, one in enumerate(added):
+        packed += struct.pack("<4I", one.token, one.flags, len(texts), len(one.text))
+        texts += one.text
+        where, text = (raw, one.text) if one.searched is None else (normalised, one.searched)
+        if text:
+            where.setdefault(text, index)
+    return {
+        Section.ADDED_TOKENS: packed,
+        **_trie(Section.RAW_ADDED_FIRST, raw),
+        **_trie(Section.ADDED_FIRST, normalised),
+    }
+
+
+def _trie(first_section: Section, values: Mapping[bytes, int]) -> dict[Section, Any]:
+    """Nodes in breadth-first order; the children of node n are first[n] .. first[n + 1]."""
+    if not values:
+        return {}
+    keys = sorted(values)
+    text = np.frombuffer(b"".join(keys), np.uint8)
+    sizes = np.array([len(key) for key in keys])
+    starts = np.cumsum(sizes) - sizes
+    value_of = np.array([values[key] for key in keys], np.int64)
+    at = np.zeros(len(keys), np.int64)  # the node of the first `depth` bytes of each key
+    labels, node_values, parents = [np.zeros(1, np.uint8)], [np.array([NONE])], [np.array([-1])]
+    nodes, active = 1, np.arange(len(keys))
+    for depth in range(int(sizes.max())):
+        active = active[sizes[active] > depth]
+        label, parent = text[starts[active] + depth], at[active]
+        new = np.ones(len(active), bool)
+        new[1:] = (label[1:] != label[:-1]) | (parent[1:] != parent[:-1])
+        at[active] = nodes + np.cumsum(new) - 1
+        count = int(new.sum())
+        level = np.full(count, NONE, np.int64)
+        ending = active[sizes[active] == depth + 1]
+        level[at[ending] - nodes] = value_of[ending]
+        labels.append(label[new])
+        parents.append(parent[new])
+        node_values.append(level)
+        nodes += count
+    children = np.bincount(np.concatenate(parents)[1:], minlength=nodes)
+    first = np.concatenate([[1], 1 + np.cumsum(children)])
+    return {
+        first_section: first.astype("<u4"),
+        Section(first_section + 1): np.concatenate(labels),
+        Section(first_section + 2): np.concatenate(node_values).astype("<u4"),
+    }
+
+
+def _places(hashes: npt.NDArray[np.uint64], places: int) -> tuple[npt.NDArray[np.int64], int]:
+    """A place for each hash in a table with linear probing, and how many places a search looks at;
+    0 if that would be too many."""
+    place = ((hashes >> np.uint64(32)) & np.uint64(places - 1)).astype(np.int64)
+    taken = np.zeros(places, bool)
+    waiting = np.arange(len(hashes))
+    for probes in range(1, _MOST_PROBES + 1):
+        free = waiting[~taken[place[waiting]]]
+        _, first = np.unique(place[free], return_index=True)
+        placed = free[first]
+        taken[place[placed]] = True
+        waiting = np.setdiff1d(waiting, placed, assume_unique=True)
+        if not len(waiting):
+            return place, probes
+        place[waiting] = (place[waiting] + 1) & (places - 1)
+    return place, 0
+
+
+def _hashed(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], int, int]:
+    places = 1 << max(2, int(len(hashes) * 1.5).bit_length())
+    while True:
+        place, probes = _places(hashes, places)
+        if probes:
+            return place, places, probes
+        places *= 2
+
+
+def _pairs(merges: Mapping[tuple[int, int], tuple[int, int]]) -> tuple[Words, int]:
+    keys = np.array(list(merges), np.uint64).reshape(-1, 2)
+    results = np.array(list(merges.values()), np.uint64).reshape(-1, 2)
+    with np.errstate(over="ignore"):
+        hashes = (keys[:, 0] << np.uint64(32) | keys[:, 1]) * np.uint64(0x9E3779B97F4A7C15)
+    place, places, probes = _hashed(hashes)
+    table = np.full((places, 4), NONE, np.uint32)
+    table[place] = np.concatenate([keys, results], axis=1)
+    return table.reshape(-1), probes
+
+
+def _words(words: Mapping[bytes, int]) -> tuple[Words, int]:
+    texts = list(words)
+    sizes = np.array([len(text) for text in texts])
+    starts = np.cumsum(sizes) - sizes
+    joined = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    hashes = np.full(len(texts), 0xCBF29CE484222325, np.uint64)
+    with np.errstate(over="ignore"):
+        for i in range(int(sizes.max(initial=0))):
+            longer = sizes > i
+            byte = joined[starts[longer] + i].astype(np.uint64)
+            hashes[longer] = (hashes[longer] ^ byte) * np.uint64(0x100000001B3)
+    place, places, probes = _hashed(hashes)
+    table = np.full(places, NONE, np.uint32)
+    table[place] = list(words.values())
+    return table, probes
+
+
+def _characters(characters: Mapping[str, int]) -> dict[Section, Any]:
+    if not characters:
+        return {}
+    pages = np.full((0x1100, 256), NONE, np.uint32)
+    for character, token in characters.items():
+        pages[ord(character) >> 8, ord(character) & 255] = token
+    used = np.flatnonzero((pages != NONE).any(axis=1))
+    index = np.zeros(0x1100, "<u2")
+    index[used] = np.arange(1, len(used) + 1)
+    empty = np.full((1, 256), NONE, np.uint32)
+    return {
+        Section.CHARACTER_PAGES: index,
+        Section.CHARACTERS: np.concatenate([empty, pages[used]]).reshape(-1),
+    }

@@ -1,0 +1,148 @@
+// While texts are decoded nothing is allocated but pages, which come from the caller's memory. The
+// linker wraps malloc and similar functions (see CMakeLists.txt), which operator new calls, too.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+#include "check.h"
+#include "fake_runner.h"
+
+namespace {
+std::atomic<size_t> g_allocations{0};
+}
+
+extern "C" {
+void* __real_malloc(size_t);
+void* __real_calloc(size_t, size_t);
+void* __real_realloc(void*, size_t);
+void* __wrap_malloc(size_t size) {
+  ++g_allocations;
+  return __real_malloc(size);
+}
+void* __wrap_calloc(size_t n, size_t size) {
+  ++g_allocations;
+  return __real_calloc(n, size);
+}
+void* __wrap_realloc(void* old, size_t size) {
+  ++g_allocations;
+  return __real_realloc(old, size);
+}
+}
+
+void* operator new(size_t size) {
+  void* memory = __wrap_malloc(size);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void* operator new[](size_t size) { return operator new(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+using namespace rushlight;
+using namespace rushlight::test;
+
+namespace {
+
+// Pages in an array of the caller.
+class CallersPages final : public PageMemory {
+ public:
+  void* allocate(size_t) override {
+    for (size_t i = 0; i < kPages; ++i) {
+      if (is_taken_[i]) continue;
+      is_taken_[i] = true;
+      ++taken;
+      return pages_[i];
+    }
+    return nullptr;
+  }
+  void free(void* memory, size_t) override {
+    for (size_t i = 0; i < kPages; ++i) {
+      if (pages_[i] != memory) continue;
+      CHECK(is_taken_[i]);
+      is_taken_[i] = false;
+      --taken;
+    }
+  }
+  size_t taken = 0;
+
+ private:
+  static constexpr size_t kPages = 64;
+  alignas(64) uint8_t pages_[kPages][64 + kPageTokens * sizeof(int32_t)];
+  bool is_taken_[kPages] = {};
+};
+
+CallersPages g_pages;
+
+// The fake model allocates what it reads, which is not the runner's.
+class UncountedModel final : public StepModel {
+ public:
+  explicit UncountedModel(const FakeOptions& options) : model_(options) {}
+  const ModelFacts& facts() const override { return model_.facts(); }
+  uint64_t digest() override { return 0; }
+  Result<Span<float>> step(const StepRows& rows, Message* message) override {
+    const size_t before = g_allocations;
+    Result<Span<float>> logits = model_.step(rows, message);
+    g_allocations = before;
+    return logits;
+  }
+
+ private:
+  FakeModel model_;
+};
+
+void test_decoding() {
+  const FakeOptions fake;
+  Runner runner;
+  RunnerOptions options;
+  options.memory = &g_pages;
+  options.scheduler.cache_limit = 64 * kPageTokens * sizeof(int32_t);
+  Message message;
+  CHECK(runner
+            .open(std::make_unique<UncountedModel>(fake),
+                  std::make_unique<Characters>(fake.vocabulary), options, &message)
+            .ok());
+  GenerateOptions generate;
+  generate.sampling.top_k = 40;
+  generate.sampling.top_p = 0.95f;
+  generate.sampling.min_p = 0.01f;
+  generate.sampling.typical_p = 0.9f;
+  generate.sampling.repetition_penalty = 1.1f;
+  generate.sampling.frequency_penalty = 0.1f;
+  generate.sampling.dry_multiplier = 0.5f;
+  generate.sampling.logprobs = 5;
+  generate.sampling.seed = 3;
+  generate.ignore_eos = true;
+  generate.stop = {"never seen", "nor this"};
+  std::vector<std::unique_ptr<Generation>> generations;
+  Piece piece;
+  for (uint64_t i = 0; i < 4; ++i) {
+    const Tokens prompt = prompt_of(i, 30 + 20 * i);
+    auto generation = runner.generate(view(prompt), generate, &message);
+    CHECK(generation.ok());
+    generations.push_back(std::move(*generation));
+    CHECK(generations.back()->next(&piece));
+  }
+  const size_t pages = g_pages.taken;
+  g_allocations = 0;
+  size_t tokens = 0;
+  for (int round = 0; round < 150; ++round) {
+    for (const auto& generation : generations) {
+      CHECK(generation->next(&piece));
+      tokens += piece.tokens.size();
+    }
+  }
+  if (g_allocations > 0) std::fprintf(stderr, "%zu allocations\n", g_allocations.load());
+  CHECK(g_allocations == 0);
+  CHECK(tokens >= 600 && g_pages.taken >= pages + 8);  // memory follows the length
+  generations.clear();
+}
+
+}  // namespace
+
+int main() {
+  test_decoding();
+  CHECK(g_pages.taken == 0);
+  return check_result();
+}

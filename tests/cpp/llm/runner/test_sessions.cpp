@@ -1,0 +1,266 @@
+// Sessions: what is forked, rewound, saved and shifted goes on as the model alone would.
+#include <cstdio>
+#include <cstring>
+
+#include "check.h"
+#include "fake_runner.h"
+
+using namespace rushlight;
+using namespace rushlight::test;
+
+namespace {
+
+Tokens go_on(Session& session, const Tokens& prompt, const GenerateOptions& options) {
+  Message message;
+  auto generation = session.generate(view(prompt), options, &message);
+  CHECK(generation.ok());
+  return generation.ok() ? read_all(**generation) : Tokens();
+}
+
+Tokens tokens_of(Session& session) {
+  Message message;
+  auto tokens = session.tokens(&message);
+  CHECK(tokens.ok());
+  return tokens.ok() ? *tokens : Tokens();
+}
+
+Tokens joined(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+void test_fork_and_rewind(size_t pages) {
+  Setup setup({}, pages);
+  Message message;
+  std::unique_ptr<Session> session = setup.runner.new_session();
+  const Tokens prompt = prompt_of(1, 100);
+  const Tokens first = go_on(*session, prompt, greedy(50));
+  Tokens text = joined(prompt, first);
+  CHECK(first == setup.expected(prompt, 50) && tokens_of(*session) == text);
+  auto fork = session->fork(&message);
+  CHECK(fork.ok());
+  const Tokens more = prompt_of(2, 30);
+  CHECK(go_on(**fork, more, greedy(40)) == setup.expected(joined(text, more), 40));
+  CHECK(go_on(*session, {}, greedy(40)) == setup.expected(text, 40));
+  CHECK(session->rewind(60, &message).ok());
+  text.resize(130);
+  CHECK(tokens_of(*session) == text);
+  CHECK(go_on(*session, more, greedy(40)) == setup.expected(joined(text, more), 40));
+  CHECK(session->rewind(1000, &message).code() == Code::InvalidArgument);
+  // Another text keeps the cache of what is equal.
+  text = joined(prompt, prompt_of(9, 40));
+  CHECK(session->set_tokens(view(text), &message).ok());
+  CHECK(session->cached() == (pages == 0 ? 100u : session->cached()));
+  CHECK(go_on(*session, {}, greedy(10)) == setup.expected(text, 10));
+  fork->reset();
+  session.reset();
+  setup.runner.scheduler().tree().clear();
+  CHECK(setup.runner.scheduler().pool().pages() == 0);
+}
+
+void test_forks_share_pages() {
+  Setup setup;
+  Message message;
+  std::unique_ptr<Session> session = setup.runner.new_session();
+  go_on(*session, prompt_of(1, 400), greedy(10));
+  setup.runner.scheduler().tree().clear();
+  const size_t pages = setup.runner.scheduler().pool().pages();
+  std::vector<std::unique_ptr<Session>> forks;
+  for (int i = 0; i < 10; ++i) forks.push_back(std::move(*session->fork(&message)));
+  CHECK(setup.runner.scheduler().pool().pages() == pages);
+  for (auto& fork : forks) go_on(*fork, {}, greedy(3));
+  setup.runner.scheduler().tree().clear();
+  CHECK(setup.runner.scheduler().pool().pages() == pages + 10);  // each wrote one page
+}
+
+void test_one_text_at_a_time() {
+  Setup setup;
+  Message message;
+  std::unique_ptr<Session> session = setup.runner.new_session();
+  auto generation = session->generate(view(prompt_of(1, 10)), greedy(20), &message);
+  CHECK(session->generate(view(prompt_of(1, 10)), greedy(20), &message).status().code() ==
+        Code::InvalidState);
+  CHECK(session->rewind(1, &message).code() == Code::InvalidState);
+  CHECK(session->fork(&message).status().code() == Code::InvalidState);
+  read_all(**generation);
+  CHECK(session->rewind(1, &message).ok());
+}
+
+void test_shift() {
+  FakeOptions fake;
+  fake.context = 100;
+  Setup setup(fake);
+  const Tokens prompt = prompt_of(1, 60);
+  GenerateOptions options = greedy(200);
+  const Tokens stopped = generate(setup.runner, prompt, options);
+  CHECK(stopped.size() == 40);
+  options.context_full = ContextFull::Shift;
+  options.keep = 20;
+  // The same by hand: at 100 tokens, 40 of the 80 behind the first 20 are dropped.
+  Tokens text = prompt, wanted;
+  while (wanted.size() < 200) {
+    wanted.push_back(FakeModel::next_of(fake, text));
+    text.push_back(wanted.back());
+    if (text.size() == 100) text.erase(text.begin() + 20, text.begin() + 60);
+  }
+  CHECK(generate(setup.runner, prompt, options) == wanted);
+}
+
+const char* const kPath = "test_sessions.session";
+
+std::vector<uint8_t> read_file() {
+  std::vector<uint8_t> bytes(1 << 20);
+  std::FILE* file = std::fopen(kPath, "rb");
+  CHECK(file != nullptr);
+  bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file));
+  std::fclose(file);
+  return bytes;
+}
+
+Code code_of(Span<const uint8_t> file, const SessionOrigin& origin) {
+  SavedSession saved;
+  Message message;
+  return saved.read(file, origin, &message).code();
+}
+
+void test_files() {
+  Setup setup;
+  Message message;
+  std::unique_ptr<Session> session = setup.runner.new_session();
+  const Tokens prompt = prompt_of(1, 200);
+  const Tokens text = joined(prompt, go_on(*session, prompt, greedy(20)));
+  CHECK(session->save(kPath, &message).ok());
+  for (const size_t pages : {0, 2, 4}) {  // with room for all, or for some
+    Setup other({}, pages);
+    auto restored = other.runner.restore(kPath, &message);
+    CHECK(restored.ok() && tokens_of(**restored) == text);
+    CHECK((*restored)->cached() == (pages == 0 || pages == 4 ? 219u : 128u));
+    const size_t rows = other.model->rows_total;
+    if (pages != 2) CHECK(go_on(**restored, {}, greedy(5)) == setup.expected(text, 5));
+    if (pages != 2) CHECK(other.model->rows_total == rows + 5);
+  }
+  // Any damage is found.
+  const SessionOrigin origin = {42, 97, 512, setup.runner.facts().cache,
+                                setup.runner.facts().page_bytes};
+  std::vector<uint8_t> bytes = read_file();
+  CHECK(code_of({bytes.data(), bytes.size()}, origin) == Code::Ok);
+  SessionOrigin another = origin;
+  another.model = 43;
+  CHECK(code_of({bytes.data(), bytes.size()}, another) == Code::InvalidExternalData);
+  another = origin;
+  another.layout.dtype = DType::Float16;
+  CHECK(code_of({bytes.data(), bytes.size()}, another) == Code::InvalidExternalData);
+  for (size_t size = 0; size < bytes.size(); size += size < 100 ? 1 : 97) {
+    const std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<long>(size));
+    CHECK(code_of({cut.data(), cut.size()}, origin) == Code::InvalidExternalData);
+  }
+  for (size_t at = 0; at < bytes.size(); at += at < 100 ? 1 : 31) {
+    bytes[at] ^= 0x41;
+    CHECK(code_of({bytes.data(), bytes.size()}, origin) == Code::InvalidExternalData);
+    bytes[at] ^= 0x41;
+  }
+  CHECK(setup.runner.restore("no/such/file", &message).status().code() == Code::AccessFailed);
+  CHECK(session->save("no/such/folder/file", &message).code() == Code::AccessFailed);
+  std::remove(kPath);
+}
+
+// "ab" is held back until it is clear that no "abc" follows.
+void test_text_output() {
+  const std::vector<std::string> stops = {"abc", "\xC3\xA9!"};
+  TextOutput output;
+  std::string out;
+  const auto push = [&](const char* bytes) {
+    out.clear();
+    return output.push(bytes, &out);
+  };
+  output.open(&stops);
+  CHECK(!push("xab") && out == "x");
+  CHECK(!push("ab") && out == "ab");
+  CHECK(!push("d\xC3") && out == "abd");
+  CHECK(!push("\xA9") && out.empty());
+  CHECK(!push("?\xF0\x9F\x98") && out == "\xC3\xA9?");
+  CHECK(!push("\x80z\xFF") && out == "\xF0\x9F\x98\x80z\xEF\xBF\xBD");
+  CHECK(push("yabcz") && out == "y" && *output.stop() == "abc");
+  output.open(&stops);
+  CHECK(!push("a\xE2\x82") && out == "a");
+  output.finish(&out);
+  CHECK(out == "a\xEF\xBF\xBD" && output.stop() == nullptr);
+}
+
+// A stop string ends the text before it, and the session has the tokens before it.
+void test_stop_strings() {
+  FakeOptions fake;
+  Setup setup(fake);
+  const Tokens prompt = prompt_of(3, 10);
+  const Tokens wanted = setup.expected(prompt, 40);
+  std::string text;
+  for (const int32_t token : wanted) text += static_cast<char>(token);
+  GenerateOptions options = greedy(40);
+  options.stop = {text.substr(20, 3)};
+  const size_t at = text.find(options.stop[0]);
+  Message message;
+  std::unique_ptr<Session> session = setup.runner.new_session();
+  auto generation = session->generate(view(prompt), options, &message);
+  std::string got;
+  Piece piece;
+  while ((*generation)->next(&piece)) got.append(piece.text.data(), piece.text.size());
+  CHECK(got == text.substr(0, at) && piece.finish == Finish::Stop);
+  CHECK((*generation)->stopped_by(0) == StringView("") ||
+        (*generation)->stopped_by(0) == StringView(options.stop[0].data(), 3));
+}
+
+// Guesses change how many steps there are, not the text.
+void test_speculation(float temperature, size_t most_steps) {
+  FakeOptions fake;
+  fake.vocabulary = 30;
+  fake.memory = 2;  // the text soon repeats
+  fake.spread = temperature > 0 ? 100.0f : 3.0f;
+  Setup setup(fake);
+  GenerateOptions options = greedy(300);
+  options.sampling.temperature = temperature;
+  options.sampling.seed = 11;
+  options.guesses = 0;
+  const Tokens prompt = prompt_of(4, 20, 30);
+  const Tokens plain = generate(setup.runner, prompt, options);
+  const size_t steps = setup.model->steps;
+  options.guesses = 8;
+  Message message;
+  auto generation = setup.runner.generate(view(prompt), options, &message);
+  CHECK(read_all(**generation) == plain);
+  const Statistics figures = (*generation)->statistics();
+  CHECK(setup.model->steps - steps <= most_steps);
+  CHECK(steps - (setup.model->steps - steps) <= figures.accepted_tokens);
+  CHECK(figures.accepted_tokens <= figures.guessed_tokens);
+}
+
+// Where guesses are wrong, few are made.
+void test_speculation_gives_up() {
+  FakeOptions fake;
+  fake.vocabulary = 3;
+  fake.spread = 0.0f;
+  Setup setup(fake);
+  GenerateOptions options = greedy(400);
+  options.sampling.temperature = 1.0f;
+  options.sampling.seed = 2;
+  Message message;
+  auto generation = setup.runner.generate(view(prompt_of(4, 20, 3)), options, &message);
+  CHECK(read_all(**generation).size() == 400);
+  CHECK((*generation)->statistics().guessed_tokens < 250);
+}
+
+}  // namespace
+
+int main() {
+  test_fork_and_rewind(0);
+  test_fork_and_rewind(5);
+  test_forks_share_pages();
+  test_one_text_at_a_time();
+  test_shift();
+  test_files();
+  test_text_output();
+  test_stop_strings();
+  test_speculation(0.0f, 100);
+  test_speculation(1.0f, 280);
+  test_speculation_gives_up();
+  return check_result();
+}

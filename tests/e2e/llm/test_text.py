@@ -1,0 +1,165 @@
+"""Text in, text out: the program's tokenizer, stop strings, streams, grammars, and the commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from typer.testing import CliRunner
+
+import rushlight.llm
+from rushlight.cli import app
+from rushlight.errors import RunError
+from rushlight.llm.grammar import Grammar
+from rushlight.llm.runner import Runner
+from rushlight.llm.tokenizer import compile
+
+TEXT = "the lamp was small and the light was low, äöü 日本 and the night was long " * 20
+VOCABULARY = 400
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - 40,
+        special_tokens=["<|end|>", "<|user|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    made.train_from_iterator([TEXT], trainer)
+    return made
+
+
+@pytest.fixture(scope="module")
+def program(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(3)
+    config = transformers.LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        eos_token_id=0,
+        bos_token_id=None,
+        initializer_range=0.3,
+    )
+    program = rushlight.llm.export(transformers.LlamaForCausalLM(config).eval(), batch=64)
+    program.manager.add_named_data("rushlight/tokenizer", compile(tokenizer))
+    path = tmp_path_factory.mktemp("llm") / "text.pte"
+    program.save(path, quiet=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def runner(program: Path) -> Runner:
+    return rushlight.llm.load(program, threads=1)
+
+
+def test_encoding_is_the_tokenizers(runner: Runner, tokenizer: Tokenizer) -> None:
+    text = "the night <|user|> 日本"
+    assert runner.encode(text) == tokenizer.encode(text).ids
+    plain = runner.encode(text, parse_special=False)
+    assert 1 not in plain and runner.decode(plain) == text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_streamed_text_is_the_text_of_the_tokens(
+    runner: Runner, tokenizer: Tokenizer, seed: int
+) -> None:
+    stream = runner.stream("the lamp", max_tokens=60, temperature=1.5, seed=seed, ignore_eos=True)
+    pieces = list(stream)
+    reply = stream.reply()
+    data = b"".join(_bytes(tokenizer, token) for token in reply.tokens)
+    assert "".join(piece.text for piece in pieces) == reply.text == data.decode(errors="replace")
+    assert reply.finish == "length" and len(reply.tokens) == 60
+
+
+def _bytes(tokenizer: Tokenizer, token: int) -> bytes:
+    """The bytes of a byte-level token; special ones have none."""
+    piece = tokenizer.id_to_token(token)
+    if token < 2 or piece is None:
+        return b""
+    bytes_of = {char: i for i, char in _alphabet().items()}
+    return bytes(bytes_of[char] for char in piece)
+
+
+def _alphabet() -> dict[int, str]:
+    """GPT-2's characters for bytes."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in plain]
+    return {b: chr(b) for b in plain} | {b: chr(256 + i) for i, b in enumerate(others)}
+
+
+def test_a_stop_string_never_leaks(runner: Runner) -> None:
+    options: dict[str, Any] = {"max_tokens": 60, "temperature": 1.2, "seed": 9, "ignore_eos": True}
+    whole = runner.generate("the light", **options).text
+    stop = whole[25:29]
+    reply = runner.generate("the light", stop=[stop, "never"], **options)
+    assert reply.text == whole[: whole.index(stop)]
+    assert (reply.finish, reply.choices[0].stopped_by) == ("stop", stop)
+
+
+def test_echo_and_special(runner: Runner) -> None:
+    options: dict[str, Any] = {"max_tokens": 5, "temperature": 0}
+    plain = runner.generate("<|user|>the lamp", **options).text
+    assert runner.generate("<|user|>the lamp", echo=True, **options).text == "the lamp" + plain
+    shown = runner.generate("<|user|>the lamp", echo=True, special=True, **options).text
+    assert shown.startswith("<|user|>the lamp")
+
+
+def test_a_session_of_texts(runner: Runner) -> None:
+    session = runner.session()
+    options: dict[str, Any] = {"max_tokens": 6, "temperature": 0, "ignore_eos": True}
+    first = session.generate("the lamp", **options).text
+    second = session.generate(" and", **options).text
+    assert session.text == f"the lamp{first} and{second}"
+
+
+@pytest.mark.parametrize("guesses", [0, 8])
+def test_a_grammar_holds(runner: Runner, guesses: int) -> None:
+    pattern = r"(yes|no), [0-9]{3} times because (of )?the lamp"
+    grammar = Grammar.from_regex(pattern, runner.vocabulary)
+    for seed in range(5):
+        reply = runner.generate(
+            "the", grammar=grammar, temperature=1.5, seed=seed, guesses=guesses
+        )
+        assert re.fullmatch(pattern, reply.text) and reply.finish == "stop"
+        assert reply.statistics.steps < len(reply.tokens)  # what is forced is not decoded
+
+
+def test_a_grammar_of_another_vocabulary(runner: Runner) -> None:
+    from rushlight.llm.grammar import Vocabulary
+
+    other = Grammar.from_regex("a", Vocabulary([b"a", b"b"], ends=[1]))
+    with pytest.raises(RunError, match="runner's own vocabulary"):
+        runner.generate("the", grammar=other)
+
+
+def test_scores_are_those_of_transformers(runner: Runner) -> None:
+    tokens = runner.encode(TEXT)[:100]
+    scores = runner.score(tokens)
+    drawn = runner.generate(tokens[:50], max_tokens=1, logprobs=20, temperature=0)
+    top = dict(drawn.choices[0].tokens[0].top)
+    assert len(scores) == 99
+    if tokens[50] in top:
+        assert scores[49] == pytest.approx(top[tokens[50]], abs=1e-3)
+
+
+def test_commands(program: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    cli = CliRunner()
+    result = cli.invoke(app, ["llm", "perplexity", str(program), "-f", str(text), "--context", "64"])
+    assert result.exit_code == 0 and "perplexity" in result.output, result.output
+    arguments = ["--prompt", "40", "--output", "8", "--context", "0,50", "--sessions", "2"]
+    result = cli.invoke(app, ["llm", "bench", str(program), *arguments, "--repeat", "1"])
+    assert result.exit_code == 0 and "decode tok/s" in result.output, result.output
