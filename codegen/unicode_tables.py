@@ -10,7 +10,11 @@ with its regular expressions on every character.
 
 from __future__ import annotations
 
+import struct
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import tokenizers
@@ -19,7 +23,8 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 TARGET = Path(__file__).resolve().parent.parent / "cpp/llm/tokenizer/unicode_tables.cpp"
 CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 PAGE = 64
-# In the order of the bits in unicode.h; Word and the two of Bert are asked in other ways.
+NFC, NFD, NFKC = normalizers.NFC(), normalizers.NFD(), normalizers.NFKC()
+# In the order of the bits in unicode.h; those after them are asked in other ways.
 CLASSES = (r"\p{L}", r"\p{N}", r"\s", r"\p{M}", r"[\p{Lu}\p{Lt}]", r"\p{Ll}")
 
 HEAD = """\
@@ -48,25 +53,84 @@ def _punctuation(code: int) -> bool:
     return len(pre_tokenizers.BertPreTokenizer().pre_tokenize_str(f"a{chr(code)}a")) == 3
 
 
+def _joins() -> set[int]:
+    """The characters that continue a grapheme: those that disappear with it below."""
+    units = [0] * 1024
+    units[0] = 512 << 10
+    node, value = 512 ^ ord("a"), 900
+    units[node] = ord("a") | 1 << 8 | (node ^ value) << 10
+    units[value] = 1 << 31
+    trie = struct.pack(f"<{len(units)}I", *units)
+    replaced = normalizers.Precompiled(struct.pack("<I", len(trie)) + trie + b"b\0")
+    return {code for code in CODES if replaced.normalize_str("a" + chr(code)) == "b"}
+
+
+def _one_grapheme(code: int) -> bool:
+    split = pre_tokenizers.Split(Regex(r"\X"), "isolated")
+    return len(split.pre_tokenize_str(chr(code) + "\u0301")) == 1
+
+
 def _classes() -> list[int]:
     values = [0] * 0x110000
     for bit, pattern in enumerate(CLASSES):
         for code in _matching(pattern):
             values[code] |= 1 << bit
-    clean = normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False
-    )
+    options = {"handle_chinese_chars": False, "lowercase": False}
+    clean = normalizers.BertNormalizer(clean_text=True, strip_accents=False, **options)
+    bare = normalizers.BertNormalizer(clean_text=False, strip_accents=True, **options)
+    accents, joins, combining = normalizers.StripAccents(), _joins(), _combining_classes()
+    seconds = {second for _, second in _compositions()} | {*range(0x1161, 0x1176)}
+    seconds |= {*range(0x11A8, 0x11C3)}
     space = 1 << CLASSES.index(r"\s")
     for code in CODES:
+        one = chr(code)
         if not values[code] & space:
             values[code] |= _word(code) << 6 | _punctuation(code) << 7
-        values[code] |= (clean.normalize_str(chr(code)) == "") << 8
+        values[code] |= (clean.normalize_str(one) == "") << 8
+        values[code] |= (accents.normalize_str(one) == "") << 9
+        values[code] |= (bare.normalize_str(one) == "") << 10
+        moves = combining[code] != 0 or code in seconds
+        values[code] |= (moves or NFC.normalize_str(one) != one) << 11
+        values[code] |= (moves or NFKC.normalize_str(one) != one) << 12
+        values[code] |= (code in joins) << 13
+        values[code] |= (not _one_grapheme(code)) << 14
     return values
 
 
+@cache
+def _combining_classes() -> list[int]:
+    """Python's, without those of characters that tokenizers does not move: it knows fewer."""
+    classes = [0] * 0x110000
+    for code in CODES:
+        own = unicodedata.combining(chr(code))
+        if own and _moves(code, own):
+            classes[code] = own
+    return classes
+
+
+def _moves(code: int, own: int) -> bool:
+    # U+0345 has the greatest class, 240, and U+0334 the least, 1.
+    high, low = f"a\u0345{chr(code)}", f"a{chr(code)}\u0334"
+    return NFD.normalize_str(high if own < 240 else low) != (high if own < 240 else low)
+
+
+@cache
+def _compositions() -> dict[tuple[int, int], int]:
+    """(first, second) -> the character that they compose to; Hangul is computed."""
+    pairs = {}
+    for code in CODES:
+        parts = unicodedata.decomposition(chr(code)).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            first, second = (int(part, 16) for part in parts)
+            if NFC.normalize_str(chr(first) + chr(second)) == chr(code):
+                pairs[first, second] = code
+    return dict(sorted(pairs.items()))
+
+
 def _mapped(normalize: Callable[[str], str]) -> dict[int, str]:
-    """The characters that `normalize` changes, each by itself."""
-    return {code: to for code in CODES if (to := normalize(chr(code))) != chr(code)}
+    """The characters that `normalize` changes, each by itself; Hangul is computed."""
+    codes = (code for code in CODES if not 0xAC00 <= code < 0xD7A4)
+    return {code: to for code in codes if (to := normalize(chr(code))) != chr(code)}
 
 
 def _array(name: str, kind: str, values: Iterable[int]) -> str:
@@ -90,13 +154,44 @@ def _paged(name: str, kind: str, values: Sequence[int]) -> str:
     return _array(f"{name}Page", "uint16_t", index) + "\n" + _array(name, kind, flat)
 
 
+def _mapping(name: str, normalize: Callable[[str], str]) -> str:
+    """For each character the index of its text; the first text is that of unchanged ones."""
+    texts: dict[str, int] = {"": 0}
+    index = [0] * 0x110000
+    for code, to in _mapped(normalize).items():
+        index[code] = texts.setdefault(to, len(texts))
+    starts = [0, *accumulate(map(len, texts))]
+    codes = [ord(one) for text in texts for one in text]
+    return "\n".join(
+        (
+            _paged(name, "uint16_t", index),
+            _array(f"{name}Starts", "uint16_t", starts),
+            _array(f"{name}Codes", "uint32_t", codes),
+        )
+    )
+
+
+def _composition_text() -> str:
+    pairs = _compositions()
+    flat = [code for (first, second), to in pairs.items() for code in (first, second, to)]
+    count = f"const uint32_t kCompositions = {len(pairs)};\n"
+    return count + _array("kComposition", "uint32_t", flat)
+
+
 def text() -> str:
     """The whole file."""
-    parts = [
-        HEAD.format(version=tokenizers.__version__),
-        _paged("kClasses", "uint16_t", _classes()),
-    ]
-    return "\n".join([*parts, "}  // namespace rushlight::llm\n"])
+    return "\n".join(
+        (
+            HEAD.format(version=tokenizers.__version__),
+            _paged("kClasses", "uint16_t", _classes()),
+            _paged("kCombining", "uint8_t", _combining_classes()),
+            _mapping("kLowered", normalizers.Lowercase().normalize_str),
+            _mapping("kCanonical", NFD.normalize_str),
+            _mapping("kCompatible", normalizers.NFKD().normalize_str),
+            _composition_text(),
+            "}  // namespace rushlight::llm\n",
+        )
+    )
 
 
 if __name__ == "__main__":

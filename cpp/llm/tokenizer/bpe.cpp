@@ -34,8 +34,8 @@ void first_symbols(const Table& table, StringView word, std::vector<Symbol>* sym
     const uint32_t token =
         bytes ? table.bytes[static_cast<uint8_t>(*text)] : table.character(point.code);
     i += point.bytes;
-    if (token != kNone) {
-      add(token);
+    if (token != kNone || table.has(kMergeUnknown)) {
+      add(token != kNone ? token : table.settings.vocabulary + point.code);
       after_unknown = false;
     } else if (!add_bytes(table, {text, point.bytes}, add) && table.settings.unknown != kNone) {
       if (!after_unknown || !table.has(kFuseUnknown)) add(table.settings.unknown);
@@ -128,6 +128,23 @@ class LongWord {
   std::vector<Merge>& heap_;
 };
 
+// Characters that have no token, and were not merged, have numbers after those of tokens.
+void append_symbols(const Table& table, const std::vector<Symbol>& symbols,
+                    std::vector<int32_t>* out) {
+  bool after_unknown = false;
+  for (const Symbol& symbol : symbols) {
+    const bool is_unknown = symbol.token >= table.settings.vocabulary;
+    if (!is_unknown) {
+      out->push_back(static_cast<int32_t>(symbol.token));
+    } else if (!after_unknown || table.has(kByteFallback)) {
+      char bytes[4];
+      const size_t n = write_utf8(symbol.token - table.settings.vocabulary, bytes);
+      append_unknown(table, {bytes, n}, out);
+    }
+    after_unknown = is_unknown;
+  }
+}
+
 }  // namespace
 
 void append_unknown(const Table& table, StringView character, std::vector<int32_t>* out) {
@@ -152,7 +169,7 @@ void encode_bpe(const Table& table, StringView word, Scratch* scratch, std::vect
   } else {
     merge_short(table, &symbols);
   }
-  for (const Symbol& symbol : symbols) out->push_back(static_cast<int32_t>(symbol.token));
+  append_symbols(table, symbols, out);
 }
 
 }  // namespace rushlight::llm

@@ -41,8 +41,7 @@ enum SectionKind : uint32_t {
   kAddedFirst,
   kAddedLabels,
   kAddedValues,
-  kScores32,
-  kScores64,
+  kScores,
   kNormalizer,
   kSplitter,
   kTexts,
@@ -51,6 +50,9 @@ enum SectionKind : uint32_t {
   kAfter,
   kCharsmapUnits,
   kCharsmapTexts,
+  kKeptFirst,
+  kKeptLabels,
+  kKeptValues,
   kSectionKinds,
 };
 
@@ -152,8 +154,10 @@ Status Reader::read(Table* table) {
   RL_TRY(get(kAddedFirst, &table->added.first));
   RL_TRY(get(kAddedLabels, &table->added.labels));
   RL_TRY(get(kAddedValues, &table->added.values));
-  RL_TRY(get(kScores32, &table->scores32));
-  RL_TRY(get(kScores64, &table->scores64));
+  RL_TRY(get(kKeptFirst, &table->kept.first));
+  RL_TRY(get(kKeptLabels, &table->kept.labels));
+  RL_TRY(get(kKeptValues, &table->kept.values));
+  RL_TRY(get(kScores, &table->scores));
   RL_TRY(get(kNormalizer, &table->normalizer));
   RL_TRY(get(kSplitter, &table->splitter));
   RL_TRY(get(kTexts, &table->texts));
@@ -240,11 +244,13 @@ Status Reader::check_model(const Table& table) {
     case Model::Bpe:
       return check_bpe(table);
     case Model::Unigram32:
-      if (table.scores32.size() == vocabulary_) return {};
-      return fault("the number of scores", static_cast<uint32_t>(table.scores32.size()));
     case Model::Unigram64:
-      if (table.scores64.size() == vocabulary_) return {};
-      return fault("the number of scores", static_cast<uint32_t>(table.scores64.size()));
+      if (table.scores.size() != size_t{vocabulary_} + 1 || table.model.empty()) {
+        return fault("the number of scores", static_cast<uint32_t>(table.scores.size()));
+      }
+      return table.has(kByteFallback) && table.bytes.size() != 256
+                 ? fault("the number of bytes", static_cast<uint32_t>(table.bytes.size()))
+                 : Status();
     case Model::WordPiece:
       return {};
   }
@@ -295,6 +301,7 @@ Status Reader::check(const Table& table) {
   const size_t added = table.added_tokens.size();
   RL_TRY(check_trie(table.raw_added, added, "the trie of added tokens"));
   RL_TRY(check_trie(table.added, added, "the trie of normalised added tokens"));
+  RL_TRY(check_trie(table.kept, vocabulary_, "the trie of texts that are kept"));
   for (const AddedToken& token : table.added_tokens) {
     if (token.token >= vocabulary_ || token.text > table.texts.size() ||
         token.text_size > table.texts.size() - token.text) {

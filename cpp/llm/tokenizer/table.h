@@ -14,6 +14,7 @@ namespace rushlight::llm {
 constexpr uint32_t kTableVersion = 1;
 constexpr uint32_t kNone = 0xFFFFFFFF;  // no token, no value
 
+// SentencePiece adds the scores of unigram models in single precision, tokenizers in double.
 enum class Model : uint32_t { Bpe, Unigram32, Unigram64, WordPiece };
 
 // What is done with the text of the first token when tokens become text again.
@@ -31,11 +32,16 @@ constexpr uint32_t kByteFallback = 2;       // unknown characters become the tok
 constexpr uint32_t kFuseUnknown = 4;        // neighbouring unknown characters are one token
 constexpr uint32_t kIgnoreMerges = 8;       // a word of the vocabulary is taken as it is
 constexpr uint32_t kSpacesBeginWords = 16;  // no merge joins a word with the U+2581 after it
+constexpr uint32_t kMergeUnknown =
+    32;  // characters of no token may be merged, as SentencePiece does
+
+constexpr uint32_t kSpacedSpecial = 64;  // a space stands before a special token in a text
 
 // Bits of a token's kind.
 constexpr uint8_t kSpecialToken = 1;
 constexpr uint8_t kByteToken = 2;
 constexpr uint8_t kContinuingToken = 4;  // of WordPiece
+constexpr uint8_t kVerbatimToken = 8;    // keeps its spaces at the start of a text
 
 struct Settings {
   Model model;
@@ -97,8 +103,8 @@ struct Table {
   Span<const uint16_t> character_pages;  // for 256 characters each, their page of `characters`
   Span<const uint32_t> characters;       // tokens
   Trie model, raw_added, added;          // values: tokens; indices of added tokens
-  Span<const float> scores32;
-  Span<const double> scores64;
+  Trie kept;                             // texts that SentencePiece's normaliser does not change
+  Span<const double> scores;             // of each token, and of an unknown character
   Span<const Operation> normalizer, splitter;
   Span<const uint8_t> texts;
   Span<const AddedToken> added_tokens;

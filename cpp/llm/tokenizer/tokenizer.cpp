@@ -8,6 +8,8 @@
 #include "rushlight/llm/tokenizer/repair.h"
 #include "rushlight/llm/tokenizer/scratch.h"
 #include "rushlight/llm/tokenizer/splitter.h"
+#include "rushlight/llm/tokenizer/unigram.h"
+#include "rushlight/llm/tokenizer/word_piece.h"
 
 namespace rushlight::llm {
 namespace {
@@ -42,6 +44,8 @@ class Encoder final : public WordSink {
   }
 
   void word(StringView text) override {
+    // SentencePiece's rounded sums depend on all of the text before.
+    if (table_.settings.model == Model::Unigram32) return model(text);
     if (!table_.has(kSpacesBeginWords)) return cached(text);
     // No merge goes across the beginning of a run of U+2581.
     size_t begin = 0;
@@ -102,7 +106,16 @@ class Encoder final : public WordSink {
     WordCache::store(entry, key, word, out_->data() + begin, out_->size() - begin);
   }
 
-  void model(StringView word) { encode_bpe(table_, word, &scratch_, out_); }
+  void model(StringView word) {
+    switch (table_.settings.model) {
+      case Model::Bpe:
+        return encode_bpe(table_, word, &scratch_, out_);
+      case Model::WordPiece:
+        return encode_word_piece(table_, word, out_);
+      default:
+        return encode_unigram(table_, word, &scratch_, out_);
+    }
+  }
 
   const Table& table_;
   uint64_t identity_;
@@ -157,8 +170,10 @@ StringView Tokenizer::piece(int32_t token) const {
 void Tokenizer::append_piece(int32_t token, bool* at_start, std::string* out) const {
   if (!has(token)) return;
   StringView bytes = piece(token);
-  const StartRule rule =
-      *at_start && !is(token, kSpecialToken) ? table_.settings.start_rule : StartRule::None;
+  const StartRule rule = *at_start && !is(token, kSpecialToken | kVerbatimToken)
+                             ? table_.settings.start_rule
+                             : StartRule::None;
+  if (!*at_start && is(token, kSpecialToken) && table_.has(kSpacedSpecial)) out->push_back(' ');
   const bool spaced = !bytes.empty() && bytes.data()[0] == ' ';
   if (rule == StartRule::WordPiece && is(token, kContinuingToken)) {
     out->append("##");

@@ -10,23 +10,42 @@
 namespace rushlight::llm {
 
 // Classes of characters, as bits.
-constexpr uint16_t kLetter = 1 << 0;       // \p{L}
-constexpr uint16_t kNumber = 1 << 1;       // \p{N}
-constexpr uint16_t kSpace = 1 << 2;        // \s
-constexpr uint16_t kMark = 1 << 3;         // \p{M}
-constexpr uint16_t kUpper = 1 << 4;        // \p{Lu} or \p{Lt}
-constexpr uint16_t kLower = 1 << 5;        // \p{Ll}
-constexpr uint16_t kWord = 1 << 6;         // \w
-constexpr uint16_t kPunctuation = 1 << 7;  // as BERT splits at it
-constexpr uint16_t kControl = 1 << 8;      // that BERT removes
+constexpr uint16_t kLetter = 1 << 0;                 // \p{L}
+constexpr uint16_t kNumber = 1 << 1;                 // \p{N}
+constexpr uint16_t kSpace = 1 << 2;                  // \s
+constexpr uint16_t kMark = 1 << 3;                   // \p{M}
+constexpr uint16_t kUpper = 1 << 4;                  // \p{Lu} or \p{Lt}
+constexpr uint16_t kLower = 1 << 5;                  // \p{Ll}
+constexpr uint16_t kWord = 1 << 6;                   // \w
+constexpr uint16_t kPunctuation = 1 << 7;            // as BERT splits at it
+constexpr uint16_t kControl = 1 << 8;                // that BERT removes
+constexpr uint16_t kAccent = 1 << 9;                 // that StripAccents removes
+constexpr uint16_t kNonspacing = 1 << 10;            // that BERT removes from decomposed text
+constexpr uint16_t kMayCompose = 1 << 11;            // may change in NFC, by itself or with others
+constexpr uint16_t kMayComposeCompatible = 1 << 12;  // in NFKC
+constexpr uint16_t kJoins = 1 << 13;                 // continues the grapheme before it
+constexpr uint16_t kBreaks = 1 << 14;                // is a grapheme by itself
 
-extern const uint16_t kClassesPage[];  // for each 64 characters, their page of kClasses
-extern const uint16_t kClasses[];
+// Tables with a page for each 64 characters.
+extern const uint16_t kClassesPage[], kClasses[];
+extern const uint16_t kCombiningPage[];
+extern const uint8_t kCombining[];
+// Mappings: the index of a character's text, whose codes are from start to next start. 0:
+// unchanged.
+extern const uint16_t kLoweredPage[], kLowered[], kLoweredStarts[];
+extern const uint16_t kCanonicalPage[], kCanonical[], kCanonicalStarts[];
+extern const uint16_t kCompatiblePage[], kCompatible[], kCompatibleStarts[];
+extern const uint32_t kLoweredCodes[], kCanonicalCodes[], kCompatibleCodes[];
+// Triples, sorted: the first character, the second, what they compose to.
+extern const uint32_t kCompositions, kComposition[];
 
-inline uint16_t classes_of(uint32_t code) {
-  if (code > 0x10FFFF) return 0;
-  return kClasses[size_t{kClassesPage[code >> 6]} << 6 | (code & 63)];
+template <class T>
+T look_up(const uint16_t* pages, const T* values, uint32_t code) {
+  return code > 0x10FFFF ? T() : values[size_t{pages[code >> 6]} << 6 | (code & 63)];
 }
+
+inline uint16_t classes_of(uint32_t code) { return look_up(kClassesPage, kClasses, code); }
+inline uint8_t combining_class(uint32_t code) { return look_up(kCombiningPage, kCombining, code); }
 
 // A character of text that was checked before; what is not valid all the same is read without
 // leaving the text.

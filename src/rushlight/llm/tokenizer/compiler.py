@@ -41,6 +41,10 @@ def _read(source: Any) -> Tokens:
         from rushlight.llm.tokenizer.from_tokenizers import read_tokenizer
 
         return read_tokenizer(source)
+    if module == "sentencepiece":
+        from rushlight.llm.tokenizer.from_sentencepiece import read_processor
+
+        return read_processor(source)
     if module == "tiktoken":
         from rushlight.llm.tokenizer.from_tiktoken import read_encoding
 

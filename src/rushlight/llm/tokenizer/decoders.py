@@ -25,6 +25,7 @@ class Decoder:
 
     changes: Sequence[Callable[[str | bytes], str | bytes]] = ()
     start_rule: StartRule = StartRule.NONE
+    is_spaced: bool = False  # tokens are joined by spaces
 
     def piece(self, token: str) -> bytes:
         """The bytes of a token that is not the first."""
@@ -41,7 +42,7 @@ def decoder_of(source: dict[str, Any] | None) -> Decoder:
         ExportError: it is not supported.
     """
     if source is None:
-        return Decoder((lambda piece: _text(piece, lambda text: " " + text),), StartRule.STRIP_ONCE)
+        return Decoder((lambda piece: _text(piece, lambda text: " " + text),), StartRule.STRIP_ONCE, True)
     changes: list[Callable[[str | bytes], str | bytes]] = []
     rule, fused = StartRule.NONE, False
     for one in source["decoders"] if source["type"] == "Sequence" else [source]:
@@ -71,7 +72,7 @@ def decoder_of(source: dict[str, Any] | None) -> Decoder:
                 "Metaspace, WordPiece, or Replace, ByteFallback, Fuse and Strip as Llama has them",
                 code=Code.NOT_SUPPORTED,
             )
-    return Decoder(tuple(changes), rule)
+    return Decoder(tuple(changes), rule, rule == StartRule.WORD_PIECE)
 
 
 def _strips_one_space(source: dict[str, Any]) -> bool:

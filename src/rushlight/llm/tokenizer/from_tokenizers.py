@@ -13,6 +13,8 @@ from rushlight.llm.tokenizer.pre_tokenizers import is_byte_level, splitter_of
 from rushlight.llm.tokenizer.processors import surrounding
 from rushlight.llm.tokenizer.table import AddedToken, Flag, Kind, Model, StartRule, Tokens
 
+UNKNOWN_PENALTY = 10.0  # of an unknown character, below the least score
+
 
 def read_tokenizer(tokenizer: Any) -> Tokens:
     """What the table says of a `tokenizers.Tokenizer`.
@@ -36,6 +38,7 @@ def read_tokenizer(tokenizer: Any) -> Tokens:
         model=Model.BPE,
         pieces=pieces,
         kinds=kinds,
+        flags=Flag.SPACED_SPECIAL if decoder.is_spaced else 0,
         start_rule=decoder.start_rule,
         normalizer=normalizer,
         splitter=splitter,
@@ -170,7 +173,9 @@ def _read_unigram(
     tokens.unknown = model["unk_id"]
     tokens.words = {text.encode(): token for text, token in vocabulary.items()}
     tokens.scores = [score for _, score in model["vocab"]]
+    unknown_score = min(tokens.scores, default=0.0) - UNKNOWN_PENALTY
     tokens.scores += [0.0] * (len(tokens.pieces) - len(tokens.scores))
+    tokens.scores.append(unknown_score)
     read_byte_fallback(tokens, model, vocabulary)
 
 

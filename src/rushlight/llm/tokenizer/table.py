@@ -40,8 +40,7 @@ class Section(IntEnum):
     ADDED_FIRST = auto()
     ADDED_LABELS = auto()
     ADDED_VALUES = auto()
-    SCORES32 = auto()
-    SCORES64 = auto()
+    SCORES = auto()
     NORMALIZER = auto()
     SPLITTER = auto()
     TEXTS = auto()
@@ -50,6 +49,9 @@ class Section(IntEnum):
     AFTER = auto()
     CHARSMAP_UNITS = auto()
     CHARSMAP_TEXTS = auto()
+    KEPT_FIRST = auto()
+    KEPT_LABELS = auto()
+    KEPT_VALUES = auto()
 
 
 class Model(IntEnum):
@@ -79,6 +81,8 @@ class Flag(IntFlag):
     FUSE_UNKNOWN = 4
     IGNORE_MERGES = 8
     SPACES_BEGIN_WORDS = 16
+    MERGE_UNKNOWN = 32
+    SPACED_SPECIAL = 64
 
 
 class Kind(IntFlag):
@@ -87,8 +91,7 @@ class Kind(IntFlag):
     SPECIAL = 1
     BYTE = 2
     CONTINUING = 4
-    USER_DEFINED = 8
-    UNUSED = 16
+    VERBATIM = 8
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,9 @@ class Tokens:
         characters: character -> token, of BPE over characters.
         bytes_of: byte -> token.
         words: texts of the model's vocabulary -> token, for its trie.
-        scores: of each token, of unigram models.
+        scores: of each token and of an unknown character, of unigram models.
+        charsmap: SentencePiece's precompiled map of characters.
+        kept: texts that SentencePiece's normaliser does not change -> token.
     """
 
     model: Model
@@ -133,7 +138,7 @@ class Tokens:
     characters: Mapping[str, int] = field(default_factory=dict)
     bytes_of: Mapping[int, int] = field(default_factory=dict)
     words: Mapping[bytes, int] = field(default_factory=dict)
-    scores: Sequence[float] = ()
+    scores: list[float] = field(default_factory=list)
     longest_word: int = 0
     normalizer: Sequence[Operation] = ()
     splitter: Sequence[Operation] = ()
@@ -141,6 +146,7 @@ class Tokens:
     before: Sequence[int] = ()
     after: Sequence[int] = ()
     charsmap: bytes = b""
+    kept: Mapping[bytes, int] = field(default_factory=dict)
 
 
 def write_table(tokens: Tokens) -> bytes:
@@ -162,10 +168,8 @@ def write_table(tokens: Tokens) -> bytes:
         sections[Section.WORDS], word_probes = _words(tokens.words)
     elif tokens.model != Model.BPE:
         sections |= _trie(Section.MODEL_FIRST, tokens.words)
-    if tokens.model == Model.UNIGRAM32:
-        sections[Section.SCORES32] = np.array(tokens.scores, "<f4")
-    elif tokens.model == Model.UNIGRAM64:
-        sections[Section.SCORES64] = np.array(tokens.scores, "<f8")
+    if tokens.model in (Model.UNIGRAM32, Model.UNIGRAM64):
+        sections[Section.SCORES] = np.array(tokens.scores, "<f8")
     texts = bytearray()
     sections[Section.NORMALIZER] = _operations(tokens.normalizer, texts)
     sections[Section.SPLITTER] = _operations(tokens.splitter, texts)
@@ -173,6 +177,7 @@ def write_table(tokens: Tokens) -> bytes:
     sections[Section.TEXTS] = bytes(texts)
     sections[Section.BEFORE] = np.array(tokens.before, "<u4")
     sections[Section.AFTER] = np.array(tokens.after, "<u4")
+    sections |= _trie(Section.KEPT_FIRST, tokens.kept)
     if tokens.charsmap:
         (size,) = struct.unpack_from("<I", tokens.charsmap)
         sections[Section.CHARSMAP_UNITS] = tokens.charsmap[4 : 4 + size]

@@ -1,0 +1,15 @@
+// SentencePiece's own normaliser: its map of characters, and white space as U+2581.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "rushlight/core/span.h"
+#include "rushlight/llm/tokenizer/table.h"
+
+namespace rushlight::llm {
+
+// Appends the normalised text; `flags` are those of operations.h.
+void sentence_piece(const Table& table, uint32_t flags, StringView text, std::string* out);
+
+}  // namespace rushlight::llm
