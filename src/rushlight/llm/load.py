@@ -52,7 +52,14 @@ def load(
     path, image = read_source(program, "a program")
     try:
         core = _core.LlmRunner.open(
-            path, image, threads or 0, bool(map), bool(guard), kv, cache_limit or 0, texts,
+            path,
+            image,
+            threads or 0,
+            bool(map),
+            bool(guard),
+            kv,
+            cache_limit or 0,
+            texts,
             prefill_rows,
         )
     except _core.Failure as failure:

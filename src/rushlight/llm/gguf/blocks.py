@@ -77,6 +77,12 @@ def _q6_k(blocks: Bytes) -> tuple[Integers, Floats]:
     return integers, _half(blocks[:, 208:]) * scales.astype(np.float32)
 
 
+@np.errstate(invalid="ignore")
+def integers_of(form: Form, blocks: Bytes) -> tuple[Integers, Floats]:
+    """The integers [blocks, elements] and scales [blocks, groups] of a type without minimums."""
+    return form.unpack(blocks)
+
+
 FORMS: Mapping[str, Form] = {
     "Q4_0": Form(4, 32, _q4_0),
     "Q5_0": Form(8, 32, _q5_0),
@@ -87,6 +93,7 @@ FORMS: Mapping[str, Form] = {
 """The types that are stored as they are, by name."""
 
 
+@np.errstate(invalid="ignore")  # scales that are no numbers are found later
 def numbers_of(kind: TensorType, blocks: Bytes) -> Floats:
     """The numbers that blocks stand for, [blocks, elements].
 
@@ -101,7 +108,7 @@ def numbers_of(kind: TensorType, blocks: Bytes) -> Floats:
     if kind.name == "BF16":
         return (_viewed(blocks, "<u2").astype(np.uint32) << np.uint32(16)).view(np.float32)
     if kind.name in FORMS:
-        integers, scales = FORMS[kind.name].unpack(blocks)
+        integers, scales = integers_of(FORMS[kind.name], blocks)
         groups = integers.reshape(*scales.shape, -1).astype(np.float32) * scales[..., None]
         return groups.reshape(integers.shape)
     return _with_minimums(kind, blocks)

@@ -14,7 +14,7 @@ import torch
 from rushlight.errors import Code, ExportError
 from rushlight.llm.exporter.layers import QuantizedWeight
 from rushlight.llm.exporter.rounding import quantised
-from rushlight.llm.gguf.blocks import FORMS, Bytes, Form, numbers_of
+from rushlight.llm.gguf.blocks import FORMS, Bytes, Form, integers_of, numbers_of
 from rushlight.llm.gguf.header import TensorInfo, damaged, read_header
 
 Tensor = torch.Tensor
@@ -181,6 +181,6 @@ class GgufFile:
 
 def _unpack(form: Form, blocks: Bytes, integers: Tensor, scales: Tensor) -> None:
     """Write the integers and scales of some rows."""
-    numbers, factors = form.unpack(blocks)
+    numbers, factors = integers_of(form, blocks)
     integers.copy_(torch.from_numpy(numbers.reshape(integers.shape)))
     scales.copy_(torch.from_numpy(factors.reshape(scales.shape)))

@@ -42,7 +42,9 @@ def decoder_of(source: dict[str, Any] | None) -> Decoder:
         ExportError: it is not supported.
     """
     if source is None:
-        return Decoder((lambda piece: _text(piece, lambda text: " " + text),), StartRule.STRIP_ONCE, True)
+        return Decoder(
+            (lambda piece: _text(piece, lambda text: " " + text),), StartRule.STRIP_ONCE, True
+        )
     changes: list[Callable[[str | bytes], str | bytes]] = []
     rule, fused = StartRule.NONE, False
     for one in source["decoders"] if source["type"] == "Sequence" else [source]:

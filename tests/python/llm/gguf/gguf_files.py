@@ -25,7 +25,7 @@ def write_gguf(model: Any, path: Path, kind: str = "F32", **changes: Any) -> Pat
         changes: further metadata, or None for entries that are left out; "__" stands for ".".
     """
     config = model.config
-    name = NAMES.get(config.model_type, config.model_type)
+    name = name_of(config)
     writer = gguf.GGUFWriter(path, name)
     entries = {
         **dict(_sizes(config, name)),
@@ -40,6 +40,21 @@ def write_gguf(model: Any, path: Path, kind: str = "F32", **changes: Any) -> Pat
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def take_weights(model: Any, path: Path) -> None:
+    """Give a Llama or Qwen of `transformers` the weights of a file, as `gguf` dequantises them."""
+    stored = {
+        one.name: torch.from_numpy(gguf.quants.dequantize(one.data, one.tensor_type).copy())
+        for one in gguf.GGUFReader(path).tensors
+    }
+    config = model.config
+    for full, name in names_of(model):
+        tensor = stored[name].reshape(model.state_dict()[full].shape)
+        if name_of(config) == "llama" and (".q_proj." in full or ".k_proj." in full):
+            pairs = tensor.reshape(-1, config.head_dim // 2, 2, *tensor.shape[1:])
+            tensor = pairs.transpose(1, 2).reshape(tensor.shape)
+        model.state_dict()[full].copy_(tensor)
 
 
 def add_entry(writer: Any, key: str, value: Any) -> None:
@@ -57,26 +72,37 @@ def add_entry(writer: Any, key: str, value: Any) -> None:
 
 
 def add_tensor(writer: Any, name: str, tensor: torch.Tensor, kind: str) -> None:
-    """Add a tensor in a type; F32 if it does not fit."""
+    """Add a tensor in a type; F32 if it does not fit. `gguf` does not quantise to types with
+    blocks of 256: tensors of these are random."""
     number = gguf.GGMLQuantizationType[kind]
     if tensor.dim() < 2 or tensor.shape[-1] % gguf.GGML_QUANT_SIZES[number][0]:
         number = gguf.GGMLQuantizationType.F32
+    elif kind.endswith("_K"):
+        writer.add_tensor(name, random_blocks(kind, *tensor.shape), raw_dtype=number)
+        return
     data = gguf.quants.quantize(tensor.float().contiguous().numpy(), number)
     writer.add_tensor(name, data, raw_dtype=number)
 
 
 def tensors_of(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """The names and tensors that the converter writes."""
+    tensors = model.state_dict()
+    for full, name in names_of(model):
+        yield name, _converted(model, full, tensors[full])
+    yield from _tables(model.config)
+
+
+def names_of(model: Any) -> Iterator[tuple[str, str]]:
+    """The names of a model's tensors in `transformers` and in files."""
     config = model.config
-    name = NAMES.get(config.model_type, config.model_type)
-    number = next(key for key, value in gguf.MODEL_ARCH_NAMES.items() if value == name)
+    key = name_of(config)
+    number = next(number for number, name in gguf.MODEL_ARCH_NAMES.items() if name == key)
     names = gguf.get_tensor_name_map(number, config.num_hidden_layers)
-    for full, tensor in model.state_dict().items():
+    for full in model.state_dict():
         if full != "lm_head.weight" or not config.tie_word_embeddings:
-            stem = names.get_name(full, try_suffixes=(".weight", ".bias"))
-            assert stem is not None, full
-            yield stem, _converted(model, full, tensor)
-    yield from _tables(config)
+            found = names.get_name(full, try_suffixes=(".weight", ".bias"))
+            assert found is not None, full
+            yield full, found
 
 
 def _converted(model: Any, full: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -169,3 +195,36 @@ def _tables(config: Any) -> Iterator[tuple[str, torch.Tensor]]:
         low, high = rope["low_freq_factor"], rope["high_freq_factor"]
         smooth = np.clip((original / lengths - low) / (high - low), 0, 1)
         yield "rope_freqs.weight", torch.tensor(1 / ((1 - smooth) / factor + smooth)).float()
+
+
+def random_blocks(kind: str, rows: int, depth: int) -> np.ndarray:
+    """Rows of random blocks of a type that stand for numbers of the size of small weights.
+
+    The scales of blocks, which are float16 numbers, have both signs.
+    """
+    number = gguf.GGMLQuantizationType[kind]
+    elements, size = gguf.GGML_QUANT_SIZES[number]
+    blocks = np.random.randint(0, 256, (rows * depth // elements, size), dtype=np.uint8)
+    for at in _HALVES[kind]:
+        scales = np.random.uniform(0.5, 1, len(blocks)) * np.random.choice([-1, 1], len(blocks))
+        blocks[:, at : at + 2] = scales.astype(np.float16)[:, None].view(np.uint8)
+    deviation = gguf.quants.dequantize(blocks, number).std() * math.sqrt(depth)
+    for at in _HALVES[kind]:
+        scales = np.ascontiguousarray(blocks[:, at : at + 2]).view(np.float16) / deviation
+        blocks[:, at : at + 2] = scales.astype(np.float16).view(np.uint8)
+    return blocks.reshape(rows, -1)
+
+
+_HALVES = {
+    "Q4_0": (0,),
+    "Q4_1": (0, 2),
+    "Q5_0": (0,),
+    "Q5_1": (0, 2),
+    "Q8_0": (0,),
+    "Q2_K": (80, 82),
+    "Q3_K": (108,),
+    "Q4_K": (0, 2),
+    "Q5_K": (0, 2),
+    "Q6_K": (208,),
+}
+"""Where the float16 numbers of blocks are."""
