@@ -59,7 +59,9 @@ def main(
         )
     losses = [-p for p in windowed_logprobs(runner.score, runner.encode(text), window)]
     mean = sum(losses) / len(losses)
-    console().print(f"perplexity {math.exp(mean):.4f} ({len(losses)} tokens, kv {runner.cache_type})")
+    console().print(
+        f"perplexity {math.exp(mean):.4f} ({len(losses)} tokens, kv {runner.cache_type})"
+    )
 
 
 def windowed_logprobs(score, tokens: list[int], window: int) -> list[float]:  # type: ignore[no-untyped-def]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,13 @@ from rushlight.llm.gguf.architectures import OUTPUT, Architecture, architecture_
 from rushlight.llm.gguf.facts import Facts
 from rushlight.llm.gguf.file import GgufFile
 from rushlight.llm.gguf.rope import TABLES
+from rushlight.llm.gguf.texts import generation_of, special_tokens, template_of
+from rushlight.llm.gguf.tokenizer import Vocabulary, tokenizer_of
 
 Tensor = torch.Tensor
 
 
-@dataclass
+@dataclass(frozen=True)
 class GgufModel:
     """A model and what its file says of texts.
 
@@ -32,7 +34,6 @@ class GgufModel:
         file: the file.
         model: of `transformers`; its linear layers and embeddings are those of
             `rushlight.llm.exporter.layers`, with the weights as the file has them.
-        tokenizer: what `rushlight.llm.tokenizer.compile` takes; None if there is none.
         generation: what `generation_config.json` of a folder would say.
         template: the chat template; None if there is none.
         tokens: the texts of special tokens by their role.
@@ -40,10 +41,20 @@ class GgufModel:
 
     file: GgufFile
     model: Any
-    tokenizer: Any = None
-    generation: dict[str, Any] = field(default_factory=dict)
-    template: str | None = None
-    tokens: dict[str, str] = field(default_factory=dict)
+    generation: dict[str, Any]
+    template: str | None
+    tokens: dict[str, str]
+
+    @property
+    def tokenizer(self) -> Any:
+        """The `tokenizers.Tokenizer` of the file; None if there is none.
+
+        Raises:
+            ExportError: it is not supported.
+        """
+        vocabulary = Vocabulary(self.file)
+        has_model = "tokenizer.ggml.model" in self.file.metadata
+        return tokenizer_of(vocabulary) if vocabulary.texts and has_model else None
 
 
 def read_gguf(path: Path) -> GgufModel:
@@ -66,7 +77,10 @@ def read_gguf(path: Path) -> GgufModel:
     facts.refuse_others()
     model = _empty_model(fields, path)
     _Loader(file, architecture, model).load()
-    return GgufModel(file, model)
+    vocabulary = Vocabulary(file)
+    return GgufModel(
+        file, model, generation_of(vocabulary), template_of(file), special_tokens(vocabulary)
+    )
 
 
 def _empty_model(fields: dict[str, Any], path: Path) -> Any:
