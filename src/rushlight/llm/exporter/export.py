@@ -107,6 +107,8 @@ def export(
         debug=debug,
         progress=progress,
     )
+    if isinstance(folder, GgufModel):
+        program.quantization += folder.losses()
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
     if verify:
@@ -118,7 +120,8 @@ def export(
 
 def _read(path: Path) -> Folder | GgufModel:
     """A folder of Hugging Face, or a GGUF file."""
-    return read_gguf(path) if path.is_file() else read_folder(path)
+    is_file = path.is_file() or path.suffix == ".gguf"
+    return read_gguf(path) if is_file else read_folder(path)
 
 
 def _form(backend: Any) -> Form:

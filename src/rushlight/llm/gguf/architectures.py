@@ -12,6 +12,7 @@ from rushlight.llm.gguf.facts import Facts
 from rushlight.llm.gguf.rope import rope_of
 
 Fields = dict[str, Any]
+_LEAST_SCALE = 1e-4  # of scores, for heads of up to 10^8 elements
 EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
 
 _LLAMA = {
@@ -232,7 +233,7 @@ def _gemma_scale(facts: Facts, fields: Fields, largest: int) -> int:
     Files of the largest model do not say it; it is known by the number of layers.
     """
     scale = facts.number("attention.scale", 0.0)
-    if scale > 0:
+    if scale > _LEAST_SCALE:
         return max(round(scale**-2), 1)
     if fields["num_hidden_layers"] == largest:
         return max(fields["hidden_size"] // fields["num_attention_heads"], 1)

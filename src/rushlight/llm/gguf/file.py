@@ -55,6 +55,8 @@ class GgufFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if not path.is_file():
+            raise ExportError(f"there is no file {path}", code=Code.NOT_FOUND)
         with path.open("rb") as file:
             if path.stat().st_size == 0:
                 raise damaged(str(path), "it is empty")
@@ -169,10 +171,6 @@ class GgufFile:
     def _blocks(self, info: TensorInfo) -> Bytes:
         flat = np.frombuffer(self._map, np.uint8, info.size, info.offset)
         return flat.reshape(-1, info.type.block_bytes)
-
-    def release(self) -> None:
-        """Give back the memory of the pages that were read; they are read again when needed."""
-        self._map.madvise(mmap.MADV_DONTNEED)
 
     def names(self, beginning: str) -> Sequence[str]:
         """The keys of the metadata that begin so."""

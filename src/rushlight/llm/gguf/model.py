@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,24 @@ class GgufModel:
         vocabulary = Vocabulary(self.file)
         has_model = "tokenizer.ggml.model" in self.file.metadata
         return tokenizer_of(vocabulary) if vocabulary.texts and has_model else None
+
+    def losses(self) -> list[str]:
+        """What requantising lost, in words: a line for the tensors that lie alike in their layers.
+
+        The lines are for the report of a program.
+        """
+        alike: dict[tuple[str, str, str], list[float]] = {}
+        for loss in self.file.losses:
+            key = (re.sub(r"^blk\.\d+\.", "", loss.tensor), loss.type, loss.stored)
+            alike.setdefault(key, []).append(loss.decibels)
+        return [
+            f"{name} of {len(found)} layers, {kind} in the file, is stored as {stored}: "
+            f"signal-to-noise ratio {min(found):.1f} dB or more"
+            if len(found) > 1
+            else f"{name}, {kind} in the file, is stored as {stored}: signal-to-noise ratio "
+            f"{found[0]:.1f} dB"
+            for (name, kind, stored), found in alike.items()
+        ]
 
 
 def read_gguf(path: Path) -> GgufModel:
