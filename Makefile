@@ -72,6 +72,9 @@ timed = $(say); $(2); mkdir -p build; printf '%5d s  %s\n' $$SECONDS '$(1)' | te
 # $(call build,folder,flags)
 build = mkdir -p build; { $(CONFIGURE) -B $(1) $(2) && $(CMAKE) --build $(1) -j $(JOBS); } \
   >build/build.log 2>&1 || { cat build/build.log; exit 1; }
+# $(call tidy,flags): the analyzer alone takes six times as long as all other checks.
+tidy = $(PY) cmake/tidy_commands.py $(DEV) build/tidy; printf '%s\n' $(TIDY_CODE) | \
+  xargs -P $(JOBS) -n 1 $(VENV)/bin/clang-tidy -p build/tidy --quiet --warnings-as-errors='*' $(1)
 # $(call install_torch,python): first and alone, so that what is installed later finds it there.
 install_torch = $(1) -m pip install $(PIP_FLAGS) $(TORCH_PIP_FLAGS) torch==$(TORCH)
 
@@ -96,7 +99,7 @@ test: new-timings lint test-cpp test-python ## What CI runs: lint, C++ tests, Py
 	@$(call say,All passed. Time per step:); cat build/timings
 
 .PHONY: test-full
-test-full: new-timings lint test-cpp tsan emulate test-all ## The same with the long tables and every model
+test-full: new-timings lint analyze test-cpp tsan emulate test-all ## The same with the long tables and every model
 	@$(call say,All passed. Time per step:); cat build/timings
 
 .PHONY: test-cpp
@@ -177,13 +180,15 @@ ext: $(ENV) ## Build the C++ runtime and its Python extension, into src/rushligh
 	@$(call timed,C++ build in $(DEV) (first time: a minute or two),$(call build,$(DEV),$(DEV_FLAGS)))
 
 .PHONY: lint
-lint: ext ## ruff, mypy, clang-format, clang-tidy
+lint: ext ## ruff, mypy, clang-format, clang-tidy without its analyzer
 	@$(call timed,ruff,$(PY) -m ruff check $(PY_CODE); $(PY) -m ruff format --check $(PY_CODE))
 	@$(call timed,mypy,$(PY) -m mypy)
 	@$(call timed,clang-format,$(VENV)/bin/clang-format --dry-run -Werror $(CPP_CODE))
-	@$(call timed,clang-tidy,$(PY) cmake/tidy_commands.py $(DEV) build/tidy; \
-	  printf '%s\n' $(TIDY_CODE) | xargs -P $(JOBS) -n 1 \
-	  $(VENV)/bin/clang-tidy -p build/tidy --quiet --warnings-as-errors='*')
+	@$(call timed,clang-tidy,$(call tidy,--checks=-clang-analyzer-*))
+
+.PHONY: analyze
+analyze: ext ## clang-tidy with clang's static analyzer
+	@$(call timed,clang-tidy with the analyzer,$(call tidy,))
 
 .PHONY: format
 format: $(ENV) ## Put Python and C++ into the house's form

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # the workers together use all cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from packages import Package  # noqa: E402
+from rushlight import _core  # noqa: E402
 from rushlight.peers import side  # noqa: E402
 from seeding import (  # noqa: E402, F401  (hooks: every test draws from a seed of its own name)
     pytest_fixture_setup,
@@ -33,6 +35,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _peaks_are_measured_once() -> Iterator[None]:
+    """Measure the machine's peak speed once in a process: a profile's own takes half a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_core, "measure_peaks", cache(_core.measure_peaks))
+        yield
 
 
 @pytest.fixture(scope="session")

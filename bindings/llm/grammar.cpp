@@ -14,6 +14,7 @@
 
 #include "bindings.h"
 #include "failure.h"
+#include "gil.h"
 #include "llm/grammar.h"
 #include "rushlight/llm/grammar/state.h"
 #include "rushlight/llm/json/parse.h"
@@ -33,7 +34,7 @@ StringView view(const std::string& text) { return {text.data(), text.size()}; }
 // A tokenizer in Python. What it raises is kept from the caller: longest tokens serve then.
 Vocabulary::Encode encode_by(nb::object function) {
   return [function](StringView text, std::vector<int32_t>* tokens) {
-    const nb::gil_scoped_acquire acquire;
+    const GilAcquire acquire;
     try {
       const nb::bytes bytes(text.data(), text.size());
       for (const int32_t token : nb::cast<std::vector<int32_t>>(function(bytes))) {
@@ -74,9 +75,21 @@ GrammarOptions options_of(const std::string& white_space, size_t cache_bytes) {
 GrammarHandle regex_grammar(const std::string& pattern, const VocabularyHandle& vocabulary,
                             size_t cache_bytes) {
   Message message;
-  nb::gil_scoped_release release;
+  const GilRelease release;
   auto grammar = Grammar::from_regex(view(pattern), vocabulary.vocabulary,
                                      options_of("compact", cache_bytes), &message);
+  if (!grammar.ok()) fail(grammar.status().code(), message);
+  return {std::move(*grammar)};
+}
+
+GrammarHandle schema_grammar(const std::string& schema, const VocabularyHandle& vocabulary,
+                             const std::string& white_space, size_t cache_bytes) {
+  Message message;
+  const GilRelease release;
+  const auto value = llm::parse_json(view(schema), &message);
+  if (!value.ok()) fail(value.status().code(), message);
+  auto grammar = Grammar::from_json_schema(value.value(), vocabulary.vocabulary,
+                                           options_of(white_space, cache_bytes), &message);
   if (!grammar.ok()) fail(grammar.status().code(), message);
   return {std::move(*grammar)};
 }
@@ -94,7 +107,7 @@ void bind_state(nb::module_& m) {
              if (words.size() != self.grammar().mask_words()) {
                throw nb::value_error("the array has another number of words than the mask");
              }
-             const nb::gil_scoped_release release;
+             const GilRelease release;
              self.mask(words.data());
            })
       .def("accept", &GrammarState::accept)
@@ -139,6 +152,8 @@ void init_grammar(nb::module_& m) {
       .def("cache_bytes", [](const GrammarHandle& self) { return self.grammar->cache_bytes(); });
   m.def("regex_grammar", &regex_grammar, nb::arg("pattern"), nb::arg("vocabulary"),
         nb::arg("cache_bytes"));
+  m.def("schema_grammar", &schema_grammar, nb::arg("schema"), nb::arg("vocabulary"),
+        nb::arg("white_space"), nb::arg("cache_bytes"));
   bind_state(m);
 }
 

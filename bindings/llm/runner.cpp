@@ -13,6 +13,7 @@
 #include "failure.h"
 #include "gil.h"
 #include "llm/grammar.h"
+#include "rushlight/llm/json/parse.h"
 #include "rushlight/llm/runner/load.h"
 #include "rushlight/llm/runner/score.h"
 
@@ -125,6 +126,7 @@ nb::dict facts(RunnerHandle& self) {
   const llm::ModelFacts& facts = runner.facts();
   nb::dict told;
   told["vocabulary"] = facts.vocabulary;
+  told["has_chat"] = runner.chat().is_open();
   told["has_text"] = runner.codec() != nullptr;
   told["context"] = facts.context;
   told["batch"] = facts.batch;
@@ -147,6 +149,18 @@ std::vector<int32_t> encode(RunnerHandle& self, const nb::bytes& text, bool add_
   call([&](Message* message) {
     return self.runner.encode({text.c_str(), text.size()}, add_special, parse_special, &tokens,
                               message);
+  });
+  return tokens;
+}
+
+// `variables` is JSON.
+std::vector<int32_t> encode_chat(RunnerHandle& self, const nb::bytes& variables) {
+  std::vector<int32_t> tokens;
+  call([&](Message* message) {
+    const Result<llm::JsonValue> parsed =
+        llm::parse_json({variables.c_str(), variables.size()}, message);
+    if (!parsed.ok()) return parsed.status();
+    return self.runner.encode_chat(parsed.value(), &tokens, message);
   });
   return tokens;
 }
@@ -287,6 +301,7 @@ void init_llm_runner(nb::module_& m) {
           },
           nb::arg("tokens"))
       .def("encode", encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
+      .def("encode_chat", encode_chat, nb::arg("variables"))
       .def("decode", decode, nb::arg("tokens"), nb::arg("skip_special"))
       .def(
           "restore",

@@ -32,11 +32,11 @@ nb::object sample(const nb::bytes& logits, const llm::GenerateOptions& options,
     }
   }
   if (!mask.is_none()) {
-    const auto given = nb::cast<nb::bytes>(mask);
-    if (given.size() != bits.size() * sizeof(uint32_t)) {
+    const auto words = nb::cast<nb::bytes>(mask);
+    if (words.size() != bits.size() * sizeof(uint32_t)) {
       fail(Code::InvalidArgument, "the mask has not a bit for each logit, in whole words");
     }
-    std::memcpy(bits.data(), given.c_str(), given.size());
+    std::memcpy(bits.data(), words.c_str(), words.size());
   }
   llm::Sampler sampler;
   sampler.reserve(values.size(), history.size());

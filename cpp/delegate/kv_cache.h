@@ -24,7 +24,9 @@ struct KvLayout {
 
 // One sequence. The pages that a run writes belong to this sequence alone.
 struct KvSequence {
-  uint8_t* const* pages = nullptr;  // of positions 0..63, 64..127, ...; aligned to 64 bytes
+  // Of positions 0..63, 64..127, ...; aligned to 64 bytes. Those before the window of all layers
+  // may be nullptr.
+  uint8_t* const* pages = nullptr;
   size_t n_pages = 0;
 };
 

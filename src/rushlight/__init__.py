@@ -67,6 +67,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "llm":
+        return import_module("rushlight.llm")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'rushlight' has no attribute {name!r}")

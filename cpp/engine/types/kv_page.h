@@ -13,8 +13,8 @@
 // times the rest move attention's result by 2 to 9 %, rotated or not, and by 0.7 to 4 % with a
 // scale for each channel. A scale for each token, because a token's bytes must not depend on how
 // many tokens came at once, or were taken back: scales of channels would. The upper 8 bits plus 128
-// lie as [panels of 16 tokens][width / 4][16][4], the lower 4 as [panels][width / 8][16][4] with the
-// first four of eight channels in low nibbles. Scales are bfloat16.
+// lie as [panels of 16 tokens][width / 4][16][4], the lower 4 as [panels][width / 8][16][4] with
+// the first four of eight channels in low nibbles. Scales are bfloat16.
 #pragma once
 
 #include <cstddef>

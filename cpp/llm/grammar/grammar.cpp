@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rushlight/llm/grammar/automaton/lexeme.h"
+#include "rushlight/llm/grammar/schema/compiler.h"
 
 namespace rushlight::llm {
 
@@ -40,6 +41,16 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_regex(
   RL_TRY(add_lexeme(std::move(lexeme), "the regular expression", &automaton, &automaton.root,
                     message));
   prune(&automaton);
+  return std::shared_ptr<const Grammar>(
+      std::make_shared<Grammar>(std::move(automaton), std::move(vocabulary), options.cache_bytes));
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(
+    const JsonValue& schema, std::shared_ptr<const Vocabulary> vocabulary,
+    const GrammarOptions& options, Message* message) {
+  Automaton automaton;
+  grammar::SchemaCompiler compiler(schema, options.white_space, &automaton, message);
+  RL_TRY(compiler.compile(&automaton.root));
   return std::shared_ptr<const Grammar>(
       std::make_shared<Grammar>(std::move(automaton), std::move(vocabulary), options.cache_bytes));
 }

@@ -16,8 +16,8 @@ size_t equal_tokens(const int32_t* a, const int32_t* b, size_t count) {
 }  // namespace
 
 // The child that begins with the most of these tokens. The root is nullptr.
-PrefixTree::Found PrefixTree::find(const Node* parent, const int32_t* tokens, size_t count) const {
-  Found best;
+PrefixTree::Match PrefixTree::find(const Node* parent, const int32_t* tokens, size_t count) const {
+  Match best;
   for (const std::unique_ptr<Node>& node : nodes_) {
     if (node->parent != parent) continue;
     const size_t equal = equal_tokens(node->tokens, tokens, std::min(count, node->count));
@@ -48,10 +48,10 @@ void PrefixTree::insert(Span<const int32_t> tokens, const PageTable& table) {
   for (size_t at = 0; at < tokens.size(); at += kPageTokens) {
     const int32_t* block = tokens.data() + at;
     const size_t count = std::min(kPageTokens, tokens.size() - at);
-    const Found found = find(parent, block, count);
-    Node* node = found.node;
+    const Match match = find(parent, block, count);
+    Node* node = match.node;
     // A node that these tokens continue takes the longer page; one that diverges stays beside.
-    if (node == nullptr || (found.equal < node->count && found.equal < count)) node = add(parent);
+    if (node == nullptr || (match.equal < node->count && match.equal < count)) node = add(parent);
     if (node->count < count) fill(node, block, count, table.page(at / kPageTokens));
     node->used = clock_;
     parent = node;
@@ -64,13 +64,13 @@ size_t PrefixTree::match(Span<const int32_t> tokens, PageTable* table) {
   Node* parent = nullptr;
   while (matched < tokens.size()) {
     const size_t count = std::min(kPageTokens, tokens.size() - matched);
-    const Found found = find(parent, tokens.data() + matched, count);
-    if (found.node == nullptr) break;
-    found.node->used = clock_;
-    table->append_shared(found.node->page);
-    matched += found.equal;
-    parent = found.node;
-    if (found.equal < kPageTokens) break;
+    const Match match = find(parent, tokens.data() + matched, count);
+    if (match.node == nullptr) break;
+    match.node->used = clock_;
+    table->append_shared(match.node->page);
+    matched += match.equal;
+    parent = match.node;
+    if (match.equal < kPageTokens) break;
   }
   return matched;
 }

@@ -46,12 +46,12 @@ class PrefixTree {
     size_t children = 0;
     uint64_t used = 0;
   };
-  struct Found {
+  struct Match {
     Node* node = nullptr;
     size_t equal = 0;  // tokens
   };
 
-  Found find(const Node* parent, const int32_t* tokens, size_t count) const;
+  Match find(const Node* parent, const int32_t* tokens, size_t count) const;
   Node* add(Node* parent);
   void fill(Node* node, const int32_t* tokens, size_t count, uint8_t* page);
   void remove(size_t index);

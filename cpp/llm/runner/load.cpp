@@ -5,6 +5,7 @@
 namespace rushlight::llm {
 namespace {
 
+constexpr char kTemplate[] = "rushlight/chat_template";
 constexpr char kTokenizer[] = "rushlight/tokenizer";
 
 // The program's tokenizer; nullptr if it has none.
@@ -37,7 +38,12 @@ Status load_with(const Open& open, const LoadOptions& options, Runner* runner, M
   runner->set_defaults(metadata.defaults);
   Result<std::unique_ptr<TextCodec>> codec = open_codec(*model, message);
   if (!codec.ok()) return codec.status();
-  return runner->open(std::move(model), std::move(codec.value()), options.runner, message);
+  const Result<Span<const uint8_t>> source = model->module().program().get(kTemplate);
+  const JsonValue tokens = metadata.tokens;
+  RL_TRY(runner->open(std::move(model), std::move(codec.value()), options.runner, message));
+  if (!source.ok()) return {};
+  const char* text = reinterpret_cast<const char*>(source.value().data());
+  return runner->set_template({text, source.value().size()}, tokens, message);
 }
 
 }  // namespace

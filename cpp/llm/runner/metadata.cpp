@@ -12,8 +12,8 @@ constexpr int64_t kMost = int64_t{1} << 31;  // of any count
 
 const JsonValue& member(const JsonValue& object, const char* name) {
   static const JsonValue none;
-  const JsonValue* found = object.find(name);
-  return found != nullptr ? *found : none;
+  const JsonValue* value = object.find(name);
+  return value != nullptr ? *value : none;
 }
 
 Status fail(Message* message, const char* name, const char* wanted) {

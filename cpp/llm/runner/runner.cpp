@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace rushlight::llm {
+namespace {
+
+constexpr size_t kMostTexts = 128;  // of one request
+
+}  // namespace
 
 Status Runner::open(std::unique_ptr<StepModel> model, std::unique_ptr<TextCodec> codec,
                     const RunnerOptions& options, Message* message) {
@@ -40,7 +45,10 @@ Status Runner::check(const GenerateOptions& options, size_t prompt, Message* mes
                          prompt, pages_for(prompt + 1), facts.page_bytes, pool.limit(),
                          pool.capacity());
   }
-  if (options.n == 0) return message->fail(Code::InvalidArgument, "n is 0; it must be at least 1");
+  if (options.n == 0 || options.n > kMostTexts) {
+    return message->fail(Code::InvalidArgument, "n is %zu; it must be from 1 to %zu", options.n,
+                         kMostTexts);
+  }
   if (!options.stop.empty()) RL_TRY(check_codec("stop", message));
   if (options.echo) RL_TRY(check_codec("echo", message));
   for (const std::string& stop : options.stop) {
@@ -115,6 +123,7 @@ Status Runner::start(Generation* generation, Sequence* sequence, Span<const int3
     }
     request.choices.push_back(std::move(choice));
   }
+  Scheduler::reserve(&generation->read_);
   scheduler_.submit(&request);
   return {};
 }
@@ -131,6 +140,19 @@ Status Runner::encode(StringView text, bool add_special, bool parse_special,
                       std::vector<int32_t>* tokens, Message* message) const {
   RL_TRY(check_codec("a prompt of text", message));
   return codec_->encode(text, add_special, parse_special, tokens, message);
+}
+
+Status Runner::set_template(StringView source, const JsonValue& tokens, Message* message) {
+  RL_TRY(check_codec("a chat template", message));
+  return chat_.open(source, tokens, codec_.get(), message);
+}
+
+Status Runner::encode_chat(const JsonValue& variables, std::vector<int32_t>* tokens,
+                           Message* message) const {
+  if (chat_.is_open()) return chat_.encode(variables, tokens, message);
+  return message->fail(Code::NotSupported,
+                       "messages need the model's chat template, and the program has none: export "
+                       "it with one, or write the prompt as text");
 }
 
 Result<std::shared_ptr<const Vocabulary>> Runner::vocabulary(Message* message) {

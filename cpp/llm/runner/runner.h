@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "rushlight/core/message.h"
+#include "rushlight/llm/runner/chat.h"
 #include "rushlight/llm/runner/options.h"
 #include "rushlight/llm/runner/request.h"
 #include "rushlight/llm/runner/scheduler.h"
@@ -124,6 +125,14 @@ class Runner {
   Status encode(StringView text, bool add_special, bool parse_special, std::vector<int32_t>* tokens,
                 Message* message) const;
 
+  // Appends the tokens of a conversation by the model's chat template (runner/chat.h). Returns
+  // NotSupported if the program has none.
+  Status encode_chat(const JsonValue& variables, std::vector<int32_t>* tokens,
+                     Message* message) const;
+  // Takes the model's chat template. The runner is open, and has a tokenizer.
+  Status set_template(StringView source, const JsonValue& tokens, Message* message);
+  const Chat& chat() const { return chat_; }
+
   // The model's tokens as grammars see them; made at the first call. The runner must outlive it.
   Result<std::shared_ptr<const Vocabulary>> vocabulary(Message* message);
 
@@ -149,6 +158,7 @@ class Runner {
   std::unique_ptr<TextCodec> codec_;
   std::vector<int32_t> ends_;
   GenerateOptions defaults_;
+  Chat chat_;
   std::mutex vocabulary_mutex_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   Scheduler scheduler_;

@@ -65,13 +65,16 @@ Scheduler::Turn::~Turn() {
   scheduler_.changed_.notify_all();
 }
 
+void Scheduler::reserve(Outbox* outbox) {
+  outbox->tokens.reserve(kMostUnread + 2 * kMostGuesses);
+  outbox->text.reserve(kTextRoom);
+}
+
 void Scheduler::submit(Request* request) {
   request->statistics.submitted_ns = now_ns();
   for (const std::unique_ptr<Choice>& choice : request->choices) {
-    for (Outbox* box : {&choice->fresh, &choice->outbox}) {
-      box->tokens.reserve(kMostUnread + 2 * kMostGuesses);
-      box->text.reserve(kTextRoom);
-    }
+    reserve(&choice->fresh);
+    reserve(&choice->outbox);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const std::unique_ptr<Choice>& choice : request->choices) {

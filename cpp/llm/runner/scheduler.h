@@ -46,6 +46,8 @@ class Scheduler {
     Scheduler& scheduler_;
   };
 
+  // Memory for all that a reader may be behind.
+  static void reserve(Outbox* outbox);
   // Queues a request whose choices have their tokens. It must be removed before it is destroyed.
   void submit(Request* request);
   void remove(Request* request);

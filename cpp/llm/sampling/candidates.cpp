@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kBuckets = 2048;
 constexpr float kBucketsPerUnit = 64.0f;  // the last bucket has all keys from 32 on
-constexpr size_t kFewest = 256;           // up to this k a heap beats a selection
+constexpr size_t kBlock = 1024;
+constexpr size_t kFewest = 256;  // up to this k a heap beats a selection
 
 size_t bucket_of(float key) {
   const float at = key * kBucketsPerUnit;
@@ -48,15 +49,14 @@ void Candidates::reserve(size_t vocabulary) {
 }
 
 bool Candidates::take(Span<const float> logits, float temperature) {
-  float maximum = -FLT_MAX;
+  const float maximum = maximum_of(logits.data(), logits.size());
+  if (maximum < -FLT_MAX) return false;
   count_ = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     tokens_[count_] = static_cast<int32_t>(i);
     scores_[count_] = logits[i];
     count_ += logits[i] >= -FLT_MAX ? 1 : 0;
-    maximum = logits[i] > maximum ? logits[i] : maximum;
   }
-  if (count_ == 0) return false;
   const float scale = 1.0f / temperature;
   for (size_t i = 0; i < count_; ++i) scores_[i] = (scores_[i] - maximum) * scale;
   sum_ = exponentials(scores_.data(), count_, 0.0f, 1.0f, weights_.data());
@@ -137,11 +137,17 @@ void Candidates::keep_typical(float p) {
 int32_t Candidates::at(double point) const {
   const double wanted = point * sum_;
   double before = 0.0;
-  for (size_t i = 0; i < count_; ++i) {
-    before += static_cast<double>(weights_[i]);
-    if (before > wanted) return tokens_[i];
+  size_t i = 0;
+  for (; i + kBlock < count_; i += kBlock) {
+    const double block = sum_of(weights_.data() + i, kBlock);
+    if (before + block > wanted) break;
+    before += block;
   }
-  return tokens_[count_ - 1];
+  for (; i + 1 < count_; ++i) {
+    before += static_cast<double>(weights_[i]);
+    if (before > wanted) break;
+  }
+  return tokens_[i];
 }
 
 }  // namespace rushlight::llm

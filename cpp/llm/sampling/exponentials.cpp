@@ -34,7 +34,7 @@ inline float exponential(float x) {
 }
 
 template <class Lanes>
-float sum_of(const Lanes& lanes) {
+float sum_of_lanes(const Lanes& lanes) {
   float sum = 0.0f;
   for (const float lane : lanes) sum += lane;
   return sum;
@@ -51,7 +51,7 @@ double sum_blocks(size_t count, const Weight& weight) {
       for (size_t k = 0; k < kLanes; ++k) lanes[k] += weight(i + k);
     }
     for (; i < end; ++i) lanes[0] += weight(i);
-    sum += static_cast<double>(sum_of(lanes));
+    sum += static_cast<double>(sum_of_lanes(lanes));
   }
   return sum;
 }
@@ -71,7 +71,18 @@ float finite_maximum(const float* x, size_t count) {
   }
   for (; i < count; ++i) take(0, x[i]);
   const float maximum = *std::max_element(best, best + kLanes);
-  return sum_of(bad) == 0.0f ? maximum : std::numeric_limits<float>::quiet_NaN();
+  return sum_of_lanes(bad) == 0.0f ? maximum : std::numeric_limits<float>::quiet_NaN();
+}
+
+float maximum_of(const float* x, size_t count) {
+  float best[kLanes];
+  for (size_t k = 0; k < kLanes; ++k) best[k] = x[0];
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) best[k] = x[i + k] > best[k] ? x[i + k] : best[k];
+  }
+  for (; i < count; ++i) best[0] = x[i] > best[0] ? x[i] : best[0];
+  return *std::max_element(best, best + kLanes);
 }
 
 double exponentials(const float* x, size_t count, float shift, float scale, float* weights) {
@@ -80,6 +91,10 @@ double exponentials(const float* x, size_t count, float shift, float scale, floa
     weights[i] = weight;
     return weight;
   });
+}
+
+double sum_of(const float* weights, size_t count) {
+  return sum_blocks(count, [=](size_t i) { return weights[i]; });
 }
 
 double sum_of_exponentials(const float* x, size_t count, float shift) {

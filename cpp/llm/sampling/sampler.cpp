@@ -24,7 +24,8 @@ void apply_mask(const uint32_t* mask, Span<float> logits) {
 }
 
 int32_t most_probable(Span<const float> logits) {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  const float maximum = maximum_of(logits.data(), logits.size());
+  return static_cast<int32_t>(std::find(logits.begin(), logits.end(), maximum) - logits.begin());
 }
 
 bool comes_before(const TokenLogprob& a, const TokenLogprob& b) {

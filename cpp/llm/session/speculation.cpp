@@ -28,9 +28,9 @@ size_t guess_next(Span<const int32_t> tokens, size_t most, int32_t* guesses) {
     after = end;
     if (length == kLongestMatch) break;
   }
-  const size_t found = std::min(most, count - after);
-  std::copy(tokens.begin() + after, tokens.begin() + after + found, guesses);
-  return found;
+  const size_t count_after = std::min(most, count - after);
+  std::copy(tokens.begin() + after, tokens.begin() + after + count_after, guesses);
+  return count_after;
 }
 
 void Speculation::open(size_t most) {

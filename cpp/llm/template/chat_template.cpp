@@ -110,6 +110,7 @@ Status ChatTemplate::render(const JsonValue& variables, const RenderOptions& opt
     RL_TRY(set_variables(run, *syntax_, *options.tokens, false, &values));
   }
   RL_TRY(set_variables(run, *syntax_, variables, true, &values));
+  for (const uint32_t name : syntax_->hidden) values[name] = Value::missing();
   Text text;
   RL_TRY(Interpreter(*syntax_, std::move(values), run).run(&text));
   out->data = text.data();

@@ -52,7 +52,11 @@ from rushlight.ir.source import (
     source_in,
     source_of,
 )
-from rushlight.ir.torch_release import comparing_without_guards, warn_if_untested
+from rushlight.ir.torch_release import (
+    comparing_without_guards,
+    composite_operators_made_once,
+    warn_if_untested,
+)
 from rushlight.ir.verify import verify
 
 
@@ -84,7 +88,8 @@ def to_core_aten(
             table = decomposition_table(keep, own)  # with torch's rules, which unroll
             with broadcast_counts(), whole_recurrence(), comparing_without_guards():
                 prepared = recurrence_to_loops(prepare_branches(prepare_state(program)))
-                decomposed = prepared.run_decompositions(table)
+                with composite_operators_made_once():
+                    decomposed = prepared.run_decompositions(table)
         except ExportError:
             raise
         except Exception as error:  # torch raises many types; with any of them there is no graph

@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch._export import utils as export_utils
 from torch._functorch._aot_autograd import collect_metadata_analysis, functional_utils
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
@@ -62,6 +63,30 @@ def comparing_without_guards() -> Iterator[None]:
         yield
         return
     with mock.patch.object(functional_utils, "guard_or_false", statically_known_true):
+        yield
+
+
+_composite_operators: list[str] = []
+
+
+@contextmanager
+def composite_operators_made_once() -> Iterator[None]:
+    """While active, a decomposition makes the objects of composite operators only if their list
+    changed.
+
+    torch makes all of them anew for each namespace of operators, at every decomposition; with many
+    libraries loaded this takes longer than the decomposition of a small model.
+    """
+    make = export_utils._materialize_cpp_cia_ops
+
+    def make_once() -> None:
+        key = "CompositeImplicitAutograd"
+        names = torch._C._dispatch_get_registrations_for_dispatch_key(key)
+        if names != _composite_operators:
+            make()
+            _composite_operators[:] = names
+
+    with mock.patch.object(export_utils, make.__name__, make_once):
         yield
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
 import warnings
 
 from rushlight import _core
 from rushlight.errors import Code, LoadError
-from rushlight.llm.runner import Runner
+from rushlight.llm.runner import Runner, Session
 from rushlight.runtime.failures import load_error
 from rushlight.runtime.source import Source, describe_source, read_source
 
@@ -49,6 +51,7 @@ def load(
             f"kv={kv!r}: give one of {_CACHE_TYPES}",
             code=Code.INVALID_ARGUMENT,
         )
+    begin = time.perf_counter()
     path, image = read_source(program, "a program")
     try:
         core = _core.LlmRunner.open(
@@ -67,7 +70,20 @@ def load(
     finally:
         for line in _core.take_log():
             warnings.warn(line, RuntimeWarning, stacklevel=2)
-    return Runner(core)
+    return Runner(core, time.perf_counter() - begin)
+
+
+def restore(path: str | os.PathLike[str], runner: Runner) -> Session:
+    """A session that `Session.save` wrote.
+
+    Args:
+        path: the file.
+        runner: the model that it was saved with.
+
+    Raises:
+        RunError: the file cannot be read, is damaged, or is of another model or cache.
+    """
+    return runner.restore(path)
 
 
 def _check_count(name: str, value: int | None) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,20 +19,27 @@ OnPiece = Callable[[Piece], object]
 class _Generates:
     """What `Runner` and `Session` have in common: generations."""
 
-    _core: _core.LlmRunner | _core.LlmSession
+    _handle: _core.LlmRunner | _core.LlmSession
 
     def _runner_core(self) -> _core.LlmRunner:
         raise NotImplementedError
 
-    def _tokens_of(self, prompt: Any) -> list[int]:
-        """The tokens of a prompt: a text, or token ids."""
+    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
+        """The tokens of a prompt: a text, messages with what `encode_chat` takes, or token ids."""
+        raise NotImplementedError
+
+    def _keep(self, messages: Sequence[Any]) -> int:
+        """The tokens of a conversation that stay when the context is full: the system prompt's."""
         raise NotImplementedError
 
     def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
+        chat = _chat_arguments(prompt, given)
         options = read_options(self._runner_core().defaults(), given)
-        tokens = self._tokens_of(prompt)
+        tokens = self._tokens_of(prompt, chat)
+        if is_conversation(prompt) and options.shift and "keep" not in given:
+            options.keep = self._keep(prompt)
         with run_errors():
-            return self._core.generate(tokens, options), options.n
+            return self._handle.generate(tokens, options), options.n
 
     def generate(
         self, prompt: Any = "", *, on_piece: OnPiece | None = None, **options: Any
@@ -39,7 +47,8 @@ class _Generates:
         """Generate what follows a prompt.
 
         Args:
-            prompt: a text, or token ids in a list, an array or a tensor.
+            prompt: a text; messages, as dicts with "role" and "content"; or token ids in a list,
+                an array or a tensor.
             on_piece: called with each `Piece` as it is made.
             options: docs/llm/runner.md lists them.
 
@@ -70,27 +79,43 @@ class Runner(_Generates):
         context: the greatest number of tokens of a text.
         cache_type: what keys and values are stored in.
         cache_limit: the most bytes that the cache takes.
+        has_chat: whether it has a chat template.
+        load_seconds: how long loading took.
         has_text: whether the program has a tokenizer; without one there are only token ids.
     """
 
-    def __init__(self, core: _core.LlmRunner) -> None:
-        self._core: _core.LlmRunner = core
+    def __init__(self, core: _core.LlmRunner, load_seconds: float) -> None:
+        self._handle: _core.LlmRunner = core
+        self.load_seconds = load_seconds
         facts = core.facts()
         self.vocabulary_size: int = facts["vocabulary"]
         self.context: int = facts["context"]
         self.cache_type: str = facts["cache_type"]
         self.cache_limit: int = facts["cache_limit"]
+        self.has_chat: bool = facts["has_chat"]
         self.has_text: bool = facts["has_text"]
 
     def _runner_core(self) -> _core.LlmRunner:
-        return self._core
+        return self._handle
 
-    def _tokens_of(self, prompt: Any) -> list[int]:
+    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
+        if is_conversation(prompt):
+            return self.encode_chat(prompt, **chat)
         return self.encode(prompt) if isinstance(prompt, str) else read_tokens("prompt", prompt)
+
+    def _keep(self, messages: Sequence[Any]) -> int:
+        system = [message for message in messages[:1] if message.get("role") == "system"]
+        if not system:
+            return 0
+        head = self.encode_chat(system, add_generation_prompt=False)
+        whole = self.encode_chat(messages)
+        return next(
+            (i for i, (a, b) in enumerate(zip(head, whole, strict=False)) if a != b), len(head)
+        )
 
     def session(self) -> Session:
         """A text that is kept: generations are added to it."""
-        return Session(self, self._core.session())
+        return Session(self, self._handle.session())
 
     def restore(self, path: str | os.PathLike[str]) -> Session:
         """A session that `Session.save` wrote.
@@ -99,7 +124,7 @@ class Runner(_Generates):
             RunError: the file cannot be read, is damaged, or is of another model or cache.
         """
         with run_errors():
-            return Session(self, self._core.restore(_path(path)))
+            return Session(self, self._handle.restore(_path(path)))
 
     def encode(
         self, text: str, *, add_special: bool = True, parse_special: bool = True
@@ -116,7 +141,37 @@ class Runner(_Generates):
         """
         data = text.encode("utf-8", "surrogatepass")
         with run_errors():
-            return self._core.encode(data, add_special, parse_special)
+            return self._handle.encode(data, add_special, parse_special)
+
+    def encode_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        **variables: Any,
+    ) -> list[int]:
+        """The tokens of a conversation, by the model's chat template. What messages say never
+        becomes special tokens.
+
+        Args:
+            messages: dicts with "role" and "content".
+            tools: descriptions of functions, for templates that take them.
+            add_generation_prompt: end with the beginning of the model's reply.
+            variables: what else the template reads, such as enable_thinking.
+
+        Raises:
+            RunError: the program has no chat template, or the template refuses the conversation.
+        """
+        document = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
+        if tools is not None:
+            document["tools"] = list(tools)
+        try:
+            data = json.dumps({**document, **variables}, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise refuse(f"messages must be JSON: {error}") from None
+        with run_errors():
+            return self._handle.encode_chat(data.encode("utf-8", "replace"))
 
     def decode(self, tokens: Any, *, special: bool = False) -> str:
         """The text of tokens.
@@ -129,7 +184,7 @@ class Runner(_Generates):
             RunError: the program has no tokenizer.
         """
         with run_errors():
-            return self._core.decode(read_tokens("tokens", tokens), not special)
+            return self._handle.decode(read_tokens("tokens", tokens), not special)
 
     def score(self, tokens: Any) -> list[float]:
         """The log probability of each token but the first, after those before it.
@@ -141,7 +196,7 @@ class Runner(_Generates):
             RunError: there are too few or too many, or the model failed.
         """
         with run_errors():
-            return self._core.score(read_tokens("tokens", tokens))
+            return self._handle.score(read_tokens("tokens", tokens))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -151,31 +206,38 @@ class Runner(_Generates):
             RunError: the program has no tokenizer.
         """
         with run_errors():
-            return Vocabulary.from_core(self._core.vocabulary())
+            return Vocabulary.from_core(self._handle.vocabulary())
 
     @property
     def cache_bytes(self) -> int:
         """Bytes that the cache takes now."""
-        return self._core.cache_bytes()
+        return self._handle.cache_bytes()
 
 
 class Session(_Generates):
     """One text, to which prompts and what the model generates are added. It generates one text at a
-    time; `fork` it for others. An empty prompt goes on with the text as it is."""
+    time; `fork` it for others. An empty prompt goes on with the text as it is; messages replace it,
+    and the cache of what stays the same is kept."""
 
     def __init__(self, runner: Runner, core: _core.LlmSession) -> None:
         self._runner = runner
-        self._core: _core.LlmSession = core
+        self._handle: _core.LlmSession = core
 
     def _runner_core(self) -> _core.LlmRunner:
-        return self._runner._core
+        return self._runner._handle
 
-    def _tokens_of(self, prompt: Any) -> list[int]:
+    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
+        if is_conversation(prompt):
+            self.tokens = self._runner.encode_chat(prompt, **chat)
+            return []
         if not isinstance(prompt, str):
             return read_tokens("prompt", prompt)
         if not prompt:
             return []
         return self._runner.encode(prompt, add_special=not self.tokens)
+
+    def _keep(self, messages: Sequence[Any]) -> int:
+        return self._runner._keep(messages)
 
     @property
     def text(self) -> str:
@@ -190,17 +252,17 @@ class Session(_Generates):
     def tokens(self) -> list[int]:
         """The tokens of the text. Assigning others keeps the cache of what both begin with."""
         with run_errors():
-            return self._core.tokens()
+            return self._handle.tokens()
 
     @tokens.setter
     def tokens(self, tokens: Any) -> None:
         with run_errors():
-            self._core.set_tokens(read_tokens("tokens", tokens))
+            self._handle.set_tokens(read_tokens("tokens", tokens))
 
     @property
     def cached(self) -> int:
         """How many tokens have their keys and values in the cache."""
-        return self._core.cached()
+        return self._handle.cached()
 
     def rewind(self, count: int) -> None:
         """Drop the last `count` tokens.
@@ -211,7 +273,7 @@ class Session(_Generates):
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise refuse(f"count={count!r}: give how many tokens to drop")
         with run_errors():
-            self._core.rewind(count)
+            self._handle.rewind(count)
 
     def fork(self) -> Session:
         """A session with the same text. Both share its cache.
@@ -220,7 +282,7 @@ class Session(_Generates):
             RunError: a text is being generated.
         """
         with run_errors():
-            return Session(self._runner, self._core.fork())
+            return Session(self._runner, self._handle.fork())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the text and its cache to a file, for `Runner.restore` with the same program.
@@ -229,7 +291,28 @@ class Session(_Generates):
             RunError: the file cannot be written; what was there before is unchanged.
         """
         with run_errors():
-            self._core.save(_path(path))
+            self._handle.save(_path(path))
+
+
+def _chat_arguments(prompt: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """What a call has for the chat template; taken out of `given`."""
+    names = [name for name in ("tools", "template") if given.get(name) is not None]
+    if names and not is_conversation(prompt):
+        raise refuse(f"{names[0]}= is for a prompt of messages: leave it out, or give messages")
+    tools, template = given.pop("tools", None), given.pop("template", None)
+    if template is not None and not isinstance(template, Mapping):
+        raise refuse(f"template={template!r}: give a dict of the template's variables")
+    return {"tools": tools, **(template or {})}
+
+
+def is_conversation(prompt: Any) -> bool:
+    """Whether a prompt is a list of messages.
+
+    Args:
+        prompt: what a caller gave.
+    """
+    is_list = isinstance(prompt, Sequence) and not isinstance(prompt, str | bytes)
+    return is_list and len(prompt) > 0 and isinstance(prompt[0], Mapping)
 
 
 def _path(path: str | os.PathLike[str]) -> bytes:

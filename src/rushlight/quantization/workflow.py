@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple
+from unittest import mock
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 from torchao.core.config import AOBaseConfig
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torchao.quantization.pt2e import quantize_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from rushlight.capture import Model, capture
@@ -111,7 +113,7 @@ def quantised_from(
     say("quantise")
     module: Any = captured.module(check_guards=False)
     part_norms(module)
-    prepared = prepare_pt2e(module, chosen.quantizer())
+    prepared = quantize_pt2e.prepare_pt2e(module, chosen.quantizer())
     if data:
         run_through(prepared, calibration(captured, data), progress)
     elif needs_ranges(prepared):
@@ -138,8 +140,13 @@ def converted(
     if not is_qat:  # a trained model keeps the scales of its training
         share_near_scales(prepared)
     mend_scales(prepared)
-    with unchanged(list(prepared.buffers())):  # calls that write one are run to fold constants
-        module = convert_pt2e(prepared)
+    with ExitStack() as stack:
+        stack.enter_context(unchanged(list(prepared.buffers())))  # calls are run to fold constants
+        if not is_qat:  # the norms that are left cannot be folded, and the search takes 10 s
+            stack.enter_context(
+                mock.patch.object(quantize_pt2e, "_fold_conv_bn_qat", lambda model: model)
+            )
+        module = quantize_pt2e.convert_pt2e(prepared)
     requantise_joined(module)
     if is_qat:
         quantise_biases(module)

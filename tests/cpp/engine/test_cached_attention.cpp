@@ -107,6 +107,17 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
+  // Takes pages away that no token of the call, or of a later one, sees.
+  void drop(const Case& c, const Call& call) {
+    for (size_t i = 0; i < call.rows.size(); ++i) {
+      const bool is_first = i == 0 || call.sequences[i] != call.sequences[i - 1];
+      if (c.window == 0 || !is_first) continue;
+      auto** const pages = const_cast<uint8_t**>(sequences_[call.sequences[i]].pages);
+      const int64_t seen = std::max<int64_t>(0, call.positions[i] + 1 - c.window);
+      std::fill_n(pages, seen / kKvTokens, nullptr);
+    }
+  }
+
   KvCache cache;
 
  private:
@@ -212,7 +223,10 @@ void check_case(Random& random, const Case& c) {
       c.tokens() * c.out_row(),
       [&](float* out, Workers* workers) {
         Pages pages(c);
-        for (const Call& call : c.calls) run_call(c, call, pages.cache, out, workers);
+        for (const Call& call : c.calls) {
+          pages.drop(c, call);
+          run_call(c, call, pages.cache, out, workers);
+        }
       },
       [&](const float* out) {
         for (const Expected& e : expected) {
@@ -227,7 +241,10 @@ void check_calls(Random& random, const Case& c) {
       c.tokens() * c.out_row(),
       [&](float* out, Workers* workers) {
         Pages pages(c);
-        for (const Call& call : c.calls) run_call(c, call, pages.cache, out, workers);
+        for (const Call& call : c.calls) {
+          pages.drop(c, call);
+          run_call(c, call, pages.cache, out, workers);
+        }
       },
       [&](const float* out) {
         Guarded<float> other(c.tokens() * c.out_row());

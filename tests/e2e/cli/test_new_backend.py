@@ -37,7 +37,8 @@ print(rl.runtime.backend_registry.registered_backend_names)
 
 
 def _run(*command: str | Path, folder: Path) -> str:
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    own = ("PYTHONPATH", "PYTEST_ADDOPTS")
+    environment = {k: v for k, v in os.environ.items() if k not in own}
     environment |= {"RUSHLIGHT_CACHE": str(folder / "cache"), "MYPYPATH": str(ROOT / "src")}
     done = subprocess.run(
         [str(part) for part in command],

@@ -47,7 +47,7 @@ def program(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def runner(program: Path) -> Runner:
-    return rushlight.llm.load(program, threads=1)
+    return rushlight.llm.load(program, threads=1, kv="float32")
 
 
 def _prompt(seed: int, count: int) -> list[int]:
@@ -129,13 +129,13 @@ def test_a_saved_session_goes_on(program: Path, runner: Runner, tmp_path: Path) 
     session.generate(_prompt(11, 100), max_tokens=10, **options)
     path = tmp_path / "chat.session"
     session.save(path)
-    other = rushlight.llm.load(program, threads=1)
+    other = rushlight.llm.load(program, threads=1, kv="float32")
     restored = other.restore(path)
     assert restored.tokens == session.tokens
     assert restored.cached == session.cached == 109
     wanted = session.generate(max_tokens=20, **options).tokens
     assert restored.generate(max_tokens=20, **options).tokens == wanted
-    wrong = rushlight.llm.load(program, threads=1, kv="int8" if runner.cache_type != "int8" else "float32")
+    wrong = rushlight.llm.load(program, threads=1, kv="int8")
     with pytest.raises(RunError, match="cache of another type"):
         wrong.restore(path)
     with pytest.raises(RunError, match="no such file"):

@@ -100,7 +100,7 @@ def test_the_program_runs(net):
 
 
 @pytest.mark.filterwarnings("ignore:.*groups of 32 do not divide")
-@pytest.mark.parametrize("recipe", ["int8", "int4-dynamic"])
+@pytest.mark.parametrize("recipe", ["int8", pytest.param("int4-dynamic", marks=pytest.mark.full)])
 def test_processes_give_the_same(net, recipe):
     one, two = (within(net, 0.02, recipes=(recipe,), workers=n) for n in (1, 2))
     assert [layer.precision for layer in one.layers] == [layer.precision for layer in two.layers]

@@ -115,6 +115,7 @@ class Worker {
     block.scores = scratch_ + layout_.scores;
     block.keys = a_.causal ? least(keys, row + block.rows - key) : keys;
     block.seen = a_.causal ? row + 1 - key : kUnlimited;
+    block.hidden = -kUnlimited;
     block.step_rows = 1;
     block.first = key == 0;
     block.max = scratch_ + layout_.states + state * layout_.state;

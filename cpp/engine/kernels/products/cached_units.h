@@ -11,7 +11,7 @@
 namespace rushlight::engine::cached {
 
 constexpr int64_t kPartTokens = 1024;
-constexpr int64_t kFetches = 4;  // calls that fetch the lower bits of the keys of the next block
+constexpr int64_t kFetches = 4;  // calls that fetch what is left of the next block
 inline int64_t quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 constexpr float kLog2E = 1.44269504088896341f;
 
@@ -66,7 +66,10 @@ class Worker {
   void run_tile(const Unit& unit, const Block& block, int64_t tile, float* states);
   void score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores);
   void add_values(const Block& block, const ScoreBlock& scores);
-  void fetch_low_keys(const Block& block, int64_t part) const;
+  void widen(Block* block) const;
+  const float* floats_of(const Block& block, int64_t page, bool keys) const;
+  static void fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size);
+  void fetch_rest(const Block& block, int64_t part) const;
   CachedTile tile_of(const Block& block, const ScoreBlock& scores) const;
 
   const Run& run_;

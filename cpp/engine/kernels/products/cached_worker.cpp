@@ -6,11 +6,11 @@ namespace rushlight::engine::cached {
 // Up to kBlockPages pages, as far as some row of the unit sees them.
 struct Worker::Block {
   int64_t first, end;  // positions
+  int64_t unseen;      // keys in pages before the first one that is seen, which may be gone
   const uint8_t* heads[kBlockPages];
   const uint8_t* ahead[kBlockPages];
-  // float32 keys and values of each page.
-  const float* keys[kBlockPages];
-  const float* values[kBlockPages];
+  bool is_widened;  // float16: all of its pages are in the scratch memory as float32
+  bool fetches;     // what is ahead: the first tile does
 };
 
 void Worker::run(int64_t number) {
@@ -57,17 +57,18 @@ void Worker::run_block(const Unit& unit, int64_t first, float* states) {
   const int64_t end = run_.position_of(unit, unit.first_row + unit.rows - 1) + 1;
   Block block = {};
   open_block(unit, first, least(first + kKeyBlock, end), &block);
+  if (run_.cache.layout.dtype == DType::Float16 && run_.tiles_of(unit) > 1) widen(&block);
   for (int64_t tile = 0; tile < run_.tiles_of(unit); ++tile) {
+    block.fetches = tile == 0;
     run_tile(unit, block, tile, states);
   }
 }
 
 void Worker::open_block(const Unit& unit, int64_t first, int64_t end, Block* block) {
-  const KvPageShape& shape = run_.shape;
-  const int64_t keys = kKvTokens * run_.a.width;
-  const int64_t values = kKvTokens * shape.value_width;
   block->first = first;
   block->end = end;
+  const int64_t seen = run_.first_seen(unit, unit.first_row) / kKvTokens * kKvTokens;
+  block->unseen = seen > first ? seen - first : 0;
   const int64_t last_page = run_.position_of(unit, unit.first_row + unit.rows - 1) / kKvTokens;
   const int64_t first_page = run_.first_seen(unit, unit.first_row) / kKvTokens;
   // After the last block, a thread takes the next head of keys, in the same pages.
@@ -75,27 +76,40 @@ void Worker::open_block(const Unit& unit, int64_t first, int64_t end, Block* blo
     const int64_t start = first_page / kBlockPages * kBlockPages + i;
     return start < first_page ? first_page : least(start, last_page);
   };
-  const size_t next_head = unit.key_head + 1 < run_.a.key_heads ? shape.head_bytes : 0;
+  const size_t next_head = unit.key_head + 1 < run_.a.key_heads ? run_.shape.head_bytes : 0;
   for (int64_t i = 0; first + i * kKvTokens < end; ++i) {
     const int64_t page = first / kKvTokens + i;
-    // Pages before the first that is seen may be gone.
     const uint8_t* const head = run_.head_at(unit, page < first_page ? first_page : page);
     block->heads[i] = head;
     block->ahead[i] = page + kBlockPages <= last_page
                           ? run_.head_at(unit, page + kBlockPages)
                           : run_.head_at(unit, next_page(i)) + next_head;
-    if (run_.cache.layout.dtype == DType::Float16) {
-      float* const k = scratch_ + run_.layout.keys + i * keys;
-      float* const v = scratch_ + run_.layout.values + i * values;
-      run_.cached.widen(reinterpret_cast<const uint16_t*>(head), k, keys);
-      run_.cached.widen(reinterpret_cast<const uint16_t*>(head + shape.values), v, values);
-      block->keys[i] = k;
-      block->values[i] = v;
-    } else {
-      block->keys[i] = reinterpret_cast<const float*>(head);
-      block->values[i] = reinterpret_cast<const float*>(head + shape.values);
+  }
+}
+
+// Widens all pages of a block of float16.
+void Worker::widen(Block* block) const {
+  for (int64_t page = 0; block->first + page * kKvTokens < block->end; ++page) {
+    for (const bool keys : {true, false}) {
+      const int64_t size = kKvTokens * (keys ? run_.a.width : run_.shape.value_width);
+      float* const to = scratch_ + (keys ? run_.layout.keys : run_.layout.values) + page * size;
+      const uint8_t* const from = block->heads[page] + (keys ? 0 : run_.shape.values);
+      run_.cached.widen(reinterpret_cast<const uint16_t*>(from), to, size);
     }
   }
+  block->is_widened = true;
+}
+
+// A page's keys or values as float32.
+const float* Worker::floats_of(const Block& block, int64_t page, bool keys) const {
+  const uint8_t* const from = block.heads[page] + (keys ? 0 : run_.shape.values);
+  if (run_.cache.layout.dtype == DType::Float32) return reinterpret_cast<const float*>(from);
+  const int64_t size = kKvTokens * (keys ? run_.a.width : run_.shape.value_width);
+  float* const to = scratch_ + (keys ? run_.layout.keys : run_.layout.values);
+  if (block.is_widened) return to + page * size;
+  // A block with one tile has a page at a time, which stays in the first-level cache.
+  run_.cached.widen(reinterpret_cast<const uint16_t*>(from), to, size);
+  return to;
 }
 
 void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float* states) {
@@ -123,30 +137,34 @@ void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float*
   add_values(block, scores);
 }
 
-// Fetches a part of what score() and add_values() of int8 do not fetch, while neither of them runs.
-void Worker::fetch_low_keys(const Block& block, int64_t part) const {
-  const KvPageShape& shape = run_.shape;
+// Fetches the share that some tokens of a page have in `size` bytes from `start` on.
+void Worker::fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size) {
   constexpr size_t kLine = 64;
-  const size_t size = (shape.values - shape.low_keys) / kFetches;
+  const size_t end = size * static_cast<size_t>(least(token + tokens, kKvTokens)) / kKvTokens;
+  for (size_t at = size * static_cast<size_t>(token) / kKvTokens; at < end; at += kLine) {
+    __builtin_prefetch(start + at, 0, 2);
+  }
+}
+
+// Fetches a part of what score() and add_values() of int8 do not fetch, while neither of them runs.
+void Worker::fetch_rest(const Block& block, int64_t part) const {
+  const KvPageShape& shape = run_.shape;
+  constexpr int64_t kTokens = kKvTokens / kFetches;
   for (const uint8_t* head : block.ahead) {
     if (head == nullptr) continue;
-    const uint8_t* const from = head + shape.low_keys + static_cast<size_t>(part) * size;
-    for (size_t at = 0; at < size; at += kLine) __builtin_prefetch(from + at, 0, 2);
-    if (part == 0) {
-      for (size_t at = shape.key_scales; at < shape.head_bytes; at += kLine) {
-        __builtin_prefetch(head + at, 0, 2);
-      }
-    }
+    fetch(head + shape.low_keys, part * kTokens, kTokens, shape.values - shape.low_keys);
+    fetch(head + shape.key_scales, part * kTokens, kTokens, shape.head_bytes - shape.key_scales);
   }
 }
 
 CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
   CachedTile tile = {};
   tile.rows = scores.rows;
+  tile.first = block.unseen;
   tile.keys = scores.keys;
   for (int64_t i = 0; i < kBlockPages; ++i) {
     tile.heads[i] = block.heads[i];
-    tile.ahead[i] = block.ahead[i];
+    tile.ahead[i] = block.fetches ? block.ahead[i] : block.heads[i];
   }
   tile.shape = &run_.shape;
   return tile;
@@ -172,11 +190,15 @@ void Worker::score(const Unit& unit, const Block& block, int64_t row, const Scor
       loops.scale(run_.query(unit, row + i) + w, 0, 1, depth, run_.a.scale * kLog2E,
                   queries + i * kScoreStride);
     }
-    for (int64_t j = 0; j < scores.keys; j += loops.panel) {
+    const float* keys = nullptr;
+    for (int64_t j = block.unseen; j < scores.keys; j += loops.panel) {
       const int64_t at = j % kKvTokens;
-      const float* const panel = block.keys[j / kKvTokens] +
-                                 at / kKvPanel * kKvPanel * run_.a.width + at % kKvPanel +
-                                 w * kKvPanel;
+      if (at == 0) keys = floats_of(block, j / kKvTokens, true);
+      if (block.fetches && w == 0) {
+        fetch(block.ahead[j / kKvTokens], at, loops.panel, run_.shape.values);
+      }
+      const float* const panel =
+          keys + at / kKvPanel * kKvPanel * run_.a.width + at % kKvPanel + w * kKvPanel;
       loops.multiply(queries, scores.rows, panel, kKvPanel, depth, scores.keys - j,
                      scores.scores + j, kScoreStride, w > 0);
     }
@@ -195,7 +217,7 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
       value_scales[i] = reinterpret_cast<const uint16_t*>(block.heads[i] + shape.value_scales);
     }
     for (int64_t i = 0; i < scores.rows; ++i) {
-      if (i < kFetches) fetch_low_keys(block, i);
+      if (block.fetches && i < kFetches) fetch_rest(block, i);
       const SplitRow to = {high + i * kKeyBlock, low + i * kKeyBlock};
       scales[i] = run_.cached.split_weights(scores.scores + i * kScoreStride, value_scales,
                                             scores.keys, to);
@@ -208,12 +230,17 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
     return;
   }
   const AttentionLoops& loops = run_.loops;
-  for (int64_t j = 0; j < scores.keys; j += kKvTokens) {
+  for (int64_t j = block.unseen; j < scores.keys; j += kKvTokens) {
     const int64_t depth = least(kKvTokens, scores.keys - j);
+    const float* const values = floats_of(block, j / kKvTokens, false);
+    const uint8_t* const ahead = block.ahead[j / kKvTokens] + shape.values;
     for (int64_t w = 0; w < shape.value_width; w += loops.panel) {
-      loops.multiply(scores.scores + j, scores.rows, block.values[j / kKvTokens] + w,
-                     shape.value_width, depth, shape.value_width - w, scores.out + w,
-                     scores.out_stride, true);
+      if (block.fetches) {
+        fetch(ahead, w * kKvTokens / shape.value_width,
+              loops.panel * kKvTokens / shape.value_width + 1, shape.head_bytes - shape.values);
+      }
+      loops.multiply(scores.scores + j, scores.rows, values + w, shape.value_width, depth,
+                     shape.value_width - w, scores.out + w, scores.out_stride, true);
     }
   }
 }

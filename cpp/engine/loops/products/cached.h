@@ -44,7 +44,8 @@ struct CachedRowLoops {
 // One tile of queries against the pages of a block, of int8.
 struct CachedTile {
   int64_t rows;
-  int64_t keys;  // of the block that some row sees, at least 1
+  int64_t first;  // whole pages of keys that no row sees come before it
+  int64_t keys;   // of the block that some row sees, at least 1
   const uint8_t* heads[kBlockPages];
   const uint8_t* ahead[kBlockPages];  // what is read next, and fetched; any address is allowed
   const KvPageShape* shape;

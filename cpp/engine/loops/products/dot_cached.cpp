@@ -43,7 +43,7 @@ template <int H>
 void score_rows(const CachedTile& t, int64_t row, const int32_t* row_sums, float* scores) {
   const KvPageShape& shape = *t.shape;
   const int64_t panel_bytes = kKvBytePanel * shape.key_width;
-  for (int64_t j = 0; j < t.keys; j += kLanes) {
+  for (int64_t j = t.first; j < t.keys; j += kLanes) {
     const int64_t page = j / kKvTokens;
     const int64_t at = j % kKvTokens;
     const int64_t lane = at % kKvBytePanel * kQuad;
@@ -99,7 +99,7 @@ void add_columns(const CachedTile& t, int64_t row, int64_t column, float* out, i
   IntVec high[H][V] = {};
   IntVec low[H][V] = {};
   IntVec offsets[V] = {};
-  for (int64_t j = 0; j < t.keys; j += kKvTokens) {
+  for (int64_t j = t.first; j < t.keys; j += kKvTokens) {
     const int64_t page = j / kKvTokens;
     const uint8_t* values = t.heads[page] + shape.values + column * kQuad;
     const auto* ahead =

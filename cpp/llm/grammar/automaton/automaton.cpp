@@ -36,8 +36,11 @@ void Automaton::add_text(uint32_t from, const std::string& text, uint32_t to) {
 
 namespace {
 
+constexpr uint32_t kNone = UINT32_MAX;
+
 struct Before {
   uint32_t state;
+  uint32_t rule;  // that is called on the way, or kNone
   bool counts;
 };
 
@@ -53,59 +56,70 @@ Reverse reverse_of(const Automaton& automaton) {
   reverse.callers.resize(automaton.rules.size());
   for (uint32_t i = 0; i < automaton.states.size(); ++i) {
     const State& state = automaton.states[i];
-    for (const Edge& edge : state.edges) reverse.before[edge.target].push_back({i, edge.counts});
-    for (const Jump& jump : state.jumps) reverse.before[jump.target].push_back({i, jump.counts});
+    for (const Edge& edge : state.edges) {
+      reverse.before[edge.target].push_back({i, kNone, edge.counts});
+    }
+    for (const Jump& jump : state.jumps) {
+      reverse.before[jump.target].push_back({i, kNone, jump.counts});
+    }
     for (const Call& call : state.calls) {
-      reverse.before[call.after].push_back({i, false});
+      reverse.before[call.after].push_back({i, call.rule, false});
       reverse.callers[call.rule].push_back(i);
     }
   }
   return reverse;
 }
 
+// A rule has a text if an end can be reached by rules that have one. So it is found out from the
+// innermost rules outwards: a recursion without end is never reached.
 class Pruner {
  public:
-  explicit Pruner(Automaton* automaton)
-      : automaton_(*automaton),
-        reverse_(reverse_of(*automaton)),
-        banned_(automaton->rules.size(), false) {}
+  explicit Pruner(Automaton* automaton) : automaton_(*automaton), reverse_(reverse_of(*automaton)) {
+    for (const Rule& rule : automaton_.rules) within_.push_back(!rule.counts);
+  }
 
   std::vector<bool> run() {
     for (bool more = true; more;) {
       find_useful();
-      remove_useless();
-      count();
-      more = ban();
+      find_least();
+      find_most();
+      more = find_within();
     }
+    remove_useless();
     std::vector<bool> has_text;
     for (uint32_t i = 0; i < automaton_.rules.size(); ++i) has_text.push_back(works(i));
     return has_text;
   }
 
  private:
-  bool works(uint32_t rule) const {
-    return !banned_[rule] && useful_[automaton_.rules[rule].start];
+  bool works(uint32_t rule) const { return within_[rule] && useful_[automaton_.rules[rule].start]; }
+  // Whether the way from `before` to a useful state can be gone.
+  bool is_open(const Before& before) const {
+    return useful_[before.state] && (before.rule == kNone || works(before.rule));
   }
-  bool leads_on(uint32_t at) const {
-    const State& state = automaton_.states[at];
-    const auto useful = [this](const auto& way) { return useful_[way.target]; };
-    return state.accepts || std::any_of(state.edges.begin(), state.edges.end(), useful) ||
-           std::any_of(state.jumps.begin(), state.jumps.end(), useful) ||
-           std::any_of(state.calls.begin(), state.calls.end(), [this](const Call& call) {
-             return useful_[call.after] && works(call.rule);
-           });
-  }
+  bool leads_on(uint32_t at) const;
   void find_useful();
+  void find_least();
+  void find_most();
+  bool find_within();
   void remove_useless();
-  void count();
-  bool ban();
 
   Automaton& automaton_;
-  Reverse reverse_;
-  std::vector<bool> banned_, useful_;
+  const Reverse reverse_;
+  std::vector<bool> within_;  // by rule: its bounds can be reached
+  std::vector<bool> useful_;  // by state: an end of its rule can be reached
 };
 
-// The states from which the end of their rule can be reached: backwards from the ends.
+bool Pruner::leads_on(uint32_t at) const {
+  const State& state = automaton_.states[at];
+  const auto useful = [this](const auto& way) { return useful_[way.target]; };
+  return state.accepts || std::any_of(state.edges.begin(), state.edges.end(), useful) ||
+         std::any_of(state.jumps.begin(), state.jumps.end(), useful) ||
+         std::any_of(state.calls.begin(), state.calls.end(),
+                     [this](const Call& call) { return useful_[call.after] && works(call.rule); });
+}
+
+// Backwards from the ends.
 void Pruner::find_useful() {
   useful_.assign(automaton_.states.size(), false);
   std::vector<uint32_t> open;
@@ -127,41 +141,20 @@ void Pruner::find_useful() {
   }
 }
 
-void Pruner::remove_useless() {
-  const auto useless = [this](const auto& way) { return !useful_[way.target]; };
-  for (State& state : automaton_.states) {
-    std::vector<Edge>& edges = state.edges;
-    std::vector<Jump>& jumps = state.jumps;
-    std::vector<Call>& calls = state.calls;
-    edges.erase(std::remove_if(edges.begin(), edges.end(), useless), edges.end());
-    jumps.erase(std::remove_if(jumps.begin(), jumps.end(), useless), jumps.end());
-    const auto dead_call = [this](const Call& call) {
-      return !useful_[call.after] || !works(call.rule);
-    };
-    calls.erase(std::remove_if(calls.begin(), calls.end(), dead_call), calls.end());
-  }
-}
-
-// Distances to the end of the rule, in counts: 0 or 1 for each transition.
-void Pruner::count() {
-  reverse_ = reverse_of(automaton_);
+// Shortest ways to the end of the rule, in counts: 0 or 1 for each transition.
+void Pruner::find_least() {
   std::vector<State>& states = automaton_.states;
   std::deque<uint32_t> open;
-  std::vector<uint32_t> counting;
   for (uint32_t i = 0; i < states.size(); ++i) {
     states[i].least = states[i].accepts ? 0 : kEndless;
-    states[i].most = 0;
     if (states[i].accepts) open.push_back(i);
-    for (const Before& before : reverse_.before[i]) {
-      if (before.counts) counting.push_back(before.state);
-    }
   }
   while (!open.empty()) {
     const uint32_t at = open.front();
     open.pop_front();
     for (const Before& before : reverse_.before[at]) {
       const uint64_t least = states[at].least + (before.counts ? 1 : 0);
-      if (least >= states[before.state].least) continue;
+      if (!is_open(before) || least >= states[before.state].least) continue;
       states[before.state].least = least;
       if (before.counts) {
         open.push_back(before.state);
@@ -170,24 +163,62 @@ void Pruner::count() {
       }
     }
   }
-  // Rules count in loops only: from where a counting transition can be reached, any number can be.
-  while (!counting.empty()) {
-    const uint32_t at = counting.back();
-    counting.pop_back();
-    if (states[at].most == kEndless) continue;
-    states[at].most = kEndless;
-    for (const Before& before : reverse_.before[at]) counting.push_back(before.state);
+}
+
+// Longest ways. In a lexeme, counting transitions are in loops: where one can be reached, any
+// number can be. Elsewhere a way that counts more often than there are counting transitions has
+// been in a loop.
+void Pruner::find_most() {
+  std::vector<State>& states = automaton_.states;
+  std::vector<uint64_t> transitions(automaton_.rules.size(), 0);
+  std::vector<uint32_t> open;
+  for (uint32_t i = 0; i < states.size(); ++i) {
+    states[i].most = 0;
+    for (const Before& before : reverse_.before[i]) {
+      if (!before.counts) continue;
+      ++transitions[states[i].rule];
+      if (useful_[i]) open.push_back(i);
+    }
+  }
+  while (!open.empty()) {
+    const uint32_t at = open.back();
+    open.pop_back();
+    const uint64_t most = states[at].most;
+    const uint32_t rule = states[at].rule;
+    for (const Before& before : reverse_.before[at]) {
+      uint64_t through = most == kEndless ? kEndless : most + (before.counts ? 1 : 0);
+      const bool loops = automaton_.rules[rule].is_lexeme || through > transitions[rule];
+      if (through > 0 && loops) through = kEndless;
+      if (!is_open(before) || through <= states[before.state].most) continue;
+      states[before.state].most = through;
+      open.push_back(before.state);
+    }
   }
 }
 
-// A rule that counts, and can no longer reach its bounds, has no text either.
-bool Pruner::ban() {
+bool Pruner::find_within() {
   bool more = false;
   for (uint32_t i = 0; i < automaton_.rules.size(); ++i) {
-    if (!works(i) || automaton_.viable(automaton_.rules[i].start, 0)) continue;
-    banned_[i] = more = true;
+    const uint32_t start = automaton_.rules[i].start;
+    if (within_[i] || !useful_[start] || !automaton_.viable(start, 0)) continue;
+    within_[i] = more = true;
   }
   return more;
+}
+
+void Pruner::remove_useless() {
+  const auto useless = [this](const auto& way) { return !useful_[way.target]; };
+  const auto dead_call = [this](const Call& call) {
+    return !useful_[call.after] || !works(call.rule);
+  };
+  for (State& state : automaton_.states) {
+    std::vector<Edge>& edges = state.edges;
+    std::vector<Jump>& jumps = state.jumps;
+    std::vector<Call>& calls = state.calls;
+    edges.erase(std::remove_if(edges.begin(), edges.end(), useless), edges.end());
+    jumps.erase(std::remove_if(jumps.begin(), jumps.end(), useless), jumps.end());
+    calls.erase(std::remove_if(calls.begin(), calls.end(), dead_call), calls.end());
+  }
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ struct Automaton {
     const State& s = states[state];
     const Rule& rule = rules[s.rule];
     if (!rule.counts) return true;
-    return count + s.least <= rule.high && (s.most == kEndless || count + s.most >= rule.low);
+    return s.least != kEndless && count + s.least <= rule.high &&
+           (s.most == kEndless || count + s.most >= rule.low);
   }
   bool ends(uint32_t state, uint64_t count) const {
     const State& s = states[state];

@@ -342,11 +342,11 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Combine how, Message* message) {
                  std::back_inserter(product.starts));
   std::vector<std::pair<uint32_t, uint32_t>> symbols;  // of a and b
   for (const uint32_t start : product.starts) {
-    const auto of = [start](const Dfa& dfa) {
+    const auto symbol_in = [start](const Dfa& dfa) {
       const auto next = std::upper_bound(dfa.starts.begin(), dfa.starts.end(), start);
       return static_cast<uint32_t>(next - dfa.starts.begin() - 1);
     };
-    symbols.push_back({of(a), of(b)});
+    symbols.push_back({symbol_in(a), symbol_in(b)});
   }
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers;
   std::vector<std::pair<uint32_t, uint32_t>> pairs;

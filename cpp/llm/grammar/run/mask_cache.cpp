@@ -29,6 +29,7 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
       max_bytes_(max_bytes),
       reader_(automaton, trie.longest() + 2),
       path_(trie.longest() + 1),
+      rows_path_(trie.longest() + 1),
       counts_path_(trie.longest() + 1),
       scratch_(words_) {
   clear();
@@ -98,26 +99,42 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
                      std::vector<Counted>* exits) {
   const std::vector<TrieNode>& trie = trie_.nodes();
   const uint32_t base = trie[below].depth, end = trie[below].end;
+  const auto row_of = [this](uint32_t id) {
+    return nodes_[id].all.empty() ? nullptr : nodes_[id].all.data();
+  };
   path_[0] = start;
+  rows_path_[0] = row_of(start);
   for (uint32_t i = below + 1; i < end;) {
     const TrieNode& node = trie[i];
     const uint32_t depth = node.depth - base;
-    const uint32_t next = after(path_[depth - 1], node.byte);
+    const uint32_t* row = rows_path_[depth - 1];
+    uint32_t next = row != nullptr ? row[node.byte] : kUnknown;
+    if (next == kUnknown) {
+      next = after(path_[depth - 1], node.byte);
+      rows_path_[depth - 1] = row_of(path_[depth - 1]);
+    }
     if (next == kNowhere) {
       i = node.end;
       continue;
     }
-    path_[depth] = next;
-    for (int32_t token = node.token; token >= 0; token = trie_.twin(token)) {
-      tokens->push_back({static_cast<uint32_t>(token), counts});
-    }
-    if (nodes_[next].ends && node.end > i + 1) exits->push_back({i, counts});
+    if (node.token >= 0) append_twins(node.token, counts, tokens);
     ++i;
+    if (i == node.end) continue;  // a leaf
+    path_[depth] = next;
+    rows_path_[depth] = row_of(next);
+    if (nodes_[next].ends) exits->push_back({i - 1, counts});
+  }
+}
+
+void MaskCache::append_twins(int32_t token, uint32_t counts, std::vector<Counted>* tokens) const {
+  for (; token >= 0; token = trie_.twin(token)) {
+    tokens->push_back({static_cast<uint32_t>(token), counts});
   }
 }
 
 // Of a state in a rule that counts and calls nothing: by byte, the state after it.
 const uint32_t* MaskCache::counting_row(uint32_t state) {
+  if (rows_.empty()) rows_.resize(automaton_.states.size());
   std::vector<uint32_t>& row = rows_[state];
   if (row.empty()) {
     row.assign(256, kUnknown);
@@ -134,39 +151,52 @@ const uint32_t* MaskCache::counting_row(uint32_t state) {
 // One walk serves all counts: it notes how many each token needs.
 void MaskCache::walk_counting(uint32_t state, Entry* entry) {
   const std::vector<TrieNode>& trie = trie_.nodes();
-  path_[0] = state;
+  std::vector<Counted> open;
+  open.swap(drawn_);
+  rows_path_[0] = counting_row(state);
   counts_path_[0] = 0;
   for (uint32_t i = 1; i < trie.size();) {
     const TrieNode& node = trie[i];
-    const uint32_t next = counting_row(path_[node.depth - 1u])[node.byte];
+    const uint32_t next = rows_path_[node.depth - 1u][node.byte];
     if (next == kUnknown) {
       i = node.end;
       continue;
     }
     const State& reached = automaton_.states[next & ~kCounts];
     const uint32_t counts = counts_path_[node.depth - 1u] + (next >= kCounts ? 1 : 0);
-    path_[node.depth] = next & ~kCounts;
-    counts_path_[node.depth] = counts;
-    const bool is_open = reached.most == kEndless;
     const auto needed = counts + static_cast<uint32_t>(reached.least);
-    for (int32_t token = node.token; token >= 0; token = trie_.twin(token)) {
-      (is_open ? entry->open : entry->closed).push_back({static_cast<uint32_t>(token), needed});
-    }
-    if (reached.accepts && node.end > i + 1) entry->exits.push_back({i, counts});
+    const bool is_open = reached.most == kEndless;
+    if (node.token >= 0) append_twins(node.token, needed, is_open ? &open : &entry->closed);
     ++i;
+    if (i == node.end) continue;
+    rows_path_[node.depth] = counting_row(next & ~kCounts);
+    counts_path_[node.depth] = counts;
+    if (reached.accepts) entry->exits.push_back({i - 1, counts});
   }
-  std::stable_sort(entry->open.begin(), entry->open.end(),
-                   [](const Counted& a, const Counted& b) { return a.counts < b.counts; });
+  sort_by_counts(open, &entry->open);
+  open.clear();
+  drawn_.swap(open);
+}
+
+void MaskCache::sort_by_counts(const std::vector<Counted>& tokens, std::vector<Counted>* sorted) {
+  std::vector<uint32_t> starts(trie_.longest() + 4, 0);
+  const auto slot = [&starts](const Counted& token) {
+    return std::min<size_t>(token.counts, starts.size() - 2);
+  };
+  for (const Counted& token : tokens) ++starts[slot(token) + 1];
+  for (size_t i = 1; i < starts.size(); ++i) starts[i] += starts[i - 1];
+  sorted->resize(tokens.size());
+  for (const Counted& token : tokens) (*sorted)[starts[slot(token)]++] = token;
+}
+
+// Where there are many tokens, their bits are added faster than they are.
+void MaskCache::set_bits(const std::vector<Counted>& tokens, Entry* entry) const {
+  if (tokens.size() * 16 <= words_ * 32) return;
+  entry->bits.assign(words_, 0);
+  for (const Counted& token : tokens) set_bit(entry->bits.data(), token.what);
 }
 
 uint32_t MaskCache::store(const Key& key, Entry entry) {
-  const bool counts = !entry.open.empty() && entry.open.back().counts > 0;
-  if (entry.open.size() * 16 > words_ * 32) {
-    entry.bits.assign(words_, 0);
-    for (const Counted& token : entry.open) set_bit(entry.bits.data(), token.what);
-    if (!counts) entry.open.clear();
-  }
-  entry.open.shrink_to_fit();
   entry.closed.shrink_to_fit();
   entry.exits.shrink_to_fit();
   bytes_ += sizeof(Entry) + 64 + entry.bits.size() * sizeof(uint32_t) +
@@ -186,9 +216,13 @@ uint32_t MaskCache::entry_of(uint32_t state, uint64_t count) {
   Entry entry;
   if (counting) {
     walk_counting(state, &entry);
+    set_bits(entry.open, &entry);
   } else {
     const uint32_t start = node_of({{state, Stacks::kBottom, key.count}});
-    walk(0, start, 0, &entry.open, &entry.exits);
+    drawn_.clear();
+    walk(0, start, 0, &drawn_, &entry.exits);
+    set_bits(drawn_, &entry);
+    if (entry.bits.empty()) entry.open = drawn_;
   }
   return store(key, std::move(entry));
 }

@@ -72,6 +72,9 @@ class MaskCache {
             std::vector<Counted>* exits);
   void walk_counting(uint32_t state, Entry* entry);
   const uint32_t* counting_row(uint32_t state);
+  void append_twins(int32_t token, uint32_t counts, std::vector<Counted>* tokens) const;
+  void sort_by_counts(const std::vector<Counted>& tokens, std::vector<Counted>* sorted);
+  void set_bits(const std::vector<Counted>& tokens, Entry* entry) const;
   uint32_t store(const Key& key, Entry entry);
   void add_tokens(const Entry& entry, const Window& window, uint32_t* bits);
   void add_continued(uint32_t entry, uint32_t stack, const Stacks& stacks, const Window& window,
@@ -85,8 +88,13 @@ class MaskCache {
   std::unordered_multimap<uint64_t, uint32_t> node_by_hash_;
   std::vector<Entry> entries_;
   std::unordered_map<Key, uint32_t, KeyHash> entry_by_key_;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;  // of states that count
-  std::vector<uint32_t> path_, counts_path_, scratch_;
+  std::vector<std::vector<uint32_t>> rows_;  // of states that count
+  // Of the walk that goes on: by depth, the node, its transitions, and the counts.
+  std::vector<uint32_t> path_;
+  std::vector<const uint32_t*> rows_path_;
+  std::vector<uint32_t> counts_path_;
+  std::vector<Counted> drawn_;
+  std::vector<uint32_t> scratch_;
   size_t bytes_ = 0;
 };
 

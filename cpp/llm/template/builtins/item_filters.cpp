@@ -133,6 +133,11 @@ Status sum(RunContext& run, const Value& value, const Arguments& arguments, Valu
 
 // --- map, select and reject ----------------------------------------------------------------------
 
+// The items that these filters see; none in what is not true, whatever it is.
+Status items_if_true(RunContext& run, const Value& value, Ref<ListObject>* items) {
+  return items_of(run, is_true(value) ? value : Value(), items);
+}
+
 Arguments rest_of(const Arguments& arguments, size_t count) {
   Arguments rest;
   const size_t from = std::min(count, arguments.values.size());
@@ -158,7 +163,7 @@ Status map_attribute(RunContext& run, const std::vector<Value>& list, const Argu
 
 Status map(RunContext& run, const Value& value, const Arguments& arguments, Value* out) {
   Ref<ListObject> list;
-  RL_TRY(items_of(run, value, &list));
+  RL_TRY(items_if_true(run, value, &list));
   if (arguments.values.empty()) return map_attribute(run, list->items, arguments, out);
   const Text* name = nullptr;
   RL_TRY(text_argument(run, "map", arguments.values[0], &name));
@@ -193,7 +198,7 @@ Status choose(RunContext& run, const char* callee, const Value& value, const Arg
   }
   const Arguments rest = rest_of(arguments, first_of_test + 1);
   Ref<ListObject> list;
-  RL_TRY(items_of(run, value, &list));
+  RL_TRY(items_if_true(run, value, &list));
   std::vector<Value> chosen;
   for (const Value& item : list->items) {
     RL_TRY(run.charge(1));

@@ -4,6 +4,7 @@
 
 #include "rushlight/llm/json/number.h"
 #include "rushlight/llm/json/write.h"
+#include "rushlight/llm/template/builtins/access.h"
 #include "rushlight/llm/template/builtins/tables.h"
 #include "rushlight/llm/template/builtins/text_operations.h"
 #include "rushlight/llm/template/values/characters.h"
@@ -124,8 +125,9 @@ Status center(RunContext& run, const Value& value, const Arguments& arguments, V
 Status indent(RunContext& run, const Value& value, const Arguments& arguments, Value* out) {
   Value parts[3];
   RL_TRY(bind(run, "indent", arguments, {"width", "first", "blank"}, parts));
-  Text text, margin;
-  RL_TRY(to_text(run, value, &text));
+  const Text* whole = nullptr;
+  RL_TRY(text_argument(run, "indent", value, &whole));
+  Text text = *whole, margin;
   if (parts[0].is(Kind::String)) {
     margin = parts[0].text();
   } else {
@@ -154,12 +156,14 @@ Status join(RunContext& run, const Value& value, const Arguments& arguments, Val
   RL_TRY(bind(run, "join", arguments, {"d", "attribute"}, parts));
   Text separator;
   RL_TRY(to_text(run, parts[0], &separator));
-  Value items = value;
-  if (!parts[1].is(Kind::Missing)) {
-    Arguments path;
-    path.named.emplace_back("attribute", parts[1]);
-    RL_TRY(find_filter("map")->apply(run, value, path, &items));
+  Ref<ListObject> list;
+  RL_TRY(items_of(run, value, &list));
+  std::vector<Value> texts(list->items.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    RL_TRY(get_path(run, list->items[i], parts[1], &texts[i]));
   }
+  Value items;
+  RL_TRY(run.make_items(Kind::List, std::move(texts), &items));
   return join_items(run, items, separator, false, out);
 }
 
@@ -345,7 +349,7 @@ Status round_number(RunContext& run, const Value& value, const Arguments& argume
   } else if (method != "common") {
     return run.fail("'round' has the methods common, ceil and floor, not '%s'", method.c_str());
   } else if (value.is_whole()) {
-    *out = value;
+    *out = Value::integer(value.integer());
   } else {
     // Through decimal digits, as Python rounds: the nearest, and of two the even one.
     char digits[512];

@@ -246,7 +246,11 @@ Status Parser::test(NodePtr* node) {
 }
 
 Status Parser::primary(NodePtr* out) {
-  if (token().type == TokenType::Name) return name_or_constant(out);
+  if (token().type == TokenType::Name) {
+    RL_TRY(name_or_constant(out));
+    if ((*out)->kind == NodeKind::Name) note_read((*out)->name);
+    return Code::Ok;
+  }
   if (is_operator("[")) return list(out);
   if (is_operator("{")) return dict(out);
   if (take_operator("(")) {
@@ -272,6 +276,7 @@ Status Parser::primary(NodePtr* out) {
   return Code::Ok;
 }
 
+// A name is not noted as read: it may be a target.
 Status Parser::name_or_constant(NodePtr* out) {
   *out = make(NodeKind::Constant);
   const std::string name = token().text;
@@ -306,6 +311,7 @@ Status Parser::tuple(Elements elements, const char* end, bool may_be_empty, Node
     NodePtr part;
     RL_TRY(elements == Elements::Expressions ? expression(&part)
            : elements == Elements::Plain     ? either(&part)
+           : token().type == TokenType::Name ? name_or_constant(&part)
                                              : primary(&part));
     RL_TRY(add(node.get(), std::move(part)));
     if (!is_operator(",")) break;

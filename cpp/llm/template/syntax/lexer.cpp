@@ -138,6 +138,7 @@ class Lexer {
       end_tag(end);
       return Code::Ok;
     }
+    if (at_ == source_.size()) return Code::Ok;  // nothing is missing, as Jinja has it
     return fail("{% raw %} has no {% endraw %}");
   }
 
@@ -161,6 +162,7 @@ class Lexer {
 
   Status comment() {
     const size_t end = source_.find("#}", at_);
+    if (at_ == source_.size()) return Code::Ok;  // nothing is missing, as Jinja has it
     if (end == std::string::npos) return fail("a comment has no '#}' at its end");
     const char sign = end > at_ ? sign_at(end - 1) : '\0';
     size_t stop = end + 2;

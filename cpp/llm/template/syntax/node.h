@@ -110,6 +110,9 @@ enum SpecialName : uint32_t { kLoop, kCaller, kKeywords, kRest, kSpecialNames };
 struct Syntax {
   Nodes body;
   std::vector<std::string> names;  // of variables, by their numbers
+  // Variables that the template sets before it reads them, outside of inner scopes. Inner scopes do
+  // not see a value that was passed under such a name, as in Jinja.
+  std::vector<uint32_t> hidden;
 };
 
 }  // namespace rushlight::llm

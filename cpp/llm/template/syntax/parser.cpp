@@ -131,6 +131,24 @@ uint32_t Parser::number_of(const std::string& name) {
 // --- statements
 // -----------------------------------------------------------------------------------
 
+void Parser::note_read(uint32_t name) {
+  if (scopes_ != 0) return;
+  if (is_noted_.size() <= name) is_noted_.resize(name + 1);
+  is_noted_[name] = true;
+}
+
+void Parser::note_set(uint32_t name) {
+  const bool is_new = is_noted_.size() <= name || !is_noted_[name];
+  if (scopes_ == 0 && branches_ == 0 && is_new) syntax_->hidden.push_back(name);
+  note_read(name);
+}
+
+void Parser::note_set(const Node& target) {
+  if (target.kind == NodeKind::Name) note_set(target.name);
+  if (target.kind == NodeKind::NamespaceItem) note_read(target.name);
+  for (const NodePtr& part : target.children) note_set(*part);
+}
+
 Status Parser::statements(Tags ends, Nodes* body) {
   const Nesting nesting(this);
   RL_TRY(nesting.check());
@@ -212,12 +230,16 @@ Status Parser::if_statement(NodePtr* out) {
     NodePtr condition;
     RL_TRY(tuple(Elements::Plain, nullptr, false, &condition));
     RL_TRY(add(node, std::move(condition)));
+    ++branches_;
     RL_TRY(body_of_tag({"elif", "else", "endif"}, &node->body));
+    --branches_;
     if (!is_name("elif")) break;
     node->otherwise.push_back(make(NodeKind::If));
     node = node->otherwise.back().get();
   }
+  ++branches_;
   if (take_name("else")) RL_TRY(body_of_tag({"endif"}, &node->otherwise));
+  --branches_;
   ++at_;
   return Code::Ok;
 }
@@ -233,6 +255,7 @@ Status Parser::for_statement(NodePtr* out) {
   RL_TRY(tuple(Elements::Plain, "recursive", false, &part));
   RL_TRY(add(node, std::move(part)));
   NodePtr condition;
+  ++scopes_;
   if (take_name("if")) RL_TRY(expression(&condition));
   RL_TRY(add(node, std::move(condition)));
   if (is_name("recursive")) return fail(node->line, "recursive loops are not supported");
@@ -240,6 +263,7 @@ Status Parser::for_statement(NodePtr* out) {
   RL_TRY(body_of_tag({"else", "endfor"}, &node->body));
   --loops_;
   if (take_name("else")) RL_TRY(body_of_tag({"endfor"}, &node->otherwise));
+  --scopes_;
   ++at_;
   return Code::Ok;
 }
@@ -253,8 +277,10 @@ Status Parser::set_statement(NodePtr* out) {
   RL_TRY(add(node, std::move(part)));
   if (take_operator("=")) {
     RL_TRY(tuple(Elements::Expressions, nullptr, false, &part));
+    note_set(*node->children[0]);
     return add(node, std::move(part));
   }
+  note_set(*node->children[0]);
   node->kind = NodeKind::SetBlock;
   NodePtr filter;
   RL_TRY(filters(&filter, false));
@@ -265,7 +291,9 @@ Status Parser::set_statement(NodePtr* out) {
 // The body of a block that is no part of the loops around it.
 Status Parser::scoped_body(const char* end, Node* node) {
   const size_t loops = std::exchange(loops_, 0);
+  ++scopes_;
   RL_TRY(body_of_tag({end}, &node->body));
+  --scopes_;
   loops_ = loops;
   ++at_;
   return Code::Ok;
@@ -284,13 +312,16 @@ Status Parser::with_statement(NodePtr* out) {
     RL_TRY(expression(&part));
     RL_TRY(add(node, std::move(part)));
   }
+  ++scopes_;
   RL_TRY(body_of_tag({"endwith"}, &node->body));
+  --scopes_;
   ++at_;
   return Code::Ok;
 }
 
 Status Parser::signature(Signature* signature) {
   RL_TRY(expect_operator("("));
+  ++scopes_;
   while (!is_operator(")")) {
     if (!signature->parameters.empty()) RL_TRY(expect_operator(","));
     Parameter parameter;
@@ -306,6 +337,7 @@ Status Parser::signature(Signature* signature) {
     }
     signature->parameters.push_back(std::move(parameter));
   }
+  --scopes_;
   return expect_operator(")");
 }
 
@@ -315,6 +347,7 @@ Status Parser::macro(NodePtr* out) {
   ++at_;
   RL_TRY(expect_name(&node->text));
   node->name = number_of(node->text);
+  note_set(node->name);
   node->signature = std::make_unique<Signature>();
   RL_TRY(signature(node->signature.get()));
   signatures_.push_back(node->signature.get());
@@ -347,7 +380,9 @@ Status Parser::filter_block(NodePtr* out) {
   NodePtr filter;
   RL_TRY(filters(&filter, true));
   RL_TRY(add(node, std::move(filter)));
+  ++scopes_;
   RL_TRY(body_of_tag({"endfilter"}, &node->body));
+  --scopes_;
   ++at_;
   return Code::Ok;
 }

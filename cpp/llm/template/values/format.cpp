@@ -136,7 +136,10 @@ class Percent {
       ++at;
       RL_TRY(one(&at, out));
     }
-    const bool all_used = value_.is(Kind::Dict) || used_ >= count();
+    // Python takes everything that has items, but text and tuples, for named values.
+    const bool is_named = value_.is(Kind::Dict) || value_.is(Kind::List) ||
+                          value_.is(Kind::Range) || value_.is(Kind::Undefined);
+    const bool all_used = is_named || used_ >= count();
     return all_used ? Status() : run_.fail("not all values were used by a format");
   }
 

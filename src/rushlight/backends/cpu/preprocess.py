@@ -122,7 +122,7 @@ class _Writer:
         payload = fb.Graph(
             fb.Version.FIRST,
             self._values,
-            [_constant(tensor, store) for tensor in graph.constants],
+            list(_constants(graph, store)),
             nodes,
             len(graph.inputs),
             len(graph.outputs),
@@ -197,6 +197,14 @@ def _versions_of_values(graph: fb.Graph) -> Iterator[fb.Version]:
             yield fb.Version.CACHED_ATTENTION
         if HALF in dtypes or (moves and BFLOAT16 in dtypes) or has_scales:
             yield fb.Version.HALVES
+
+
+def _constants(graph: Graph, store: NamedDataStore) -> Iterator[fb.Constant]:
+    """The constants of a graph, which goes without each that was stored, so that there are not two
+    copies of all weights."""
+    for i, tensor in enumerate(graph.constants):
+        graph.constants[i] = torch.empty(0)
+        yield _constant(tensor, store)
 
 
 def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:

@@ -128,8 +128,8 @@ def _run(
     texts = [runner.session() for _ in range(sessions)]
     for i, session in enumerate(texts):
         if before:
-            given = _tokens(runner, before, 1 + i + turn * sessions)
-            session.generate(given, max_tokens=1, **options)
+            earlier = _tokens(runner, before, 1 + i + turn * sessions)
+            session.generate(earlier, max_tokens=1, **options)
     begin = time.perf_counter()
     for i, session in enumerate(texts):
         new = _tokens(runner, prompt, 101 + i + turn * sessions)

@@ -25,41 +25,49 @@ HELP = help_text(
 )
 
 
+QuantizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--quantize",
+        metavar="float32|fp16|bf16|int8|8da4w",
+        help="In what weights are stored; default: the dtypes that the model has.",
+    ),
+]
+GroupOption = Annotated[
+    int, typer.Option("--group-size", help="Of 8da4w: weights that share a scale.")
+]
+EmbeddingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--quantize-embedding", metavar="int8|int4", help="Store the embedding in integers."
+    ),
+]
+ContextOption = Annotated[
+    int | None,
+    typer.Option("--context", help="The most tokens of a text; default: the model's own."),
+]
+BatchOption = Annotated[int, typer.Option("--batch", help="The most tokens of one step.")]
+EmbedOption = Annotated[
+    bool, typer.Option("--embed", help="Also a method that returns hidden states.")
+]
+TokenizerOption = Annotated[
+    str | None, typer.Option("--tokenizer", metavar="PATH", help="Default: that of the model.")
+]
+
+
 @reports_errors
 def main(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A folder, model.gguf, or model.py:build.")
     ],
     output: OutputOption = None,
-    quantize: Annotated[
-        str | None,
-        typer.Option(
-            "--quantize",
-            metavar="float32|fp16|bf16|int8|8da4w",
-            help="In what weights are stored; default: the dtypes that the model has.",
-        ),
-    ] = None,
-    group_size: Annotated[
-        int, typer.Option("--group-size", help="Of 8da4w: weights that share a scale.")
-    ] = 32,
-    quantize_embedding: Annotated[
-        str | None,
-        typer.Option(
-            "--quantize-embedding", metavar="int8|int4", help="Store the embedding in integers."
-        ),
-    ] = None,
-    context: Annotated[
-        int | None,
-        typer.Option("--context", help="The most tokens of a text; default: the model's own."),
-    ] = None,
-    batch: Annotated[int, typer.Option("--batch", help="The most tokens of one step.")] = 512,
-    embed: Annotated[
-        bool, typer.Option("--embed", help="Also a method that returns hidden states.")
-    ] = False,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option("--tokenizer", metavar="PATH", help="Default: that of the model."),
-    ] = None,
+    quantize: QuantizeOption = None,
+    group_size: GroupOption = 32,
+    quantize_embedding: EmbeddingOption = None,
+    context: ContextOption = None,
+    batch: BatchOption = 512,
+    embed: EmbedOption = False,
+    tokenizer: TokenizerOption = None,
     verify: VerifyOption = True,
     strict: StrictOption = False,
     debug: DebugOption = "lines",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -64,7 +65,9 @@ def main(
     )
 
 
-def windowed_logprobs(score, tokens: list[int], window: int) -> list[float]:  # type: ignore[no-untyped-def]
+def windowed_logprobs(
+    score: Callable[[list[int]], list[float]], tokens: list[int], window: int
+) -> list[float]:
     """The log probabilities of all tokens but the first, by windows that overlap by half.
 
     Args:
@@ -80,7 +83,7 @@ def windowed_logprobs(score, tokens: list[int], window: int) -> list[float]:  # 
             f"the text has {len(tokens)} tokens: give one with 2 at least",
             code=Code.INVALID_ARGUMENT,
         )
-    logprobs: list[float] = score(tokens[:window])
+    logprobs = score(tokens[:window])
     stride = max(1, window // 2)
     end = min(window, len(tokens))
     while end < len(tokens):

@@ -49,6 +49,11 @@ def _unpacked(weight: Tensor, bits: int) -> Tensor:
     return torch.stack(parts, -1).flatten(1) - (1 << (bits - 1))
 
 
+def _column(numbers: Tensor | None) -> Tensor | None:
+    """One number for each row as a matrix."""
+    return numbers.unsqueeze(1) if numbers is not None and numbers.dim() == 1 else numbers
+
+
 def _embedding(bits: int) -> Callable[..., Tensor]:
     def embedding(
         weight: Tensor,
@@ -60,9 +65,15 @@ def _embedding(bits: int) -> Callable[..., Tensor]:
         *,
         dtype: torch.dtype | None = None,
     ) -> Tensor:
-        table = _unpacked(weight, bits)
+        # Of the table only the rows that are asked for become real numbers.
+        table, scales, zeros = (
+            None if part is None else F.embedding(indices.flatten(), part)
+            for part in (weight, _column(weight_scales), _column(weight_zero_points))
+        )
+        assert table is not None and scales is not None
         dtype = dtype or weight_scales.dtype
-        return F.embedding(indices, _dequantized(table, weight_scales, weight_zero_points, dtype))
+        rows = _dequantized(_unpacked(table, bits), scales, zeros, dtype)
+        return rows.reshape(*indices.shape, rows.shape[1])
 
     return embedding
 

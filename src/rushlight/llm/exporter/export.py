@@ -93,7 +93,8 @@ def export(
         about = _with_folder(about, folder)
     texts = _texts(about, tokenizer, chat_template, folder)
     say("quantise" if recipe.bits or recipe.embedding else "convert weights")
-    convert_layers(step, recipe)
+    release = folder.release if folder else lambda: None
+    convert_layers(step, recipe, release)
     say("capture")
     captured = {STEP: capture_step(step, about, STEP)}
     if embed:
@@ -111,6 +112,7 @@ def export(
         program.quantization += folder.losses()
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
+    release()
     if verify:
         for name, one in captured.items():
             say(f"{name}: verify")

@@ -41,6 +41,10 @@ class Folder:
         names = ("tokenizer.json", "tokenizer.model")
         return self.path if any((self.path / name).is_file() for name in names) else None
 
+    def release(self) -> None:
+        """Give back the memory of weights that were read."""
+        self.checkpoint.release()
+
 
 def read_folder(path: Path) -> Folder:
     """Read a folder as `save_pretrained` of `transformers` writes it.

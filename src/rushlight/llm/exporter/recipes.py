@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,10 +72,17 @@ class Recipe:
         return BITS.get(self.name or "")
 
 
-def convert_layers(model: torch.nn.Module, recipe: Recipe) -> None:
+def convert_layers(
+    model: torch.nn.Module, recipe: Recipe, release: Callable[[], None] = lambda: None
+) -> None:
     """Replace the layers of `model` by those of a recipe, one after the other.
 
     A weight that layers share is stored once. What is left is computed in float32.
+
+    Args:
+        model: is changed.
+        recipe: how layers are stored.
+        release: gives back memory of weights that were read; called after each layer.
     """
     layers = [(name, layer) for name, layer in model.named_modules() if _is_layer(layer)]
     outputs = {id(layer.weight) for _, layer in layers if _is_linear(layer)}
@@ -89,6 +97,7 @@ def convert_layers(model: torch.nn.Module, recipe: Recipe) -> None:
             kept.append(layer.weight)
             made[key] = _stored(layer, bits, recipe, name)
         model.set_submodule(name, _layer(layer, made[key], recipe))
+        release()
     for part in model.modules():
         if not isinstance(part, StoredLinear | StoredEmbedding):
             _widen(part)
@@ -141,12 +150,11 @@ def _layer(layer: Any, weight: Tensor | QuantizedWeight, recipe: Recipe) -> torc
 
 def _widen(part: torch.nn.Module) -> None:
     """Make a module's own parameters and buffers in half precision float32."""
-    tensors: dict[str, Any]
-    for tensors in (part._parameters, part._buffers):  # type: ignore[assignment]
-        for name, tensor in tensors.items():
-            if tensor is not None and tensor.dtype in (torch.float16, torch.bfloat16):
-                wide = tensor.detach().float()
-                is_parameter = isinstance(tensor, torch.nn.Parameter)
-                tensors[name] = (
-                    torch.nn.Parameter(wide, requires_grad=False) if is_parameter else wide
-                )
+    for name, tensor in [*part._parameters.items(), *part._buffers.items()]:
+        if tensor is None or tensor.dtype not in (torch.float16, torch.bfloat16):
+            continue
+        wide = tensor.detach().float()
+        if name in part._parameters:
+            part._parameters[name] = torch.nn.Parameter(wide, requires_grad=False)
+        else:
+            part._buffers[name] = wide

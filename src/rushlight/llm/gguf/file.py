@@ -172,6 +172,10 @@ class GgufFile:
         flat = np.frombuffer(self._map, np.uint8, info.size, info.offset)
         return flat.reshape(-1, info.type.block_bytes)
 
+    def release(self) -> None:
+        """Give back the memory of the pages that were read; they are read again when needed."""
+        self._map.madvise(mmap.MADV_DONTNEED)
+
     def names(self, beginning: str) -> Sequence[str]:
         """The keys of the metadata that begin so."""
         return [key for key in self.metadata if key.startswith(beginning)]

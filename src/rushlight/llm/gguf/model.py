@@ -57,6 +57,10 @@ class GgufModel:
         has_model = "tokenizer.ggml.model" in self.file.metadata
         return tokenizer_of(vocabulary) if vocabulary.texts and has_model else None
 
+    def release(self) -> None:
+        """Give back the memory of weights that were read."""
+        self.file.release()
+
     def losses(self) -> list[str]:
         """What requantising lost, in words: a line for the tensors that lie alike in their layers.
 

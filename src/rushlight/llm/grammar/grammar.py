@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +60,7 @@ class Vocabulary:
 
 
 class Grammar:
-    """What a model may write; made by one of the class methods, and shared by replies and threads."""
+    """What a model may write; made by a class method, and shared by replies and threads."""
 
     def __init__(self, core: _core.Grammar, size: int) -> None:
         self._core = core
@@ -77,6 +79,35 @@ class Grammar:
         """
         try:
             core = _core.regex_grammar(pattern, vocabulary._core, cache_bytes)
+        except _core.Failure as failure:
+            raise _error(failure) from None
+        return cls(core, len(vocabulary))
+
+    @classmethod
+    def from_json_schema(
+        cls,
+        schema: Mapping[str, Any] | bool | str,
+        vocabulary: Vocabulary,
+        *,
+        white_space: str = "compact",
+        cache_bytes: int = _CACHE_BYTES,
+    ) -> Grammar:
+        """JSON that a schema accepts (draft 2020-12, as far as docs/llm/grammar.md says).
+
+        Args:
+            schema: the schema, or its JSON.
+            vocabulary: the tokens.
+            white_space: "compact" (none), "spaced" (as `json.dumps` writes) or "flexible" (any).
+            cache_bytes: how much memory masks may take.
+        """
+        if white_space not in WHITE_SPACE:
+            raise Error(
+                f"white_space is {white_space!r}: it can be {', '.join(WHITE_SPACE)}",
+                code=Code.INVALID_ARGUMENT,
+            )
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        try:
+            core = _core.schema_grammar(text, vocabulary._core, white_space, cache_bytes)
         except _core.Failure as failure:
             raise _error(failure) from None
         return cls(core, len(vocabulary))

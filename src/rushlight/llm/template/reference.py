@@ -35,6 +35,20 @@ def environment(now: int = -1) -> Any:
         def _call(self, caller: Any) -> Any:
             return caller()
 
+    class Namespace(jinja2.utils.Namespace):
+        """One without private names."""
+
+        def __init__(*args: Any, **kwargs: Any) -> None:
+            self, *rest = args
+            names = dict(*rest, **kwargs)
+            for name in names:
+                _refuse_private(name)
+            jinja2.utils.Namespace.__init__(self, names)
+
+        def __setitem__(self, name: str, value: Any) -> None:
+            _refuse_private(name)
+            super().__setitem__(name, value)
+
     def raise_exception(message: str) -> None:
         raise jinja2.exceptions.TemplateError(message)
 
@@ -63,7 +77,13 @@ def environment(now: int = -1) -> Any:
     made.filters["tojson"] = tojson
     made.globals["raise_exception"] = raise_exception
     made.globals["strftime_now"] = strftime_now
+    made.globals["namespace"] = Namespace
     return made
+
+
+def _refuse_private(name: Any) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise ValueError(f"a name in a namespace must not begin with '_': {name!r}")
 
 
 class Reference:

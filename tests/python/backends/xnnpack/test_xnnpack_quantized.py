@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.interop
 
-KINDS = pytest.mark.parametrize("per_channel", [True, False], ids=["channels", "tensor"])
+KINDS = pytest.mark.parametrize(
+    "per_channel",
+    [
+        pytest.param(True, id="channels"),
+        pytest.param(False, marks=pytest.mark.full, id="tensor"),
+    ],
+)
 
 
 @pytest.fixture

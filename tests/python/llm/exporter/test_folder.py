@@ -12,9 +12,12 @@ import pytest
 import torch
 from llm_models import Session, described, small_model
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from typer.testing import CliRunner
 
 import rushlight as rl
 import rushlight.llm
+from rushlight.cli import app
 from rushlight.llm.exporter.checkpoint import INDEX
 from rushlight.llm.exporter.folder import read_folder
 
@@ -78,6 +81,41 @@ def test_gpt2_without_its_prefix_is_read(tmp_path: Path) -> None:
     save_file(old, path)
     read = read_folder(tmp_path)
     assert torch.equal(read.model.transformer.wte.weight, model.transformer.wte.weight)
+
+
+def _add_tokenizer(folder: Path, size: int) -> None:
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet)
+    made.train_from_iterator(["the lamp was small and the light was low " * 9], trainer)
+    made.add_special_tokens([f"<|{i}|>" for i in range(size - made.get_vocab_size())])
+    made.save(str(folder / "tokenizer.json"))
+
+
+def test_the_tokenizer_of_a_folder_travels_in_the_file(folder: Path) -> None:
+    _add_tokenizer(folder, 320)
+    program = rl.llm.export(folder, quantize="8da4w", verify=False)
+    runner = rl.llm.load(program.buffer)
+    assert runner.decode(runner.encode("the small lamp")) == "the small lamp"
+    assert runner.generate("the lamp", max_tokens=3, temperature=0).tokens
+
+
+def test_a_tokenizer_of_another_model_is_refused(folder: Path) -> None:
+    _add_tokenizer(folder, 321)
+    with pytest.raises(rl.ExportError, match="has 321 tokens, and the model's embedding 320"):
+        rl.llm.export(folder)
+
+
+def test_the_command_exports_a_folder(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m.pte"
+    call = ["llm", "export", str(folder), "-o", str(path), "--quantize", "int8", "--batch", "8"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0, done.output
+    assert rl.load(path)["get_max_seq_len"]() == 8
+    done = CliRunner().invoke(app, ["llm", "export", str(tmp_path / "none"), "-o", "m.pte"])
+    assert done.exit_code != 0
 
 
 def _config(folder: Path, **changes: Any) -> None:

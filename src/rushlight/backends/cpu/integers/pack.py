@@ -20,6 +20,7 @@ from rushlight.schema.cpu_engine import ConvolutionKind
 
 _TERMS = 4  # that one instruction multiplies and adds
 _HALF_TERMS = 8  # of 4 bits
+_AT_ONCE = 256  # panels that are packed or summed at a time
 _MOST = 2**31 - 1
 
 
@@ -105,6 +106,11 @@ def half_panels(matrix: torch.Tensor) -> torch.Tensor:
         bytes, 64 for eight terms of 16 columns: byte (j % 16) * 4 + i has term i in its low half
         and term i + 4 in its high one. Depth is filled up to a multiple of 8 with zeros.
     """
+    # Some panels at a time: what lies between is four times as large as the result.
+    return torch.cat([_half_panels(part) for part in matrix.split(_AT_ONCE * PANEL, 1)])
+
+
+def _half_panels(matrix: torch.Tensor) -> torch.Tensor:
     terms = _interleaved(matrix, _HALF_TERMS).to(torch.uint8) & 15  # [panels, depth / 8, 16, 8]
     low, high = terms[..., :_TERMS], terms[..., _TERMS:]
     return (low | high << 4).reshape(-1)
@@ -156,7 +162,9 @@ class Scales:
 def scales_of(weights: Weights) -> Scales:
     """The parameters of a product of rows that are quantised at run time."""
     groups = weights.scales.shape[1]
-    sums = weights.data.reshape(len(weights.data), groups, -1).to(torch.int32).sum(2)
+    # Some rows at a time: torch widens what it sums.
+    parts = weights.data.reshape(len(weights.data), groups, -1).split(_AT_ONCE * PANEL)
+    sums = torch.cat([part.sum(2, dtype=torch.int32) for part in parts])
     if groups == 1:
         return Scales(columns(weights.scales[:, 0]), columns(sums[:, 0].to(torch.int32)))
     shares = (sums.double() * weights.scales.double()).sum(1).float()

@@ -73,7 +73,10 @@ def test_our_quantizer(models: ModuleType, name: str) -> None:
 
 
 @pytest.mark.interop
-@pytest.mark.parametrize(("name", "least"), [("mobilenet_v2_tiny", 10), ("resnet50_tiny", 25)])
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [pytest.param("mobilenet_v2_tiny", 10, marks=pytest.mark.full), ("resnet50_tiny", 25)],
+)
 def test_quantizer_of_executorch(
     executorch: ExecuTorch, tmp_path: Path, models: ModuleType, name: str, least: float
 ) -> None:

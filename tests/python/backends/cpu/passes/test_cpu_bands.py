@@ -116,8 +116,8 @@ def convolutions(seed: int) -> nn.Module:
 
 @pytest.mark.usefixtures("at_any_cost")
 def test_convolutions_of_any_window_give_the_same_in_bands() -> None:
-    left = [becomes(convolutions(seed), torch.randn(1, 8, 60 + seed, 47)) for seed in range(16)]
-    assert sum(share < 0.9 for share in left) > 8
+    left = [becomes(convolutions(seed), torch.randn(1, 8, 60 + seed, 47)) for seed in range(6)]
+    assert sum(share < 0.9 for share in left) > 3
 
 
 class Twice(nn.Module):

@@ -1,0 +1,35 @@
+// From a conversation to tokens: the model's chat template, and its tokenizer. What messages say
+// never becomes special tokens, even if it looks like them.
+#pragma once
+
+#include <vector>
+
+#include "rushlight/llm/json/value.h"
+#include "rushlight/llm/session/text_codec.h"
+#include "rushlight/llm/template/chat_template.h"
+
+namespace rushlight::llm {
+
+class Chat {
+ public:
+  // `tokens`: the texts of special tokens that templates name, such as {"bos_token": "<s>"}.
+  Status open(StringView source, const JsonValue& tokens, const TextCodec* codec, Message* message);
+  bool is_open() const { return codec_ != nullptr; }
+  // Whether the template reads a variable of this name, such as "tools".
+  bool uses(StringView name) const { return template_.uses(name); }
+
+  // Appends the tokens of a conversation. `variables` has "messages", "add_generation_prompt" and
+  // what else the template reads.
+  Status encode(const JsonValue& variables, std::vector<int32_t>* tokens, Message* message) const;
+
+ private:
+  Status encode_parts(const Rendered& rendered, std::vector<int32_t>* tokens,
+                      Message* message) const;
+
+  ChatTemplate template_;
+  JsonValue tokens_;
+  const TextCodec* codec_ = nullptr;
+  std::vector<StringView> specials_;  // texts of special tokens
+};
+
+}  // namespace rushlight::llm
