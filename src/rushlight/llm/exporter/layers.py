@@ -46,7 +46,8 @@ class QuantizedWeight:
     def real(self) -> Tensor:
         """The numbers that the integers stand for."""
         groups = self.integers.unflatten(1, (self.scales.shape[1], -1))
-        return (groups * self.scales.unsqueeze(-1)).flatten(1)
+        made: Tensor = (groups * self.scales.unsqueeze(-1)).flatten(1)
+        return made
 
     def __getitem__(self, rows: Tensor) -> QuantizedWeight:
         """Some rows, in an order that is given."""

@@ -236,7 +236,7 @@ def _gemma_scale(facts: Facts, fields: Fields, largest: int) -> int:
     if scale > _LEAST_SCALE:
         return max(round(scale**-2), 1)
     if fields["num_hidden_layers"] == largest:
-        return max(fields["hidden_size"] // fields["num_attention_heads"], 1)
+        return max(int(fields["hidden_size"]) // int(fields["num_attention_heads"]), 1)
     return int(fields["head_dim"])
 
 

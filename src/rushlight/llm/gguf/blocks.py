@@ -102,11 +102,14 @@ def numbers_of(kind: TensorType, blocks: Bytes) -> Floats:
         blocks: the blocks.
     """
     if kind.name == "F32":
-        return _viewed(blocks, "<f4")
+        floats: Floats = _viewed(blocks, "<f4")
+        return floats
     if kind.name == "F16":
-        return _viewed(blocks, "<f2").astype(np.float32)
+        halves: Floats = _viewed(blocks, "<f2").astype(np.float32)
+        return halves
     if kind.name == "BF16":
-        return (_viewed(blocks, "<u2").astype(np.uint32) << np.uint32(16)).view(np.float32)
+        words: Floats = (_viewed(blocks, "<u2").astype(np.uint32) << np.uint32(16)).view("<f4")
+        return words
     if kind.name in FORMS:
         integers, scales = integers_of(FORMS[kind.name], blocks)
         groups = integers.reshape(*scales.shape, -1).astype(np.float32) * scales[..., None]

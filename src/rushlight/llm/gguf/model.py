@@ -113,7 +113,8 @@ def _empty_model(fields: dict[str, Any], path: Path) -> Any:
     try:
         config = AutoConfig.for_model(**fields)
         with torch.device("meta"):
-            return AutoModelForCausalLM.from_config(config).eval()
+            made: Any = AutoModelForCausalLM
+            return made.from_config(config).eval()
     except Exception as error:  # transformers raises many kinds
         raise ExportError(
             f"transformers cannot make a model of the metadata of {path}: {error}",
