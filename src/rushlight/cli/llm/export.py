@@ -1,4 +1,4 @@
-"""`rushlight llm export`: a folder of a language model becomes a program."""
+"""`rushlight llm export`: a folder or file of a language model becomes a program."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from rushlight.cli.export import DebugOption, OutputOption, Stages, StrictOption
 NAME = "export"
 HELP = help_text(
     "Turn a language model into a program (.pte) with weights, tokenizer and chat template. MODEL "
-    "is a folder as save_pretrained of transformers writes it, or FILE.py:NAME of a function that "
-    "returns, or an attribute that is, a transformers model.",
+    "is a folder as save_pretrained of transformers writes it, a GGUF file, or FILE.py:NAME of a "
+    "function that returns, or an attribute that is, a transformers model.",
     (
         "rushlight llm export SmolLM2-135M-Instruct -o m.pte --quantize 8da4w",
         "rushlight llm export llama -o m.pte --quantize 8da4w --group-size 128 --context 8192",
+        "rushlight llm export SmolLM2-135M-Instruct-Q4_0.gguf -o m.pte",
         "rushlight llm export model.py:build -o m.pte --tokenizer folder",
     ),
 )
@@ -50,13 +51,15 @@ EmbedOption = Annotated[
     bool, typer.Option("--embed", help="Also a method that returns hidden states.")
 ]
 TokenizerOption = Annotated[
-    str | None, typer.Option("--tokenizer", metavar="PATH", help="Default: that of the folder.")
+    str | None, typer.Option("--tokenizer", metavar="PATH", help="Default: that of the model.")
 ]
 
 
 @reports_errors
 def main(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder, or model.py:build.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A folder, model.gguf, or model.py:build.")
+    ],
     output: OutputOption = None,
     quantize: QuantizeOption = None,
     group_size: GroupOption = 32,
@@ -77,12 +80,12 @@ def main(
         from rushlight.llm.exporter.export import export
         from rushlight.serialize.file import check_program_path
 
-        is_folder = os.path.isdir(model)
-        name = os.path.basename(os.path.normpath(model)) + ".pte"
-        path = output or (name if is_folder else default_output(model))
+        is_source = model.endswith(".gguf") or os.path.isdir(model)
+        name = os.path.basename(os.path.normpath(model)).removesuffix(".gguf") + ".pte"
+        path = output or (name if is_source else default_output(model))
         check_program_path(path)  # now, and not after an export of minutes
         program = export(
-            model if is_folder else read_target(model).model,
+            model if is_source else read_target(model).model,
             context=context,
             batch=batch,
             quantize=quantize,

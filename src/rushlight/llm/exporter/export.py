@@ -21,6 +21,7 @@ from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step, capture_step, copied
 from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, tokenizer_of
 from rushlight.llm.exporter.verify import check_steps
+from rushlight.llm.gguf.model import GgufModel, read_gguf
 
 STEP, EMBED = "step", "embed"
 
@@ -47,11 +48,11 @@ def export(
     """Turn a language model into a program with the method `step`, for `rushlight.llm.load`.
 
     Args:
-        model: a folder as `save_pretrained` of `transformers` writes it; a `transformers` model for
-            causal language modelling; or an `nn.Module` of your own, whose forward takes (tokens,
-            positions, sequences), int64 [n] each, calls `rushlight.llm.attention` in its layers,
-            and returns logits [n, vocabulary]. If its forward also takes `wanted`, int64 [m], it
-            returns the logits of these rows alone.
+        model: a folder as `save_pretrained` of `transformers` writes it; a GGUF file; a
+            `transformers` model for causal language modelling; or an `nn.Module` of your own, whose
+            forward takes (tokens, positions, sequences), int64 [n] each, calls
+            `rushlight.llm.attention` in its layers, and returns logits [n, vocabulary]. If its
+            forward also takes `wanted`, int64 [m], it returns the logits of these rows alone.
         description: of an `nn.Module` of your own.
         context: the greatest number of positions of a sequence; default: the model's own.
         batch: the greatest number of tokens of one step, which memory is planned for.
@@ -79,8 +80,8 @@ def export(
     form = _form(backend)
     folder = None
     if isinstance(model, str | os.PathLike):
-        say("read the folder")
-        folder = read_folder(Path(model))
+        say("read the model")
+        folder = _read(Path(model))
         model = folder.model
     step, about = _step_of(model, description, context, batch, wanted)
     if embed and step.head is None:
@@ -92,7 +93,7 @@ def export(
         about = _with_folder(about, folder)
     texts = _texts(about, tokenizer, chat_template, folder)
     say("quantise" if recipe.bits or recipe.embedding else "convert weights")
-    release = folder.checkpoint.release if folder else lambda: None
+    release = folder.release if folder else lambda: None
     convert_layers(step, recipe, release)
     say("capture")
     captured = {STEP: capture_step(step, about, STEP)}
@@ -107,6 +108,8 @@ def export(
         debug=debug,
         progress=progress,
     )
+    if isinstance(folder, GgufModel):
+        program.quantization += folder.losses()
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
     release()
@@ -115,6 +118,12 @@ def export(
             say(f"{name}: verify")
             check_steps(program.manager, name, one, about, form.partitioners)
     return program
+
+
+def _read(path: Path) -> Folder | GgufModel:
+    """A folder of Hugging Face, or a GGUF file."""
+    is_file = path.is_file() or path.suffix == ".gguf"
+    return read_gguf(path) if is_file else read_folder(path)
 
 
 def _form(backend: Any) -> Form:
@@ -130,11 +139,11 @@ def _form(backend: Any) -> Form:
 
 
 def _texts(
-    about: Description, tokenizer: Any, template: str | None, folder: Folder | None
+    about: Description, tokenizer: Any, template: str | None, folder: Folder | GgufModel | None
 ) -> dict[str, bytes]:
     """The named data of the tokenizer and the chat template, as far as there are such."""
     if folder is not None:
-        tokenizer = tokenizer or (folder.path if folder.has_tokenizer else None)
+        tokenizer = tokenizer or folder.tokenizer
         template = template or folder.template
     texts = {}
     if tokenizer is not None:
@@ -182,7 +191,7 @@ def _step_of(
     return Step(copied(model), None), about
 
 
-def _with_folder(about: Description, folder: Folder) -> Description:
+def _with_folder(about: Description, folder: Folder | GgufModel) -> Description:
     """A description with what a folder says of texts: `generation_config.json` before the rest."""
     ends = folder.generation.get("eos_token_id")
     eos = list(about.eos) if ends is None else ends if isinstance(ends, list) else [ends]

@@ -11,7 +11,7 @@ import torch
 from rushlight.errors import Code, ExportError
 from rushlight.llm.description import Description
 from rushlight.llm.exporter.attention import INTERFACE, register
-from rushlight.llm.exporter.layers import StoredEmbedding
+from rushlight.llm.exporter.layers import QuantizedEmbedding, StoredEmbedding
 from rushlight.llm.exporter.rope import rotary_of
 from rushlight.llm.exporter.rows import Rows, step_of
 from rushlight.llm.exporter.step import copied
@@ -192,5 +192,7 @@ def decoder_of(model: Any, context: int) -> tuple[Decoder, Head]:
     softcap = getattr(model.config, "final_logit_softcapping", None) or 0.0
     embedding, output = model.get_input_embeddings(), model.get_output_embeddings()
     model.set_input_embeddings(torch.nn.Identity())
-    factor = getattr(embedding, "scalar_embed_scale", 1.0)  # of Gemma
-    return Decoder(StoredEmbedding(embedding.weight, factor), base), Head(norm, output, softcap)
+    if not isinstance(embedding, StoredEmbedding | QuantizedEmbedding):
+        factor = getattr(embedding, "scalar_embed_scale", 1.0)  # of Gemma
+        embedding = StoredEmbedding(embedding.weight, factor)
+    return Decoder(embedding, base), Head(norm, output, softcap)

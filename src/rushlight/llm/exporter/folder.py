@@ -36,9 +36,14 @@ class Folder:
     tokens: dict[str, str] = field(default_factory=dict)
 
     @property
-    def has_tokenizer(self) -> bool:
-        """Whether there is a file of a tokenizer."""
-        return any((self.path / n).is_file() for n in ("tokenizer.json", "tokenizer.model"))
+    def tokenizer(self) -> Path | None:
+        """The folder, if it has a file of a tokenizer."""
+        names = ("tokenizer.json", "tokenizer.model")
+        return self.path if any((self.path / name).is_file() for name in names) else None
+
+    def release(self) -> None:
+        """Give back the memory of weights that were read."""
+        self.checkpoint.release()
 
 
 def read_folder(path: Path) -> Folder:

@@ -35,7 +35,23 @@ class QuantizedWeight:
     @property
     def limits(self) -> tuple[int, int]:
         """The least and the greatest integer."""
-        return (-8, 7) if self.bits == 4 else (-127, 127)
+        return (-8, 7) if self.bits == 4 else (-128, 127)
+
+    @property
+    def group_size(self) -> int:
+        """How many neighbours of a row share a scale; 0 if all do."""
+        groups = self.scales.shape[1]
+        return self.integers.shape[1] // groups if groups > 1 else 0
+
+    def real(self) -> Tensor:
+        """The numbers that the integers stand for."""
+        groups = self.integers.unflatten(1, (self.scales.shape[1], -1))
+        made: Tensor = (groups * self.scales.unsqueeze(-1)).flatten(1)
+        return made
+
+    def __getitem__(self, rows: Tensor) -> QuantizedWeight:
+        """Some rows, in an order that is given."""
+        return QuantizedWeight(self.integers[rows], self.scales[rows], self.bits)
 
 
 def _parameter(tensor: Tensor) -> torch.nn.Parameter:
@@ -64,26 +80,36 @@ class StoredLinear(torch.nn.Module):
 
 
 class QuantizedLinear(torch.nn.Module):
-    """A linear layer whose rows of inputs are quantised at run time to 8 bits.
+    """A linear layer with weights in integers.
 
     Args:
         weight: of [out, in].
         bias: [out]; None for none.
+        quantizes_rows: whether its rows of inputs are quantised at run time to 8 bits.
     """
 
-    def __init__(self, weight: QuantizedWeight, bias: Tensor | None) -> None:
+    def __init__(
+        self, weight: QuantizedWeight, bias: Tensor | None, *, quantizes_rows: bool = True
+    ) -> None:
         super().__init__()
         self.register_buffer("integers", weight.integers)
         self.register_buffer("scales", weight.scales)
         self.bias = None if bias is None else _parameter(bias)
-        self._limits = weight.limits
+        self.weight = weight
+        self._quantizes_rows = quantizes_rows
 
     def forward(self, x: Tensor) -> Tensor:
-        """The product of the dequantised rows and weights, plus the bias."""
+        """The product of the rows, dequantised if they are quantised, and the dequantised weights,
+        plus the bias."""
+        return functional.linear(self._rows(x), self._real(), self.bias)
+
+    def _rows(self, x: Tensor) -> Tensor:
+        if not self._quantizes_rows:
+            return x
         scales, zeros = _Q.choose_qparams_per_token_asymmetric(x, torch.int8)
         rows = _Q.quantize_per_token(x, scales, zeros, -128, 127, torch.int8)
-        rows = _Q.dequantize_per_token(rows, scales, zeros, -128, 127, torch.int8, torch.float32)
-        return functional.linear(rows, self._real(), self.bias)
+        real = _Q.dequantize_per_token(rows, scales, zeros, -128, 127, torch.int8, torch.float32)
+        return real  # type: ignore[no-any-return]
 
     def _real(self) -> Tensor:
         weight, scales = self.integers, self.scales
@@ -91,12 +117,12 @@ class QuantizedLinear(torch.nn.Module):
         groups = scales.shape[1]
         if groups == 1:
             real = _Q.dequantize_per_channel(
-                weight, scales.squeeze(1), None, 0, *self._limits, torch.int8
+                weight, scales.squeeze(1), None, 0, *self.weight.limits, torch.int8
             )
         else:
             size = weight.shape[1] // groups
             real = _Q.dequantize_per_channel_group(
-                weight, scales, None, *self._limits, torch.int8, size, torch.float32
+                weight, scales, None, *self.weight.limits, torch.int8, size, torch.float32
             )
         return real  # type: ignore[no-any-return]
 
@@ -132,10 +158,11 @@ class QuantizedEmbedding(torch.nn.Module):
         super().__init__()
         self.register_buffer("integers", weight.integers)
         self.register_buffer("scales", weight.scales)
-        self._limits = weight.limits
+        self.weight = weight
         self.factor = factor
 
     def forward(self, indices: Tensor) -> Tensor:
         """Rows, in float32."""
-        rows: Tensor = _Q.embedding_byte(self.integers, self.scales, None, *self._limits, indices)
+        limits = self.weight.limits
+        rows: Tensor = _Q.embedding_byte(self.integers, self.scales, None, *limits, indices)
         return rows if self.factor == 1 else rows * self.factor

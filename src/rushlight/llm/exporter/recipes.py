@@ -96,7 +96,7 @@ def convert_layers(
         if key not in made:
             kept.append(layer.weight)
             made[key] = _stored(layer, bits, recipe, name)
-        model.set_submodule(name, _layer(layer, made[key]))
+        model.set_submodule(name, _layer(layer, made[key], recipe))
         release()
     for part in model.modules():
         if not isinstance(part, StoredLinear | StoredEmbedding):
@@ -104,15 +104,22 @@ def convert_layers(
 
 
 def _is_layer(layer: Any) -> bool:
-    return _is_linear(layer) or isinstance(layer, torch.nn.Embedding | StoredEmbedding)
+    kinds = torch.nn.Embedding | StoredEmbedding | QuantizedEmbedding
+    return _is_linear(layer) or isinstance(layer, kinds)
 
 
 def _is_linear(layer: Any) -> bool:
-    return isinstance(layer, torch.nn.Linear | StoredLinear) or type(layer).__name__ == "Conv1D"
+    kinds = torch.nn.Linear | StoredLinear | QuantizedLinear
+    return isinstance(layer, kinds) or type(layer).__name__ == "Conv1D"
 
 
 def _stored(layer: Any, bits: int | None, recipe: Recipe, name: str) -> Tensor | QuantizedWeight:
-    weight = layer.weight.detach()
+    weight = layer.weight
+    if isinstance(weight, QuantizedWeight):
+        if _is_kept(weight, bits, recipe):
+            return weight
+        weight = weight.real()
+    weight = weight.detach()
     if type(layer).__name__ == "Conv1D":  # GPT-2's linear layer, [in, out]
         weight = weight.t()
     if bits is None:
@@ -121,12 +128,19 @@ def _stored(layer: Any, bits: int | None, recipe: Recipe, name: str) -> Tensor |
     return quantised(weight, bits, recipe.group_size if bits == 4 else 0, name)
 
 
-def _layer(layer: Any, weight: Tensor | QuantizedWeight) -> torch.nn.Module:
+def _is_kept(weight: QuantizedWeight, bits: int | None, recipe: Recipe) -> bool:
+    """Whether weights that come in integers are stored as they are."""
+    if bits is None:
+        return recipe.dtype is None
+    return (weight.bits, weight.group_size) == (bits, recipe.group_size if bits == 4 else 0)
+
+
+def _layer(layer: Any, weight: Tensor | QuantizedWeight, recipe: Recipe) -> torch.nn.Module:
     """The layer that computes with a stored weight."""
     if _is_linear(layer):
         bias = None if layer.bias is None else layer.bias.detach().float()
         if isinstance(weight, QuantizedWeight):
-            return QuantizedLinear(weight, bias)
+            return QuantizedLinear(weight, bias, quantizes_rows=recipe.bits is not None)
         return StoredLinear(weight, bias)
     factor = getattr(layer, "factor", 1.0)
     if isinstance(weight, QuantizedWeight):

@@ -1,0 +1,188 @@
+"""A GGUF file: its metadata with checked types, and its tensors, mapped and read one by one."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rushlight.errors import Code, ExportError
+from rushlight.llm.exporter.layers import QuantizedWeight
+from rushlight.llm.exporter.rounding import quantised
+from rushlight.llm.gguf.blocks import FORMS, Bytes, Form, integers_of, numbers_of
+from rushlight.llm.gguf.header import TensorInfo, damaged, read_header
+
+Tensor = torch.Tensor
+_FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+_AT_ONCE = 1 << 20  # elements that are unpacked at a time
+_BITS, _GROUP = 8, 32  # of types that are requantised
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What requantising a tensor lost.
+
+    Attributes:
+        tensor: its name in the file.
+        type: its type in the file.
+        stored: in what it is stored.
+        decibels: ratio of the squares of the numbers to those of the errors.
+    """
+
+    tensor: str
+    type: str
+    stored: str
+    decibels: float
+
+
+class GgufFile:
+    """A file whose header is sound.
+
+    Args:
+        path: of the file.
+
+    Attributes:
+        losses: of the tensors that were requantised so far.
+
+    Raises:
+        ExportError: as `read_header`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.is_file():
+            raise ExportError(f"there is no file {path}", code=Code.NOT_FOUND)
+        with path.open("rb") as file:
+            if path.stat().st_size == 0:
+                raise damaged(str(path), "it is empty")
+            # Private: torch wants memory that it may write, and nothing is written.
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        header = read_header(memoryview(self._map), str(path))
+        self.metadata, self.tensors = header.metadata, header.tensors
+        self.losses: list[Loss] = []
+
+    # --- metadata ---------------------------------------------------------------------------------
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        """An integer of the metadata; an error if there is none and no default."""
+        return int(self._typed(key, default, int, "an integer"))
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A number of the metadata."""
+        return float(self._typed(key, default, (int, float), "a number"))
+
+    def flag(self, key: str, default: bool | None = None) -> bool:
+        """A truth value of the metadata."""
+        return bool(self._typed(key, default, bool, "a truth value"))
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text of the metadata."""
+        return str(self._typed(key, default, str, "a text"))
+
+    def texts(self, key: str) -> list[str]:
+        """A list of texts of the metadata; [] if there is none."""
+        found = self.metadata.get(key, [])
+        if not isinstance(found, list):
+            raise self._wrong(key, "an array of texts")
+        return found
+
+    def numbers(self, key: str) -> Any:
+        """An array of numbers of the metadata, as NumPy has it; empty if there is none."""
+        found = self.metadata.get(key, np.zeros(0))
+        if not isinstance(found, np.ndarray):
+            raise self._wrong(key, "an array of numbers")
+        return found
+
+    def _typed(self, key: str, default: Any, kinds: Any, wanted: str) -> Any:
+        found = self.metadata.get(key, default)
+        if found is None:
+            raise ExportError(
+                f"{self.path} has no {key!r}, which a model needs: convert the model again",
+                code=Code.INVALID_EXTERNAL_DATA,
+            )
+        # A truth value is an int for Python.
+        if not isinstance(found, kinds) or (isinstance(found, bool) and kinds is not bool):
+            raise self._wrong(key, wanted)
+        return found
+
+    def _wrong(self, key: str, wanted: str) -> ExportError:
+        found = self.metadata[key]
+        is_long = isinstance(found, list | np.ndarray)
+        what = f"an array of {len(found)} elements" if is_long else repr(found)[:60]
+        return damaged(str(self.path), f"its {key!r} is {what}, and must be {wanted}")
+
+    # --- tensors ----------------------------------------------------------------------------------
+
+    def real(self, name: str) -> Tensor:
+        """A tensor as float32, or in the floating dtype that it has."""
+        info = self.tensors[name]
+        if info.type.name in _FLOATS:
+            dtype = _FLOATS[info.type.name]
+            count = info.size // dtype.itemsize
+            if info.offset % dtype.itemsize == 0:
+                flat = torch.frombuffer(self._map, dtype=dtype, count=count, offset=info.offset)
+                return flat.reshape(info.shape)
+        return torch.from_numpy(numbers_of(info.type, self._blocks(info)).reshape(info.shape))
+
+    def weight(self, name: str) -> Tensor | QuantizedWeight:
+        """The weights of a linear layer or an embedding, as the file has them.
+
+        Types that the runtime has no form for are requantised, and the loss is noted.
+        """
+        info = self.tensors[name]
+        if info.type.name in _FLOATS:
+            return self.real(name)
+        rows = int(np.prod(info.shape[:-1]))
+        depth = info.shape[-1]
+        form = FORMS.get(info.type.name)
+        bits, group = (form.bits, form.group) if form else (_BITS, _GROUP)
+        integers = torch.empty(rows, depth, dtype=torch.int8)
+        scales = torch.empty(rows, depth // group)
+        signal = noise = 0.0
+        at_once = max(_AT_ONCE // depth, 1)
+        blocks = self._blocks(info).reshape(rows, -1)
+        for first in range(0, rows, at_once):
+            part = slice(first, first + at_once)
+            here = blocks[part].reshape(-1, info.type.block_bytes)
+            if form is not None:
+                _unpack(form, here, integers[part], scales[part])
+                continue
+            real = torch.from_numpy(numbers_of(info.type, here)).reshape(-1, depth)
+            made = quantised(real, bits, group, name)
+            integers[part], scales[part] = made.integers, made.scales
+            signal += float(real.double().square().sum())
+            noise += float((made.real() - real).double().square().sum())
+        if form is None:
+            self._note(name, info, signal, noise)
+        elif not bool(torch.isfinite(scales).all()):
+            raise damaged(str(self.path), f"tensor {name!r} has NaN or infinite scales")
+        return QuantizedWeight(integers, scales, bits)
+
+    def _note(self, name: str, info: TensorInfo, signal: float, noise: float) -> None:
+        decibels = 10 * float(np.log10(signal / noise)) if noise and signal else float("inf")
+        stored = f"int{_BITS} in groups of {_GROUP}"
+        self.losses.append(Loss(name, info.type.name, stored, decibels))
+
+    def _blocks(self, info: TensorInfo) -> Bytes:
+        flat = np.frombuffer(self._map, np.uint8, info.size, info.offset)
+        return flat.reshape(-1, info.type.block_bytes)
+
+    def release(self) -> None:
+        """Give back the memory of the pages that were read; they are read again when needed."""
+        self._map.madvise(mmap.MADV_DONTNEED)
+
+    def names(self, beginning: str) -> Sequence[str]:
+        """The keys of the metadata that begin so."""
+        return [key for key in self.metadata if key.startswith(beginning)]
+
+
+def _unpack(form: Form, blocks: Bytes, integers: Tensor, scales: Tensor) -> None:
+    """Write the integers and scales of some rows."""
+    numbers, factors = integers_of(form, blocks)
+    integers.copy_(torch.from_numpy(numbers.reshape(integers.shape)))
+    scales.copy_(torch.from_numpy(factors.reshape(scales.shape)))

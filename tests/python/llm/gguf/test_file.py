@@ -1,0 +1,99 @@
+"""Tensors of every type are what gguf's own reader makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from gguf_files import random_blocks
+
+from rushlight.errors import ExportError
+from rushlight.llm.exporter.layers import QuantizedWeight
+from rushlight.llm.gguf.blocks import FORMS, numbers_of
+from rushlight.llm.gguf.file import GgufFile
+from rushlight.llm.gguf.types import OTHERS, TYPES
+
+FLOATS = ("F32", "F16", "BF16")
+ROWS, DEPTH = 24, 512
+WITH_MINIMUMS = [t.name for t in TYPES.values() if t.name not in (*FORMS, *FLOATS)]
+
+
+def _file(tmp_path: Path, kind: str, data: np.ndarray) -> GgufFile:
+    path = tmp_path / "model.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tensor("odd", np.zeros(3, np.float32))  # so that the other does not lie first
+    writer.add_tensor("weight", data, raw_dtype=gguf.GGMLQuantizationType[kind])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return GgufFile(path)
+
+
+def _bits(numbers: Any) -> np.ndarray:
+    return np.asarray(numbers, np.float32).view(np.uint32)
+
+
+def test_types_are_those_of_gguf() -> None:
+    for number, kind in TYPES.items():
+        known = gguf.GGMLQuantizationType(number)
+        assert (kind.name, (kind.block, kind.block_bytes)) == (
+            known.name,
+            gguf.GGML_QUANT_SIZES[known],
+        )
+    known_names = {int(kind): kind.name for kind in gguf.GGMLQuantizationType}
+    assert {**OTHERS, **{n: kind.name for n, kind in TYPES.items()}} == known_names
+
+
+@pytest.mark.parametrize("kind", TYPES.values(), ids=lambda kind: kind.name)
+def test_any_bytes_stand_for_the_numbers_of_gguf(kind: Any) -> None:
+    blocks = np.random.randint(0, 256, (500, kind.block_bytes), dtype=np.uint8)
+    with np.errstate(invalid="ignore"):
+        wanted = gguf.quants.dequantize(blocks, gguf.GGMLQuantizationType[kind.name])
+    np.testing.assert_array_equal(_bits(numbers_of(kind, blocks)), _bits(wanted))
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_types_without_minimums_are_taken_as_they_are(kind: str, tmp_path: Path) -> None:
+    data = random_blocks(kind, ROWS, DEPTH)
+    file = _file(tmp_path, kind, data)
+    weight = file.weight("weight")
+    assert isinstance(weight, QuantizedWeight) and not file.losses
+    assert weight.group_size == FORMS[kind].group
+    wanted = gguf.quants.dequantize(data, gguf.GGMLQuantizationType[kind])
+    np.testing.assert_array_equal(_bits(weight.real()), _bits(wanted))
+
+
+@pytest.mark.parametrize("kind", WITH_MINIMUMS)
+def test_other_types_are_requantised_and_the_loss_is_noted(kind: str, tmp_path: Path) -> None:
+    data = random_blocks(kind, ROWS, DEPTH)
+    file = _file(tmp_path, kind, data)
+    weight = file.weight("weight")
+    assert isinstance(weight, QuantizedWeight)
+    wanted = torch.from_numpy(gguf.quants.dequantize(data, gguf.GGMLQuantizationType[kind]))
+    error = (weight.real() - wanted).norm() / wanted.norm()
+    [loss] = file.losses
+    assert (loss.tensor, loss.type) == ("weight", kind)
+    assert loss.decibels == pytest.approx(-20 * float(error.log10()), abs=0.01)
+    assert loss.decibels > 40
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_floats_keep_their_dtype(kind: str, tmp_path: Path) -> None:
+    wanted = torch.randn(ROWS, DEPTH)
+    number = gguf.GGMLQuantizationType[kind]
+    weight = _file(tmp_path, kind, gguf.quants.quantize(wanted.numpy(), number)).weight("weight")
+    dtype = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[kind]
+    assert torch.equal(weight, wanted.to(dtype))
+
+
+def test_scales_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    data = random_blocks("Q8_0", ROWS, DEPTH)
+    data[3, 1] = 0x7C  # the first scale of row 3 is infinite
+    data[3, 0] = 0
+    with pytest.raises(ExportError, match="tensor 'weight' has NaN or infinite scales"):
+        _file(tmp_path, "Q8_0", data).weight("weight")

@@ -1,0 +1,58 @@
+"""Programs of GGUF files compute what `transformers` computes with the same weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from gguf_files import take_weights, write_gguf
+from llm_models import CASES, Session, small_model
+
+import rushlight.llm
+from rushlight.llm.gguf.blocks import FORMS
+from rushlight.llm.gguf.types import TYPES
+
+TOKENS = 150
+NOT_IN_FILES = ("llama-dynamic", "gpt2-scaled", "qwen2")
+"""Options that llama.cpp's files cannot say."""
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in NOT_IN_FILES])
+def test_logits_equal_transformers(case: str, tmp_path: Path) -> None:
+    model = small_model(case)
+    path = write_gguf(model, tmp_path / "model.gguf")
+    program = rushlight.llm.export(path, context=512, batch=256, wanted=256, verify=False)
+    tokens = torch.randint(0, model.config.vocab_size, (TOKENS,))
+    with torch.no_grad():
+        wanted = model(tokens[None]).logits[0]
+    got = Session(program).give(tokens)
+    assert (got - wanted).abs().max() < 1e-3 * wanted.abs().max()
+
+
+_OTHER_TYPES = sorted({kind.name for kind in TYPES.values()} - {"Q4_0", "Q4_K"})
+WIDE = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 32, "num_attention_heads": 8}
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        ("llama", "Q4_0"),
+        ("qwen3", "Q8_0"),
+        ("qwen3", "Q6_K"),
+        ("llama", "Q4_K"),
+        *(pytest.param("llama", kind, marks=pytest.mark.full) for kind in _OTHER_TYPES),
+    ],
+)
+def test_weights_of_every_type_are_computed_with(case: str, kind: str, tmp_path: Path) -> None:
+    model = small_model(case, **WIDE)
+    path = write_gguf(model, tmp_path / "model.gguf", kind)
+    take_weights(model, path)
+    program = rushlight.llm.export(path, context=512, batch=64, verify=False)
+    prompt = torch.randint(0, model.config.vocab_size, (40,))
+    with torch.no_grad():
+        wanted = model(prompt[None]).logits[0]
+    got = Session(program).give(prompt)
+    # Types with minimums are requantised.
+    allowed = 1e-4 if kind in (*FORMS, "F32", "F16", "BF16") else 2e-2
+    assert (got - wanted).norm() < allowed * wanted.norm()
