@@ -95,6 +95,7 @@ Reverse reverse_of(const Automaton& automaton) {
 class Pruner {
  public:
   explicit Pruner(Automaton* automaton) : automaton_(*automaton), reverse_(reverse_of(*automaton)) {
+    within_.reserve(automaton_.rules.size());
     for (const Rule& rule : automaton_.rules) within_.push_back(!rule.counts);
   }
 

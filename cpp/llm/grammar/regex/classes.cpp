@@ -4,7 +4,7 @@
 
 namespace rushlight::llm::grammar {
 
-CodeSet normalized(CodeSet ranges) {
+CodeSet normalized(const CodeSet& ranges) {
   CodeSet cut;
   for (const CodeRange& range : ranges) {
     if (range.low < kSurrogates.low) {
@@ -35,7 +35,7 @@ CodeSet complement(const CodeSet& set) {
     next = range.high + 1;
   }
   if (next <= kLastCode) rest.push_back({next, kLastCode});
-  return normalized(std::move(rest));
+  return normalized(rest);
 }
 
 CodeSet any_code() { return normalized({{0, kLastCode}}); }

@@ -21,7 +21,7 @@ constexpr uint32_t kLastCode = 0x10FFFF;
 constexpr CodeRange kSurrogates = {0xD800, 0xDFFF};
 
 // Sorts and joins the ranges, and takes the surrogates out.
-CodeSet normalized(CodeSet ranges);
+CodeSet normalized(const CodeSet& ranges);
 CodeSet complement(const CodeSet& set);
 CodeSet any_code();
 

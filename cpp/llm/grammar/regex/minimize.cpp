@@ -52,7 +52,7 @@ Dfa with_joined_symbols(const Dfa& dfa) {
 }  // namespace
 
 Dfa minimized(const Dfa& dfa) {
-  const Dfa joined = with_joined_symbols(dfa);
+  Dfa joined = with_joined_symbols(dfa);
   std::vector<uint32_t> classes(joined.accepts.begin(), joined.accepts.end());
   size_t count = 0, work = 0;
   for (bool more = true; more;) {

@@ -188,7 +188,7 @@ Status Parser::atom(uint32_t nesting, uint32_t* out) {
       codes = {{code, code}};
     }
   }
-  *out = regex_->add_set(normalized(std::move(codes)));
+  *out = regex_->add_set(normalized(codes));
   return Code::Ok;
 }
 
@@ -320,7 +320,7 @@ Status Parser::escape(bool in_set, CodeSet* out) {
   const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   if (is_letter && class_of(c, out)) return Code::Ok;
   if (control_of(c) != '\0') {
-    code = static_cast<uint32_t>(control_of(c));
+    code = static_cast<unsigned char>(control_of(c));
   } else if (c == 'x' || c == 'u') {
     RL_TRY(hex_escape(c, &code));
   } else if (c == 'b' && in_set) {
@@ -336,7 +336,7 @@ Status Parser::escape(bool in_set, CodeSet* out) {
   } else if (is_letter) {
     return fail("has an unknown escape: '\\' before a letter that needs none");
   } else if (c != '0') {
-    code = static_cast<uint32_t>(c);
+    code = static_cast<unsigned char>(c);
   }
   *out = {{code, code}};
   return Code::Ok;
@@ -378,7 +378,7 @@ Status Parser::set(CodeSet* out) {
     ranges.insert(ranges.end(), first.begin(), first.end());
   }
   ++at_;
-  *out = normalized(std::move(ranges));
+  *out = normalized(ranges);
   if (negated) *out = complement(*out);
   return Code::Ok;
 }

@@ -14,7 +14,7 @@ constexpr size_t kMaxRules = 100000;
 std::string key_of(const SchemaSet& set) {
   std::string key;
   for (const JsonValue* schema : set) {
-    key.append(reinterpret_cast<const char*>(&schema), sizeof(schema));
+    key.append(reinterpret_cast<const char*>(&schema), sizeof(SchemaSet::value_type));
   }
   return key;
 }

@@ -108,7 +108,8 @@ Status FactReader::dfa(const std::string& pattern, Match match, DfaPointer* out)
 Status FactReader::read(const SchemaSet& set, std::shared_ptr<const std::vector<Facts>>* out) {
   std::string key;
   if (!set.empty()) {
-    key.assign(reinterpret_cast<const char*>(set.data()), set.size() * sizeof(set[0]));
+    key.assign(reinterpret_cast<const char*>(set.data()),
+               set.size() * sizeof(SchemaSet::value_type));
   }
   const auto known = known_.find(key);
   if (known != known_.end()) {
@@ -250,6 +251,7 @@ Status FactReader::read_object(const SchemaSet& schemas, Facts* facts) {
 Status FactReader::read_regions(const SchemaSet& schemas, Facts* facts) {
   Regex named;
   std::vector<uint32_t> texts;
+  texts.reserve(facts->named.size());
   for (const Property& property : facts->named) {
     texts.push_back(named.add_text({property.name.data(), property.name.size()}));
   }

@@ -40,7 +40,7 @@ std::vector<std::string> above(const std::string& whole) {
   add("[1-9]\\d{" + std::to_string(n) + ",}", &parts);
   for (size_t i = 0; i < n; ++i) {
     const std::string next = digit(static_cast<char>(whole[i] + 1), '9');
-    if (!next.empty()) add(whole.substr(0, i) + next + digits(n - i - 1), &parts);
+    if (!next.empty()) add(whole.substr(0, i).append(next).append(digits(n - i - 1)), &parts);
   }
   return parts;
 }
@@ -51,7 +51,7 @@ std::vector<std::string> below(const std::string& whole) {
   if (n > 1) add("0|[1-9]\\d{0," + std::to_string(n - 2) + "}", &parts);
   for (size_t i = 0; i < n; ++i) {
     const std::string next = digit(i == 0 && n > 1 ? '1' : '0', static_cast<char>(whole[i] - 1));
-    if (!next.empty()) add(whole.substr(0, i) + next + digits(n - i - 1), &parts);
+    if (!next.empty()) add(whole.substr(0, i).append(next).append(digits(n - i - 1)), &parts);
   }
   return parts;
 }
@@ -62,7 +62,8 @@ std::string from(const Decimal& bound, bool exclusive) {
   std::vector<std::string> parts = {choice(above(whole)) + kFraction};
   for (size_t i = 0; i < fraction.size(); ++i) {
     const std::string next = digit(static_cast<char>(fraction[i] + 1), '9');
-    if (!next.empty()) add(whole + "\\." + fraction.substr(0, i) + next + "\\d*", &parts);
+    if (!next.empty())
+      add((whole + "\\.").append(fraction, 0, i).append(next).append("\\d*"), &parts);
   }
   const std::string same = fraction.empty() ? whole : whole + "\\." + fraction;
   if (exclusive) {
@@ -80,7 +81,8 @@ std::string up_to(const Decimal& bound, bool exclusive) {
   if (!less.empty()) add(choice(less) + kFraction, &parts);
   for (size_t i = 0; i < fraction.size(); ++i) {
     const std::string next = digit('0', static_cast<char>(fraction[i] - 1));
-    if (!next.empty()) add(whole + "\\." + fraction.substr(0, i) + next + "\\d*", &parts);
+    if (!next.empty())
+      add((whole + "\\.").append(fraction, 0, i).append(next).append("\\d*"), &parts);
     add(whole + (i > 0 ? "\\." : "") + fraction.substr(0, i), &parts);  // shorter, hence less
   }
   if (!fraction.empty() && !exclusive) add(whole + "\\." + fraction + "0*", &parts);
