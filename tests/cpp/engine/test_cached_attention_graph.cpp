@@ -55,10 +55,10 @@ void test_refused() {
   check_refused(graph_of(1, 0, kNotANumber), "its softcap is no positive number");
   EngineGraph graph = graph_of();
   graph.nodes[0].inputs[4] = -1;
-  check_refused(graph, "an input is missing");
+  check_refused(graph, "its input 4 is missing");
   graph = graph_of();
   graph.nodes[0].inputs = {0, 1, 2, 0, 4};
-  check_refused(graph, "an input has another dtype");
+  check_refused(graph, "its input 3 is float32, but must be int64");
   for (size_t value = 0; value < 6; ++value) {
     graph = graph_of();
     graph.values[value].sizes[0] = kTokens - 1;
@@ -78,7 +78,7 @@ void test_refused() {
   check_refused(graph, "its values are not [tokens, heads, width] in rows");
   graph = graph_of();
   graph.values[5].strides[0] = 0;
-  check_refused(graph, "its output repeats elements");
+  check_refused(graph, "which repeat elements");
 }
 
 }  // namespace
