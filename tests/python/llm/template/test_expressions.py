@@ -151,7 +151,9 @@ def _is_refused_on_purpose(source: str, theirs: str, why: str) -> bool:
     return is_lazy or " at 0x" in theirs or any(reason in why for reason in reasons)
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=1500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(EXPRESSIONS)
 def test_expressions_have_the_value_that_jinja_gives_them(expression: str) -> None:
     _check("{{ " + expression + " }}")

@@ -108,7 +108,9 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=700, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=700, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(st.lists(_PIECES, max_size=14))
 def test_generated_white_space(pieces: list[str]) -> None:
     _check("".join(pieces))
