@@ -2,8 +2,9 @@
 
 The other build is a checkout with an environment of its own (`git clone`, `git checkout`,
 `make ext`). Each build lowers the same traced program in its own process, which gives the CPU
-seconds of an export, and both files then run in turns, as in `engine.py`. A case is a model, or
-`model@backend` for another backend than cpu. Ratios are the other build's time to this one's;
+seconds of an export, and both files then run in turns, as in `engine.py`. A case is a model, with a
+recipe that this build quantises it by (`model:recipe`), and with another backend than cpu
+(`model@backend`). Ratios are the other build's time to this one's;
 below 1 this one is slower.
 
   python -m benchmarks builds --other ../before --models minilm,minilm@portable --threads 1
@@ -18,8 +19,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import common
+from quantized import quantized_program
 
-from rushlight.peers import runtimes
 from rushlight.peers.side import Side, SideError
 from rushlight.peers.turns import middle, take_turns
 
@@ -27,8 +28,10 @@ CASES = (
     *("mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2", "lstm2", "unet"),
     *("mobilenet_v2@portable", "resnet50@portable", "minilm@portable", "unet@portable"),
     *("mobilenet_v2@xnnpack", "minilm@xnnpack"),
+    *("mobilenet_v2:int8", "resnet50:int8", "minilm:int8-dynamic", "minilm:int4-dynamic"),
+    *("gpt2:int8-dynamic", "mobilenet_v2:int8@xnnpack"),
 )
-SIDE = Path(runtimes.__file__).relative_to(common.ROOT)
+SIDE = common.ROOT / "benchmarks" / "sides" / "build_side.py"
 
 
 def main() -> None:
@@ -47,9 +50,7 @@ def main() -> None:
         sides = {}
         for by, checkout in checkouts.items():
             python = sys.executable if by == "this" else str(checkout / ".venv" / "bin" / "python")
-            sides[by] = stack.enter_context(
-                Side(python, checkout / SIDE, threads=arguments.threads)
-            )
+            sides[by] = stack.enter_context(Side(python, SIDE, threads=arguments.threads))
             sides[by].call("start", runtime="rushlight")
         for case in arguments.models:
             exports, runs = _measure(
@@ -81,8 +82,9 @@ def _measure(
     exports: int,
 ) -> tuple[dict[str, float], dict[str, float]]:
     """CPU seconds of an export, and seconds of a call, of each build."""
-    name, _, backend = case.partition("@")
-    program = work.traced(name)
+    model, _, backend = case.partition("@")
+    name, _, recipe = model.partition(":")
+    program = quantized_program(work, name, recipe) if recipe else work.traced(name)
     seconds: dict[str, list[float]] = {by: [] for by in sides}
     files = {by: str(work.folder / f"{case}.{by}.pte") for by in sides}
     for _ in range(exports):

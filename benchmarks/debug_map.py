@@ -1,6 +1,6 @@
 """The cost of the map to Python lines: bytes of the file, CPU time and memory of an export.
 
-Every row is a process of its own, which exports the model unchecked: `lstm WIDTH STEPS` is an LSTM
+Every row is a process of its own, which exports the model unchecked: `lstm WIDTH LENGTH` is an LSTM
 of two layers, others are names from benchmarks/models.py. "map" is what the file has by default,
 "full" what debug="full" stores, "written" the CPU seconds that it takes to write the former; the
 peak is resident memory.
@@ -78,9 +78,9 @@ def _measure(name: str, backend: str) -> dict[str, Any]:
 
     kind, *sizes = name.split()
     if sizes:
-        width, steps = map(int, sizes)
+        width, length = map(int, sizes)
         module = torch.nn.LSTM(width, width, 2, batch_first=True).eval()
-        program = torch.export.export(module, (torch.randn(1, steps, width),))
+        program = torch.export.export(module, (torch.randn(1, length, width),))
     else:
         program = build(kind).export()
     start = time.process_time()

@@ -185,14 +185,14 @@ class BranchInScan(nn.Module):
     def forward(self, xs: torch.Tensor, h: torch.Tensor) -> Any:
         self.calls += 1
 
-        def step(h: torch.Tensor, x: torch.Tensor) -> Any:
+        def cell(h: torch.Tensor, x: torch.Tensor) -> Any:
             def damp(h: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
                 return torch.sigmoid(x) * h
 
             h = torch.cond(h.sum() > 0, lambda h, x: h + x, damp, (h, x))
             return h.clone(), (h * 2).reshape(2, 2)
 
-        h, ys = scan(step, h, xs, dim=0)
+        h, ys = scan(cell, h, xs, dim=0)
         return h, ys, self.calls * 1
 
 
@@ -272,9 +272,9 @@ class NumbersInBranches(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
         def body(i: torch.Tensor, x: torch.Tensor) -> Any:
             def up(x: torch.Tensor) -> torch.Tensor:
-                step = torch.tensor([1.0, 2.0, 3.0, 4.0])
-                step += 1
-                return x + step * torch.tensor(0.5)
+                increment = torch.tensor([1.0, 2.0, 3.0, 4.0])
+                increment += 1
+                return x + increment * torch.tensor(0.5)
 
             def down(x: torch.Tensor) -> torch.Tensor:
                 return x[:, [1, 0, 3, 2]] - torch.tensor(2.0)

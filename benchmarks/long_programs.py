@@ -1,6 +1,6 @@
 """The cost of programs with many calls: CPU seconds of an export by stage, as they grow.
 
-Every step of the compiler is linear, so that a program of twice as many calls takes twice as long;
+Every stage of the compiler is linear, so that a program of twice as many calls takes twice as long;
 so are loading it and its first run. The last column is the whole export, verification included,
 over what `torch.export.export` and `run_decompositions` of the same model take in the same process
 (of `quantized`, of the model before; of `methods`, of one method times their number).

@@ -313,7 +313,7 @@ def _llama(length: int, **config: Any) -> Case:
 
 
 class LSTM2(nn.Module):
-    """A two-layer LSTM and a linear head over every step; takes (batch, steps, features)."""
+    """A two-layer LSTM and a linear head over every time step; takes (batch, length, features)."""
 
     def __init__(self, features: int, hidden: int, classes: int) -> None:
         super().__init__()
@@ -325,8 +325,8 @@ class LSTM2(nn.Module):
         return self.head(y), hidden
 
 
-def _lstm2(steps: int, features: int, hidden: int, classes: int) -> Case:
-    return _case(LSTM2(features, hidden, classes), torch.randn(1, steps, features))
+def _lstm2(length: int, features: int, hidden: int, classes: int) -> Case:
+    return _case(LSTM2(features, hidden, classes), torch.randn(1, length, features))
 
 
 # --- one feature each -----------------------------------------------------------------------------

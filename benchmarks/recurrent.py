@@ -28,7 +28,7 @@ from rushlight.peers.side import SideError
 from rushlight.peers.turns import middle, take_turns
 
 ONNX = common.ROOT / "benchmarks" / "sides" / "recurrent_onnx.py"
-# Of each: the layer, and its sequence [steps, batch, width].
+# Of each: the layer, and its sequence [length, batch, width].
 CASES: dict[str, tuple[str, dict[str, Any], tuple[int, int, int]]] = {
     "lstm": ("LSTM", {"hidden_size": 256, "num_layers": 2}, (200, 1, 80)),
     "lstm_batch": ("LSTM", {"hidden_size": 256, "num_layers": 2}, (200, 8, 80)),

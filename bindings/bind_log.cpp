@@ -20,7 +20,7 @@ namespace rushlight::python {
 
 namespace {
 
-constexpr size_t kMostLines = 64;  // those after them are dropped
+constexpr size_t kMaxLines = 64;  // those after them are dropped
 
 struct Log {
   std::mutex mutex;
@@ -35,7 +35,7 @@ Log& kept() {
 void keep_line(LogLevel, const char* text, size_t length) {
   Log& log = kept();
   const std::lock_guard<std::mutex> lock(log.mutex);
-  if (log.lines.size() < kMostLines) log.lines.emplace_back(text, length);
+  if (log.lines.size() < kMaxLines) log.lines.emplace_back(text, length);
 }
 
 std::vector<std::string> take_log() {

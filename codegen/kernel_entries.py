@@ -120,7 +120,7 @@ def entry_of(row: dict[str, Any], family: str) -> Entry:
     arguments = row.get("arguments", {})
     tensors = {a.name for a in schema_of(row).arguments if "Tensor" in str(a.type)}
     if not set(arguments) <= tensors:
-        raise ValueError(f"{op}: no tensors of it are {sorted(set(arguments) - tensors)}")
+        raise ValueError(f"{op}: these are not tensors of it: {sorted(set(arguments) - tensors)}")
     for text in (row["dtypes"], *arguments.values()):
         check_dtypes(op, text)
     return Entry(op, row["kernel"], signature_of(row), family, row["dtypes"], arguments)

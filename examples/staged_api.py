@@ -1,4 +1,4 @@
-"""The compiler step by step, under the names that ExecuTorch gives the steps.
+"""The compiler stage by stage, under the names that ExecuTorch gives the stages.
 
 python examples/staged_api.py
 """

@@ -87,13 +87,13 @@ def executorch_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     named = os.environ.get("RUSHLIGHT_EXECUTORCH_PYTHON")
     if named:
         return Path(named)
-    found = ROOT / ".venv-executorch" / "bin" / "python"
-    if not found.exists():
+    python = ROOT / ".venv-executorch" / "bin" / "python"
+    if not python.exists():
         from filelock import FileLock
 
         with FileLock(str(ROOT / ".venv-executorch.lock")):
             subprocess.run(["make", "peer"], cwd=ROOT, check=True)
-    return found
+    return python
 
 
 @pytest.fixture(scope="session")
@@ -122,9 +122,9 @@ class ExecuTorch:
         """Run a command; paths may be given as `Path`."""
         if self._side is None:
             self._side = side.Side(self._python, EXECUTORCH_SIDE)
-        given = {k: str(v) if isinstance(v, Path) else v for k, v in arguments.items()}
+        request = {k: str(v) if isinstance(v, Path) else v for k, v in arguments.items()}
         try:
-            return self._side.call(command, **given)
+            return self._side.call(command, **request)
         except side.SideError:
             if not self._side.alive():
                 self.close()

@@ -23,8 +23,8 @@ def runs_like(model: torch.nn.Module, manager: rl.EdgeProgramManager, *args: Any
     for segments in (True, False):
         config = ExecutorchBackendConfig(extract_delegate_segments=segments)
         file = manager.to_executorch(config).buffer
-        found = rl.load(file)(*arrays(args))
-        for ours, eager in zip(flat(found), flat(model(*args)), strict=True):
+        actual = rl.load(file)(*arrays(args))
+        for ours, eager in zip(flat(actual), flat(model(*args)), strict=True):
             torch.testing.assert_close(ours, eager)
     return file
 

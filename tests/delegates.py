@@ -83,9 +83,9 @@ def taking(*names: str, backend: str = "Interpreted", **options: Any) -> Any:
 def lowered_modules(program: ExportedProgram | GraphModule) -> list[LoweredBackendModule]:
     """The lowered modules of one graph, in its order."""
     graph = program.graph
-    found = [attribute(node) for node in get_delegates(graph)]
-    assert all(isinstance(m, LoweredBackendModule) for m in found)
-    return found
+    modules = [attribute(node) for node in get_delegates(graph)]
+    assert all(isinstance(m, LoweredBackendModule) for m in modules)
+    return modules
 
 
 def declined(program: ExportedProgram, backend: str) -> dict[str, str]:
@@ -270,10 +270,10 @@ class Interpreter:
         return handle.run(inputs, at)
 
     def execute(self, context: Any, handle: Interpretation, args: Sequence[Any]) -> None:
-        given = len(handle.program["inputs"])
+        n_inputs = len(handle.program["inputs"])
         inputs = [torch.from_numpy(a.copy()) if isinstance(a, np.ndarray) else a for a in args]
-        results = self.run(handle, inputs[:given], context.fail_at)
-        for i, result in enumerate(results, start=given):
+        results = self.run(handle, inputs[:n_inputs], context.fail_at)
+        for i, result in enumerate(results, start=n_inputs):
             out = args[i]
             if out.shape != tuple(result.shape):
                 out = context.resize(i, list(result.shape))
@@ -286,5 +286,5 @@ def flat(results: Any) -> list[torch.Tensor]:
         return [results.detach()]
     if isinstance(results, np.ndarray | np.generic | int | float):
         return [torch.as_tensor(np.asarray(results))]
-    found: Iterable[Any] = results.values() if isinstance(results, dict) else results
-    return [t for result in found for t in flat(result)]
+    values: Iterable[Any] = results.values() if isinstance(results, dict) else results
+    return [t for result in values for t in flat(result)]

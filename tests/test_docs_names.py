@@ -121,14 +121,14 @@ def _is_field(node: ast.stmt) -> bool:
 @cache
 def _things() -> dict[str, list[Thing]]:
     """The public classes and functions of the package, by name."""
-    found: dict[str, list[Thing]] = {}
+    things: dict[str, list[Thing]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in _tree(path).body:
             if isinstance(node, ast.FunctionDef):
-                found.setdefault(node.name, []).append(_function(node))
+                things.setdefault(node.name, []).append(_function(node))
             elif isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(_class(node))
-    return found
+                things.setdefault(node.name, []).append(_class(node))
+    return things
 
 
 def _has(name: str, attribute: str) -> bool:
@@ -162,7 +162,7 @@ def _wrong_keywords(code: str) -> list[str]:
         tree = ast.parse(code.replace("…", "..."))
     except SyntaxError:
         return []
-    found = []
+    faults = []
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         name = ast.unparse(call.func).split(".")[-1]
         if not _is_ours(call.func):
@@ -170,8 +170,8 @@ def _wrong_keywords(code: str) -> list[str]:
         known = [thing.keywords for thing in _things().get(name, [])]
         for keyword in (k.arg for k in call.keywords if k.arg is not None):
             if known and all(k is not None and keyword not in k for k in known):
-                found.append(f"{name}({keyword}=)")
-    return found
+                faults.append(f"{name}({keyword}=)")
+    return faults
 
 
 def _is_ours(function: ast.expr) -> bool:
@@ -246,13 +246,13 @@ def test_environment_variables_exist() -> None:
 @cache
 def _options() -> dict[str, set[str]]:
     """The options of each command of the command line, from the sources."""
-    found = {}
+    options = {}
     common = _option_names(PACKAGE / "cli" / "common.py")
     for path in (PACKAGE / "cli").glob("*.py"):
         name = re.search(r'^NAME = "([a-z-]+)"', path.read_text("utf-8"), re.M)
         if name is not None:
-            found[name[1]] = _option_names(path) | common | {"--help"}
-    return found
+            options[name[1]] = _option_names(path) | common | {"--help"}
+    return options
 
 
 def _option_names(path: Path) -> set[str]:
@@ -261,12 +261,12 @@ def _option_names(path: Path) -> set[str]:
 
 @cache
 def _all_options() -> set[str]:
-    found = set().union(*_options().values(), _OF_OTHERS, {"--version"})
+    names = set().union(*_options().values(), _OF_OTHERS, {"--version"})
     for folder in ("benchmarks", "cpp/runner", "tests/attack", "codegen"):
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".cpp", ".h"):
-                found |= _option_names(path)
-    return found
+                names |= _option_names(path)
+    return names
 
 
 @pytest.mark.parametrize("page", _pages("options"))

@@ -28,13 +28,13 @@ def _public() -> dict[str, Definition]:
     tree = _tree(PACKAGE / "__init__.py")
     values = {ast.unparse(n.targets[0]): n.value for n in tree.body if isinstance(n, ast.Assign)}
     homes = ast.literal_eval(values["_HOMES"])
-    found = {}
+    docstrings = {}
     for module, names in homes.items():
         path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
         defined = {n.name: n for n in _tree(path).body if isinstance(n, Definition)}
-        found.update({name: defined[name] for name in names})
-    assert sorted(found) == sorted(ast.literal_eval(values["__all__"]))
-    return found
+        docstrings.update({name: defined[name] for name in names})
+    assert sorted(docstrings) == sorted(ast.literal_eval(values["__all__"]))
+    return docstrings
 
 
 def _is_public(name: str) -> bool:

@@ -97,8 +97,8 @@ def _generated(path: Path) -> bool:
 
 def _files(*suffixes: str) -> list[Path]:
     folders = ("src", "cpp", "bindings", "codegen", "tests", "benchmarks", "examples")
-    found = [p for f in folders for p in sorted((ROOT / f).rglob("*")) if p.suffix in suffixes]
-    return [p for p in found if not _generated(p)]
+    paths = [p for f in folders for p in sorted((ROOT / f).rglob("*")) if p.suffix in suffixes]
+    return [p for p in paths if not _generated(p)]
 
 
 def _name(path: Path) -> str:
@@ -145,7 +145,7 @@ def _module(path: Path) -> str:
 
 def _import_time(tree: ast.Module) -> set[ast.stmt]:
     """The import statements that run when the module is imported (not those for type checkers)."""
-    found: set[ast.stmt] = set()
+    statements: set[ast.stmt] = set()
     todo: list[ast.AST] = [tree]
     while todo:
         node = todo.pop()
@@ -156,9 +156,9 @@ def _import_time(tree: ast.Module) -> set[ast.stmt]:
                 todo += child.orelse
                 continue
             if isinstance(child, ast.Import | ast.ImportFrom):
-                found.add(child)
+                statements.add(child)
             todo.append(child)
-    return found
+    return statements
 
 
 def test_python_folders_import_only_earlier_ones() -> None:
@@ -271,8 +271,8 @@ def _python_depth(node: ast.AST) -> int:
             if not isinstance(child, ast.AST):
                 continue
             elif_ = isinstance(node, ast.If) and field == "orelse" and len(node.orelse) == 1
-            step = isinstance(child, _NESTING) and not (elif_ and isinstance(child, ast.If))
-            deepest = max(deepest, step + _python_depth(child))
+            level = isinstance(child, _NESTING) and not (elif_ and isinstance(child, ast.If))
+            deepest = max(deepest, level + _python_depth(child))
     return deepest
 
 

@@ -71,7 +71,7 @@ def _python_uses(folders: tuple[Path, ...]) -> Files:
     uses: Files = {}
     for name, path in paths.items():
         own = f"{name}.__init__" if path.name == "__init__.py" else name
-        found = uses[name] = set()
+        used = uses[name] = set()
         for _, imported in _python_imports(ast.parse(path.read_text(encoding="utf-8")), own):
             parts = imported.split(".")
             if parts[:2] == ["rushlight", "_core"]:
@@ -81,7 +81,7 @@ def _python_uses(folders: tuple[Path, ...]) -> Files:
             if target is None and name.startswith("benchmarks."):
                 target = scripts.get(parts[0])  # scripts import each other by their own names
             if target is not None:
-                found.add(target)
+                used.add(target)
     return uses
 
 
@@ -93,11 +93,11 @@ def _cpp_uses() -> Files:
     names = {_name(path): path for path in paths}
     uses: Files = {}
     for name, path in names.items():
-        found = uses[name] = set()
+        used = uses[name] = set()
         for quoted, _ in _INCLUDE.findall(path.read_text(encoding="utf-8")):
             core = f"cpp/{quoted.removeprefix('rushlight/')}"
             ends = (n for n in names if n.startswith("bindings/") and n.endswith(f"/{quoted}"))
-            found.update([core] if core in names else ends)
+            used.update([core] if core in names else ends)
     return uses
 
 
@@ -154,10 +154,10 @@ def test_backends_do_not_use_each_other() -> None:
     ):
         for name, others in uses.items():
             own = _part(name, parent, separator)
-            found = {other: _part(other, parent, separator) for other in others}
+            parts = {other: _part(other, parent, separator) for other in others}
             faults += [
                 f"{name}: {own} uses {other}"
-                for other, part in found.items()
+                for other, part in parts.items()
                 if own not in (None, "__init__") and part not in (None, "__init__", own)
             ]
     assert not faults, "\n".join(faults)

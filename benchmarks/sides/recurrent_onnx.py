@@ -2,9 +2,9 @@
 
   python recurrent_onnx.py KIND WEIGHTS.npz MODEL.onnx
 
-torch's exporter may write a layer out, one step after the other; the operator is what is quickest
-there. It needs `numpy` and `onnx` alone. The weights have torch's names; the model takes and gives
-what `torch.nn.KIND` does.
+torch's exporter may unroll a layer over its time steps; the operator is what is quickest there. It
+needs `numpy` and `onnx` alone. The weights have torch's names; the model takes and gives what
+`torch.nn.KIND` does.
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ void copy_dim(const uint8_t* from, uint8_t* to, const Layout& a, const Layout& b
     std::memcpy(to, from, kBytes);
     return;
   }
-  const int64_t step_from = a.strides[dim], step_to = b.strides[dim];
-  for (int32_t i = 0; i < a.sizes[dim]; ++i, from += step_from, to += step_to) {
+  const int64_t stride_from = a.strides[dim], stride_to = b.strides[dim];
+  for (int32_t i = 0; i < a.sizes[dim]; ++i, from += stride_from, to += stride_to) {
     if (dim + 1 == a.rank) {
       std::memcpy(to, from, kBytes);
     } else {

@@ -80,10 +80,10 @@ Code code_of(const nb::python_error& error) {
 // Empties the frames that an exception and those before it passed through: their variables may
 // show memory of this call, and whoever catches the exception may print them much later.
 void forget_frames(nb::object error) {
-  constexpr int kMost = 16;  // exceptions of a chain, which may be circular
+  constexpr int kMaxExceptions = 16;  // exceptions of a chain, which may be circular
   try {
     const nb::object clear = nb::module_::import_("traceback").attr("clear_frames");
-    for (int i = 0; i < kMost && !error.is_none(); ++i) {
+    for (int i = 0; i < kMaxExceptions && !error.is_none(); ++i) {
       const nb::object traceback = error.attr("__traceback__");
       if (!traceback.is_none()) clear(traceback);
       const nb::object cause = error.attr("__cause__");

@@ -220,7 +220,7 @@ def _format(schema: Schema, code: str) -> Iterator[str]:
     yield ""
     yield ""
     yield f"def unpack(data: codec.Buffer) -> {root}:"
-    yield '    """What the flatbuffer `data` holds; see :func:`rushlight.schema.codec.unpack`."""'
+    yield '    """The objects in `data`; see :func:`rushlight.schema.codec.unpack`."""'
     yield f"    {variable} = codec.unpack({name}, data)"
     yield f"    assert isinstance({variable}, {root})"
     yield f"    return {variable}"

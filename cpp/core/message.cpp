@@ -77,13 +77,13 @@ void put_double(Sink& sink, double value) {
     exponent -= 64;
   }
   for (size_t i = 0; i < sizeof(kPowers) / sizeof(kPowers[0]); ++i) {
-    const int step = i == 8 ? 1 : 256 >> i;
+    const int power = i == 8 ? 1 : 256 >> i;
     if (value >= kPowers[i]) {
       value /= kPowers[i];
-      exponent += step;
+      exponent += power;
     } else if (value * kPowers[i] < 10.0) {
       value *= kPowers[i];
-      exponent -= step;
+      exponent -= power;
     }
   }
   uint32_t number = static_cast<uint32_t>(value * 1e5 + 0.5);

@@ -35,12 +35,12 @@ bool is_permutation(const uint8_t* dim_order, size_t rank) {
 }
 
 bool strides_of(Span<const int32_t> sizes, const uint8_t* dim_order, int32_t* strides) {
-  int64_t step = 1;
+  int64_t stride = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
-    if (step > INT32_MAX) return false;
+    if (stride > INT32_MAX) return false;
     const uint8_t dim = dim_order[i];
-    strides[dim] = static_cast<int32_t>(step);
-    if (sizes[dim] > 1) step *= sizes[dim];
+    strides[dim] = static_cast<int32_t>(stride);
+    if (sizes[dim] > 1) stride *= sizes[dim];
   }
   return true;
 }
@@ -80,11 +80,11 @@ void copy_elements(const Tensor& from, const Tensor& to) {
 }
 
 bool Tensor::is_contiguous() const {
-  int64_t step = 1;
+  int64_t stride = 1;
   for (size_t i = rank; i-- > 0;) {
     if (sizes[i] == 1) continue;
-    if (strides[i] != step) return numel == 0;
-    step *= sizes[i];
+    if (strides[i] != stride) return numel == 0;
+    stride *= sizes[i];
   }
   return true;
 }

@@ -212,7 +212,7 @@ Status PluginBackend::adopt(const rl_backend_v1* backend, Message& message) {
                         static_cast<unsigned long>(backend->size), sizeof(rl_backend_v1),
                         static_cast<unsigned long>(kMaxStruct));
   }
-  if (!is_id(backend->id)) return fail_struct(message, "its id has not 1 to 63 bytes");
+  if (!is_id(backend->id)) return fail_struct(message, "its id must have 1 to 63 bytes");
   if (backend->init == nullptr) return fail_struct(message, "it has no init");
   if (backend->execute == nullptr) return fail_struct(message, "it has no execute");
   backend_ = *backend;

@@ -37,10 +37,10 @@ bool same_strides(const Tensor& tensor) {
 }
 
 size_t first_difference(const uint8_t* a, const uint8_t* b, size_t n) {
-  constexpr size_t kStep = 4096;  // bytes that memcmp compares before single bytes are compared
-  for (size_t at = 0; at < n; at += kStep) {
-    const size_t step = n - at < kStep ? n - at : kStep;
-    if (std::memcmp(a + at, b + at, step) == 0) continue;
+  constexpr size_t kBlock = 4096;  // bytes that memcmp compares before single bytes are compared
+  for (size_t at = 0; at < n; at += kBlock) {
+    const size_t bytes = n - at < kBlock ? n - at : kBlock;
+    if (std::memcmp(a + at, b + at, bytes) == 0) continue;
     while (a[at] == b[at]) ++at;
     return at;
   }

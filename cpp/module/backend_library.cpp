@@ -30,7 +30,7 @@ Status BackendLibrary::open(const char* path, Message& message) {
   void* symbol = ::dlsym(handle_, RL_BACKEND_V1_SYMBOL);
   if (symbol == nullptr) {
     return message.fail(Code::NotFound,
-                        "%s exports no %s: it is no library of backends, or was built with that "
+                        "%s exports no %s: it is not a library of backends, or was built with that "
                         "symbol hidden",
                         path, RL_BACKEND_V1_SYMBOL);
   }

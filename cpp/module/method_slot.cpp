@@ -94,10 +94,10 @@ Status load_method(MethodSlot& slot, const MethodMeta& meta, const SharedArena* 
                         slot.arenas.reserve(add(slot.use.arenas, slot.use.outputs)) &&
                         slot.scratch_pages.reserve(slot.use.scratch);
   if (!reserved) {
-    return message.fail(Code::MemoryAllocationFailed,
-                        "%.*s: the system has not %llu bytes for its arenas, scratch and outputs",
-                        meta.name().len(), meta.name().data(),
-                        static_cast<unsigned long long>(slot.use.total()));
+    return message.fail(
+        Code::MemoryAllocationFailed,
+        "%.*s: the system does not have %llu bytes for its arenas, scratch and outputs",
+        meta.name().len(), meta.name().data(), static_cast<unsigned long long>(slot.use.total()));
   }
   const bool is_dynamic = has_dynamic_tensors(meta);
   if (is_dynamic) {

@@ -251,7 +251,7 @@ Status Module::restore(const void* from, size_t bytes) {
   }
   if (!fits) {
     return message_.fail(Code::InvalidArgument,
-                         "these %zu bytes are no snapshot of this program's state with the same "
+                         "these %zu bytes are not a snapshot of this program's state with the same "
                          "methods loaded; such a one has %zu",
                          bytes, sizeof(head) + static_cast<size_t>(head.bytes));
   }

@@ -399,12 +399,12 @@ void PoolWorkers::run(int64_t items, int64_t grain, Task task, void* data) {
 #endif
 
 size_t threads_for(size_t asked) {
-  static std::atomic<size_t> said{0};  // the greatest number that was reported
+  static std::atomic<size_t> reported{0};  // the greatest number that was reported
   const size_t cores = usable_cores();
   const size_t count = PoolWorkers(asked == 0 ? cores : asked).count();
-  size_t before = said.load(std::memory_order_relaxed);
+  size_t before = reported.load(std::memory_order_relaxed);
   while ((asked > cores || asked > count) && asked > before) {
-    if (!said.compare_exchange_weak(before, asked, std::memory_order_relaxed)) continue;
+    if (!reported.compare_exchange_weak(before, asked, std::memory_order_relaxed)) continue;
 #if defined(RUSHLIGHT_HAS_POOL)
     warn(
         "threads=%zu: %zu are used; the cores that this process may use are %zu, and more threads "

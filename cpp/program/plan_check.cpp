@@ -182,7 +182,7 @@ Status PlanChecker::check_shape(size_t i, fb::Tensor tensor, size_t* nbytes) {
   const Span<const uint8_t> dim_order = fb::as_span(tensor.dim_order());
   if (dim_order.size() != rank || !is_permutation(dim_order.data(), rank)) {
     return message_.fail(Code::InvalidProgram,
-                         "value %zu: its dim order is no permutation of its %zu dimensions", i,
+                         "value %zu: its dim order is not a permutation of its %zu dimensions", i,
                          rank);
   }
   RL_TRY(count_items(rank));
@@ -319,7 +319,9 @@ Status PlanChecker::check_delegates() {
     const fb::BackendDelegateDataReference payload = delegate.processed();
     const bool is_inline = payload.location() == fb::DataLocation::INLINE;
     if (!is_inline && payload.location() != fb::DataLocation::SEGMENT) {
-      return message_.fail(Code::InvalidProgram, "delegate %zu: its payload is nowhere", i);
+      return message_.fail(Code::InvalidProgram,
+                           "delegate %zu: its payload is neither in the program nor in a segment",
+                           i);
     }
     const size_t n =
         is_inline ? program_.root().backend_delegate_data().size() : program_.n_segments();
@@ -450,7 +452,7 @@ Status PlanChecker::check_jump(fb::JumpFalseCall call, size_t n_instructions) {
   if (!is_number(condition)) {
     const fb::Tensor tensor = plan_.values()[static_cast<size_t>(condition)].val_as_Tensor();
     if (!tensor.present() || tensor.scalar_type() != fb::ScalarType::BOOL) {
-      return message_.fail(Code::InvalidProgram, "the condition, value %ld, is no Bool",
+      return message_.fail(Code::InvalidProgram, "the condition, value %ld, is not a Bool",
                            static_cast<long>(condition));
     }
   }

@@ -35,7 +35,7 @@ enum class DataLocation : int8_t {
   SEGMENT = 1,
 };
 
-// What a value can be.
+// The kinds of values.
 enum class KernelTypes : uint8_t {
   NONE = 0,
   Null = 1,
@@ -51,7 +51,7 @@ enum class KernelTypes : uint8_t {
   OptionalTensorList = 11,
 };
 
-// What an instruction can be.
+// The kinds of instructions.
 enum class InstructionArguments : uint8_t {
   NONE = 0,
   KernelCall = 1,
@@ -151,7 +151,7 @@ class AllocationDetails : public Table {
   uint32_t memory_offset_high() const { return scalar<uint32_t>(2, 0); }
 };
 
-// What only some tensors need.
+// Facts that only some tensors need.
 class ExtraTensorInfo : public Table {
  public:
   using Table::Table;
@@ -231,7 +231,7 @@ class EValue : public Table {
   bool has_val() const { return field(1) != nullptr; }
 };
 
-// Runs an operator. The arguments are those of its schema in order, then what it returns.
+// Runs an operator. The arguments are those of its schema in order, then its results.
 class KernelCall : public Table {
  public:
   using Table::Table;
@@ -277,7 +277,7 @@ class FreeCall : public Table {
   int32_t value_index() const { return scalar<int32_t>(0, 0); }
 };
 
-// One step of a chain.
+// One entry of a chain.
 class Instruction : public Table {
  public:
   using Table::Table;

@@ -8,7 +8,6 @@ as possible, and all operators and dtypes that the runtime lacks are listed toge
 from __future__ import annotations
 
 import contextlib
-import copy
 import io
 import logging
 import re
@@ -47,6 +46,7 @@ from rushlight.ir.dialect import EDGE
 from rushlight.ir.findings import OTHER_OPERATORS, Finding, distinct
 from rushlight.ir.kernels import manifest
 from rushlight.ir.operators import SCALAR_RESULTS, kernel_name, out_variant
+from rushlight.ir.quiet import deep_copy
 from rushlight.ir.source import Source, source_of
 from rushlight.ir.spec import SCALAR_TYPES
 from rushlight.lower.check_kernels import check_kernels
@@ -192,7 +192,7 @@ def _behind(attempt: Attempt, calls: Calls, *, part: bool) -> tuple[list[Finding
     try:
         with tracing():
             draft = torch.export.draft_export(
-                copy.deepcopy(attempt.model),
+                deep_copy(attempt.model),
                 attempt.args,
                 dict(attempt.kwargs),
                 dynamic_shapes=attempt.dynamic_shapes,
@@ -226,15 +226,15 @@ def _of_children(module: torch.nn.Module, calls: Calls) -> list[Finding]:
 def _calls(attempt: Attempt) -> Calls:
     """The arguments of the first call of every part of the model, in an eager run."""
     calls: Calls = {}
-    twin = copy.deepcopy(attempt.model)
+    twin = deep_copy(attempt.model)
     originals = dict(zip(twin.modules(), attempt.model.modules(), strict=True))
 
     def record(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-        calls.setdefault(originals[module], copy.deepcopy((args, kwargs)))
+        calls.setdefault(originals[module], deep_copy((args, kwargs)))
 
     for module in twin.modules():
         module.register_forward_pre_hook(record, with_kwargs=True)
-    args, kwargs = copy.deepcopy((attempt.args, dict(attempt.kwargs)))
+    args, kwargs = deep_copy((attempt.args, dict(attempt.kwargs)))
     with contextlib.suppress(Exception), torch.no_grad():
         twin(*args, **kwargs)
     return calls
@@ -266,7 +266,7 @@ def _graph_breaks(attempt: Attempt) -> list[Finding]:
     """The lines where torch.compile would leave the graph."""
     try:
         with torch.no_grad():
-            explained = torch._dynamo.explain(copy.deepcopy(attempt.model))(
+            explained = torch._dynamo.explain(deep_copy(attempt.model))(
                 *attempt.args, **attempt.kwargs
             )
     except Exception:
@@ -288,11 +288,11 @@ def _graph_breaks(attempt: Attempt) -> list[Finding]:
 
 def _python_state(attempt: Attempt) -> list[Finding]:
     """Attributes of modules that one call changes; a program keeps their values at export."""
-    model = copy.deepcopy(attempt.model)
+    model = deep_copy(attempt.model)
     before = {name: _plain(m) for name, m in model.named_modules()}
     try:
         with torch.no_grad():
-            inputs = copy.deepcopy((attempt.args, dict(attempt.kwargs)))
+            inputs = deep_copy((attempt.args, dict(attempt.kwargs)))
             model(*inputs[0], **inputs[1])
     except Exception:  # the capture will report it
         return []

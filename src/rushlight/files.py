@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 AnyPath = str | os.PathLike[str]
 _BEYOND_FILES = ("/proc/", "/dev/fd/")  # links to open files of a process
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def _place_of(path: AnyPath) -> str | None:
     """The path of the file itself, with symbolic links resolved; None for a link to an open file of
     a process, which cannot be replaced."""
     place = os.path.abspath(path)
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MAX_LINKS):
         place = os.path.join(os.path.realpath(os.path.dirname(place)), os.path.basename(place))
         if place.startswith(_BEYOND_FILES):
             return None

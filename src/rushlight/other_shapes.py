@@ -14,7 +14,7 @@ from torch.export.graph_signature import InputKind
 from rushlight.ir.bounds import Bounds
 
 _LARGEST = 1 << 24  # elements of one input; a larger one would make the check slow
-_STEPS = 9
+_TRIED = 9
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Chosen = dict[sympy.Symbol, int]
@@ -65,8 +65,8 @@ def _others(examples: Chosen, bounds: Bounds) -> Iterator[Chosen]:
     ranges = {s: bounds.interval_of(s) for s in examples}
     least = {s: max(low, 2) for s, (low, _) in ranges.items()}
     greatest = {s: least[s] if high is None else high for s, (_, high) in ranges.items()}
-    following = [{s: least[s] + i for s in ranges} for i in range(1, _STEPS)]
-    following += [{s: value + i for s, value in examples.items()} for i in range(1, _STEPS)]
+    following = [{s: least[s] + i for s in ranges} for i in range(1, _TRIED)]
+    following += [{s: value + i for s, value in examples.items()} for i in range(1, _TRIED)]
     for chosen in (least, greatest, *following):
         if chosen != examples:
             yield {s: min(value, greatest[s]) for s, value in chosen.items()}

@@ -448,7 +448,8 @@ class ExecutorchProgramManager:
                 self.write_to_file(program)
         except OSError as error:
             raise ExportError(
-                f"cannot write {os.fspath(path)!r}: {error.strerror}", code=Code.ACCESS_FAILED
+                f"cannot write {os.fspath(path)!r}: {error.strerror}; check the path",
+                code=Code.ACCESS_FAILED,
             ) from error
 
     def write_tensor_data_to_file(self, directory: str | os.PathLike[str]) -> None:

@@ -127,30 +127,30 @@ def main() -> int:
     parser.add_argument("--runner", type=Path)
     parser.add_argument("--only", type=int)
     parser.add_argument("--write", type=Path)
-    given = parser.parse_args()
-    first = given.first if given.only is None else given.only
-    last = first + given.mutants if given.only is None else first + 1
-    start, found, findings = time.monotonic(), Counter[str](), 0
+    options = parser.parse_args()
+    first = options.first if options.only is None else options.only
+    last = first + options.mutants if options.only is None else first + 1
+    start, counts, findings = time.monotonic(), Counter[str](), 0
     with tempfile.TemporaryDirectory(prefix="rushlight-attack-") as temporary:
         folder = Path(temporary)
         write_seeds(folder)
-        if given.write is not None:
+        if options.write is not None:
             _, one = mutant(read_seeds(folder), first)
-            given.write.mkdir(parents=True, exist_ok=True)
-            (given.write / "m.pte").write_bytes(one.files.pte)
-            (given.write / "m.ptd").write_bytes(one.files.ptd or b"")
+            options.write.mkdir(parents=True, exist_ok=True)
+            (options.write / "m.pte").write_bytes(one.files.pte)
+            (options.write / "m.ptd").write_bytes(one.files.ptd or b"")
         for number, what, told in attack(folder, first, last):
-            runner = run_runner(given.runner, folder, number) if given.runner else ""
+            runner = run_runner(options.runner, folder, number) if options.runner else ""
             for text in (told, runner):
                 if text.startswith("finding"):
                     findings += 1
                     print(f"{number} {what}: {text}", flush=True)
-            found[told.split(" ", 1)[0]] += 1
+            counts[told.split(" ", 1)[0]] += 1
             if number % 1000 == 999:
-                print(f"{number + 1 - first}: {dict(found)}", file=sys.stderr, flush=True)
+                print(f"{number + 1 - first}: {dict(counts)}", file=sys.stderr, flush=True)
     print(
-        f"{last - first} mutants: {found['refused']} refused, {found['loaded']} loaded, "
-        f"{found['ran']} ran, {findings} findings; {time.monotonic() - start:.0f} s"
+        f"{last - first} mutants: {counts['refused']} refused, {counts['loaded']} loaded, "
+        f"{counts['ran']} ran, {findings} findings; {time.monotonic() - start:.0f} s"
     )
     return 1 if findings else 0
 

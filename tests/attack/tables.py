@@ -29,7 +29,7 @@ def tables_of(table: Any) -> Iterator[Any]:
 
 def places_of(tables: list[Any]) -> list[tuple[Any, Any, str]]:
     """What can be changed: an object, its field or index, and the kind of number that it is."""
-    found: list[tuple[Any, Any, str]] = []
+    places: list[tuple[Any, Any, str]] = []
     for root in tables:
         for table in tables_of(root):
             for field in dataclasses.fields(table):
@@ -37,10 +37,10 @@ def places_of(tables: list[Any]) -> list[tuple[Any, Any, str]]:
                 kind = f"{type(table).__name__}.{field.name}"
                 is_union = dataclasses.is_dataclass(value)
                 if isinstance(value, (int, float)) or is_union:
-                    found.append((table, field.name, kind))
+                    places.append((table, field.name, kind))
                 elif isinstance(value, list) and field.name not in NOT_RUN:
-                    found += [(value, i, kind) for i in range(len(value))]
-    return found
+                    places += [(value, i, kind) for i in range(len(value))]
+    return places
 
 
 def mutate(tables: list[Any], chance: random.Random) -> None:

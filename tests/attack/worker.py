@@ -26,18 +26,18 @@ from rushlight.serialize.pte import read_pte
 
 MEMORY = 64 << 20  # of a module
 PROCESS_MEMORY = 8 << 30
-_MOST_VALUES = 1 << 18  # of an input
+_MAX_VALUES = 1 << 18  # of an input
 
 
 def read_seeds(folder: Path) -> list[tuple[str, Files]]:
     """The files that are attacked: NAME.pte, and NAME.ptd if there is one."""
-    found = []
+    faults = []
     for pte in sorted(folder.glob("*.pte")):
         ptd = pte.with_suffix(".ptd")
-        found.append(
+        faults.append(
             (pte.stem, Files(pte.read_bytes(), ptd.read_bytes() if ptd.exists() else None))
         )
-    return found
+    return faults
 
 
 def mutant(seeds: list[tuple[str, Files]], number: int) -> tuple[str, Mutant]:
@@ -68,7 +68,7 @@ def _run(method: Any) -> bool:
     calls = [inputs for most in (1 << 31, 3) if (inputs := _inputs(method.contract, most))]
     if not method.contract.inputs:
         calls = [[], []]
-    runs = [_only_ours(lambda given=inputs: _call(method, given)) for inputs in calls]
+    runs = [_only_ours(lambda leaves=inputs: _call(method, leaves)) for inputs in calls]
     return any(runs)
 
 
@@ -101,19 +101,19 @@ def _inspect(pte: bytes, number: int) -> None:
 
 def _inputs(contract: Any, most: int) -> list[Any] | None:
     """Ones of sizes up to `most`, if the contract allows them; None if they would be too many."""
-    found: list[Any] = []
+    values: list[Any] = []
     for value in contract.inputs:
         if value.kind != "tensor":
-            found.append(value.value if value.value is not None else _plain(value.kind))
+            values.append(value.value if value.value is not None else _plain(value.kind))
             continue
         shape = [max(d.min, min(d.max, most)) for d in value.shape]
-        if any(d < 0 for d in shape) or np.prod([float(d) for d in shape]) > _MOST_VALUES:
+        if any(d < 0 for d in shape) or np.prod([float(d) for d in shape]) > _MAX_VALUES:
             return None
         try:
-            found.append(np.ones(shape, value.dtype))
+            values.append(np.ones(shape, value.dtype))
         except TypeError:
             return None  # NumPy does not know bfloat16
-    return found
+    return values
 
 
 def _plain(kind: str) -> Any:

@@ -72,7 +72,7 @@ def test_models_go_there_whole(name: str) -> None:
     files = read_files(delegate.processed_bytes)
     names = json.loads(files["metadata.json"])
     description = spec_of(files).description
-    assert names["inputNames"] == [given.name for given in description.input]
+    assert names["inputNames"] == [one.name for one in description.input]
     assert names["outputNames"] == [result.name for result in description.output]
     assert len(names["inputNames"]) == len(case.leaves())
     assert len(manager.to_executorch().buffer) > len(delegate.processed_bytes)
@@ -111,8 +111,8 @@ def test_executorch_unpacks_the_payload(tmp_path: Path) -> None:
     subprocess.run([python, "-c", code, payload, tmp_path / "out", again], check=True)
     files = read_files(delegate.processed_bytes)
     unpacked = tmp_path / "out" / "lowered_module"
-    found = {p.relative_to(unpacked).as_posix() for p in unpacked.rglob("*") if p.is_file()}
-    assert found == set(files)
+    paths = {p.relative_to(unpacked).as_posix() for p in unpacked.rglob("*") if p.is_file()}
+    assert paths == set(files)
     for name, content in files.items():
         assert (unpacked / name).read_bytes() == content
     assert read_files(again.read_bytes()) == files
@@ -187,11 +187,11 @@ def test_tensors_that_core_ml_cannot_be_given_stay() -> None:
             return torch.relu(x), n.float() * 2, n + n, n.transpose(0, 1)
 
     args = (IMAGE.to(memory_format=torch.channels_last), torch.ones(2, 3, dtype=torch.int8))
-    found = left(lowered(Model(), args))
-    assert found["aten.relu.default"].startswith("it has a tensor that is not in row-major order")
+    reasons = left(lowered(Model(), args))
+    assert reasons["aten.relu.default"].startswith("it has a tensor that is not in row-major order")
     stored = "Core ML stores int8, and does not compute with it"
-    assert found["aten.add.Tensor"] == found["aten.permute_copy.default"] == stored
-    assert found["dim_order_ops._to_dim_order_copy.default"] == stored
+    assert reasons["aten.add.Tensor"] == reasons["aten.permute_copy.default"] == stored
+    assert reasons["dim_order_ops._to_dim_order_copy.default"] == stored
 
 
 @pytest.mark.parametrize(
@@ -220,12 +220,14 @@ def test_what_is_declined_has_its_reason() -> None:
                 x.reshape(1, 1, 1, 1, 2, 2) * 2,
             )
 
-    found = left(lowered(Model(), (torch.rand(2, 2),), skip_ops_for_coreml_delegation=["relu"]))
-    assert found["aten.erfinv.default"] == "coremltools has no rule for aten.erfinv.default"
-    assert found["dim_order_ops._to_dim_order_copy.default"] == "Core ML has no float64"
-    assert found["aten.argmax.default"].startswith("Core ML has no reduction over all dimensions")
-    assert found["aten.relu.default"] == ("skip_ops_for_coreml_delegation names aten.relu.default")
-    assert found["aten.mul.Tensor"] == "it has a tensor of 6 dimensions; Core ML has 5"
+    reasons = left(lowered(Model(), (torch.rand(2, 2),), skip_ops_for_coreml_delegation=["relu"]))
+    assert reasons["aten.erfinv.default"] == "coremltools has no rule for aten.erfinv.default"
+    assert reasons["dim_order_ops._to_dim_order_copy.default"] == "Core ML has no float64"
+    assert reasons["aten.argmax.default"].startswith("Core ML has no reduction over all dimensions")
+    assert reasons["aten.relu.default"] == (
+        "skip_ops_for_coreml_delegation names aten.relu.default"
+    )
+    assert reasons["aten.mul.Tensor"] == "it has a tensor of 6 dimensions; Core ML has 5"
 
 
 def test_what_coremltools_cannot_convert_is_named_with_its_line(

@@ -141,7 +141,7 @@ def test_numbers_that_are_computed_are_no_sizes(compute: Callable[..., torch.Ten
 
     args = (torch.rand(3, 4), torch.tensor(0.5))
     manager = lowered(Model(), args)
-    assert "it takes a number that is computed, and OpenVINO is given sizes only" in set(
+    assert "it takes a number that is computed at run time, and OpenVINO takes sizes only" in set(
         left(manager).values()
     )
     with load(manager) as module:
@@ -194,9 +194,9 @@ def test_a_layout_that_the_graph_does_not_tell_is_copied() -> None:
         torch.rand(2, 3, 4, 5) / 4,
         torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last) / 4,
     )
-    for given in (args, args[::-1]):
-        with load(lowered(Mixed(), given, op_types_to_skip={"aten.add.Tensor"})) as module:
-            same(module(*given), Mixed()(*given))
+    for inputs in (args, args[::-1]):
+        with load(lowered(Mixed(), inputs, op_types_to_skip={"aten.add.Tensor"})) as module:
+            same(module(*inputs), Mixed()(*inputs))
 
 
 def test_half_precision() -> None:
@@ -311,7 +311,7 @@ def test_options_of_a_load_reach_openvino() -> None:
         (CompileSpec("speed", b"1"), "unknown compile spec 'speed'"),
         (CompileSpec("device", "CPU"), r"device is 'CPU', and must be text in bytes"),
         (CompileSpec("device", b"\xff"), r"device is b'\\xff', and must be text in bytes"),
-        (("device", b"CPU"), r"\('device', b'CPU'\) is no compile spec: write CompileSpec"),
+        (("device", b"CPU"), r"\('device', b'CPU'\) is not a compile spec: write CompileSpec"),
     ],
 )
 def test_wrong_compile_specs_are_refused(spec: Any, message: str) -> None:
@@ -320,10 +320,10 @@ def test_wrong_compile_specs_are_refused(spec: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("argument", ["op_types_to_skip", "op_names_to_skip"])
-@pytest.mark.parametrize("given", ["aten.add.Tensor", 3])
-def test_one_name_is_no_list_of_names(argument: str, given: Any) -> None:
-    with pytest.raises(ExportError, match=rf"{argument} is {given!r}: give a list of names"):
-        OpenvinoPartitioner(**{argument: given})
+@pytest.mark.parametrize("names", ["aten.add.Tensor", 3])
+def test_one_name_is_no_list_of_names(argument: str, names: Any) -> None:
+    with pytest.raises(ExportError, match=rf"{argument} is {names!r}: give a list of names"):
+        OpenvinoPartitioner(**{argument: names})
 
 
 @pytest.mark.parametrize(
@@ -371,11 +371,11 @@ def test_a_damaged_header_is_refused(inputs: str) -> None:
 def test_weights_are_read_in_place() -> None:
     payload = Payload(b"<net/>", b"w" * 100, [(), (0, 2, 3, 1)])
     data = memoryview(write_payload(payload))
-    found = read_payload(data)
-    assert found is not None and bytes(found.xml) == b"<net/>"
-    assert found.inputs == [(), (0, 2, 3, 1)]
-    assert found.weights.obj is data.obj
-    offset = np.frombuffer(found.weights, np.uint8).ctypes.data
+    parsed = read_payload(data)
+    assert parsed is not None and bytes(parsed.xml) == b"<net/>"
+    assert parsed.inputs == [(), (0, 2, 3, 1)]
+    assert parsed.weights.obj is data.obj
+    offset = np.frombuffer(parsed.weights, np.uint8).ctypes.data
     assert (offset - np.frombuffer(data, np.uint8).ctypes.data) % 64 == 0
 
 
@@ -386,7 +386,10 @@ def test_weights_are_read_in_place() -> None:
         (lambda d: d[:-40], "the payload is cut: weights ends at byte"),
         (lambda d: d[:4] + b"\x09" + d[5:], "has version 9, and this runtime reads 1"),
         (lambda d: d.replace(b'"parts"', b'"harts"'), "header is damaged"),
-        (lambda d: d.replace(b": [[]]", b":[[9]]"), r"header is damaged: \(9,\) is no dim order"),
+        (
+            lambda d: d.replace(b": [[]]", b":[[9]]"),
+            r"header is damaged: \(9,\) is not a dim order",
+        ),
         (lambda d: d.replace(b": [[]]", b":[[0]]"), r"has the dim order \(0,\) for input 0"),
         (lambda d: d.replace(b"<net", b"<bad"), "cannot compile it for 'CPU'"),
         (lambda d: b"none of OpenVINO's", "cannot compile it for 'CPU'"),

@@ -1,4 +1,4 @@
-"""Quantised graphs: OpenVINO takes them whole, computes with integers, and stays within a step."""
+"""Quantised graphs: OpenVINO takes them whole, and its integers are off by one at most."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class QuantizedWeight(nn.Module):
         super().__init__()
         weight = layer.weight.detach()
         scale = weight.abs().flatten(1).amax(1) / 127
-        steps = weight / scale.reshape(-1, *[1] * (weight.dim() - 1))
-        self.register_buffer("weight", steps.round().clamp(-127, 127).to(torch.int8))
+        scaled = weight / scale.reshape(-1, *[1] * (weight.dim() - 1))
+        self.register_buffer("weight", scaled.round().clamp(-127, 127).to(torch.int8))
         self.register_buffer("scale", scale)
         self.register_buffer("zero", torch.zeros(len(scale), dtype=torch.int64))
         self.register_buffer("bias", layer.bias.detach())
@@ -73,15 +73,15 @@ def lowered(dtype: torch.dtype) -> tuple[nn.Module, torch.Tensor, EdgeProgramMan
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
-def test_results_stay_within_a_step(dtype: torch.dtype) -> None:
+def test_results_stay_within_one_scale(dtype: torch.dtype) -> None:
     model, x, manager = lowered(dtype)
     calls = [n for n in manager.exported_program().graph.nodes if n.op == "call_function"]
     assert len(calls) == 2, "the graph is not one delegate and the choice of its result"
     with rushlight.load(manager.to_executorch().buffer) as module:
         got = module(x)
     expected = model(x)
-    steps = (got - expected).abs() / 0.01
-    assert steps.max() <= 1 + 1e-3 and (steps > 0.5).float().mean() < 0.02
+    errors = (got - expected).abs() / 0.01
+    assert errors.max() <= 1 + 1e-3 and (errors > 0.5).float().mean() < 0.02
     assert expected.abs().max() > 0.3
 
 
@@ -120,12 +120,12 @@ def test_other_integers_are_declined(dtype: torch.dtype, reason: str) -> None:
     model, x = Through(0.03, 0, dtype), torch.randn(4)
     captured = torch.export.export(model, (x,))
     manager = to_edge_transform_and_lower(captured, partitioner=[OpenvinoPartitioner()])
-    found = {
+    kernels = {
         n.meta["declined"]["OpenvinoBackend"]
         for n in manager.exported_program().graph.nodes
         if "declined" in n.meta
     }
-    assert found == {reason}
+    assert kernels == {reason}
 
 
 @pytest.mark.parametrize("payload", ["ir", "blob"])

@@ -103,10 +103,10 @@ def test_calls_that_the_database_has_otherwise(call: Callable[[torch.Tensor], An
         torch.testing.assert_close(loaded(x), Model()(x))
 
 
-SPREAD = "it has one size for both dimensions, which OpenVINO does not spread"
-BOOLS = "it compares bools, which OpenVINO compares with each other only"
-SCALE = "it computes with the scale that it is given, and OpenVINO with that of the sizes"
-NO_DIMENSION = "OpenVINO takes no dimension of a tensor that has none"
+SPREAD = "it has one number for height and width together, and OpenVINO needs one for each"
+BOOLS = "it compares bools, and OpenVINO compares these only with each other"
+SCALE = "its scale differs from the ratio of the sizes, with which OpenVINO computes"
+NO_DIMENSION = "its input has no dimensions, and OpenVINO needs at least one"
 interpolate = torch.nn.functional.interpolate
 
 
@@ -118,7 +118,7 @@ interpolate = torch.nn.functional.interpolate
         (lambda x: (x > 0) >= (x > 1), BOOLS),
         (
             lambda x: torch.where(x > 0, x > 0, x < 0),
-            "OpenVINO does not choose between bools in all cases",
+            "it chooses between bools, and OpenVINO does so in some cases only",
         ),
         (lambda x: interpolate(x, scale_factor=1.7, mode="bicubic"), SCALE),
         (lambda x: interpolate(x[0], scale_factor=1.7), SCALE),

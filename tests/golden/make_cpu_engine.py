@@ -149,11 +149,11 @@ class SizedSequence(nn.Module):
         self.up = nn.Linear(24, 60)
         self.down = nn.Linear(60, 24, bias=False)
         self.mask = nn.Buffer(torch.randn(16, 16))
-        self.steps = nn.Buffer(torch.arange(16.0))
+        self.positions = nn.Buffer(torch.arange(16.0))
 
     def forward(self, x: torch.Tensor, past: torch.Tensor) -> tuple[torch.Tensor, ...]:
         n, length = x.shape
-        indices = (x * self.steps[:length] * 0.7).to(torch.int64)
+        indices = (x * self.positions[:length] * 0.7).to(torch.int64)
         y = self.table(indices) + self.scale
         q, k, v = self.qkv(self.norm(y)).view(n, length, 3, 3, 8).permute(2, 0, 3, 1, 4)
         seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -321,8 +321,8 @@ class QuantizedRecurrent(nn.Module):
         return self.gru(x * self.scale)  # type: ignore[no-any-return]
 
 
-def by_steps(exported: torch.export.ExportedProgram, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """What the quantised layer computes, a step at a time: torch has no such layer."""
+def row_by_row(exported: torch.export.ExportedProgram, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What the quantised layer computes, one time step after the other: torch has no such layer."""
     ops = torch.ops.quantized_decomposed
     held = {**exported.constants, **exported.state_dict}
     [layer] = exported.graph.find_nodes(op="call_function", target=torch.ops.aten.gru.input)
@@ -342,8 +342,8 @@ def by_steps(exported: torch.export.ExportedProgram, x: torch.Tensor) -> tuple[t
     into, own, into_bias, own_bias = map(data, layer.args[2])
     x = x * next(held[n] for n in held if "scale" in n and held[n].shape == (9,))
     hidden, results = torch.zeros(x.shape[1], own.shape[1]), []
-    for given in F.linear(rows(x), into, into_bias):
-        a, b = given.chunk(3, -1), F.linear(rows(hidden), own, own_bias).chunk(3, -1)
+    for row in F.linear(rows(x), into, into_bias):
+        a, b = row.chunk(3, -1), F.linear(rows(hidden), own, own_bias).chunk(3, -1)
         reset, update = torch.sigmoid(a[0] + b[0]), torch.sigmoid(a[1] + b[1])
         hidden = torch.lerp(torch.tanh(a[2] + reset * b[2]), hidden, update)
         results.append(hidden)
@@ -433,7 +433,7 @@ def main(names: list[str]) -> None:
         write(name, exported)
         # Of halves the same in float32, as the engine computes it.
         eager = model.float() if name.endswith("_halves") else exported.module()
-        eager = partial(by_steps, exported) if name.endswith("recurrent_bytes") else eager
+        eager = partial(row_by_row, exported) if name.endswith("recurrent_bytes") else eager
         for case in shapes:
             with torch.no_grad():
                 outputs = eager(*(torch.ones(shape) for shape in case))

@@ -34,8 +34,8 @@ DTYPES = (
     *(torch.uint16, torch.uint32, torch.uint64, torch.complex64, torch.complex128),
 )
 # What is asked here does not depend on sizes, so not every sample need be tried.
-MOST_ELEMENTS = 4096  # of a sample
-MOST_SAMPLES = 12  # of an operator, taken evenly
+MAX_ELEMENTS = 4096  # of a sample
+MAX_SAMPLES = 12  # of an operator, taken evenly
 
 
 def name_of(dtype: torch.dtype) -> str:
@@ -61,7 +61,7 @@ class Probe:
         self.outs = [a.name for a in self.schema.arguments if a.is_out]
         names = [a.name for a in self.schema.arguments if not a.is_out]
         calls = list(self._calls(names))
-        self.calls = calls[:: max(1, len(calls) // MOST_SAMPLES)]
+        self.calls = calls[:: max(1, len(calls) // MAX_SAMPLES)]
         self.inputs = [n for n in names if any(tensors(c.arguments[n]) for c in self.calls)]
         # Arguments of which the table says nothing of their own: they go together.
         self.alike = [n for n in self.inputs if n not in kernel.arguments]
@@ -69,13 +69,13 @@ class Probe:
     def _calls(self, names: Sequence[str]) -> Iterator[Call]:
         for sample in self.cases.samples(Maker(self.cases.op)):
             values = bind(self.schema, sample)
-            if sum(t.numel() for v in values for t in tensors(v)) <= MOST_ELEMENTS:
+            if sum(t.numel() for v in values for t in tensors(v)) <= MAX_ELEMENTS:
                 arguments = dict(zip(names, values, strict=True))
                 yield Call(sample, arguments, expected_of(self.cases, sample))
 
     def refusals(self, argument: str, dtype: torch.dtype) -> list[str] | None:
         """None if some sample runs with that dtype, else what the kernel said to all."""
-        said = []
+        messages = []
         for call in self.calls:
             if argument in self.outs:
                 attempts = [self._run(call, (), dtype, [dtype] * len(call.results))]
@@ -88,16 +88,16 @@ class Probe:
                     attempts += self._attempts(call, [argument], dtype)
             if None in attempts:
                 return None
-            said += [str(message) for message in attempts]
-        return said
+            messages += [str(message) for message in attempts]
+        return messages
 
     def _attempts(
         self, call: Call, arguments: Sequence[str], dtype: torch.dtype
     ) -> Iterator[str | None]:
         """With outs of the dtypes that eager gives, or else of the ones that it might give."""
-        given = self._eager(call, arguments, dtype)
-        if given is not None:
-            yield self._run(call, arguments, dtype, given)
+        results = self._eager(call, arguments, dtype)
+        if results is not None:
+            yield self._run(call, arguments, dtype, results)
             return
         before = [t.dtype for t in call.results]
         first = next(t.dtype for a in arguments for t in tensors(call.arguments[a]))
@@ -121,10 +121,10 @@ class Probe:
         try:
             with torch.no_grad(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                given = [t.dtype for t in as_list(reference(*clone_all(args), **kwargs))]
+                results = [t.dtype for t in as_list(reference(*clone_all(args), **kwargs))]
         except (RuntimeError, LookupError, TypeError, ValueError, AssertionError, ArithmeticError):
             return None  # eager has no kernel for it, or refuses it; the table may be wider
-        return given if set(given) <= set(DTYPES) else None
+        return results if set(results) <= set(DTYPES) else None
 
     def _run(
         self,

@@ -214,7 +214,7 @@ def functional(op: str) -> Callable[..., Any]:
     wanted = [str(a.type) for a in schema.arguments if not (is_written(a) and a.is_out)]
     namespace, _, name = op.partition(".")[0].partition("::")
     packet = getattr(getattr(torch.ops, namespace), name)
-    found = None
+    match = None
     for overload_name in packet.overloads():
         overload = getattr(packet, overload_name)
         arguments = overload._schema.arguments
@@ -223,29 +223,29 @@ def functional(op: str) -> Callable[..., Any]:
             continue
         # Beside the same arguments there may be others with defaults, such as a dtype.
         if all(a.has_default_value() for a in arguments[len(wanted) :]):
-            found = overload if found is None or len(types) == len(wanted) else found
-    if found is not None:
-        return found  # type: ignore[no-any-return]
+            match = overload if match is None or len(types) == len(wanted) else match
+    if match is not None:
+        return match  # type: ignore[no-any-return]
     raise AssertionError(f"no functional overload for {op}: the table needs a reference")
 
 
 def bind(schema: Any, sample: Sample) -> list[Any]:
     """The sample's arguments in schema order with defaults, outs left out."""
     bound: list[Any] = []
-    given = list(sample.args)
+    arguments = list(sample.args)
     kwargs = dict(sample.kwargs)
     for argument in schema.arguments:
         if argument.is_out:
             continue
-        if given:
-            bound.append(given.pop(0))
+        if arguments:
+            bound.append(arguments.pop(0))
         elif argument.name in kwargs:
             bound.append(kwargs.pop(argument.name))
         else:
             assert argument.has_default_value(), f"{schema}: {argument.name} is missing"
             bound.append(argument.default_value)
     kwargs.pop("dtype", None)  # of the functional operator only; outs carry it here
-    assert not given and not kwargs, f"{schema}: arguments too many: {given} {kwargs}"
+    assert not arguments and not kwargs, f"{schema}: arguments too many: {arguments} {kwargs}"
     return bound
 
 
@@ -346,16 +346,16 @@ def call_out(
     arguments: list[Any] = [o.argument() for o in outs]
     if is_list:
         arguments = [arguments]
-    given = clone_all(bind(schema, sample))
-    bound = [native_argument(v) for v in given]
+    copies = clone_all(bind(schema, sample))
+    bound = [native_argument(v) for v in copies]
     _, shapes = native().run_kernel(op, bound + arguments, **options)
     assert all(o.intact() for o in outs), f"{where}: wrote outside of its output"
     for out, shape in zip(outs, shapes[-1] if is_list else shapes[-len(outs) :], strict=True):
         wanted = list(out.tensor.shape)
         assert wanted == list(shape), f"{where}: shape {shape}, not {wanted}"
     inputs = [a for a in schema.arguments if not a.is_out]
-    written = [v for a, v in zip(inputs, given, strict=True) if is_written(a)]
-    for argument, b, a in zip(inputs, bind(schema, sample), given, strict=True):
+    written = [v for a, v in zip(inputs, copies, strict=True) if is_written(a)]
+    for argument, b, a in zip(inputs, bind(schema, sample), copies, strict=True):
         if isinstance(b, torch.Tensor) and not is_written(argument):
             same = torch.equal(torch.nan_to_num(b), torch.nan_to_num(a))
             assert same, f"{where}: {argument.name} was written"

@@ -80,9 +80,9 @@ class Call(NamedTuple):
         options = dict(zip(("dim", "descending"), self.args[1:], strict=False)) | self.kwargs
         if name == "msort":
             options["dim"] = 0
-        found = torch.sort(self.args[0], **(options | {"stable": True}))
-        results = {"msort": found.values, "argsort": found.indices}
-        return results.get(name, found)
+        values = torch.sort(self.args[0], **(options | {"stable": True}))
+        results = {"msort": values.values, "argsort": values.indices}
+        return results.get(name, values)
 
 
 class CallModule(torch.nn.Module):
@@ -96,9 +96,9 @@ class CallModule(torch.nn.Module):
         self.is_input = [isinstance(v, torch.Tensor) for v in leaves]
 
     def forward(self, *tensors: torch.Tensor) -> Any:
-        given = iter(tensors)
+        remaining = iter(tensors)
         pairs = zip(self.constants, self.is_input, strict=True)
-        leaves = [next(given) if is_input else v for v, is_input in pairs]
+        leaves = [next(remaining) if is_input else v for v, is_input in pairs]
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return self.function(*args, **kwargs)
 
@@ -130,13 +130,13 @@ def entries() -> dict[str, Any]:
         from torch.testing._internal.common_methods_invocations import op_db
     # It walks the whole stack for each sample, to find a unittest.TestCase.
     common_utils.extract_test_fn = lambda: None
-    found: dict[str, Any] = {}
+    samples: dict[str, Any] = {}
     for info in op_db:
         name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
-        assert name not in found, f"{name} is in the database twice"
+        assert name not in samples, f"{name} is in the database twice"
         if any(d in info.supported_dtypes("cpu") for d in DTYPES):
-            found[name] = info
-    return found
+            samples[name] = info
+    return samples
 
 
 def dtypes_of(name: str) -> list[torch.dtype]:
@@ -224,5 +224,5 @@ def spread(items: Sequence[Any], count: int) -> list[Any]:
     """At most `count` of the items, from first to last at even distances."""
     if len(items) <= count:
         return list(items)
-    step = (len(items) - 1) / max(count - 1, 1)
-    return [items[round(i * step)] for i in range(count)]
+    distance = (len(items) - 1) / max(count - 1, 1)
+    return [items[round(i * distance)] for i in range(count)]

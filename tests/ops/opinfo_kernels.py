@@ -88,20 +88,20 @@ class Tally:
 @cache
 def kernel_of(target: OpOverload) -> tuple[OpOverload, str] | None:
     """The functional operator and the kernel that stand for `target` in a program."""
-    found: OpOverload | None = target
+    functional: OpOverload | None = target
     if target._schema.is_mutable:
-        found = functional_of(target)
+        functional = functional_of(target)
     elif target._schema.name in VIEW_NAMES:
         try:
-            found = copy_of(target)
+            functional = copy_of(target)
         except AttributeError:  # the compiler knows no copy of this view
             return None
     elif target is aten._unsafe_view.default:
-        found = aten.view_copy.default
-    out = out_variant(found) if found is not None else None
-    if found is None or out is None or runtime_name(out) not in listed():
+        functional = aten.view_copy.default
+    out = out_variant(functional) if functional is not None else None
+    if functional is None or out is None or runtime_name(out) not in listed():
         return None
-    return found, runtime_name(out)
+    return functional, runtime_name(out)
 
 
 def functional_of(target: OpOverload) -> OpOverload | None:
@@ -110,8 +110,8 @@ def functional_of(target: OpOverload) -> OpOverload | None:
     if not name.endswith("_") or any(a.is_out for a in target._schema.arguments):
         return None
     packet = getattr(aten, name[:-1], None)
-    found = getattr(packet, target._overloadname, None)
-    return found if isinstance(found, OpOverload) else None
+    overload = getattr(packet, target._overloadname, None)
+    return overload if isinstance(overload, OpOverload) else None
 
 
 def takes(op: str, tensors: list[torch.Tensor]) -> bool:
@@ -185,18 +185,18 @@ class OverKernels(TorchDispatchMode):
         name = target._schema.name.removesuffix("_")
         if name in LEFT_OUT or torch.Tag.nondeterministic_seeded in target.tags:
             return
-        found = kernel_of(target)
-        if found is None:
+        kernel = kernel_of(target)
+        if kernel is None:
             self.tally.gaps[str(target)] += 1
             return
-        functional, op = found
+        functional, op = kernel
         args, kwargs = dense(with_tensors(functional, args)), dense(kwargs)
-        given = [v for v in pytree.tree_leaves((args, kwargs)) if isinstance(v, torch.Tensor)]
+        tensors = [v for v in pytree.tree_leaves((args, kwargs)) if isinstance(v, torch.Tensor)]
         with torch.no_grad():
             expected = expected_of(functional, args, kwargs)
         made = [v for v in pytree.tree_leaves(expected) if isinstance(v, torch.Tensor)]
-        if not takes(op, given + made):
-            dtypes = sorted({str(t.dtype).removeprefix("torch.") for t in given + made})
+        if not takes(op, tensors + made):
+            dtypes = sorted({str(t.dtype).removeprefix("torch.") for t in tensors + made})
             self.tally.gaps[f"{target} {'+'.join(dtypes)}"] += 1
             return
         self.check(op, functional, bound(op, functional, args, kwargs), expected)
@@ -237,15 +237,17 @@ class OverKernels(TorchDispatchMode):
 
 def expected_of(functional: OpOverload, args: Any, kwargs: Any) -> Any:
     """What the kernel should give: eager's results, but for what programs are planned without."""
-    given = dict(zip((a.name for a in functional._schema.arguments), args, strict=False)) | kwargs
+    arguments = (
+        dict(zip((a.name for a in functional._schema.arguments), args, strict=False)) | kwargs
+    )
     if functional in (aten.sort.default, aten.sort.stable):
         # Eager may leave the order of equal elements open; the kernel's is the stable one.
-        options = {name: given[name] for name in ("dim", "descending") if name in given}
-        return torch.sort(given["self"], **options, stable=True)
-    if functional is aten.unique_consecutive.default and given.get("dim") is not None:
+        options = {name: arguments[name] for name in ("dim", "descending") if name in arguments}
+        return torch.sort(arguments["self"], **options, stable=True)
+    if functional is aten.unique_consecutive.default and arguments.get("dim") is not None:
         # By torch's rule for shapes a call with a dimension gives all results; eager's gives those
         # that are asked for if there is one dimension only.
-        return functional(given["self"], True, True, given["dim"])
+        return functional(arguments["self"], True, True, arguments["dim"])
     expected = functional(*args, **kwargs)
     if functional is aten._embedding_bag_forward_only.default:
         return sized_by_rule(functional, args, kwargs, expected)
@@ -302,20 +304,20 @@ def in_float(functional: OpOverload, sample: Sample, expected: Any) -> Any:
 
     # The sample has the arguments in the order of the schema, and keywords only as keywords.
     arguments = functional._schema.arguments
-    given = pytree.tree_map(wider, list(sample.args))
+    widened = pytree.tree_map(wider, list(sample.args))
     count = sum(not a.kwarg_only for a in arguments)
-    keywords = dict(zip((a.name for a in arguments[count:]), given[count:], strict=False))
+    keywords = dict(zip((a.name for a in arguments[count:]), widened[count:], strict=False))
     with torch.no_grad():
-        exact = functional(*given[:count], **keywords)
+        exact = functional(*widened[:count], **keywords)
     return pytree.tree_map(lambda v: v.to(results[0].dtype), exact)
 
 
 def bound(op: str, functional: OpOverload, args: Any, kwargs: Any) -> Sample:
     """The arguments as a sample of the kernel: without those that only place tensors."""
     names = [a.name for a in functional._schema.arguments]
-    given = dict(zip(names, args, strict=False)) | kwargs
+    arguments = dict(zip(names, args, strict=False)) | kwargs
     taken = [a for a in out_schema(op).arguments if not a.is_out]
-    return Sample(*(given.get(a.name, a.default_value) for a in taken))
+    return Sample(*(arguments.get(a.name, a.default_value) for a in taken))
 
 
 def run(name: str, call: opinfo.Call, tally: Tally) -> None:

@@ -45,8 +45,8 @@ def outcome(name: str, call: opinfo.Call) -> Outcome | None:
     except Exception:  # the database has samples that a build of torch cannot run
         return None
     module, inputs = opinfo.as_module(call)
-    found = _lowered((module, opinfo.copied(inputs)), inputs, expected, opinfo.compared(name))
-    return found._replace(dtype=str(call.dtype).removeprefix("torch."))
+    result = _lowered((module, opinfo.copied(inputs)), inputs, expected, opinfo.compared(name))
+    return result._replace(dtype=str(call.dtype).removeprefix("torch."))
 
 
 def program_outcome(program: torch.export.ExportedProgram) -> Outcome:
@@ -80,8 +80,8 @@ def _lowered(
 
 def outcomes(name: str, *, whole: bool) -> list[Outcome]:
     """The outcomes of an operator's calls that eager runs."""
-    found = [outcome(name, call) for call in opinfo.calls_to_export(name, whole=whole)]
-    return [o for o in found if o is not None]
+    results = [outcome(name, call) for call in opinfo.calls_to_export(name, whole=whole)]
+    return [o for o in results if o is not None]
 
 
 def equal_trees(got: Any, expected: Any, *, compared: int, inputs: bool) -> None:

@@ -25,7 +25,7 @@ from . import harness
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "cases"
 
-MOST_BYTES = 1 << 18
+MAX_BYTES = 1 << 18
 # Numbers, and views of other memory: tests/cpp/program/fuzz_plans.cpp draws calls of these.
 LEFT_OUT = "executorch_prim::"
 _NONE, _TENSOR, _STRING, _DOUBLE, _INT, _BOOL = range(6)
@@ -42,7 +42,7 @@ class Recorder:
     """Stands where ``run_kernel`` does, and writes to a file what is called and what came of it.
 
     Of a call that is made for several instruction sets and numbers of threads, one is written. Left
-    out are those that write more than MOST_BYTES (the sanitizers are slow), and those with a seed.
+    out are those that write more than MAX_BYTES (the sanitizers are slow), and those with a seed.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -62,26 +62,26 @@ class Recorder:
             return self.run(op, args, **options)
         pairs = list(zip(self.letters[op], args, strict=True))
         written = [t for letter, value in pairs if letter in "wW" for t in _tensors(value)]
-        if sum(t.nbytes for t, _ in written) > MOST_BYTES:
+        if sum(t.nbytes for t, _ in written) > MAX_BYTES:
             return self.run(op, args, **options)
         inputs = len(args) - sum(a.is_out for a in harness.out_schema(op).arguments)
-        given = struct.pack("=II", options.get("scratch", 1 << 20), len(args))
+        record = struct.pack("=II", options.get("scratch", 1 << 20), len(args))
         for i, (letter, value) in enumerate(pairs):
             tag = _TENSOR if letter not in "wW" else _UPDATED if i < inputs else _OUT
-            given += _value(letter, value, tag)
+            record += _value(letter, value, tag)
         try:
             result = self.run(op, args, **options)
         except RuntimeError:
-            self._write(_text(op) + b"\1" + given)
+            self._write(_text(op) + b"\1" + record)
             raise
         shapes = [
             shape
-            for (letter, value), found in zip(pairs, result[1], strict=True)
+            for (letter, value), actual in zip(pairs, result[1], strict=True)
             if letter in "wW" and value is not None
-            for shape in (found if isinstance(value, list) else [found])
+            for shape in (actual if isinstance(value, list) else [actual])
         ]
         results = [_result(*t, shape) for t, shape in zip(written, shapes, strict=True)]
-        self._write(_text(op) + b"\0" + given + b"".join(results))
+        self._write(_text(op) + b"\0" + record + b"".join(results))
         return result
 
     def _write(self, call: bytes) -> None:

@@ -33,12 +33,16 @@ def test_kernels_take_what_the_table_lists(cases: OpCases) -> None:
         assert listed_dtypes is not None
         for dtype in DTYPES:
             name = name_of(dtype)
-            said = probe.refusals(argument, dtype)
-            if (said is None) != (name in listed_dtypes):
-                what = "is taken, but not listed" if said is None else f"is refused: {said[0]}"
+            messages = probe.refusals(argument, dtype)
+            if (messages is None) != (name in listed_dtypes):
+                what = (
+                    "is taken, but not listed" if messages is None else f"is refused: {messages[0]}"
+                )
                 wrong.append(f"{argument}: {name} {what}")
-            elif said is not None and not any(names(m, probe, argument, name) for m in said):
-                wrong.append(f"{argument}: {name} is refused without its name: {said[0]}")
+            elif messages is not None and not any(
+                names(m, probe, argument, name) for m in messages
+            ):
+                wrong.append(f"{argument}: {name} is refused without its name: {messages[0]}")
     assert not wrong, "\n".join([f"{cases.op}: correct the kernel or ops/ops.yaml", *wrong])
 
 

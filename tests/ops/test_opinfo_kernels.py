@@ -19,7 +19,7 @@ NAMES = sorted(opinfo.entries())
 
 def faults(name: str, most: int | None, tally: Tally) -> list[str]:
     """What differs in at most `most` calls per dtype of an operator."""
-    found = []
+    problems = []
     for dtype in opinfo.dtypes_of(name):
         calls = list(opinfo.samples(name, dtype))
         for call in opinfo.spread(calls, len(calls) if most is None else most):
@@ -33,8 +33,8 @@ def faults(name: str, most: int | None, tally: Tally) -> list[str]:
                 if "torch captures a wrong shape" not in str(error):  # refused at export
                     raise
             except (AssertionError, RuntimeError) as error:
-                found.append(f"{name} {dtype}: {error}")
-    return found
+                problems.append(f"{name} {dtype}: {error}")
+    return problems
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -24,20 +24,20 @@ def listed(section: str) -> list[str]:
     return [name for row in table() for name in row[section]]
 
 
-def verdict(name: str, found: list[Outcome], *, whole: bool) -> list[str]:
+def verdict(name: str, outcomes: list[Outcome], *, whole: bool) -> list[str]:
     """What is wrong about an operator's outcomes."""
     wrong = []
-    broken = [o for o in found if o.kind == "broken"]
+    broken = [o for o in outcomes if o.kind == "broken"]
     if name not in listed("broken"):
         wrong += [f"{name}: {o.reason}" for o in broken]
     elif whole and not broken:
         wrong.append(f"{name} is mended: take it out of {TABLE.name}")
-    refused = [o for o in found if o.kind == "refused"]
+    refused = [o for o in outcomes if o.kind == "refused"]
     for refusal in refused:
         row = row_of(refusal.reason)
         if row is None or name not in row["always"] | row["sometimes"]:
             wrong.append(f"{name} is refused, but {TABLE.name} does not say so: {refusal.reason}")
-    if name in listed("always") and len(refused) < len(found):
+    if name in listed("always") and len(refused) < len(outcomes):
         wrong.append(f"{name} runs, but {TABLE.name} says that it never does")
     if whole and not refused and name in listed("always") + listed("sometimes"):
         wrong.append(f"{name} is never refused: take it out of {TABLE.name}")

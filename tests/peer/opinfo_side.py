@@ -72,8 +72,8 @@ def _lowered(program: Any, inputs: Any, expected: Any, compared: int) -> list[st
     except Exception as error:
         return ["refused", f"{type(error).__name__}: {error}"[:300]]
     try:
-        given = pytree.tree_leaves(opinfo.copied(inputs))
-        got = _load_for_executorch_from_buffer(buffer).run_method("forward", tuple(given))
+        leaves = pytree.tree_leaves(opinfo.copied(inputs))
+        got = _load_for_executorch_from_buffer(buffer).run_method("forward", tuple(leaves))
     except Exception as error:
         return ["broken", f"run: {type(error).__name__}: {error}"[:300]]
     try:
@@ -136,11 +136,11 @@ def suite(folder: str) -> int:
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     saved = 0
-    for found in pkgutil.iter_modules(operators.__path__):
-        module = importlib.import_module(f"{operators.__name__}.{found.name}")
+    for entry in pkgutil.iter_modules(operators.__path__):
+        module = importlib.import_module(f"{operators.__name__}.{entry.name}")
         for name in sorted(n for n in dir(module) if n.startswith("test")):
             function = getattr(module, name)
-            saver = _Saver(target, f"{found.name}.{name}")
+            saver = _Saver(target, f"{entry.name}.{name}")
             torch.manual_seed(0)
             for arguments in getattr(function, "parameters", [{}]):
                 try:

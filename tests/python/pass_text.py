@@ -137,7 +137,7 @@ def text(
     written = "\n".join(_lines(program, note)) + "\n"
     symbols = dict.fromkeys(re.findall(r"\b[su]\d+\b", written))
     numbers = {symbol: f"s{i}" for i, symbol in enumerate(symbols)}
-    return re.sub(r"\b[su]\d+\b", lambda found: numbers[found[0]], written)
+    return re.sub(r"\b[su]\d+\b", lambda match: numbers[match[0]], written)
 
 
 def _lines(

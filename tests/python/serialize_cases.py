@@ -51,16 +51,16 @@ def _field(
     if isinstance(f, codec.Union):
         return st.one_of([tables(format, member, floats) for member in f.members])
     if isinstance(f, codec.Text):
-        found: st.SearchStrategy[Any] = _TEXTS
+        strategy: st.SearchStrategy[Any] = _TEXTS
     elif isinstance(f, codec.Bytes):
-        found = st.binary(max_size=40)
+        strategy = st.binary(max_size=40)
     elif isinstance(f, codec.Numbers):
-        found = st.lists(numbers(f.letter, floats), max_size=6)
+        strategy = st.lists(numbers(f.letter, floats), max_size=6)
     elif isinstance(f, codec.Child):
-        found = tables(format, f.table, floats)
+        strategy = tables(format, f.table, floats)
     else:
-        found = st.lists(tables(format, f.table, floats), max_size=3)
-    return st.none() | found if f.optional else found
+        strategy = st.lists(tables(format, f.table, floats), max_size=3)
+    return st.none() | strategy if f.optional else strategy
 
 
 def tensor(sizes: list[int], *, constant: int = 0, at: int | None = None, **rest: Any) -> fb.EValue:

@@ -122,12 +122,12 @@ def test_a_link_in_a_circle(tmp_path: Path) -> None:
 def test_what_is_no_file_is_written_as_it_comes(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    found: list[bytes] = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    contents: list[bytes] = []
+    reader = threading.Thread(target=lambda: contents.append(pipe.read_bytes()))
     reader.start()
     files.write_text(pipe, "through the pipe")
     reader.join(timeout=30)
-    assert found == [b"through the pipe"] and pipe.is_fifo()
+    assert contents == [b"through the pipe"] and pipe.is_fifo()
     files.write_text("/dev/null", "away")
     assert not Path("/dev/null").is_file()
 
@@ -199,12 +199,12 @@ WRITE_IN_PLACE = {
 
 def test_every_writer_of_the_package_goes_through_this_module() -> None:
     package = Path(files.__file__).parent
-    found = {}
+    modes = {}
     for path in package.rglob("*.py"):
         calls = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if is_write(n)]
         if calls:
-            found[path.relative_to(package).as_posix()] = len(calls)
-    assert found == WRITE_IN_PLACE
+            modes[path.relative_to(package).as_posix()] = len(calls)
+    assert modes == WRITE_IN_PLACE
 
 
 def is_write(node: ast.AST) -> bool:

@@ -79,9 +79,9 @@ def test_a_crash_and_a_hang_are_findings(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(command, "SECONDS", 2)
     monkeypatch.setattr(subprocess, "Popen", start)
-    found = [told for _, _, told in command.attack(tmp_path, 0, 3)]
-    assert found[0].startswith("finding ended with -11")
-    assert found[1].startswith("finding hang") and found[2] == "refused"
+    texts = [told for _, _, told in command.attack(tmp_path, 0, 3)]
+    assert texts[0].startswith("finding ended with -11")
+    assert texts[1].startswith("finding hang") and texts[2] == "refused"
 
 
 def test_the_seeds_are_whole(folder: Path) -> None:

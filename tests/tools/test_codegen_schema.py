@@ -165,23 +165,23 @@ def flatc(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def as_json(format: codec.Format, value: Any) -> Any:
     """As flatc writes it with --strict-json --defaults-json."""
-    found: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     for f in format.tables[type(value)]:
         item = getattr(value, f.name)
         if item is None:
             continue
         if isinstance(f, codec.Union):
-            found[f"{f.name}_type"] = type(item).__name__
-            found[f.name] = as_json(format, item)
+            namespace[f"{f.name}_type"] = type(item).__name__
+            namespace[f.name] = as_json(format, item)
         elif isinstance(f, codec.Child):
-            found[f.name] = as_json(format, item)
+            namespace[f.name] = as_json(format, item)
         elif isinstance(f, codec.Children):
-            found[f.name] = [as_json(format, child) for child in item]
+            namespace[f.name] = [as_json(format, child) for child in item]
         elif isinstance(f, codec.Bytes):
-            found[f.name] = list(bytes(item))
+            namespace[f.name] = list(bytes(item))
         else:
-            found[f.name] = item.name if isinstance(item, IntEnum) else item
-    return found
+            namespace[f.name] = item.name if isinstance(item, IntEnum) else item
+    return namespace
 
 
 FORMATS = {

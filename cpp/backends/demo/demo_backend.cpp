@@ -159,7 +159,7 @@ Status DemoBackend::execute(const BackendRun& context, void* handle, EValue* con
     if (!read(*args[i], &program.values[i])) {
       return context.message->fail(
           Code::InvalidArgument,
-          "input %zu is no dense row-major float32 tensor of up to %zu dimensions", i, kMaxDims);
+          "input %zu is not a dense row-major float32 tensor of up to %zu dimensions", i, kMaxDims);
     }
   }
   for (size_t i = 0; i < program.n_instructions; ++i) {
@@ -180,7 +180,7 @@ Status DemoBackend::execute(const BackendRun& context, void* handle, EValue* con
     const Value& value = program.values[program.outputs[i]];
     EValue& arg = *args[program.n_inputs + i];
     if (!arg.is_tensor() || arg.tensor().dtype != DType::Float32) {
-      return context.message->fail(Code::InvalidArgument, "output %zu is no float32 tensor", i);
+      return context.message->fail(Code::InvalidArgument, "output %zu is not a float32 tensor", i);
     }
     RL_TRY(context.resize(arg.tensor(), {value.sizes, value.rank}));
     if (!arg.tensor().is_contiguous()) {

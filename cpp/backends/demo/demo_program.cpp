@@ -140,7 +140,8 @@ class Parser {
     Value& value = program_.values[program_.n_values];
     for (StringView word = words.next(); !word.empty(); word = words.next()) {
       const int64_t size = number(word);
-      if (size < 0 || value.rank == kMaxDims) return fail("a size is no number, or one too many");
+      if (size < 0 || value.rank == kMaxDims)
+        return fail("a size is not a number, or one too many");
       value.sizes[value.rank++] = static_cast<int32_t>(size);
     }
     const Result<Span<const uint8_t>> stored = init_.named_data->get(key);

@@ -106,10 +106,10 @@ Status Graph::place_value(Value& value, Message& message) {
   const uint64_t capacity = capacities_[view.base];
   const bool is_valid = measure(view) && (view.numel == 0 || view.offset % element == 0);
   if (!is_valid || view.extent > capacity) {
-    Status status = message.fail(
-        Code::DelegateInvalidCompatibility, "its sizes %s with strides %s from byte %llu on",
-        text_of(view.sizes, view.rank).text(), text_of(view.strides, view.rank).text(),
-        static_cast<unsigned long long>(view.offset));
+    Status status = message.fail(Code::DelegateInvalidCompatibility,
+                                 "its sizes %s with strides %s from byte %llu on",
+                                 text_of(view).text(), text_of(view.strides, view.rank).text(),
+                                 static_cast<unsigned long long>(view.offset));
     if (is_valid) {
       message.append(" do not lie within the %llu bytes of its memory",
                      static_cast<unsigned long long>(capacity));
@@ -172,7 +172,7 @@ Status Graph::fit(const BackendRun& run, EValue* const* args) {
       if (view.sizes[d] > INT32_MAX) {
         return run.message->fail(Code::InvalidArgument,
                                  "output %zu has sizes %s, too large a tensor", i - n_inputs_,
-                                 text_of(view.sizes, view.rank).text());
+                                 text_of(view).text());
       }
       sizes[d] = static_cast<int32_t>(view.sizes[d]);
     }

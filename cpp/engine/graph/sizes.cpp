@@ -28,15 +28,6 @@ bool divide(int64_t a, int64_t b, int64_t* quotient) {
 
 }  // namespace
 
-ShapeText text_of(const int64_t* sizes, size_t rank) {
-  int32_t shown[kMaxViewRank];
-  for (size_t d = 0; d < rank; ++d) {
-    const int64_t size = sizes[d] > INT32_MAX ? INT32_MAX : sizes[d];
-    shown[d] = static_cast<int32_t>(size < INT32_MIN ? INT32_MIN : size);
-  }
-  return ShapeText({shown, rank});
-}
-
 // --- load ---------------------------------------------------------------------------------------
 
 Status Sizes::load(const GraphParts& parts, Allocator& allocator, Message& message) {

@@ -5,13 +5,9 @@
 #include "rushlight/core/allocator.h"
 #include "rushlight/core/evalue.h"
 #include "rushlight/core/message.h"
-#include "rushlight/core/shape_text.h"
 #include "rushlight/engine/types/graph_parts.h"
 
 namespace rushlight::engine {
-
-// Sizes as messages show them, clamped to 32 bits.
-ShapeText text_of(const int64_t* sizes, size_t rank);
 
 class Sizes {
  public:

@@ -8,6 +8,14 @@
 
 namespace rushlight::engine {
 
+// Reads the rows of a product's input and result, of which there must be as many.
+Status read_product_rows(const Setup& setup, const View& in, const View& out, Rows* in_rows,
+                         Rows* out_rows);
+
+// Ok if value `number` is of that dtype and [rows, columns], with rows without gaps.
+Status check_residual(const Setup& setup, int64_t number, DType dtype, int64_t rows,
+                      int64_t columns);
+
 class EpiloguePlan {
  public:
   // `bias` may be nullptr; otherwise it has one element for each column, filled up to whole panels.

@@ -37,6 +37,10 @@ struct Frame {
   T* at(const View* view) const {
     return view == nullptr ? nullptr : at<T>(*view);
   }
+  template <typename T>
+  void place(const View* view, T** pointer) const {
+    *pointer = at<T>(view);
+  }
 };
 
 class Operator {
@@ -74,10 +78,6 @@ class Setup {
   // False for inputs and constants.
   bool may_write(const View& view) const { return view.base >= first_writable_; }
 
-  // Whether there are at most so many inputs and outputs.
-  bool has_values(size_t inputs, size_t outputs) const {
-    return node_->inputs.size() <= inputs && node_->outputs.size() <= outputs;
-  }
   // Ok if there are at most `inputs` inputs and `outputs` outputs, the first `needed` inputs and
   // the first output are present, and all are float32 without repeated elements. `weights` is the
   // index of an input that may also have a half type; 0 for none.
@@ -89,8 +89,25 @@ class Setup {
   Status check_dtypes(std::initializer_list<DType> inputs, DType output) const {
     return check_dtypes(inputs, {output});
   }
+  // Ok if there are at most so many inputs and outputs.
+  Status check_at_most(size_t inputs, size_t outputs) const;
+  // Ok if an input or output is left out, or has that dtype.
+  Status check_input(size_t i, DType dtype) const;
+  Status check_output(size_t i, DType dtype) const;
+  // Ok if the first `inputs` inputs and the first `outputs` outputs are present.
+  Status check_present(size_t inputs, size_t outputs = 1) const;
+  // Ok if no element of the value is in two places. `kind` is "input" or "output".
+  Status check_no_repeats(const char* kind, size_t i, const View& view) const;
+  // Reads a value as rows, whose elements must be neighbours.
+  Status read_rows(const char* name, const View& view, Rows* rows) const;
+  // Ok if `view` is dense and has so many elements. `name` names it in the error ("its bias"); a
+  // `numel` of -1 stands for more elements than a value may have.
+  Status check_elements(const char* name, const View& view, int64_t numel) const;
+  // Ok if both values have the same sizes.
+  Status check_same_sizes(const char* name, const View& view, const char* other_name,
+                          const View& other) const;
   // DelegateInvalidCompatibility, with the reason.
-  Status refuse(const char* why) const;
+  [[gnu::format(printf, 2, 3)]] Status refuse(const char* format, ...) const;
   // Asks for scratch memory in every run; operators share it, so the greatest request counts.
   void want_scratch(size_t bytes) {
     if (bytes > scratch_) scratch_ = bytes;
@@ -116,6 +133,8 @@ class Setup {
   Message* const message;
 
  private:
+  Status missing(const char* kind, size_t i) const;
+  Status check_dtype(const char* kind, size_t i, const View& view, DType dtype) const;
   const View* named(Span<const int32_t> numbers, size_t i) const;
 
   const Node* node_ = nullptr;

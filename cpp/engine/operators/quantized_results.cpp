@@ -8,14 +8,16 @@ Status ResultsPlan::prepare_columns(const Setup& setup, int64_t columns) {
   start_ = setup.input(2);
   multipliers_ = setup.input(3);
   out_ = setup.output(0);
-  RL_TRY(check_columns(setup, start_, columns));
-  return check_columns(setup, multipliers_, columns);
+  RL_TRY(check_columns(setup, "its initial sums", *start_, columns));
+  return check_columns(setup, "its multipliers", *multipliers_, columns);
 }
 
 Status ResultsPlan::prepare_floats(Setup& setup, const EpilogueParameters& epilogue,
                                    const QuantizedResidualParameters& residual, int64_t rows,
                                    int64_t columns) {
-  if (residual.value >= 0) return setup.refuse("what is added to its results is for uint8");
+  if (residual.value >= 0) {
+    return setup.refuse("its results are float32, but its residual is added to uint8");
+  }
   return epilogue_.prepare(setup, epilogue, nullptr, rows, columns);
 }
 
@@ -23,23 +25,14 @@ Status ResultsPlan::prepare_bytes(const Setup& setup, const EpilogueParameters& 
                                   const QuantizedResidualParameters& residual, int64_t rows,
                                   int64_t columns) {
   if (epilogue.clamped || epilogue.program.present() || epilogue.residual >= 0) {
-    return setup.refuse("what follows its results is for float32");
+    return setup.refuse("its results are uint8, but its epilogue is for float32");
   }
   RL_TRY(check_requantize(setup, results_.requantize));
   if (residual.value < 0) return {};
+  RL_TRY(check_residual(setup, residual.value, DType::UInt8, rows, columns));
   residual_ = setup.value(static_cast<size_t>(residual.value));
-  if (residual_ == nullptr) {
-    return setup.refuse("what is added to its results is a value that is not there");
-  }
-  if (residual_->dtype != DType::UInt8) {
-    return setup.refuse("what is added to its results is not uint8");
-  }
-  if (residual_->rank != 2 || residual_->sizes[0] != rows || residual_->sizes[1] != columns ||
-      (residual_->strides[1] != 1 && columns > 1)) {
-    return setup.refuse("what is added to its results has other sizes, or gaps");
-  }
   if (residual.sum.kind == QuantizedBinaryKind::Multiply) {
-    return setup.refuse("its results are multiplied, but only sums and differences are part of it");
+    return setup.refuse("its residual is multiplied, but it can only be added or subtracted");
   }
   results_.residual_stride = residual_->strides[0];
   return read_binary(setup, residual.sum, &results_.sum);
@@ -66,9 +59,14 @@ Status check_result_dtypes(const Setup& setup) {
                             {has_numbers ? DType::Float32 : DType::UInt8});
 }
 
-Status check_columns(const Setup& setup, const View* view, int64_t columns) {
-  if (is_dense(*view) && view->numel == panels_of(columns) * kPanel) return {};
-  return setup.refuse("what belongs to its columns has other sizes");
+Status check_terms(const Setup& setup, int64_t terms) {
+  if (terms >= 0 && terms <= kMaxQuantizedTerms) return {};
+  return setup.refuse("its sums have more than %lld terms, and would be beyond 32 bits",
+                      static_cast<long long>(kMaxQuantizedTerms));
+}
+
+Status check_columns(const Setup& setup, const char* name, const View& view, int64_t columns) {
+  return setup.check_elements(name, view, panels_of(columns) * kPanel);
 }
 
 }  // namespace rushlight::engine

@@ -44,7 +44,10 @@ class ResultsPlan {
 // Ok if the node has uint8 rows, int8 weights, and the inputs and output that ResultsPlan needs.
 Status check_result_dtypes(const Setup& setup);
 
+// Ok if sums of so many terms fit 32 bits.
+Status check_terms(const Setup& setup, int64_t terms);
+
 // Ok if there is one element for each column, filled up to whole panels.
-Status check_columns(const Setup& setup, const View* view, int64_t columns);
+Status check_columns(const Setup& setup, const char* name, const View& view, int64_t columns);
 
 }  // namespace rushlight::engine

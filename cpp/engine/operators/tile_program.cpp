@@ -11,33 +11,45 @@ size_t place_of(const View& view, size_t d) { return kTileRank - view.rank + d; 
 Status TilePlan::prepare(Setup& setup, const TileProgram& program) {
   n_operands_ = program.operands.size();
   if (n_operands_ == 0 || n_operands_ > kTileOperands) {
-    return setup.refuse("its program has too many operands, or none");
+    return setup.refuse("its program has %zu operands, but must have 1 to %zu", n_operands_,
+                        size_t{kTileOperands});
   }
   for (size_t i = 0; i < n_operands_; ++i) {
     RL_TRY(read_operand(setup, i, program.operands[i]));
   }
   program_ = program.code;
   if (program_.empty() || !tile_program_valid(program_, n_operands_)) {
-    return setup.refuse("its program is not valid");
+    return setup.refuse("its program has no instructions, or one that this runtime does not know");
   }
   return check_stores(setup);
 }
 
 Status TilePlan::read_operand(Setup& setup, size_t i, size_t number) {
   const View* view = setup.value(number);
-  if (view == nullptr) return setup.refuse("its program names a value that is not there");
-  if (view->rank > kTileRank) return setup.refuse("an operand has more than 4 dimensions");
+  if (view == nullptr) {
+    return setup.refuse("its operand %zu is value %zu, which is not in the graph", i, number);
+  }
+  if (view->rank > kTileRank) {
+    return setup.refuse("its operand %zu has %u dimensions, but at most %zu are allowed", i,
+                        unsigned{view->rank}, size_t{kTileRank});
+  }
   if (view->dtype != DType::Float32 && view->dtype != DType::Bool) {
-    return setup.refuse("an operand is neither float32 nor bool");
+    return setup.refuse("its operand %zu is %s, but must be float32 or bool", i,
+                        dtype_name(view->dtype));
   }
   for (size_t d = 0; d < view->rank; ++d) {
     int64_t& size = sizes_[place_of(*view, d)];
     if (i == 0) size = view->sizes[d];
-    if (size != view->sizes[d]) return setup.refuse("its operands differ in sizes");
+    if (size != view->sizes[d]) return refuse_sizes(setup, i, *view);
   }
-  if (i > 0 && view->rank != views_[0]->rank) return setup.refuse("its operands differ in rank");
+  if (i > 0 && view->rank != views_[0]->rank) return refuse_sizes(setup, i, *view);
   views_[i] = view;
   return {};
+}
+
+Status TilePlan::refuse_sizes(const Setup& setup, size_t i, const View& view) const {
+  return setup.refuse("its operand %zu has sizes %s and its operand 0 %s: they must be equal", i,
+                      text_of(view).text(), text_of(*views_[0]).text());
 }
 
 Status TilePlan::check_stores(Setup& setup) const {
@@ -46,8 +58,14 @@ Status TilePlan::check_stores(Setup& setup) const {
     if (instruction.op != TileOp::STORE) continue;
     stores = true;
     const View& view = *views_[instruction.out];
-    if (!setup.may_write(view)) return setup.refuse("its program writes an input or a constant");
-    if (has_repeats(view)) return setup.refuse("its program writes elements many times");
+    const unsigned out = instruction.out;
+    if (!setup.may_write(view)) {
+      return setup.refuse("its program writes operand %u, which is an input or a constant", out);
+    }
+    if (has_repeats(view)) {
+      return setup.refuse("its program writes operand %u, whose strides %s repeat elements", out,
+                          text_of(view.strides, view.rank).text());
+    }
   }
   // Only stores bound the sizes: a loaded operand may repeat one element.
   if (!stores) return setup.refuse("its program stores nothing");

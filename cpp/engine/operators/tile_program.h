@@ -24,6 +24,7 @@ class TilePlan {
  private:
   Status read_operand(Setup& setup, size_t i, size_t number);
   Status check_stores(Setup& setup) const;
+  Status refuse_sizes(const Setup& setup, size_t i, const View& view) const;
 
   Span<const TileInstruction> program_;
   const View* views_[kTileOperands] = {};

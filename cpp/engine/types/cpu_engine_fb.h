@@ -11,8 +11,8 @@ namespace rushlight {
 namespace fb {
 namespace cpu_engine {
 
-// What the versions of the payload brought, beside tables, fields and members that say it
-// themselves.
+// The changes of each version, apart from tables, fields and members that have a version of their
+// own.
 enum class Version : uint32_t {
   FIRST = 1,
   DYNAMIC = 2,
@@ -62,7 +62,7 @@ enum class TileLimit : uint32_t {
   INSTRUCTIONS = 256,
 };
 
-// What an instruction of a tile program does.
+// The operation of an instruction of a tile program.
 enum class TileOp : uint8_t {
   LOAD = 0,
   STORE = 1,
@@ -131,7 +131,7 @@ enum class ConvolutionKind : uint8_t {
   WINOGRAD = 3,
 };
 
-// What a reduction computes.
+// The function of a reduction.
 enum class ReductionKind : uint8_t {
   SUM = 0,
   MEAN = 1,
@@ -139,14 +139,14 @@ enum class ReductionKind : uint8_t {
   MIN = 3,
 };
 
-// What an elementwise operator of two integer operands computes.
+// The function of an elementwise operator of two integer operands.
 enum class QuantizedBinaryKind : uint8_t {
   ADD = 0,
   SUBTRACT = 1,
   MULTIPLY = 2,
 };
 
-// What a recurrent layer computes in each step.
+// The function that a recurrent layer computes in each time step.
 enum class RecurrentCell : uint8_t {
   LSTM = 0,
   GRU = 1,
@@ -156,7 +156,7 @@ enum class RecurrentCell : uint8_t {
 
 constexpr uint32_t kVersion = 7;  // the newest that is read
 
-// What a node does.
+// The operation of a node.
 enum class Operation : uint8_t {
   NONE = 0,
   Product = 1,
@@ -245,7 +245,7 @@ class TileProgram : public Table {
   bool has_operands() const { return field(1) != nullptr; }
 };
 
-// What is done to results of a product or convolution while they are in cache.
+// The epilogue of a product or convolution, which runs while the results are in cache.
 class Epilogue : public Table {
  public:
   using Table::Table;
@@ -310,7 +310,7 @@ class Pooling : public Table {
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
   bool has_dilation() const { return field(4) != nullptr; }
   bool count_padding() const { return scalar<bool>(5, false); }
-  // An average divides by it, if it is not 0.
+  // The divisor of averages; 0 if they divide by the number of elements.
   int64_t divisor() const { return scalar<int64_t>(6, 0); }
 };
 
@@ -514,7 +514,7 @@ class QuantizedPooling : public Table {
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
   bool has_dilation() const { return field(4) != nullptr; }
   bool count_padding() const { return scalar<bool>(5, false); }
-  // An average divides by it, if it is not 0.
+  // The divisor of averages; 0 if they divide by the number of elements.
   int64_t divisor() const { return scalar<int64_t>(6, 0); }
   int32_t in_zero_point() const { return scalar<int32_t>(7, 0); }
   // The input's scale divided by the result's.
@@ -523,18 +523,18 @@ class QuantizedPooling : public Table {
   bool has_requantize() const { return field(9) != nullptr; }
 };
 
-// Recurrent layers over a sequence, one above the other, as torch has them. Inputs: x [steps,
+// Recurrent layers over a sequence, one above the other, as torch has them. Inputs: x [length,
 // batch, width], weights, bias, first hidden state [layers * directions, batch, outputs], first
 // cell state [layers * directions, batch, units] (LSTM), scales and shares (of int8 weights). Only
-// x and weights are needed; states that are left out are zeros. Outputs: [steps, batch, directions
+// x and weights are needed; states that are left out are zeros. Outputs: [length, batch, directions
 // * outputs], and the last states (may be left out), which lie as the first ones.  Weights are one
 // vector with the matrices of each layer and direction, forward first: of the input [width, gates *
 // units], of the hidden state [outputs, gates * units] and, if outputs < units, of the projection
 // [units, outputs]. They are packed as of a Product (float32, bfloat16, float16) or of a
-// DynamicProduct (int8; scales and shares have what belongs to all columns of each matrix, in the
-// same order). Gates are in torch's order. Bias is one vector, too: for each layer and direction
-// what is added to the gates, filled up with zeros to whole panels; of a GRU then what is added to
-// the hidden state's share of the new gate, likewise. Since version 6.
+// DynamicProduct (int8; with a scale and a share for each column of each matrix, in the same
+// order). Gates are in torch's order. Bias is one vector, too: for each layer and direction the
+// bias of all gates, filled up with zeros to whole panels, and for a GRU then the hidden state's
+// bias of the new gate, filled up likewise. Since version 6.
 class Recurrent : public Table {
  public:
   using Table::Table;

@@ -187,7 +187,7 @@ struct DynamicProductParameters {
   EpilogueParameters epilogue;
 };
 
-// Recurrent layers over a sequence. Inputs: x [steps, batch, width], weights, bias, first hidden
+// Recurrent layers over a sequence. Inputs: x [length, batch, width], weights, bias, first hidden
 // and cell states, scales and shares of int8 weights. Outputs: the sequence, last hidden and cell
 // states. How they lie: types/recurrent.h.
 struct RecurrentParameters {

@@ -102,4 +102,13 @@ bool same_sizes(const View& a, const View& b) {
   return true;
 }
 
+ShapeText text_of(const int64_t* sizes, size_t rank) {
+  int32_t shown[kMaxViewRank];
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t size = sizes[d] > INT32_MAX ? INT32_MAX : sizes[d];
+    shown[d] = static_cast<int32_t>(size < INT32_MIN ? INT32_MIN : size);
+  }
+  return ShapeText({shown, rank});
+}
+
 }  // namespace rushlight::engine

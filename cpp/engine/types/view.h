@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "rushlight/core/dtype.h"
+#include "rushlight/core/shape_text.h"
 #include "rushlight/core/span.h"
 #include "rushlight/engine/types/cpu_engine_fb.h"
 
@@ -54,5 +55,9 @@ bool is_dense(const View& view);
 // True if elements share memory: a stride is 0, or shorter than what the dimensions inside it span.
 bool has_repeats(const View& view);
 bool same_sizes(const View& a, const View& b);
+
+// Sizes as messages show them, clamped to 32 bits.
+ShapeText text_of(const int64_t* sizes, size_t rank);
+inline ShapeText text_of(const View& view) { return text_of(view.sizes, view.rank); }
 
 }  // namespace rushlight::engine

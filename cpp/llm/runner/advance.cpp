@@ -1,5 +1,6 @@
 // Runs a step, and gives each text the tokens that it chooses from its logits.
 #include <algorithm>
+#include <string>
 
 #include "rushlight/llm/runner/scheduler.h"
 #include "rushlight/platform/platform.h"
@@ -122,7 +123,7 @@ bool Scheduler::push(const Entry& entry, const Drawn& drawn) {
   ++figures.output_tokens;
   choice.fresh.tokens.push_back(drawn);
   if (add_text(entry, drawn.token)) {
-    sequence.truncate(sequence.tokens.size() - 1);
+    drop_stop(entry);
     finish(entry, Finish::Stop);
   } else if (options.max_tokens > 0 && choice.produced >= options.max_tokens) {
     finish(entry, Finish::Length);
@@ -152,6 +153,25 @@ bool Scheduler::add_text(const Entry& entry, int32_t token) {
   if (codec_->is_special(token) && !entry.request->options.special) return false;
   Choice& choice = *entry.choice;
   return choice.text.push(codec_->piece(token), &choice.fresh.text);
+}
+
+// Takes a stop string out of the tokens. Of a token that it ends within, the text before stays.
+void Scheduler::drop_stop(const Entry& entry) {
+  Choice& choice = *entry.choice;
+  std::vector<int32_t>& tokens = choice.sequence->tokens;
+  size_t bytes = choice.text.dropped();
+  std::string rest;
+  while (bytes > 0 && tokens.size() > choice.prompt) {
+    const int32_t token = tokens.back();
+    const bool is_shown = !codec_->is_special(token) || entry.request->options.special;
+    const StringView piece = is_shown ? codec_->piece(token) : StringView();
+    choice.sequence->truncate(tokens.size() - 1);
+    if (piece.size() > bytes) rest.assign(piece.data(), piece.size() - bytes);
+    bytes -= std::min(bytes, piece.size());
+  }
+  Message unused;
+  if (!rest.empty())
+    (void)codec_->encode({rest.data(), rest.size()}, false, false, &tokens, &unused);
 }
 
 // The text has as many tokens as the model has positions.

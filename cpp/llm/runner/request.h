@@ -58,7 +58,6 @@ struct Choice {
   uint64_t stream = 0;            // of random numbers
   size_t prompt = 0;              // tokens before the output
   size_t produced = 0;
-  size_t first_cached = 0;     // where the prompt's rows begin
   bool is_remembered = false;  // its prompt is in the prefix tree
   TextOutput text;
   Speculation speculation;

@@ -119,6 +119,7 @@ class Scheduler {
   bool push(const Entry& entry, const Drawn& drawn);
   void push_forced(const Entry& entry);
   bool add_text(const Entry& entry, int32_t token);
+  void drop_stop(const Entry& entry);
   void make_space(const Entry& entry);
   void fail(const Entry& entry, Status status, const Message& message);
 

@@ -14,6 +14,7 @@ constexpr size_t kRoom = 1024;  // for the bytes of one token and what is held b
 void TextOutput::open(const std::vector<std::string>* stops) {
   stops_ = stops;
   stop_ = nullptr;
+  dropped_ = 0;
   pending_.clear();
   size_t longest = 0;
   for (const std::string& stop : *stops) longest = std::max(longest, stop.size());
@@ -54,6 +55,7 @@ bool TextOutput::push(StringView bytes, std::string* out) {
     emit(pending_.size() - held_back(), false, out);
     return false;
   }
+  dropped_ = pending_.size() - first;
   pending_.resize(first);
   finish(out);
   return true;

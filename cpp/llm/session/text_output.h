@@ -21,6 +21,8 @@ class TextOutput {
   void finish(std::string* out);
   // The stop string that was found, or nullptr.
   const std::string* stop() const { return stop_; }
+  // How many of the last bytes were dropped for it.
+  size_t dropped() const { return dropped_; }
 
  private:
   size_t held_back() const;
@@ -29,6 +31,7 @@ class TextOutput {
   const std::vector<std::string>* stops_ = nullptr;
   const std::string* stop_ = nullptr;
   std::string pending_;
+  size_t dropped_ = 0;
 };
 
 }  // namespace rushlight::llm

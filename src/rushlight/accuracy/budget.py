@@ -218,7 +218,10 @@ def layers_of(program: ExportedProgram) -> dict[str, list[torch.Tensor]]:
             tensor = program.state_dict[names[weight.name]]
             weights[source_of(node).module].append(tensor)
     if not weights:
-        raise _wrong("the model has no linear layer and no convolution with a weight of its own")
+        raise _wrong(
+            "the model has no linear layer or convolution with a weight of its own, so nothing "
+            "can be quantised"
+        )
     return dict(weights)
 
 

@@ -328,7 +328,7 @@ def _output(error: Exception, message: str, attempt: Attempt) -> Iterator[Findin
             register = f"the class: torch.utils._pytree.register_pytree_node({name}, ...)"
         yield Finding(
             "unsupported-output",
-            f"the model {'returns' if match else 'takes'} {name}, which is no container of "
+            f"the model {'returns' if match else 'takes'} {name}, which is not a container of "
             f"tensors that torch.export knows",
             f"Use tensors, numbers, and tuples, lists, dicts or named tuples of them, or register "
             f"{register}",

@@ -46,9 +46,10 @@ def _packed(what: str, source: Source, message: str) -> Finding:
     return Finding(
         "data-dependent-size",
         f"{what} a PackedSequence, whose sizes depend on the lengths that it was packed with",
-        "Use the padded tensor instead: the steps of a sequence do not depend on padding behind "
-        "it, and an index takes its last one, out[torch.arange(n), lengths - 1]. For the backward "
-        "direction of a bidirectional layer, reverse each sequence within its length first",
+        "Use the padded tensor instead: the time steps of a sequence do not depend on padding "
+        "behind it, and an index takes its last one, out[torch.arange(n), lengths - 1]. For the "
+        "backward direction of a bidirectional layer, reverse each sequence within its own "
+        "length first",
         source,
         torch=message,
     )

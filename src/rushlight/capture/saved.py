@@ -84,7 +84,7 @@ def _something_else(file: BinaryIO) -> str | None:
         with zipfile.ZipFile(file) as archive:
             records = {name.rpartition("/")[2] for name in archive.namelist()}
     except zipfile.BadZipFile:
-        return "no archive, or a damaged one"
+        return "a damaged archive, or a file of another kind"
     if records.intersection(_RECORDS):
         return None
     if "constants.pkl" in records:

@@ -142,7 +142,8 @@ def _check_names(options: Options, known: Sequence[str]) -> None:
     for name in options.only:
         if name not in known:
             raise RunError(
-                f"--only {name!r}: there is {', '.join(known)}", code=Code.INVALID_ARGUMENT
+                f"--only {name!r} is not one of the runtimes: {', '.join(known)}",
+                code=Code.INVALID_ARGUMENT,
             )
 
 

@@ -65,7 +65,7 @@ def _chosen(have: Manifest, name: str | None, dtype: str | None) -> list[Kernel]
     """
     if dtype is not None and dtype not in have.classes["any"]:
         dtypes = ", ".join(sorted(have.classes["any"]))
-        raise Error(f"{dtype!r} is no dtype; there are {dtypes}", code=Code.INVALID_ARGUMENT)
+        raise Error(f"{dtype!r} is not a dtype; there are {dtypes}", code=Code.INVALID_ARGUMENT)
     kernels = [
         kernel
         for kernel in sorted(have, key=lambda kernel: (kernel.family, kernel.name))

@@ -82,7 +82,7 @@ def _parse_dynamic(
     if not isinstance(tensor, torch.Tensor):
         tensors = [key for key, value in inputs.items() if isinstance(value, torch.Tensor)]
         have = f"tensors are {', '.join(tensors)}" if tensors else "it takes no plain tensor"
-        raise _bad_dynamic(option, f"{name!r} is no tensor that forward takes; {have}")
+        raise _bad_dynamic(option, f"{name!r} is not a tensor that forward takes; {have}")
     if not -tensor.dim() <= dim < tensor.dim():
         raise _bad_dynamic(option, f"{name} has {tensor.dim()} dimensions, counted from 0")
     if low > high:

@@ -148,7 +148,7 @@ def _of_names(path: str | os.PathLike[str], text: str) -> Manifest:
     names = [line.split()[0] for line in text.splitlines() if line.strip()]
     wrong = [name for name in names if "::" not in name]
     if wrong or not names:
-        problem = f"{wrong[0]!r} is no operator's name" if wrong else "it is empty"
+        problem = f"{wrong[0]!r} is not the name of an operator" if wrong else "it is empty"
         raise _unreadable(path, problem, Code.INVALID_ARGUMENT)
     kernels = {name: known.find(name) or Kernel(name, "of that runtime") for name in names}
     return Manifest(kernels, known.classes)

@@ -22,7 +22,7 @@ OF_TORCHAO = {
     "torch.utils._pytree": r"register_constant\(\) on Enum subclasses is deprecated",
 }
 
-Module = TypeVar("Module")
+Copied = TypeVar("Copied")
 LEAF_SPECS = "LeafSpec.* is deprecated"
 """The warning that torch gives when it copies its own tree specs."""
 
@@ -57,10 +57,10 @@ def _log_without(name: str, pattern: str) -> Iterator[None]:
         logger.removeFilter(is_shown)
 
 
-def deep_copy(module: Module) -> Module:
-    """A deep copy of a module, without torch's warnings about tree specs in its own graphs."""
+def deep_copy(value: Copied) -> Copied:
+    """A deep copy of a module or inputs, without torch's warnings about tree specs in graphs."""
     with quiet(warned=LEAF_SPECS):
-        return copy.deepcopy(module)
+        return copy.deepcopy(value)
 
 
 def import_torchao() -> None:

@@ -259,7 +259,10 @@ class _Lowering:
         for value in self.method.outputs:
             if isinstance(value, list):
                 fail(
-                    self.graph, node, self.method.name, "it returns a list of tensors as one value"
+                    self.graph,
+                    node,
+                    self.method.name,
+                    "it returns a list of tensors as one value: return its elements",
                 )
         self.graph.output(tuple(self.method.outputs))
 

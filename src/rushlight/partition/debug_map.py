@@ -66,7 +66,7 @@ class DelegateMappingBuilder:
                 debug handle.
         """
         if (nodes is None) == (handles is None):
-            raise _error("give either nodes or handles of an entry")
+            raise _error("an entry takes either nodes= or handles=, not both or none")
         if nodes is not None:
             listed = [nodes] if isinstance(nodes, Node) else nodes
             handles = [node.meta.get("debug_handle") for node in listed]
@@ -74,15 +74,25 @@ class DelegateMappingBuilder:
             handles = [handles]
         known = tuple(sorted({h for h in handles or () if h is not None}))
         if not known:
-            raise _error("an entry's nodes have no debug handles: they were made by a pass")
+            raise _error(
+                "an entry's nodes have no debug handles, as nodes that a pass made: give the "
+                "handles of the nodes that they replace"
+            )
         if self._generated:
             if identifier is not None:
-                raise _error(f"identifiers are generated, got {identifier!r} as well")
+                raise _error(
+                    f"the identifier {identifier!r} is given, but this builder generates "
+                    f"identifiers: leave it out"
+                )
             identifier = len(self._map)
         elif identifier is None:
-            raise _error("an entry needs an identifier, or DelegateMappingBuilder(True)")
+            raise _error(
+                "an entry has no identifier: give one, or use DelegateMappingBuilder(True)"
+            )
         if identifier in self._map:
-            raise _error(f"the identifier {identifier!r} is there already")
+            raise _error(
+                f"the identifier {identifier!r} is used twice: give each entry one of its own"
+            )
         self._map[identifier] = known
         return identifier
 

@@ -120,8 +120,8 @@ def extract(region: Region, data: Data, parent: ExportedProgram, method: str) ->
     for node in outputs:
         if not isinstance(node.meta.get("val"), torch.Tensor):
             raise ExportError(
-                f"{region} hands out {node.name} ({node.target}; {source_of(node)}), which is no "
-                f"tensor: leave nodes that compute sizes and numbers out of the partition",
+                f"{region} hands out {node.name} ({node.target}; {source_of(node)}), which is not "
+                f"a tensor: leave nodes that compute sizes and numbers out of the partition",
                 code=Code.INVALID_ARGUMENT,
                 where=method,
             )

@@ -107,7 +107,7 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
         else:
             if not isinstance(value.meta.get("val"), torch.Tensor):
                 what = f"returns {value.name} ({value.target}; {source_of(value)})"
-                raise _refused(f"{what}, which is no tensor: delegates hand out tensors only")
+                raise _refused(f"{what}, which is not a tensor: delegates hand out tensors only")
             numbers.setdefault(value, len(numbers))
             kept.setdefault(value, spec)
             returned.append(("computed", numbers[value]))

@@ -87,7 +87,7 @@ def beyond_window(most: int, *numbers: int) -> str | None:
     greatest = max(numbers, default=0)
     if greatest <= most:
         return None
-    return f"its window has the number {greatest}, and at most {most:d} is read"
+    return f"its window has the number {greatest}, and runtimes accept at most {most:d}"
 
 
 def check_arguments(count: int, most: int) -> None:

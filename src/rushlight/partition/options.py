@@ -18,7 +18,7 @@ def spec_texts(specs: Iterable[CompileSpec]) -> dict[str, str]:
     texts = {}
     for spec in specs:
         if not isinstance(spec, CompileSpec) or not isinstance(spec.key, str):
-            raise _wrong(f"{spec!r} is no compile spec: write CompileSpec('key', b'value')")
+            raise _wrong(f"{spec!r} is not a compile spec: write CompileSpec('key', b'value')")
         try:
             texts[spec.key] = bytes(memoryview(spec.value)).decode()
         except (TypeError, UnicodeDecodeError):

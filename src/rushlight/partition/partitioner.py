@@ -106,7 +106,7 @@ def check_partitioner(partitioner: object, method: str) -> Partitioner:
     """
     if not isinstance(partitioner, Partitioner):
         raise ExportError(
-            f"{partitioner!r} is no Partitioner: pass objects of classes that derive from "
+            f"{partitioner!r} is not a Partitioner: pass objects of classes that derive from "
             f"rushlight.partition.Partitioner",
             code=Code.INVALID_ARGUMENT,
             where=method,
@@ -134,7 +134,8 @@ def partitioners_of(partitioners: object, methods: Iterable[str]) -> dict[str, l
     )
     if unknown:
         raise ExportError(
-            f"there are partitioners for {unknown}, and methods {sorted(by_method)}",
+            f"there are partitioners for methods that do not exist: {unknown}; there are "
+            f"{sorted(by_method)}",
             code=Code.INVALID_ARGUMENT,
         )
     return by_method

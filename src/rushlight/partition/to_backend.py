@@ -335,9 +335,9 @@ def _fault_of_reasons(result: PartitionResult) -> str | None:
     graphs = {module.graph for module in (program.graph_module, *branches(program.graph_module))}
     for node, reason in result.declined.items():
         if not isinstance(node, Node) or node.graph not in graphs:
-            return f"declines {node!r}, which is no node of the program that it was given"
+            return f"declines {node!r}, which is not a node of the program that it was given"
         if not isinstance(reason, str):
-            return f"declines {node.name} with the reason {reason!r}, which is no text"
+            return f"declines {node.name} with the reason {reason!r}, which is not a text"
     return None
 
 

@@ -10,7 +10,7 @@ from rushlight.peers.side import Side
 
 _REST = 0.02  # seconds: longer than threads of any runtime look for work before they sleep
 _TURN = 0.05  # seconds of measured calls
-_MOST_CALLS = 50
+_MAX_CALLS = 50
 
 
 def take_turns(
@@ -39,7 +39,7 @@ def take_turns(
     calls = {}
     for name, side in sides.items():
         first = min(side.call("latency", calls=2, warmup=warmup))
-        calls[name] = max(least, min(_MOST_CALLS, int(_TURN / max(first, 1e-6))))
+        calls[name] = max(least, min(_MAX_CALLS, int(_TURN / max(first, 1e-6))))
     times: dict[str, list[list[float]]] = {name: [] for name in sides}
     for turn in range(turns):
         if between is not None and turn % max(turns // 3, 1) == 0:

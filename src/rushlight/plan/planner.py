@@ -24,7 +24,7 @@ from rushlight.plan.sweep import overlaps, place_by_start
 SEARCH_BUDGET = 1_000_000
 """Pairs of neighbours that the search may compare in each memory: about 0.3 s."""
 
-MOST_PAIRS = 1_000_000
+MAX_PAIRS = 1_000_000
 """Pairs of neighbours in one memory above which strategies and the search are left out."""
 
 _SHARES = (0.5, 0.25, 0.25)
@@ -84,7 +84,7 @@ def _plan_group(
     group: Sequence[Block], target: int, strategies: Mapping[str, Strategy], budget: int
 ) -> tuple[dict[BlockId, int], str]:
     """Plan the blocks of one memory; returns offsets and the name of the strategy."""
-    if overlaps(group) > MOST_PAIRS:
+    if overlaps(group) > MAX_PAIRS:
         offsets = place_by_start(group)
         return {b.id: o for b, o in zip(group, offsets, strict=True)}, "best fit by start"
     placement = Placement(group)

@@ -121,7 +121,7 @@ def register_backend(id: str, backend: Any, *, replace: bool = False) -> None:
     lacking = [n for n in ("init", "execute") if not callable(getattr(backend, n, None))]
     if lacking:
         raise TypeError(
-            f"{type(backend).__name__} is no backend: it has no {' and no '.join(lacking)}"
+            f"{type(backend).__name__} is not a backend: it has no {' and no '.join(lacking)}"
         )
     if replace:
         _core.unregister_backend(id)

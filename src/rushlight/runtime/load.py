@@ -18,8 +18,8 @@ from rushlight.runtime.forms import read_index
 from rushlight.runtime.module import Module
 from rushlight.runtime.source import Source, describe_source, read_source
 
-_MOST_THREADS = 1 << 31  # a greater number of threads is passed on as this
-_MOST_BYTES = (1 << 64) - 1  # a greater limit of memory is passed on as this
+_MAX_THREADS = 1 << 31  # a greater number of threads is passed on as this
+_MAX_BYTES = (1 << 64) - 1  # a greater limit of memory is passed on as this
 
 
 def load(
@@ -210,7 +210,7 @@ def _limit(memory_limit: object) -> int:
             f"memory_limit={memory_limit!r}: give at least 1 byte, or leave it out",
             code=Code.INVALID_ARGUMENT,
         )
-    return min(limit, _MOST_BYTES)
+    return min(limit, _MAX_BYTES)
 
 
 def _known(method: str, names: Sequence[str], where: str) -> str:
@@ -252,7 +252,7 @@ def open_program(
             external,
             limit,
             trace,
-            min(max(wanted, 0), _MOST_THREADS),
+            min(max(wanted, 0), _MAX_THREADS),
             check_backends,
             bool(map),
             bool(guard),

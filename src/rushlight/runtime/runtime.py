@@ -240,7 +240,7 @@ class Runtime:
                 code=Code.NOT_SUPPORTED,
             )
         if not isinstance(verification, Verification):
-            raise TypeError("verification must be a member of Verification")
+            raise TypeError(f"verification is {verification!r}: give a member of Verification")
         core, where = open_program(data, data=data_path), describe_source(data)
         try:
             set_backend_options(core, backend_options, {m: [m] for m in core.method_names()})

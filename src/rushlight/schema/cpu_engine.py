@@ -18,8 +18,8 @@ from rushlight.schema.common import ScalarType as ScalarType
 
 
 class Version(IntEnum):
-    """What the versions of the payload brought, beside tables, fields and members that say it
-    themselves.
+    """The changes of each version, apart from tables, fields and members that have a version of
+    their own.
     """
 
     FIRST = 1
@@ -78,7 +78,7 @@ class TileLimit(IntEnum):
 
 
 class TileOp(IntEnum):
-    """What an instruction of a tile program does."""
+    """The operation of an instruction of a tile program."""
 
     LOAD = 0
     STORE = 1
@@ -149,7 +149,7 @@ class ConvolutionKind(IntEnum):
 
 
 class ReductionKind(IntEnum):
-    """What a reduction computes."""
+    """The function of a reduction."""
 
     SUM = 0
     MEAN = 1
@@ -158,7 +158,7 @@ class ReductionKind(IntEnum):
 
 
 class QuantizedBinaryKind(IntEnum):
-    """What an elementwise operator of two integer operands computes."""
+    """The function of an elementwise operator of two integer operands."""
 
     ADD = 0
     SUBTRACT = 1
@@ -166,7 +166,7 @@ class QuantizedBinaryKind(IntEnum):
 
 
 class RecurrentCell(IntEnum):
-    """What a recurrent layer computes in each step."""
+    """The function that a recurrent layer computes in each time step."""
 
     LSTM = 0
     GRU = 1
@@ -236,7 +236,7 @@ class TileProgram:
 
 @dataclass(slots=True)
 class Epilogue:
-    """What is done to results of a product or convolution while they are in cache."""
+    """The epilogue of a product or convolution, which runs while the results are in cache."""
 
     clamped: bool = False
     low: float = 0.0
@@ -290,7 +290,7 @@ class Pooling:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     count_padding: bool = False
-    #: An average divides by it, if it is not 0.
+    #: The divisor of averages; 0 if they divide by the number of elements.
     divisor: int = 0
 
 
@@ -497,7 +497,7 @@ class QuantizedPooling:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     count_padding: bool = False
-    #: An average divides by it, if it is not 0.
+    #: The divisor of averages; 0 if they divide by the number of elements.
     divisor: int = 0
     in_zero_point: int = 0
     #: The input's scale divided by the result's.
@@ -509,18 +509,17 @@ class QuantizedPooling:
 class Recurrent:
     """Recurrent layers over a sequence, one above the other, as torch has them.
 
-    Inputs: x [steps, batch, width], weights, bias, first hidden state [layers * directions, batch,
+    Inputs: x [length, batch, width], weights, bias, first hidden state [layers * directions, batch,
     outputs], first cell state [layers * directions, batch, units] (LSTM), scales and shares (of
     int8 weights). Only x and weights are needed; states that are left out are zeros. Outputs:
-    [steps, batch, directions * outputs], and the last states (may be left out), which lie as the
+    [length, batch, directions * outputs], and the last states (may be left out), which lie as the
     first ones.  Weights are one vector with the matrices of each layer and direction, forward
     first: of the input [width, gates * units], of the hidden state [outputs, gates * units] and, if
     outputs < units, of the projection [units, outputs]. They are packed as of a Product (float32,
-    bfloat16, float16) or of a DynamicProduct (int8; scales and shares have what belongs to all
-    columns of each matrix, in the same order). Gates are in torch's order. Bias is one vector, too:
-    for each layer and direction what is added to the gates, filled up with zeros to whole panels;
-    of a GRU then what is added to the hidden state's share of the new gate, likewise. Since version
-    6.
+    bfloat16, float16) or of a DynamicProduct (int8; with a scale and a share for each column of
+    each matrix, in the same order). Gates are in torch's order. Bias is one vector, too: for each
+    layer and direction the bias of all gates, filled up with zeros to whole panels, and for a GRU
+    then the hidden state's bias of the new gate, filled up likewise. Since version 6.
     """
 
     cell: RecurrentCell = RecurrentCell.LSTM
@@ -549,7 +548,7 @@ class CachedAttention:
     softcap: float = 0.0
 
 
-# What a node does.
+# The operation of a node.
 Operation = (
     Product
     | BatchProduct
@@ -831,7 +830,7 @@ def pack(cpu_engine: Graph, alignments: Mapping[type, int] | None = None) -> byt
 
 
 def unpack(data: codec.Buffer) -> Graph:
-    """What the flatbuffer `data` holds; see :func:`rushlight.schema.codec.unpack`."""
+    """The objects in `data`; see :func:`rushlight.schema.codec.unpack`."""
     cpu_engine = codec.unpack(CPU_ENGINE, data)
     assert isinstance(cpu_engine, Graph)
     return cpu_engine

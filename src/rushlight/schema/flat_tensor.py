@@ -74,7 +74,7 @@ def pack(flat_tensor: FlatTensor, alignments: Mapping[type, int] | None = None) 
 
 
 def unpack(data: codec.Buffer) -> FlatTensor:
-    """What the flatbuffer `data` holds; see :func:`rushlight.schema.codec.unpack`."""
+    """The objects in `data`; see :func:`rushlight.schema.codec.unpack`."""
     flat_tensor = codec.unpack(FLAT_TENSOR, data)
     assert isinstance(flat_tensor, FlatTensor)
     return flat_tensor

@@ -133,7 +133,7 @@ class AllocationDetails:
 
 @dataclass(slots=True)
 class ExtraTensorInfo:
-    """What only some tensors need."""
+    """Facts that only some tensors need."""
 
     mutable_data_segments_idx: int = 0
     #: The name of a mutable buffer, or the key of the tensor in the data file.
@@ -169,7 +169,7 @@ class Tensor:
     extra_tensor_info: ExtraTensorInfo | None = None
 
 
-# What a value can be.
+# The kinds of values.
 KernelTypes = (
     Null
     | Int
@@ -194,7 +194,7 @@ class EValue:
 
 @dataclass(slots=True)
 class KernelCall:
-    """Runs an operator. The arguments are those of its schema in order, then what it returns."""
+    """Runs an operator. The arguments are those of its schema in order, then its results."""
 
     #: Index into the method's operators.
     op_index: int = 0
@@ -237,13 +237,13 @@ class FreeCall:
     value_index: int = 0
 
 
-# What an instruction can be.
+# The kinds of instructions.
 InstructionArguments = KernelCall | DelegateCall | MoveCall | JumpFalseCall | FreeCall
 
 
 @dataclass(slots=True)
 class Instruction:
-    """One step of a chain."""
+    """One entry of a chain."""
 
     instr_args: InstructionArguments
 
@@ -565,7 +565,7 @@ def pack(program: Program, alignments: Mapping[type, int] | None = None) -> byte
 
 
 def unpack(data: codec.Buffer) -> Program:
-    """What the flatbuffer `data` holds; see :func:`rushlight.schema.codec.unpack`."""
+    """The objects in `data`; see :func:`rushlight.schema.codec.unpack`."""
     program = codec.unpack(PROGRAM, data)
     assert isinstance(program, Program)
     return program

@@ -246,7 +246,7 @@ class StaticReshape:
     """The same elements in other dimensions."""
 
     num_dims: int = 0
-    #: 0 in one place stands for what is left.
+    #: One size may be 0, which stands for the remaining elements.
     new_shape: list[int] = field(default_factory=list)
     input_id: int = 0
     output_id: int = 0
@@ -507,7 +507,7 @@ class Cos(Unary):
     """Unary as a NodeKind."""
 
 
-# What a node does.
+# The operation of a node.
 NodeKind = (
     Add
     | FullyConnected
@@ -920,7 +920,7 @@ def pack(xnnpack: Graph, alignments: Mapping[type, int] | None = None) -> bytes:
 
 
 def unpack(data: codec.Buffer) -> Graph:
-    """What the flatbuffer `data` holds; see :func:`rushlight.schema.codec.unpack`."""
+    """The objects in `data`; see :func:`rushlight.schema.codec.unpack`."""
     xnnpack = codec.unpack(XNNPACK, data)
     assert isinstance(xnnpack, Graph)
     return xnnpack

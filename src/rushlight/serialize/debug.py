@@ -15,7 +15,7 @@ KEY = "rushlight/debug"
 MAGIC = b"RLDM"
 VERSION = 2
 _HEADER = len(MAGIC) + 2
-_MOST_TEXT = 160  # characters of a line of a map with a limit
+_MAX_TEXT = 160  # characters of a line of a map with a limit
 
 
 def write_debug(debug: DebugMap, limit: int | None = None) -> bytes:
@@ -28,7 +28,7 @@ def write_debug(debug: DebugMap, limit: int | None = None) -> bytes:
             about a million lines of instructions.
     """
     for level in range(len(LEFT_OUT) + 1):
-        data = _write(debug, level, None if limit is None else _MOST_TEXT)
+        data = _write(debug, level, None if limit is None else _MAX_TEXT)
         if data is not None and (limit is None or len(data) <= limit):
             return data
     return _header(len(LEFT_OUT))

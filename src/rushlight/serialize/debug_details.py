@@ -16,8 +16,8 @@ from rushlight.schema.debug import DebugCall, DebugLine, DebugMap, DebugMethod, 
 from rushlight.serialize.debug_lines import Brief, MethodLines, Table
 
 T = TypeVar("T")
-MOST = 1 << 25  # bytes of the columns: a few compressed bytes may claim any number
-_MOST_NUMBER = 10**15
+MAX_BYTES = 1 << 25  # bytes of the columns: a few compressed bytes may claim any number
+_MAX_NUMBER = 10**15
 _NUMBERED = re.compile(r"(.*)_(0|[1-9][0-9]{0,14})", re.DOTALL)
 
 
@@ -45,7 +45,7 @@ def write_details(
             entry["coverage"] = _coverage(method.coverage, nodes, strings)
         methods.append(entry)
     stems, numbers = _split(nodes.listed)
-    if sum(map(len, stems)) > MOST:
+    if sum(map(len, stems)) > MAX_BYTES:
         return None
     document = {
         "methods": methods,
@@ -59,7 +59,7 @@ def write_details(
         "strings": strings.listed,
     }
     text = json.dumps(document, separators=(",", ":")).encode()
-    return zlib.compress(text, 9) if len(text) <= MOST else None
+    return zlib.compress(text, 9) if len(text) <= MAX_BYTES else None
 
 
 class _Numbers(Generic[T]):
@@ -127,7 +127,7 @@ def read_details(data: memoryview, table: Table) -> dict[str, DebugMethod]:
     """
     inflate = zlib.decompressobj()
     try:
-        text = inflate.decompress(data, MOST)
+        text = inflate.decompress(data, MAX_BYTES)
     except zlib.error as error:
         raise ValueError(str(error)) from None
     if not inflate.eof:
@@ -146,7 +146,7 @@ def _read_nodes(
 ) -> _Column[DebugNode]:
     nodes = []
     last: dict[int, int] = {}
-    left = MOST  # characters of all names, since many nodes may have one long stem
+    left = MAX_BYTES  # characters of all names, since many nodes may have one long stem
     known = _Column([DebugLine(), *lines])
     words = _Column(strings)
     stems = columns["stem"]
@@ -162,7 +162,7 @@ def _read_nodes(
     for stem, difference, operator, line, module in rows:
         number = last[stem] = last.get(stem, -1) + difference
         left -= len(words[stem])
-        if left < 0 or number >= _MOST_NUMBER:
+        if left < 0 or number >= _MAX_NUMBER:
             raise ValueError("names that are longer than any program's")
         name = words[stem] if number < 0 else f"{words[stem]}_{number:d}"
         path = "" if module is None else words[module]

@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import TypeVar
 
 from rushlight.schema.debug import DebugLine, DebugMap, DebugNode
-from rushlight.serialize.sequences import MOST, Sequences, write_sequence
+from rushlight.serialize.sequences import MAX_NUMBERS, Sequences, write_sequence
 from rushlight.serialize.varints import Reader, Writer
 
-MOST_TEXT = 1 << 26  # bytes of all strings: with shared prefixes a few bytes may claim any number
+MAX_TEXT = 1 << 26  # bytes of all strings: with shared prefixes a few bytes may claim any number
 
 T = TypeVar("T")
 Nodes = tuple[DebugNode, ...]
@@ -72,7 +72,7 @@ def write_lines(
             for one in method.delegates:
                 words |= {keys[0] for first, keys in _rising(one) if first is None}
     encoded = sorted({word.encode("utf-8", "replace") for word in words} - {b""})
-    if sum(map(len, encoded)) > MOST_TEXT:
+    if sum(map(len, encoded)) > MAX_TEXT:
         return None
     strings = {word: i for i, word in enumerate(encoded, start=1)} | {b"": 0}
     writer = _LinesWriter(strings, table, brief)
@@ -84,7 +84,7 @@ def write_lines(
         for one in method.delegates if places else ():
             body.sized(writer.places(one))
         methods.sized(body.data)
-    if writer.count > MOST:
+    if writer.count > MAX_NUMBERS:
         return None
     out = Writer()
     for section in (_strings(encoded), writer.lines(), writer.sets(), methods.data):
@@ -244,7 +244,7 @@ def read_lines(data: memoryview) -> tuple[Table, int]:
 
 def _at(items: Sequence[T], index: int) -> T:
     if not 0 <= index < len(items):
-        raise ValueError("a reference to what is not there")
+        raise ValueError("a reference to an entry that is not there")
     return items[index]
 
 
@@ -253,10 +253,10 @@ def _read_strings(reader: Reader) -> list[str]:
     while reader:
         shared = reader.number()
         if shared > len(before):
-            raise ValueError("a string shares more than there is")
+            raise ValueError("a string shares more characters than the one before it has")
         before = before[:shared] + bytes(reader.take(reader.number()))
         total += len(before)
-        if total > MOST_TEXT:
+        if total > MAX_TEXT:
             raise ValueError("strings that are longer than any program's")
         strings.append(before.decode("utf-8", "replace"))
     return strings

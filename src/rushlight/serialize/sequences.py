@@ -14,7 +14,7 @@ from rushlight.serialize.varints import Reader, Writer
 SAME, RISING, COPY = 0, 1, 2
 _LEAST_COPY = 4
 _DEEPEST = 16  # the depth of copies of copies, which a reader in place follows one by one
-MOST = 1 << 20  # numbers in all sequences of a map: a few bytes may claim any number
+MAX_NUMBERS = 1 << 20  # numbers in all sequences of a map: a few bytes may claim any number
 
 
 def write_sequence(numbers: Sequence[int]) -> bytearray:
@@ -78,7 +78,7 @@ class Sequences:
     """
 
     def __init__(self) -> None:
-        self._left = MOST
+        self._left = MAX_NUMBERS
 
     def count(self, count: int) -> int:
         """`count`, if that many more numbers are allowed."""
@@ -97,7 +97,7 @@ class Sequences:
             if kind == COPY:
                 back = reader.number()
                 if not 0 < back <= len(numbers):
-                    raise ValueError("a copy of what is not there")
+                    raise ValueError("a copy of numbers that are not there")
                 source = numbers[-back:] if back >= count else numbers[-back:] * (count // back + 1)
                 numbers += source[:count]
             elif kind in (SAME, RISING):
@@ -105,5 +105,5 @@ class Sequences:
                 numbers += range(first, first + count) if kind == RISING else [first] * count
                 last = first + max(count - 1, 0) * kind
             else:
-                raise ValueError("an entry of no kind")
+                raise ValueError("an entry of an unknown kind")
         return numbers

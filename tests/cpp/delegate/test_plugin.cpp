@@ -58,7 +58,7 @@ void test_hostile_structs() {
         "an id that is much longer than the 63 bytes that ExecuTorch has for one"}) {
     backend = sound();
     backend.id = id;
-    CHECK(is_refused(&backend, "its id has not 1 to 63 bytes"));
+    CHECK(is_refused(&backend, "its id must have 1 to 63 bytes"));
   }
 }
 
@@ -118,10 +118,10 @@ void test_host_functions() {
   BackendOptionsMap map;
   CHECK(map.set("Sound", options, message).ok());
   Loaded loaded(one_delegate_file("Sound", {1}));
-  MethodOptions given = {};
-  given.backends = &table;
-  given.backend_options = &map;
-  CHECK(loaded.load("forward", given).ok());
+  MethodOptions method_options = {};
+  method_options.backends = &table;
+  method_options.backend_options = &map;
+  CHECK(loaded.load("forward", method_options).ok());
   CHECK(run_on(loaded.method, {1, 2}).code() == Code::Internal);
   CHECK(says(loaded.method.message(), "(Sound): the backend returned -5"));
 }

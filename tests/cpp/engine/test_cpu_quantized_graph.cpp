@@ -146,19 +146,21 @@ void refuse_values(Graph::Node node, size_t input, int32_t number, const char* r
 
 void test_refused_products() {
   for (const Graph::Node node : {Graph::kProduct, Graph::kFloatProduct}) {
-    refuse_values(node, 0, Graph::kX, "an input has another dtype");
-    refuse_values(node, 0, Graph::kStatic, "its panels have other sizes");
-    refuse_values(node, 1, Graph::kBytes, "an input has another dtype");
-    refuse_values(node, 1, -1, "an input is missing");
-    refuse_values(node, 3, Graph::kW, "what belongs to its columns has other sizes");
-    refused([=](Graph& g) { g.nodes[node].inputs.push_back(0); }, "too many values");
+    refuse_values(node, 0, Graph::kX, "its input 0 is float32, but must be uint8");
+    refuse_values(node, 0, Graph::kStatic, "of its panels are not those of");
+    refuse_values(node, 1, Graph::kBytes, "its input 1 is uint8, but must be int8");
+    refuse_values(node, 1, -1, "its input 1 is missing");
+    refuse_values(node, 3, Graph::kW, "of its multipliers are not those of 32 elements");
+    refused([=](Graph& g) { g.nodes[node].inputs.push_back(0); },
+            "it has 5 inputs and 1 outputs, but at most 4 and 1");
   }
   refused([](Graph& g) { g.values[Graph::kStart].sizes = {31}; },
-          "what belongs to its columns has other sizes");
-  refused([](Graph& g) { g.values[Graph::kRows].strides = {0, 1}; }, "repeat");
-  refused([](Graph& g) { g.values[Graph::kStatic].strides = {1, 9}; }, "its rows have gaps");
+          "of its initial sums are not those of 32 elements");
+  refused([](Graph& g) { g.values[Graph::kRows].strides = {0, 1}; }, "which repeat elements");
+  refused([](Graph& g) { g.values[Graph::kStatic].strides = {1, 9}; },
+          "are not those of rows without gaps");
   refused([](Graph& g) { g.values[Graph::kStatic].dtype = DType::Int8; },
-          "its output has another dtype");
+          "its output 0 is int8, but must be uint8");
   const auto requantize = [](int32_t zero_point, int32_t low, int32_t high) {
     refused(
         [=](Graph& g) {
@@ -166,7 +168,7 @@ void test_refused_products() {
           bounds.scalar<int32_t>(0, zero_point).scalar<int32_t>(1, low).scalar<int32_t>(2, high);
           g.nodes[Graph::kProduct].operation = product.ref(0, bounds.node());
         },
-        "its zero point or its bounds are not within 0..255");
+        "but all must be within 0..255 and in order");
   };
   requantize(-1, 0, 255);
   requantize(256, 0, 255);
@@ -179,7 +181,7 @@ void test_refused_products() {
         epilogue.scalar<uint8_t>(0, 1);
         g.nodes[Graph::kProduct].operation = product.ref(1, epilogue.node());
       },
-      "what follows its results is for float32");
+      "but its epilogue is for float32");
 }
 
 void test_refused_residuals() {
@@ -195,11 +197,11 @@ void test_refused_residuals() {
     adding(Graph::kProduct, residual_of(value, sum_of()), reason);
   };
   for (const uint32_t value : {1000u, UINT32_MAX}) {
-    of_value(value, "what is added to its results is a value that is not there");
+    of_value(value, "which is not in the graph");
   }
-  of_value(Graph::kFloats, "what is added to its results is not uint8");
-  of_value(Graph::kRows, "what is added to its results has other sizes, or gaps");
-  of_value(Graph::kBytes, "what is added to its results has other sizes, or gaps");
+  of_value(Graph::kFloats, "its residual is float32, but must be uint8");
+  of_value(Graph::kRows, "its residual has sizes");
+  of_value(Graph::kBytes, "its residual has sizes");
   refused(
       [](Graph& g) {
         g.values.push_back(g.values[Graph::kStatic]);
@@ -209,34 +211,34 @@ void test_refused_residuals() {
         g.nodes[Graph::kProduct].operation =
             product.ref(0, bounds.node()).ref(2, residual_of(gaps, sum_of()).node());
       },
-      "what is added to its results has other sizes, or gaps");
+      "its residual has sizes");
   adding(Graph::kFloatProduct, residual_of(Graph::kStatic, sum_of()),
-         "what is added to its results is for uint8");
+         "but its residual is added to uint8");
   const auto of_sum = [&](const Table& sum, const char* reason) {
     adding(Graph::kProduct, residual_of(Graph::kStatic, sum), reason);
   };
-  of_sum(sum_of(2), "only sums and differences are part of it");
+  of_sum(sum_of(2), "can only be added or subtracted");
   of_sum(sum_of(3), "of an unknown kind");
-  of_sum(sum_of(0, 0.5f, 256), "a zero point is not within 0..255");
+  of_sum(sum_of(0, 0.5f, 256), "which are not within 0..255");
   for (const float scale : {-1.0f, 256.0f, kInfinity, kNotANumber}) {
     of_sum(sum_of(1, scale), "not within 2^-10 and 2^8");
   }
   of_sum(sum_of(0, 0.5f, 100, 0), "not within 2^-10 and 2^8");
   Table bounds;
   bounds.scalar<int32_t>(0, 256);
-  of_sum(sum_of().ref(6, bounds.node()), "are not within 0..255");
+  of_sum(sum_of().ref(6, bounds.node()), "but all must be within 0..255");
 }
 
 void test_refused_dynamic_products() {
   const Graph::Node node = Graph::kProduct8;
-  refuse_values(node, 1, Graph::kColumns, "its rows' scales have other sizes");
-  refuse_values(node, 2, Graph::kNibblePanels, "an input has another dtype");
-  refuse_values(node, 3, Graph::kW, "what belongs to its columns has other sizes");
-  refuse_values(node, 4, Graph::kColumns, "an input has another dtype");
-  refuse_values(node, 5, Graph::kW, "its bias has other sizes");
-  refuse_values(Graph::kProduct4, 4, Graph::kStart, "an input has another dtype");
-  refuse_values(Graph::kProduct4, 3, Graph::kColumns, "its groups' scales have other sizes");
-  refuse_values(Graph::kProduct4, 2, Graph::kBytes, "its panels have other sizes");
+  refuse_values(node, 1, Graph::kColumns, "of its rows' scales and zero points are not those of");
+  refuse_values(node, 2, Graph::kNibblePanels, "but must be");
+  refuse_values(node, 3, Graph::kW, "of its scales are not those of 32 elements");
+  refuse_values(node, 4, Graph::kColumns, "but must be");
+  refuse_values(node, 5, Graph::kW, "of its bias are not those of");
+  refuse_values(Graph::kProduct4, 4, Graph::kStart, "but must be");
+  refuse_values(Graph::kProduct4, 3, Graph::kColumns, "of its groups' scales are not those of");
+  refuse_values(Graph::kProduct4, 2, Graph::kBytes, "of its panels are not those of");
   const auto parameters = [](uint8_t bits, int64_t group, const char* reason) {
     refused(
         [=](Graph& g) {
@@ -246,26 +248,26 @@ void test_refused_dynamic_products() {
         },
         reason);
   };
-  parameters(5, 8, "neither 8 bits nor 4");
-  parameters(8, 8, "an input has another dtype");
+  parameters(5, 8, "its weights have 5 bits, but must have 8 or 4");
+  parameters(8, 8, "but must be");
   for (const int64_t group :
        {int64_t{-8}, int64_t{4}, int64_t{12}, int64_t{16}, int64_t{48}, INT64_MAX, INT64_MIN}) {
-    parameters(4, group, "its groups are not of 4 bits and of a multiple of 8 terms");
+    parameters(4, group, "its weights have 4 bits in groups of");
   }
 }
 
 void test_refused_weights() {
   const Graph::Node bytes = Graph::kRealProduct8;
   const Graph::Node nibbles = Graph::kRealProduct4;
-  const char* scales = "its scales are not one for each column";
-  refuse_values(bytes, 0, Graph::kRows, "an input has another dtype");
-  refuse_values(bytes, 1, Graph::kBytes, "its panels have other sizes");
-  refuse_values(bytes, 1, Graph::kStart, "it has too many values");
-  refuse_values(bytes, 2, Graph::kW, "its bias has other sizes");
-  refuse_values(bytes, 3, Graph::kStart, "an input has another dtype");
+  const char* scales = "scales are neither one for each of";
+  refuse_values(bytes, 0, Graph::kRows, "but must be");
+  refuse_values(bytes, 1, Graph::kBytes, "of its panels are not those of");
+  refuse_values(bytes, 1, Graph::kStart, "but at most");
+  refuse_values(bytes, 2, Graph::kW, "of its bias are not those of");
+  refuse_values(bytes, 3, Graph::kStart, "but must be");
   refuse_values(bytes, 3, Graph::kX, scales);
   refuse_values(bytes, 3, -1, scales);
-  refuse_values(nibbles, 1, Graph::kBytes, "its panels have other sizes");
+  refuse_values(nibbles, 1, Graph::kBytes, "of its panels are not those of");
   refused([](Graph& g) { g.values[Graph::kGroupScales].sizes = {2, 3, 16}; }, "scales");
   for (const int64_t groups : {int64_t{0}, int64_t{10}, int64_t{4}}) {
     refused(
@@ -281,10 +283,12 @@ void test_refused_weights() {
 
 void test_refused_conversions() {
   refused([](Graph& g) { g.values[Graph::kScales].sizes = {9, 1}; },
-          "its rows' scales have other sizes");
-  refused([](Graph& g) { g.values[Graph::kRows].sizes = {9, 39}; }, "its operands differ in sizes");
-  refused([](Graph& g) { g.nodes[Graph::kQuantize].outputs = {Graph::kRows}; }, "too few");
-  refuse_values(Graph::kFlip, 0, Graph::kPanels, "it does not convert between these dtypes");
+          "of its rows' scales and zero points are not those of");
+  refused([](Graph& g) { g.values[Graph::kRows].sizes = {9, 39}; },
+          "its input and its result have sizes");
+  refused([](Graph& g) { g.nodes[Graph::kQuantize].outputs = {Graph::kRows}; },
+          "its output 1 is missing");
+  refuse_values(Graph::kFlip, 0, Graph::kPanels, "but only float32, int8 and uint8");
   const auto parameters = [](float scale, int32_t zero_point) {
     refused(
         [=](Graph& g) {
@@ -292,7 +296,7 @@ void test_refused_conversions() {
           g.nodes[Graph::kToBytes].operation =
               convert.scalar<float>(0, scale).scalar<int32_t>(1, zero_point);
         },
-        "its scale is not a positive number, or its zero point is not within 0..255");
+        "but must be a positive number and 0..255");
   };
   for (const float scale : {0.0f, -1.0f, 1e-40f, kInfinity, kNotANumber}) parameters(scale, 0);
   parameters(1, -1);
@@ -310,7 +314,7 @@ void test_refused_depth() {
     if (value.place == Place::SCRATCH && value.offset > 2560) value.offset += 1 << 20;
   }
   EngineDelegate delegate(graph, nullptr, size_t{1} << 22);
-  CHECK(std::strstr(delegate.message(), "its sums are beyond 32 bits") != nullptr);
+  CHECK(std::strstr(delegate.message(), "and would be beyond 32 bits") != nullptr);
 }
 
 }  // namespace

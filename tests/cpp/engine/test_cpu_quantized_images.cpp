@@ -191,11 +191,11 @@ Table bounds(int32_t zero_point = 0, int32_t low = 0, int32_t high = 255) {
 
 void test_refused_convolutions() {
   for (const Graph::Node node : {Graph::kConvolveEach, Graph::kConvolve}) {
-    refuse_value(node, 0, Graph::kX, "an input has another dtype");
-    refuse_value(node, 1, Graph::kBytes, "an input has another dtype");
-    refuse_value(node, 2, Graph::kColumns, "an input has another dtype");
-    refuse_value(node, 3, -1, "an input is missing");
-    refuse_value(node, 3, Graph::kW, "what belongs to its columns has other sizes");
+    refuse_value(node, 0, Graph::kX, "its input 0 is float32, but must be uint8");
+    refuse_value(node, 1, Graph::kBytes, "its input 1 is uint8, but must be int8");
+    refuse_value(node, 2, Graph::kColumns, "but must be");
+    refuse_value(node, 3, -1, "its input 3 is missing");
+    refuse_value(node, 3, Graph::kW, "of its multipliers are not those of");
     const uint8_t kind = node == Graph::kConvolve ? 0 : 1;
     const int64_t groups = kind == 0 ? 1 : 20;
     refuse_table(node, Graph::convolution(kind, groups, 0, bounds(256)), "within 0..255");
@@ -208,13 +208,13 @@ void test_refused_convolutions() {
     Table epilogue;
     epilogue.scalar<uint8_t>(0, 1);
     refuse_table(node, Graph::convolution(kind, groups, 0, bounds()).ref(8, epilogue.node()),
-                 "what follows its results is for float32");
+                 "but its epilogue is for float32");
   }
   const auto adding = [](uint8_t kind, int64_t groups, uint32_t value) {
     return Graph::convolution(kind, groups, 0, bounds())
         .ref(9, residual_of(value, sum_of()).node());
   };
-  refuse_table(Graph::kConvolve, adding(0, 1, Graph::kDense), "has other sizes, or gaps");
+  refuse_table(Graph::kConvolve, adding(0, 1, Graph::kDense), "its residual has sizes");
   refused(
       [&](Graph& g) {
         g.values.push_back(g.values[Graph::kDenseRows]);
@@ -223,15 +223,15 @@ void test_refused_convolutions() {
         const auto rows = static_cast<uint32_t>(g.values.size() - 1);
         g.nodes[Graph::kConvolveEach].operation = adding(1, 20, rows);
       },
-      "only dense convolutions add to their results");
-  refuse_value(Graph::kConvolveEach, 1, Graph::kPanels, "its weights have other sizes");
-  refuse_value(Graph::kConvolve, 1, Graph::kTaps, "its weights have other sizes");
+      "which only dense convolutions may have");
+  refuse_value(Graph::kConvolveEach, 1, Graph::kPanels, "of its weights are not those of");
+  refuse_value(Graph::kConvolve, 1, Graph::kTaps, "of its weights are not those of");
   refused([](Graph& g) { g.values[Graph::kImage].strides = {1260, 63, 7, 1}; },
-          "does not lie channels last");
+          "are not those of images channels last");
   refused([](Graph& g) { g.values[Graph::kImage].strides = {1260, 1, 0, 20}; },
-          "its image repeats");
+          "which repeat elements");
   refused([](Graph& g) { g.values[Graph::kImage].strides = {1260, 1, 141, 20}; },
-          "does not lie channels last");
+          "are not those of images channels last");
 }
 
 void test_refused_elementwise() {
@@ -240,21 +240,21 @@ void test_refused_elementwise() {
     table.scalar<uint8_t>(0, kind).scalar<float>(1, a_scale).scalar<int32_t>(2, a_zero_point);
     return table.scalar<float>(3, 0).scalar<float>(5, scale).ref(6, bounds().node());
   };
-  refuse_table(Graph::kAdd, sum(256, 1, 1), "a zero point is not within 0..255");
-  refuse_table(Graph::kAdd, sum(-1, 1, 1), "a zero point is not within 0..255");
+  refuse_table(Graph::kAdd, sum(256, 1, 1), "zero points are");
+  refuse_table(Graph::kAdd, sum(-1, 1, 1), "zero points are");
   refuse_table(Graph::kAdd, sum(0, 1, 1, 3), "of an unknown kind");
   for (const float scale : {0.0f, -1.0f, 256.0f, 1e-4f, kInfinity, kNotANumber}) {
     refuse_table(Graph::kAdd, sum(0, scale, 1), "not within 2^-10 and 2^8");
   }
-  refuse_table(Graph::kAdd, sum(0, kNotANumber, 1, 2), "its scales are not valid");
-  refuse_table(Graph::kAdd, sum(0, 1, 0, 2), "its scales are not valid");
-  refuse_value(Graph::kAdd, 1, Graph::kDense, "its operands differ in sizes");
-  refuse_value(Graph::kAdd, 1, Graph::kPanels, "an input has another dtype");
-  refuse_value(Graph::kLookUp, 0, Graph::kDense, "its operands differ in sizes");
-  refuse_value(Graph::kLookUp, 1, Graph::kBytes, "its table has not 256 elements");
+  refuse_table(Graph::kAdd, sum(0, kNotANumber, 1, 2), "are not positive numbers");
+  refuse_table(Graph::kAdd, sum(0, 1, 0, 2), "are not positive numbers");
+  refuse_value(Graph::kAdd, 1, Graph::kDense, "its second input and its result have sizes");
+  refuse_value(Graph::kAdd, 1, Graph::kPanels, "but must be");
+  refuse_value(Graph::kLookUp, 0, Graph::kDense, "its first input and its result have sizes");
+  refuse_value(Graph::kLookUp, 1, Graph::kBytes, "of its table are not those of 256 elements");
   refused([](Graph& g) { g.values[Graph::kTable].strides = {0}; },
-          "its table has not 256 elements");
-  refused([](Graph& g) { g.values[Graph::kSum].strides[2] = 0; }, "its output repeats elements");
+          "of its table are not those of 256 elements");
+  refused([](Graph& g) { g.values[Graph::kSum].strides[2] = 0; }, "which repeat elements");
 }
 
 void test_refused_pools() {
@@ -265,13 +265,13 @@ void test_refused_pools() {
     return table.ref(9, bounds().node());
   };
   for (const float bad : {-1.0f, kInfinity, kNotANumber}) {
-    refuse_table(Graph::kPool, pooling(bad, 0, 3), "its multiplier or its zero point");
+    refuse_table(Graph::kPool, pooling(bad, 0, 3), "but must be a positive number and 0..255");
   }
-  refuse_table(Graph::kPool, pooling(1, 256, 3), "its multiplier or its zero point");
-  refuse_table(Graph::kPool, pooling(1, -1, 3), "its multiplier or its zero point");
+  refuse_table(Graph::kPool, pooling(1, 256, 3), "but must be a positive number and 0..255");
+  refuse_table(Graph::kPool, pooling(1, -1, 3), "but must be a positive number and 0..255");
   // Padding on both sides, so that the sizes fit windows of any odd size.
-  refuse_table(Graph::kPool, pooling(1, 0, 2903), "its window is too large for sums of 32 bits");
-  refuse_value(Graph::kPool, 0, Graph::kSum, "its channels or its padding do not fit");
+  refuse_table(Graph::kPool, pooling(1, 0, 2903), "which is too large for sums of 32 bits");
+  refuse_value(Graph::kPool, 0, Graph::kSum, "channels and its result");
 }
 
 }  // namespace

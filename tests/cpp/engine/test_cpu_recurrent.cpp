@@ -67,20 +67,20 @@ struct Layer {
   size_t units, outputs;
   Numbers input, own, projection, bias, new_bias;
 
-  void step(const Numbers& x, Numbers& hidden, Numbers& cell) const {
+  void advance(const Numbers& x, Numbers& hidden, Numbers& cell) const {
     const size_t columns = static_cast<size_t>(gates_of(kind)) * units;
-    Numbers given = times(x, input, columns);
+    Numbers from_input = times(x, input, columns);
     Numbers state = times(hidden, own, columns);
-    for (size_t j = 0; j < columns; ++j) given[j] += bias[j];
+    for (size_t j = 0; j < columns; ++j) from_input[j] += bias[j];
     Numbers next(units);
     for (size_t i = 0; i < units; ++i) {
-      const auto gate = [&](size_t g) { return given[g * units + i] + state[g * units + i]; };
+      const auto gate = [&](size_t g) { return from_input[g * units + i] + state[g * units + i]; };
       if (kind == RecurrentCell::Lstm) {
         cell[i] = sigmoid(gate(1)) * cell[i] + sigmoid(gate(0)) * std::tanh(gate(2));
         next[i] = sigmoid(gate(3)) * std::tanh(cell[i]);
       } else if (kind == RecurrentCell::Gru) {
         const double share = sigmoid(gate(0)) * (state[2 * units + i] + new_bias[i]);
-        const double fresh = std::tanh(given[2 * units + i] + share);
+        const double fresh = std::tanh(from_input[2 * units + i] + share);
         next[i] = fresh + sigmoid(gate(1)) * (hidden[i] - fresh);
       } else {
         next[i] = kind == RecurrentCell::RnnTanh ? std::tanh(gate(0)) : std::fmax(gate(0), 0.0);
@@ -118,7 +118,7 @@ Numbers wanted(const Recurrent& job, Weights& weights) {
         for (int64_t t = 0; t < s.length; ++t) {
           const int64_t time = direction == 0 ? t : s.length - 1 - t;
           const auto row = static_cast<size_t>(time * s.batch + b);
-          one.step(sequence[row], hidden, cell);
+          one.advance(sequence[row], hidden, cell);
           results[row].insert(results[row].end(), hidden.begin(), hidden.end());
         }
         hiddens.insert(hiddens.end(), hidden.begin(), hidden.end());
@@ -176,10 +176,10 @@ void test_all_layers() {
       sizes.cell = cell;
       sizes.units = sizes.outputs = units;
       for (int64_t batch : {1, 3, 9, 60}) {
-        for (int64_t steps : {1, 7, 60}) {
-          if (batch * steps > 600) continue;
+        for (int64_t length : {1, 7, 60}) {
+          if (batch * length > 600) continue;
           sizes.batch = batch;
-          sizes.length = steps;
+          sizes.length = length;
           sizes.width = 1 + static_cast<int64_t>(seed % 19);
           sizes.layers = 1 + static_cast<int64_t>(seed % 3);
           sizes.directions = 1 + static_cast<int64_t>(seed / 3 % 2);
@@ -190,23 +190,6 @@ void test_all_layers() {
       }
     }
   }
-}
-
-// x [3, 2, 5], weights and an RNN of 4 units. Results are [3, 2, 4] and its last state.
-EngineGraph rnn_graph() {
-  Table operation;
-  operation.scalar<uint8_t>(0, 2).scalar<uint32_t>(1, 1).scalar<uint8_t>(2, 0);
-  operation.scalar<int64_t>(3, 4).scalar<int64_t>(4, 4);
-  EngineGraph graph;
-  graph.version = 6;
-  graph.n_inputs = 2;
-  graph.n_outputs = 2;
-  graph.values = {{{3, 2, 5}, {10, 5, 1}, Place::INPUT, 0, 0, {}, {}, -1},
-                  {{144}, {1}, Place::INPUT, 1, 0, {}, {}, -1},
-                  {{3, 2, 4}, {8, 4, 1}, Place::OUTPUT, 0, 0, {}, {}, -1},
-                  {{1, 2, 4}, {8, 4, 1}, Place::OUTPUT, 1, 0, {}, {}, -1}};
-  graph.nodes = {{schema::Operation::Recurrent, operation, {0, 1}, {2, 3}}};
-  return graph;
 }
 
 template <typename Change>
@@ -225,32 +208,39 @@ void test_refused() {
   CHECK(EngineDelegate(rnn_graph()).loaded().ok());
   refused_field<uint8_t>("unknown kind", 0, 4);
   for (uint32_t layers : {0u, 2u, UINT32_MAX}) {
-    refused_field<uint32_t>(layers == 0 ? "not valid" : "other sizes", 1, layers);
+    refused_field<uint32_t>(layers == 0 ? "it has 0 layers" : "its weights", 1, layers);
   }
-  refused_field<uint8_t>("do not fit", 2, 1);
+  refused_field<uint8_t>("must be [length, batch, width] and [length, batch, 8]", 2, 1);
   for (int64_t units : {int64_t{0}, int64_t{3}, int64_t{-1}, INT64_MAX}) {
-    refused_field<int64_t>("not valid", 3, units);
+    refused_field<int64_t>("there must be at least one of each", 3, units);
   }
-  refused_field<int64_t>("not valid", 3, 5);  // only an LSTM can be projected
-  refused_field<int64_t>("not valid", 4, 5);
-  refused("other sizes", [](EngineGraph& g) { g.values[1].sizes[0] = 143; });
-  refused("other sizes", [](EngineGraph& g) { g.values[3].sizes[0] = 0; });
-  refused("of rank 3", [](EngineGraph& g) {
+  refused_field<int64_t>("layers of 5 units and 4 outputs", 3, 5);  // only an LSTM can be projected
+  refused_field<int64_t>("layers of 4 units and 5 outputs", 4, 5);
+  refused("of its weights are not those of 144 elements",
+          [](EngineGraph& g) { g.values[1].sizes[0] = 143; });
+  refused("of a hidden state are not those of 8 elements",
+          [](EngineGraph& g) { g.values[3].sizes[0] = 0; });
+  refused("its input has sizes (3, 10)", [](EngineGraph& g) {
     g.values[0].sizes = {3, 10};
     g.values[0].strides = {10, 1};
+    g.values[0].dynamic_sizes = {0, -1};
   });
-  refused("do not fit", [](EngineGraph& g) { g.values[2].sizes[0] = 2; });
-  refused("gaps", [](EngineGraph& g) { g.values[0].strides = {1, 3, 6}; });
-  refused("repeats", [](EngineGraph& g) { g.values[0].strides[0] = 0; });
-  refused("missing", [](EngineGraph& g) { g.nodes[0].inputs = {0, -1}; });
-  refused("missing", [](EngineGraph& g) { g.nodes[0].outputs = {-1, 3}; });
-  refused("no float32", [](EngineGraph& g) { g.values[0].dtype = DType::Int32; });
-  refused("neither int8", [](EngineGraph& g) { g.values[1].dtype = DType::Int32; });
-  refused("scales", [](EngineGraph& g) { g.values[1].dtype = DType::Int8; });
-  refused("scales", [](EngineGraph& g) { g.nodes[0].inputs = {0, 1, -1, -1, -1, 1, 1}; });
-  refused("have none", [](EngineGraph& g) { g.nodes[0].outputs = {2, -1, 3}; });
-  refused("too many", [](EngineGraph& g) { g.nodes[0].inputs = {0, 1, -1, -1, -1, -1, -1, -1}; });
-  refused("an input or a constant", [](EngineGraph& g) { g.nodes[0].outputs = {0}; });
+  refused("its result (2, 2, 4)", [](EngineGraph& g) { g.values[2].sizes[0] = 2; });
+  refused("rows must have no gaps", [](EngineGraph& g) { g.values[0].strides = {1, 3, 6}; });
+  refused("which repeat elements", [](EngineGraph& g) { g.values[0].strides[0] = 0; });
+  refused("its input 1 is missing", [](EngineGraph& g) { g.nodes[0].inputs = {0, -1}; });
+  refused("its output 0 is missing", [](EngineGraph& g) { g.nodes[0].outputs = {-1, 3}; });
+  refused("its input 0 is int32, but must be float32",
+          [](EngineGraph& g) { g.values[0].dtype = DType::Int32; });
+  refused("its weights are int32, but must be",
+          [](EngineGraph& g) { g.values[1].dtype = DType::Int32; });
+  refused("int8 weights need scales and shares",
+          [](EngineGraph& g) { g.values[1].dtype = DType::Int8; });
+  refused("others have none", [](EngineGraph& g) { g.nodes[0].inputs = {0, 1, -1, -1, -1, 1, 1}; });
+  refused("which only an LSTM may have", [](EngineGraph& g) { g.nodes[0].outputs = {2, -1, 3}; });
+  refused("it has 8 inputs and",
+          [](EngineGraph& g) { g.nodes[0].inputs = {0, 1, -1, -1, -1, -1, -1, -1}; });
+  refused("which is an input or a constant", [](EngineGraph& g) { g.nodes[0].outputs = {0}; });
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ bool says(const std::string& text) { return g_lines[0].find(text) != std::string
 
 void test_names() {
   for (Isa isa : kIsas) {
-    Isa found = Isa::Plain;
-    CHECK(isa_by_name(isa_name(isa), &found) && found == isa);
+    Isa named = Isa::Plain;
+    CHECK(isa_by_name(isa_name(isa), &named) && named == isa);
   }
   Isa untouched = Isa::Avx2;
   CHECK(!isa_by_name("sse9", &untouched) && untouched == Isa::Avx2);

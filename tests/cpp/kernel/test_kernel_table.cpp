@@ -139,10 +139,10 @@ void test_written() {
   Tensor indices = tensor(DType::Int64, memory, Dynamism::Static);
   Tensor apart = tensor(DType::Int64, memory + 4, Dynamism::Static);
   EValue none;
-  const auto value = [](Tensor* of) {
+  const auto value = [](Tensor* tensor) {
     EValue made;
     made.tag = Tag::Tensor;
-    made.t = of;
+    made.t = tensor;
     return made;
   };
   EValue f = value(&floats), s = value(&same_bytes), g = value(&growing), i = value(&indices),

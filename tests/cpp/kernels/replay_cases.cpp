@@ -144,7 +144,7 @@ class Case {
     refused_ = reader.take<uint8_t>() != 0;
     scratch_bytes_ = reader.take<uint32_t>();
     const uint32_t n = reader.take<uint32_t>();
-    for (uint32_t i = 0; i < n; ++i) given_.push_back(value());
+    for (uint32_t i = 0; i < n; ++i) inputs_.push_back(value());
   }
 
   // Runs the call and compares with the recorded results; false if they differ.
@@ -182,8 +182,8 @@ class Case {
       } else if (*letter == 'r') {
         args.push_back(&values_.emplace_back());
         args.back()->set_int(0);
-      } else if (next < given_.size()) {
-        args.push_back(given_[next++]);
+      } else if (next < inputs_.size()) {
+        args.push_back(inputs_[next++]);
       }
     }
     Allocator scratch = scratch_.of(scratch_bytes_);
@@ -290,7 +290,7 @@ class Case {
   std::string name_;
   bool refused_;
   size_t scratch_bytes_;
-  std::vector<EValue*> given_;
+  std::vector<EValue*> inputs_;
   std::vector<const Block*> written_;
   std::deque<EValue> values_;
   std::deque<Block> blocks_;

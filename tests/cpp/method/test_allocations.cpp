@@ -185,6 +185,26 @@ void test_dynamic_sizes() {
   }
 }
 
+// A recurrent layer reads sequences of other lengths: its scratch is that of the longest.
+void test_recurrent() {
+  PoolWorkers two(2);
+  for (Workers* workers : {static_cast<Workers*>(nullptr), static_cast<Workers*>(&two)}) {
+    EngineDelegate delegate(rnn_graph(60), workers);
+    CHECK(delegate.loaded().ok());
+    EngineTensor longest({60, 2, 5}, 600), shorter({7, 2, 5}, 70), one({1, 2, 5}, 10);
+    EngineTensor weights({144}, 144), sequence({60, 2, 4}, 480), last({1, 2, 4}, 8);
+    std::vector<EValue*> args = {nullptr, weights.value(), sequence.value(), last.value()};
+    const auto run = [&](EngineTensor& x) {
+      args[0] = x.value();
+      return delegate.run(args, 2).ok() && sequence.tensor().sizes[0] == x.tensor().sizes[0];
+    };
+    CHECK(run(shorter));
+    g_allocations = 0;
+    for (int round = 0; round < 3; ++round) CHECK(run(longest) && run(one) && run(shorter));
+    CHECK(g_allocations == 0);
+  }
+}
+
 void test_quantized_products() {
   PoolWorkers two(2);
   EngineDelegate delegate(QuantizedGraph(), &two);
@@ -256,6 +276,7 @@ int main(int argc, char** argv) {
   test_method();
   test_delegates();
   test_dynamic_sizes();
+  test_recurrent();
   test_quantized_products();
   test_quantized_images();
   for (int i = 1; i < argc; ++i) {

@@ -76,10 +76,10 @@ void test_dim_orders() {
   const uint8_t kTransposed[] = {1, 0};
   float columns[] = {1, 4, 2, 5, 3, 6};  // (2, 3) with the second dimension outermost
   const int32_t sizes[] = {2, 3};
-  const HostTensor given(DType::Float32, {sizes, 2}, columns, kTransposed);
+  const HostTensor tensor(DType::Float32, {sizes, 2}, columns, kTransposed);
   Loaded planned(file_of(add_plan()));
   CHECK(planned.load().ok());
-  CHECK(planned.method.set_input(0, given).ok());
+  CHECK(planned.method.set_input(0, tensor).ok());
   CHECK(planned.method.execute().ok());
   for (int i = 0; i < 6; ++i) {
     CHECK(planned.method.output(0).tensor().as<float>()[i] == 3.0f * static_cast<float>(i + 1));
@@ -90,7 +90,7 @@ void test_dim_orders() {
   plan.values[0] = Table().choice(0, 5, tensor_table({2, 3}, bare));
   Loaded unplanned(file_of(plan));
   CHECK(unplanned.load().ok());
-  CHECK(unplanned.method.set_input(0, given).code() == Code::InvalidArgument);
+  CHECK(unplanned.method.set_input(0, tensor).code() == Code::InvalidArgument);
   CHECK(says(unplanned.method.message(), "must have the dim order of the program"));
 }
 

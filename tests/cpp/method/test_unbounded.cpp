@@ -32,8 +32,8 @@ class Blocks final : public BlockAllocator {
     return block;
   }
   void free(void* block, size_t bytes) override {
-    const auto found = blocks_.find(block);
-    CHECK(found != blocks_.end() && found->second == bytes);
+    const auto entry = blocks_.find(block);
+    CHECK(entry != blocks_.end() && entry->second == bytes);
     blocks_.erase(block);
     std::free(block);
   }

@@ -32,14 +32,14 @@ std::string text_of(const DebugLines& map, uint64_t number, size_t size = 64) {
 // "a.py:3 b.py:12": the lines of a reference.
 std::string shown(const DebugLines& map, uint64_t reference, size_t most = 4) {
   DebugLines::Line lines[4];
-  std::string found;
+  std::string text;
   const size_t n = map.lines(reference, lines, most);
   CHECK(n <= most);
   for (size_t i = 0; i < n; ++i) {
-    if (i > 0) found += ' ';
-    found += text_of(map, lines[i].file) + ":" + std::to_string(lines[i].number);
+    if (i > 0) text += ' ';
+    text += text_of(map, lines[i].file) + ":" + std::to_string(lines[i].number);
   }
-  return found;
+  return text;
 }
 
 void test_texts() {

@@ -159,11 +159,11 @@ void run(const std::string& folder, const Expected& expected) {
   options.backends = &table;
   Module module;
   CHECK(module.open(path.c_str(), options).ok());
-  Result<Method*> found = module.method({name.data(), name.size()});
-  if (!found.ok()) std::fprintf(stderr, "%s: %s\n", path.c_str(), module.message().text());
-  CHECK(found.ok());
-  if (!found.ok()) return;
-  Method& method = *found.value();
+  Result<Method*> loaded = module.method({name.data(), name.size()});
+  if (!loaded.ok()) std::fprintf(stderr, "%s: %s\n", path.c_str(), module.message().text());
+  CHECK(loaded.ok());
+  if (!loaded.ok()) return;
+  Method& method = *loaded.value();
   const std::vector<float> ones(1 << 14, 1.0f);
   for (size_t i = 0; i < method.n_inputs(); ++i) {
     const TensorMeta meta = method.meta().input(i).tensor;

@@ -38,10 +38,10 @@ class TemporaryFile {
 };
 
 void run_add(Module& module) {
-  Result<Method*> found = module.method("forward");
-  CHECK(found.ok());
-  if (!found.ok()) return;
-  Method& method = *found.value();
+  Result<Method*> loaded = module.method("forward");
+  CHECK(loaded.ok());
+  if (!loaded.ok()) return;
+  Method& method = *loaded.value();
   float x[] = {1, 2, 3, 4, 5, 6};
   CHECK(method.set_input(0, HostTensor(DType::Float32, {2, 3}, x)).ok());
   CHECK(method.execute().ok());
@@ -84,13 +84,13 @@ void test_guard() {
     Module module, clone;
     CHECK(module.open(file.path(), options).ok());
     run_add(module);
-    Result<Method*> found = module.method("forward");
+    Result<Method*> loaded = module.method("forward");
     std::fclose(std::fopen(file.path(), "wb"));
     if (!map) {
       run_add(module);
       continue;
     }
-    Method& method = *found.value();
+    Method& method = *loaded.value();
     const float x[6] = {};
     CHECK(method.set_input(0, HostTensor(DType::Float32, {2, 3}, x)).code() == Code::AccessFailed);
     CHECK(says(method.message(), "was changed after it was loaded: it had"));

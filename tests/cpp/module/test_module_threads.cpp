@@ -62,9 +62,9 @@ using Bytes = std::vector<uint8_t>;
 
 // The bytes of all outputs for inputs of ones; empty if the method fails.
 Bytes run(Module& module) {
-  Result<Method*> found = module.method("forward");
-  if (!found.ok()) return {};
-  Method& method = *found.value();
+  Result<Method*> loaded = module.method("forward");
+  if (!loaded.ok()) return {};
+  Method& method = *loaded.value();
   const std::vector<float> ones(1 << 15, 1.0f);
   for (size_t i = 0; i < method.n_inputs(); ++i) {
     const TensorMeta meta = method.meta().input(i).tensor;

@@ -82,7 +82,7 @@ void test_snapshot() {
   for (size_t size = 0; size < bytes.size(); ++size) {
     CHECK(module.restore(bytes.data(), size).code() == Code::InvalidArgument);
   }
-  CHECK(says(module.message(), "no snapshot of this program's state"));
+  CHECK(says(module.message(), "are not a snapshot of this program's state"));
   CHECK(value_of(module, "counter") == 13);
   Opened other(counting_file("other"));
   CHECK(other.module.load("up").ok() && other.module.load("also_up").ok());

@@ -28,9 +28,9 @@ void keep_line(LogLevel level, const char* text, size_t length) {
 void check_said(const std::vector<std::string>& parts) {
   CHECK(g_lines.size() == 1);
   for (const std::string& part : parts) {
-    const bool found = !g_lines.empty() && g_lines[0].find(part) != std::string::npos;
-    if (!found) std::fprintf(stderr, "wanted: %s\n", part.c_str());
-    CHECK(found);
+    const bool has_part = !g_lines.empty() && g_lines[0].find(part) != std::string::npos;
+    if (!has_part) std::fprintf(stderr, "wanted: %s\n", part.c_str());
+    CHECK(has_part);
   }
   g_lines.clear();
 }

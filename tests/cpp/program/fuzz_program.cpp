@@ -44,8 +44,8 @@ class GreedyBackend : public Backend {
     for (const CompileSpec& spec : init.specs) {
       sum += sum_of(spec.value) + static_cast<unsigned>(spec.key.size());
     }
-    const Result<Span<const uint8_t>> found = init.named_data->get("weights");
-    if (found.ok()) sum += sum_of(found.value());
+    const Result<Span<const uint8_t>> data = init.named_data->get("weights");
+    if (data.ok()) sum += sum_of(data.value());
     init.keeps_payload = false;
     ++alive;
     return static_cast<void*>(new unsigned(sum));

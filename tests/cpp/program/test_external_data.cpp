@@ -26,10 +26,10 @@ struct Loaded {
 
 // The index of the entry with this key; -1 if there is none.
 int entry(const ExternalData& data, const std::string& key) {
-  auto found = data.get(StringView(key.data(), key.size()));
-  if (!found.ok()) return -1;
+  auto bytes = data.get(StringView(key.data(), key.size()));
+  if (!bytes.ok()) return -1;
   float first = 0;
-  std::memcpy(&first, found->data(), sizeof(first));
+  std::memcpy(&first, bytes->data(), sizeof(first));
   return static_cast<int>(first - 1.5f);
 }
 

@@ -104,8 +104,8 @@ void test_sorted_keys() {
   for (const bool is_sorted : {false, true}) {
     if (is_sorted) loaded.program.sort_keys(order.data());
     for (uint8_t i = 0; i < 20; ++i) {
-      Result<Span<const uint8_t>> found = loaded.program.get(file.named[i].first.c_str());
-      CHECK(found.ok() && found->size() == 1 && (*found)[0] == i);
+      Result<Span<const uint8_t>> data = loaded.program.get(file.named[i].first.c_str());
+      CHECK(data.ok() && data->size() == 1 && (*data)[0] == i);
     }
     for (const char* key : {"", "weights/", "weights/20", "weights/00", "z"}) {
       CHECK(loaded.program.get(key).status().code() == Code::NotFound);
@@ -142,9 +142,9 @@ std::vector<Case> tensor_cases() {
       {"value 1: its sizes are too great", program,
        with_tensor({1 << 30, 1 << 30, 1 << 30}, [](O&) {})},
       {"value 1: its sizes are too great", program, with_tensor({1, 1 << 30, 1 << 30}, [](O&) {})},
-      {"value 1: its dim order is no permutation of its 2", program,
+      {"value 1: its dim order is not a permutation of its 2", program,
        with_tensor(sizes, [](O& o) { o.dim_order = {0, 0}; })},
-      {"value 1: its dim order is no permutation of its 2", program,
+      {"value 1: its dim order is not a permutation of its 2", program,
        with_tensor(sizes, [](O& o) { o.dim_order = {0}; })},
       {"value 1: its dynamism is 9", program, with_tensor(sizes, [](O& o) { o.dynamism = 9; })},
       {"value 1: a tensor without upper bound has a place or data", program,
@@ -217,7 +217,7 @@ std::vector<Case> plan_cases() {
          p.tensor({2, 3}, options);
          p.move(3, 0);
        }},
-      {"instruction 1: the condition, value 0, is no Bool", program,
+      {"instruction 1: the condition, value 0, is not a Bool", program,
        [](Plan& p) { p.jump_false(0, 0); }},
       {"instruction 1: it jumps to instruction 3 of 2", program,
        [](Plan& p) { p.jump_false(2, 3); }},
@@ -315,17 +315,17 @@ void test_memory_is_exact() {
   options.kernels = &test_kernels();
   for (const bool enough : {true, false}) {
     Allocator structures(memory.data(), enough ? bytes : bytes - 1);
-    MethodMemory given = {&structures, {arenas, 1}};
+    MethodMemory parts = {&structures, {arenas, 1}};
     Method method;
-    CHECK(method.load(program, "forward", given, options).ok() == enough);
+    CHECK(method.load(program, "forward", parts, options).ok() == enough);
     if (!enough) CHECK(says(method.message(), "forward: its structures take"));
   }
   Allocator structures(memory.data(), bytes);
-  MethodMemory given = {&structures, {small_arenas, 1}};
+  MethodMemory parts = {&structures, {small_arenas, 1}};
   Method method;
-  CHECK(method.load(program, "forward", given, options).code() == Code::MemoryAllocationFailed);
+  CHECK(method.load(program, "forward", parts, options).code() == Code::MemoryAllocationFailed);
   CHECK(says(method.message(), "memory 1 takes 256 bytes; the arena given for it has 255"));
-  CHECK(method.load(program, "forward", given, options).code() == Code::AlreadyLoaded);
+  CHECK(method.load(program, "forward", parts, options).code() == Code::AlreadyLoaded);
 }
 
 // Vectors that many tables share would make small files expensive.

@@ -64,9 +64,9 @@ std::string run(const std::string& command, bool expected) {
 }
 
 void check_prints(const std::string& printed, const char* wanted) {
-  const bool found = printed.find(wanted) != std::string::npos;
-  if (!found) std::fprintf(stderr, "printed: %s\n wanted: %s\n", printed.c_str(), wanted);
-  CHECK(found);
+  const bool is_printed = printed.find(wanted) != std::string::npos;
+  if (!is_printed) std::fprintf(stderr, "printed: %s\n wanted: %s\n", printed.c_str(), wanted);
+  CHECK(is_printed);
 }
 
 void test_runner(const std::string& runner, const std::string& library) {

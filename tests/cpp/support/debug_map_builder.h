@@ -24,10 +24,10 @@ inline void sized(Bytes& out, const Bytes& bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// An entry of a sequence: `count` numbers that increase by `step`. The first one is greater than
-// the previous number by `above`.
-inline void entry(Bytes& out, uint64_t count, uint64_t step, int64_t above) {
-  number(out, count << 2 | step);
+// An entry of a sequence: `count` numbers that increase by `increment`. The first one is greater
+// than the previous number by `above`.
+inline void entry(Bytes& out, uint64_t count, uint64_t increment, int64_t above) {
+  number(out, count << 2 | increment);
   difference(out, above);
 }
 

@@ -252,6 +252,25 @@ inline EngineGraph attention_graph() {
   return graph;
 }
 
+// An RNN of 4 units over x [n, 2, 5] with n at most `most`: [n, 2, 4] and its last state.
+inline EngineGraph rnn_graph(int64_t most = 3) {
+  Table operation;
+  operation.scalar<uint8_t>(0, 2).scalar<uint32_t>(1, 1).scalar<uint8_t>(2, 0);
+  operation.scalar<int64_t>(3, 4).scalar<int64_t>(4, 4);
+  EngineGraph graph;
+  graph.version = 6;
+  graph.n_inputs = 2;
+  graph.n_outputs = 2;
+  graph.expressions = {{ExpressionKind::INPUT_SIZE, 0, 0}};
+  graph.values = {{{most, 2, 5}, {10, 5, 1}, Place::INPUT, 0, 0, {0, -1, -1}, {}, -1},
+                  {{144}, {1}, Place::INPUT, 1, 0, {}, {}, -1},
+                  {{most, 2, 4}, {8, 4, 1}, Place::OUTPUT, 0, 0, {0, -1, -1}, {}, -1},
+                  {{1, 2, 4}, {8, 4, 1}, Place::OUTPUT, 1, 0, {}, {}, -1}};
+  graph.nodes = {{schema::Operation::Recurrent, operation, {0, 1}, {2, 3}}};
+  graph.arguments = {0, 1, 2, 3};
+  return graph;
+}
+
 // A QuantizedBinary: a and b have zero point 100 and scale 0.5 each, with a range of 3..250.
 inline Table sum_of(uint8_t kind = 0, float a_scale = 0.5f, int32_t a_zero_point = 100,
                     float scale = 1) {

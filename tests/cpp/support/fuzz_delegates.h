@@ -94,9 +94,9 @@ class Witness : public NamedData {
   Witness(const NamedData* data, std::vector<Constant>* constants)
       : data_(data), constants_(constants) {}
   Result<Span<const uint8_t>> get(StringView key) const override {
-    const Result<Span<const uint8_t>> found = data_->get(key);
-    if (found.ok()) constants_->push_back({{key.data(), key.size()}, copy_of(found.value())});
-    return found;
+    const Result<Span<const uint8_t>> data = data_->get(key);
+    if (data.ok()) constants_->push_back({{key.data(), key.size()}, copy_of(data.value())});
+    return data;
   }
 
  private:
@@ -189,11 +189,11 @@ class Sizing {
   explicit Sizing(uint32_t seed) : seed_(seed), random_(seed) {}
   int32_t operator()(int32_t size) {
     if (seed_ == 0 || size <= 0) return size;
-    const auto [found, is_new] = sizes_.emplace(size, size);
+    const auto [entry, is_new] = sizes_.emplace(size, size);
     if (is_new && random_() % 2 == 0) {
-      found->second = static_cast<int32_t>(random_() % (static_cast<unsigned>(size) + 1));
+      entry->second = static_cast<int32_t>(random_() % (static_cast<unsigned>(size) + 1));
     }
-    return found->second;
+    return entry->second;
   }
 
  private:

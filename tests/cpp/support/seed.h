@@ -21,8 +21,8 @@ inline uint32_t base_seed() {
     for (const char* c = RL_TEST_NAME; *c != 0; ++c) {
       value = (value ^ static_cast<uint8_t>(*c)) * 16777619u;  // FNV-1a
     }
-    const char* given = std::getenv("RUSHLIGHT_TEST_SEED");
-    if (given != nullptr) value = static_cast<uint32_t>(std::strtoul(given, nullptr, 10));
+    const char* text = std::getenv("RUSHLIGHT_TEST_SEED");
+    if (text != nullptr) value = static_cast<uint32_t>(std::strtoul(text, nullptr, 10));
     std::fprintf(stderr, "%s draws with RUSHLIGHT_TEST_SEED=%u\n", RL_TEST_NAME, value);
     return value;
   }();

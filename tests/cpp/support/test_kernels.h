@@ -16,9 +16,9 @@ namespace test {
 
 // True if the message contains this text; prints the message otherwise.
 inline bool says(const Message& message, const char* part) {
-  const bool found = std::strstr(message.text(), part) != nullptr;
-  if (!found) std::fprintf(stderr, "message: %s\n   wanted: %s\n", message.text(), part);
-  return found;
+  const bool has_part = std::strstr(message.text(), part) != nullptr;
+  if (!has_part) std::fprintf(stderr, "message: %s\n   wanted: %s\n", message.text(), part);
+  return has_part;
 }
 
 inline float first(const EValue& value) { return value.tensor().as<float>()[0]; }

@@ -69,12 +69,12 @@ exported = torch.export.export(net, (torch.ones(3, 4),))
 
 def _helps() -> list[tuple[str, str]]:
     """(command, example) for every example on a help page."""
-    found = []
+    commands = []
     for command in COMMANDS:
         text = CliRunner().invoke(app, [command, "--help"]).stdout
         text = re.sub(r" \\\n\s+", " ", text)  # an example in several lines
-        found += [(command, line) for line in re.findall(r"^\s+\$ (rushlight .*)$", text, re.M)]
-    return found
+        commands += [(command, line) for line in re.findall(r"^\s+\$ (rushlight .*)$", text, re.M)]
+    return commands
 
 
 EXAMPLES = _helps()
@@ -178,8 +178,8 @@ def test_export_wants_data_for_a_static_recipe(folder: Path) -> None:
 
 
 def test_recipes_are_listed() -> None:
-    found = json.loads(_good("recipes", "--json"))
-    assert {"int8", "int4-dynamic", "bfloat16"} <= {recipe["name"] for recipe in found}
+    document = json.loads(_good("recipes", "--json"))
+    assert {"int8", "int4-dynamic", "bfloat16"} <= {recipe["name"] for recipe in document}
     assert "int4-weights" in _bad("recipes", "int3")
 
 
@@ -235,7 +235,7 @@ def test_sizes_that_may_vary(folder: Path) -> None:
     ("option", "message"),
     [
         ("x", "write INPUT:DIM=MIN..MAX"),
-        ("y:0=1..8", "'y' is no tensor that forward takes; tensors are x"),
+        ("y:0=1..8", "'y' is not a tensor that forward takes; tensors are x"),
         ("x:2=1..8", "x has 2 dimensions"),
         ("x:0=8..1", "8 is greater than 1"),
     ],
@@ -443,5 +443,5 @@ def test_ops_as_json_is_a_manifest(tmp_path: Path) -> None:
 
 def test_ops_says_what_is_wrong() -> None:
     assert "no operator with 'nothing' in its name" in _bad("ops", "nothing")
-    assert "'float17' is no dtype; there are bfloat16, bool" in _bad("ops", "--dtype", "float17")
+    assert "'float17' is not a dtype; there are bfloat16, bool" in _bad("ops", "--dtype", "float17")
     assert "and dtype float16" in _bad("ops", "bitwise", "--dtype", "float16")

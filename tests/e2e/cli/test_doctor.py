@@ -157,9 +157,9 @@ def test_state_in_python_is_no_clean_bill(tmp_path: Path) -> None:
     assert "from the model" not in text and "from the file" not in text
     assert "proven: forward(x: float32[3]) -> float32[3]" in text
     code, text = doctor(tmp_path, "remembers", "--json")
-    found = json.loads(text)["forward"]
-    assert code == 1 and found["exports"]
-    told = {f["problem"].partition(",")[0]: f["advice"] for f in found["findings"]}
+    document = json.loads(text)["forward"]
+    assert code == 1 and document["exports"]
+    told = {f["problem"].partition(",")[0]: f["advice"] for f in document["findings"]}
     assert 'self.register_buffer("hist"' in told["forward changes the list hist"]
     assert "buffer" not in told["forward changes the attribute mode from 'first' to 'next'"]
 
@@ -213,5 +213,5 @@ def test_an_earlier_capture_puts_no_condition_on_sizes() -> None:
     length, batch = Dim("length", min=1, max=20), Dim("batch", min=1, max=8)
     model = torch.nn.GRU(4, 6).eval()
     for size, sizes in ((2, {0: length}), (3, {0: length, 1: batch})):
-        found = examine(model, (torch.randn(5, size, 4),), dynamic_shapes=(sizes,))
-        assert found.blockers == []
+        findings = examine(model, (torch.randn(5, size, 4),), dynamic_shapes=(sizes,))
+        assert findings.blockers == []

@@ -47,12 +47,12 @@ def run(code: str, folder: Path, name: str) -> tuple[dict[str, Any], str]:
     try:
         with contextlib.redirect_stdout(printed):
             spec.loader.exec_module(module)
-        said = printed.getvalue()
+        output = printed.getvalue()
     except rl.Error as error:
-        said = f"{type(error).__name__}: {error}"
+        output = f"{type(error).__name__}: {error}"
     finally:
         del sys.modules[name]
-    return vars(module), words(said.replace(f"{folder}/", ""))
+    return vars(module), words(output.replace(f"{folder}/", ""))
 
 
 def words(text: str) -> str:

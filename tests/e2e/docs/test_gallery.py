@@ -31,19 +31,19 @@ def page(request: Any) -> Page:
 
 
 def test_the_failing_code_says_what_the_page_says(page: Page, tmp_path: Path) -> None:
-    names, said = run(page.failing, tmp_path, f"failing_{page.kind.replace('-', '_')}")
-    assert words(page.message) == said
-    found = examine(
+    names, output = run(page.failing, tmp_path, f"failing_{page.kind.replace('-', '_')}")
+    assert words(page.message) == output
+    findings = examine(
         names["model"], names.get("args", ()), dynamic_shapes=names.get("dynamic_shapes")
     )
-    kinds = [finding.kind for finding in found.findings]
+    kinds = [finding.kind for finding in findings.findings]
     assert page.kind in kinds, kinds
-    assert all((ROOT / finding.page).is_file() for finding in found.findings)
+    assert all((ROOT / finding.page).is_file() for finding in findings.findings)
 
 
 def test_the_rewrite_runs_as_eager_does(page: Page, tmp_path: Path) -> None:
-    names, said = run(page.rewrite, tmp_path, f"rewrite_{page.kind.replace('-', '_')}")
-    assert "Error" not in said, said
+    names, output = run(page.rewrite, tmp_path, f"rewrite_{page.kind.replace('-', '_')}")
+    assert "Error" not in output, output
     model, args = names["model"], names["args"]
     module = rl.load(names["program"].buffer)
     for _ in range(2):  # a second call sees the state that the first one left
@@ -52,6 +52,6 @@ def test_the_rewrite_runs_as_eager_does(page: Page, tmp_path: Path) -> None:
         got = module(*args)
         for ours, eager in zip(pytree.tree_leaves(got), pytree.tree_leaves(wanted), strict=True):
             torch.testing.assert_close(ours, eager)
-    found = examine(model, args, dynamic_shapes=names.get("dynamic_shapes"))
-    assert not found.findings, [str(f) for f in found.findings]
-    assert found.signature.startswith("forward(")
+    findings = examine(model, args, dynamic_shapes=names.get("dynamic_shapes"))
+    assert not findings.findings, [str(f) for f in findings.findings]
+    assert findings.signature.startswith("forward(")

@@ -101,7 +101,7 @@ def test_both_report_a_backend_that_is_missing(
 def test_a_backend_that_executorch_has_is_given_our_payload(
     segments: bool, executorch: ExecuTorch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    none = staticmethod(lambda *given: PreprocessResult(b"this is no XNNPACK payload"))
+    none = staticmethod(lambda *args: PreprocessResult(b"this is not an XNNPACK payload"))
     monkeypatch.setattr(XnnpackBackend, "preprocess", none)
     pte = written(tmp_path / "xnnpack.pte", "XnnpackBackend", segments)
     text = run_there(executorch, pte).lower()
@@ -139,8 +139,8 @@ def test_both_write_the_same_delegates(executorch: ExecuTorch, tmp_path: Path) -
 
 def delegate_calls(plan: Any) -> list[tuple[int, int]]:
     """(delegate, number of arguments) of every call."""
-    found = [i.instr_args for c in plan.chains for i in c.instructions]
-    return [(c.delegate_index, len(c.args)) for c in found if hasattr(c, "delegate_index")]
+    calls = [i.instr_args for c in plan.chains for i in c.instructions]
+    return [(c.delegate_index, len(c.args)) for c in calls if hasattr(c, "delegate_index")]
 
 
 def test_a_whole_method_and_everything_in_it(executorch: ExecuTorch, tmp_path: Path) -> None:

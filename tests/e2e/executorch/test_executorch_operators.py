@@ -58,9 +58,9 @@ ZEROS = [whole(-9, 9, *t.shape[:3], 1) for t in BYTES]
 SCALES = [real(*t.shape[:3], 1).abs() * 0.01 for t in BYTES]
 
 
-def quantized_attention(*given: torch.Tensor) -> Any:
-    parameters = [p for pair in zip(given[3:6], given[6:9], strict=True) for p in pair]
-    return llama.custom_quantized_sdpa(*given[:3], 5, None, 0.0, True, None, *parameters, False)
+def quantized_attention(*inputs: torch.Tensor) -> Any:
+    parameters = [p for pair in zip(inputs[3:6], inputs[6:9], strict=True) for p in pair]
+    return llama.custom_quantized_sdpa(*inputs[:3], 5, None, 0.0, True, None, *parameters, False)
 
 
 def embeddings(name: str, low: int, high: int) -> dict[str, Program]:
@@ -230,5 +230,5 @@ def run_there(executorch: ExecuTorch, path: Path, inputs: Sequence[torch.Tensor]
     data, outputs = path.with_suffix(".npz"), path.with_suffix(".out.npz")
     np.savez(data, **{f"in{i}": t.numpy() for i, t in enumerate(inputs)})
     executorch.call("run", pte=path, data=data, outputs=outputs, own_operators=True)
-    with np.load(outputs) as found:
-        return [found[f"out{i}"] for i in range(len(found))]
+    with np.load(outputs) as arrays:
+        return [arrays[f"out{i}"] for i in range(len(arrays))]

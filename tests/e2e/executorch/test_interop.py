@@ -62,8 +62,8 @@ def test_executorch_runs_a_program_with_its_data_files(
         data=tmp_path / "in.npz",
         outputs=tmp_path / "out.npz",
     )
-    with np.load(tmp_path / "out.npz") as found:
-        _assert_equal([found["out0"]], [model(x).detach().numpy()])
+    with np.load(tmp_path / "out.npz") as arrays:
+        _assert_equal([arrays["out0"]], [model(x).detach().numpy()])
 
 
 @pytest.mark.parametrize("name", EVERY_MODEL)
@@ -178,8 +178,8 @@ def _run_there(
     data, outputs = path.with_suffix(".in.npz"), path.with_suffix(".out.npz")
     np.savez(data, **{f"in{i}": x for i, x in enumerate(_arrays(inputs))})
     executorch.call("run", pte=path, data=data, outputs=outputs, method=method, calls=calls)
-    with np.load(outputs) as found:
-        return [found[f"out{i}"] for i in range(len(found))]
+    with np.load(outputs) as arrays:
+        return [arrays[f"out{i}"] for i in range(len(arrays))]
 
 
 def _eager(case: Any) -> Arrays:
@@ -195,10 +195,10 @@ def _flat(outputs: Any) -> Arrays:
     return [np.asarray(leaf) for leaf in pytree.tree_leaves(outputs)]
 
 
-def _assert_equal(found: Arrays, expected: Arrays) -> None:
+def _assert_equal(actual: Arrays, expected: Arrays) -> None:
     """Equal within what another order of summation may change."""
-    assert [(a.dtype, a.shape) for a in found] == [(a.dtype, a.shape) for a in expected]
-    for a, b in zip(found, expected, strict=True):
+    assert [(a.dtype, a.shape) for a in actual] == [(a.dtype, a.shape) for a in expected]
+    for a, b in zip(actual, expected, strict=True):
         scale = float(np.abs(b).max(initial=0.0))
         assert np.isfinite(b).all() and scale > 0.0, "zeros would equal anything broken"
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=5e-5 * scale)

@@ -64,8 +64,8 @@ def test_the_report_says_what_executorch_does(
     def run() -> np.ndarray:
         outputs = tmp_path / "out.npz"
         executorch.call("run", outputs=outputs, own_operators=True, **files)
-        with np.load(outputs) as found:
-            return found["out0"]
+        with np.load(outputs) as arrays:
+            return arrays["out0"]
 
     if report.executorch:
         with pytest.raises(SideError):
@@ -73,7 +73,7 @@ def test_the_report_says_what_executorch_does(
         assert all("it has no" in reason for reason in report.executorch)
         return
     ours = rl.load(tmp_path / "model.pte")(*inputs)
-    # One of 255 steps of a value in between is another where sums are rounded otherwise.
+    # One of 255 integers of a value in between is another where sums are rounded otherwise.
     np.testing.assert_allclose(run(), np.asarray(ours), rtol=0.05, atol=0.02)
 
 

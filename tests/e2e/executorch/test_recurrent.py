@@ -4,7 +4,7 @@ runs."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,6 +13,9 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 import rushlight as rl
+from rushlight.inspect.profile import profile_of
+from rushlight.inspect.work import work_of
+from rushlight.runtime.peaks import Peaks
 
 if TYPE_CHECKING:
     from conftest import ExecuTorch
@@ -22,13 +25,15 @@ KINDS = {
     "gru": lambda: nn.GRU(6, 10, 2, batch_first=True),
     "rnn": lambda: nn.RNN(6, 10, bidirectional=True, nonlinearity="relu"),
 }
-STEPS = 30
+LENGTH = 30
 
 
 def made(kind: str) -> tuple[nn.Module, torch.Tensor]:
     torch.manual_seed(0)
     layer = KINDS[kind]().eval()
-    return layer, torch.randn((2, STEPS, 6) if getattr(layer, "batch_first", 0) else (STEPS, 2, 6))
+    return layer, torch.randn(
+        (2, LENGTH, 6) if getattr(layer, "batch_first", 0) else (LENGTH, 2, 6)
+    )
 
 
 def instructions(program: rl.Program) -> int:
@@ -70,13 +75,40 @@ def test_recipes_run_on_every_backend(recipe: str, backend: str) -> None:
         backend=backend,
     )
     assert backend != "cpu" or instructions(program) == 1
-    given: Any = x if recipe.startswith("int8") else x.to(getattr(torch, recipe))
-    got = pytree.tree_leaves(rl.load(program.buffer)(given))
+    sequence = x if recipe.startswith("int8") else x.to(getattr(torch, recipe))
+    got = pytree.tree_leaves(rl.load(program.buffer)(sequence))
     for one, other in zip(got, pytree.tree_leaves(layer(x)), strict=True):
         assert (torch.as_tensor(one).float() - other).norm() < 0.03 * other.norm()
 
 
+class Tagger(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.LSTM(6, 10, 2, bidirectional=True)
+        self.head = nn.Linear(20, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        states, _ = self.words(x)
+        return self.head(states)  # type: ignore[no-any-return]
+
+
 def test_the_report_and_the_profile_name_the_layer() -> None:
-    layer, x = made("lstm")
-    program = rl.export(layer, (x,), backend="cpu")
-    assert "lstm" in str(program.manager.debug_map)
+    x = torch.randn(LENGTH, 2, 6)
+    program = rl.export(Tagger().eval(), (x,), backend="cpu")
+    [work] = work_of(program.buffer)["forward"]
+    module = rl.load(program.buffer, trace=True)
+    profile = profile_of(
+        *(program.buffer, module, "forward", lambda: module(x)),
+        runs=2,
+        peaks=Peaks(1, 1e9, 1e9, 1e9),
+    )
+    layer, head = work.inside.values()
+    by_name = {operator.name: operator for operator in profile.operators}
+    for reported in (layer, by_name["Recurrent"]):
+        assert (reported.name, reported.nodes) == ("Recurrent", ["lstm"])
+        [source] = reported.sources
+        assert (source.module, source.text) == ("words", "states, _ = self.words(x)")
+    for reported in (head, by_name["Product"]):
+        assert (reported.name, reported.nodes) == ("Product", ["linear"])
+        assert [source.module for source in reported.sources] == ["head"]
+    assert by_name.keys() == {"Recurrent", "Product"}

@@ -59,8 +59,8 @@ def test_no_instruction_is_mistaken_for_a_node_that_departs(name: str) -> None:
     _, model, calls = build(name)
     exported = torch.export.export(model, calls[0])
     manager = rushlight.to_edge(exported).to_executorch()
-    found = first_departure(manager, "forward", calls[0], {}, Tolerance()).text
-    assert found.startswith("No single node departs")
+    text = first_departure(manager, "forward", calls[0], {}, Tolerance()).text
+    assert text.startswith("No single node departs")
 
 
 @pytest.mark.interop

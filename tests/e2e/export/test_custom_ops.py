@@ -183,7 +183,7 @@ def test_files_that_hold_something_else(tmp_path_factory: pytest.TempPathFactory
         ("weights.pt2", "is a file of weights or a pickled module, not an ExportedProgram"),
         ("script.pt2", "is a TorchScript module"),
         ("program.pte", "is a finished program"),
-        ("text.pt2", "is no archive"),
+        ("text.pt2", "is a damaged archive, or a file of another kind"),
         ("damaged.pt2", "cannot be read as an ExportedProgram"),
         ("missing.pt2", "cannot read .*missing.pt2.*check the path"),
     ):

@@ -69,10 +69,10 @@ def test_state_is_kept_between_calls_and_starts_as_it_was() -> None:
 
     program = rl.export(Counter(), (torch.ones(2),))
     module = rl.load(program.buffer)
-    for step in range(3):
+    for call in range(3):
         before, after = module(np.ones(2, np.float32))
-        assert before.tolist() == [5.0 + step, step]
-        assert after.tolist() == [6.0 + step, step + 1]
+        assert before.tolist() == [5.0 + call, call]
+        assert after.tolist() == [6.0 + call, call + 1]
 
 
 def test_methods_share_constants_and_constant_methods_answer() -> None:

@@ -27,13 +27,13 @@ class Function(torch.nn.Module):
 def rows() -> torch.Tensor:
     """Rows that are spread out, constant, and nearly constant, of several sizes."""
     generator = torch.Generator().manual_seed(0)
-    found = []
+    tensors = []
     for size in (1e20, 3e38, 1e5, 1.0, 1e-25):
         units = torch.rand(WIDTH, generator=generator)
         constant = 2.0 ** int(math.log2(size))  # whose mean float64 has exactly
-        found += [(2 * units - 1) * size, torch.full((WIDTH,), constant)]
-        found += [(0.5 + 1e-3 * units) * size]
-    return torch.stack(found)
+        tensors += [(2 * units - 1) * size, torch.full((WIDTH,), constant)]
+        tensors += [(0.5 + 1e-3 * units) * size]
+    return torch.stack(tensors)
 
 
 REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -57,13 +57,13 @@ REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def test_rows_of_any_size(name: str, backend: str) -> None:
     x, function = rows(), REDUCTIONS[name]
     eager, exact = function(x), function(x.double())
-    found = rl.load(rl.export(Function(function), (x,), backend=backend, verify=False).buffer)(x)
+    actual = rl.load(rl.export(Function(function), (x,), backend=backend, verify=False).buffer)(x)
     exact = exact.float().double()  # what is more than a float holds is infinite
     loss = (eager.double() - exact).abs().nan_to_num(posinf=float("inf"))
-    # Beside eager's own error, some steps of the greatest result, or of the terms of a sum.
+    # Beside eager's own error, a few roundings of the greatest result, or of a term.
     scale = x.double() if name in ("mean", "sum") else exact[exact.isfinite()]
-    error = (found.double() - exact).abs().nan_to_num()
-    assert ((found.double() == exact) | (error <= 2 * loss + 1e-5 * scale.abs().amax())).all()
+    error = (actual.double() - exact).abs().nan_to_num()
+    assert ((actual.double() == exact) | (error <= 2 * loss + 1e-5 * scale.abs().amax())).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -74,8 +74,8 @@ def test_the_deviation_of_halves_whose_squares_are_infinite(
     size = 3e4 if dtype == torch.float16 else 1e30
     x = (torch.linspace(-1, 1, 32) * size).reshape(2, 16).to(dtype)
     model = Function(lambda x: x.std(-1))
-    found = rl.load(rl.export(model, (x,), backend=backend).buffer)(x)
-    torch.testing.assert_close(found, x.std(-1))
+    actual = rl.load(rl.export(model, (x,), backend=backend).buffer)(x)
+    torch.testing.assert_close(actual, x.std(-1))
 
 
 ENDS = torch.tensor(
@@ -95,10 +95,10 @@ def test_activations_at_the_ends(backend: str, dtype: torch.dtype) -> None:
         return torch.stack([tanh, *(function(x) for function in ACTIVATIONS)])
 
     x = ENDS.to(dtype)
-    found = rl.load(rl.export(Function(model), (x,), backend=backend, verify=False).buffer)(x)
+    actual = rl.load(rl.export(Function(model), (x,), backend=backend, verify=False).buffer)(x)
     # Eager's vectors overflow for some numbers that float64 has no trouble with.
     near = [
-        torch.isclose(found.double(), wanted.double(), rtol=1e-2, atol=1e-37, equal_nan=True)
+        torch.isclose(actual.double(), wanted.double(), rtol=1e-2, atol=1e-37, equal_nan=True)
         for wanted in (model(x), model(x.double()).to(dtype))
     ]
     assert (near[0] | near[1]).all()

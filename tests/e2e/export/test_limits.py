@@ -66,7 +66,7 @@ def test_pads_beyond_the_limit_are_no_padding_of_a_convolution(backend: str) -> 
 
 
 @pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
-def test_sizes_whose_steps_no_file_can_say_are_refused_at_export(backend: str) -> None:
+def test_strides_beyond_32_bits_are_refused_at_export(backend: str) -> None:
     huge = torch.zeros(0, 1 << 21, 1 << 20)
     with pytest.raises(ExportError, match="strides take 32 bits"):
         _ = rl.export(Does(lambda x: x + 1), (huge,), backend=backend, verify=False).buffer
@@ -89,9 +89,9 @@ def test_values_with_too_many_elements_are_left_out_by_name(partitioner: Partiti
     for rows, fits in ((int(Limit.ELEMENTS) // copies, True), (2048, False)):
         program = torch.export.export(Wide(copies), (torch.zeros(rows, 1),))
         result = partitioner.partition(rl.to_edge(program).exported_program())
-        said = [why for why in result.declined.values() if "elements" in why]
-        assert (said == []) == fits
-        assert all(f"has more than {int(Limit.ELEMENTS)} elements" in why for why in said)
+        reasons = [why for why in result.declined.values() if "elements" in why]
+        assert (reasons == []) == fits
+        assert all(f"has more than {int(Limit.ELEMENTS)} elements" in why for why in reasons)
 
 
 def test_parts_with_too_many_arguments_are_refused() -> None:

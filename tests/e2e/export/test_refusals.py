@@ -71,8 +71,8 @@ def by_builtin(x: torch.Tensor) -> torch.Tensor:
 
 
 def kept_in_a_dict(x: torch.Tensor) -> torch.Tensor:
-    found = {k.item(): v for k, v in zip(x[:, 0], x, strict=True)}  # here
-    return found[1.0]
+    table = {k.item(): v for k, v in zip(x[:, 0], x, strict=True)}  # here
+    return table[1.0]
 
 
 def chosen_from_a_list(x: torch.Tensor) -> torch.Tensor:
@@ -359,8 +359,8 @@ class Asserting(torch.nn.Module):
         torch._check(n >= 0)
         torch._check(n <= 6)
         torch._check(n != x.shape[0])
-        found = x.nonzero()
-        torch._check(found.shape[0] > 2)
+        places = x.nonzero()
+        torch._check(places.shape[0] > 2)
         return x[:, :n]
 
 

@@ -111,6 +111,10 @@ def test_a_stop_string_never_leaks(runner: Runner) -> None:
     reply = runner.generate("the light", stop=[stop, "never"], **options)
     assert reply.text == whole[: whole.index(stop)]
     assert (reply.finish, reply.choices[0].stopped_by) == ("stop", stop)
+    session = runner.session()
+    assert session.generate("the light", stop=stop, **options).text == reply.text
+    if "\ufffd" not in reply.text:
+        assert session.text == "the light" + reply.text
 
 
 def test_echo_and_special(runner: Runner) -> None:

@@ -22,13 +22,13 @@ def backends_python() -> Path:
     named = os.environ.get("RUSHLIGHT_BACKENDS_PYTHON")
     if named:
         return Path(named)
-    found = ROOT / ".venv-backends" / "bin" / "python"
-    if not found.exists():
+    python = ROOT / ".venv-backends" / "bin" / "python"
+    if not python.exists():
         from filelock import FileLock
 
         with FileLock(str(ROOT / ".venv-backends.lock")):
             subprocess.run(["make", "backends"], cwd=ROOT, check=True)
-    return found
+    return python
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ class Recurrent(torch.nn.Module):
 @pytest.mark.filterwarnings("ignore:The tensor attributes")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_unrolled_lstm_is_small(backend: str) -> None:
-    """Each of a backend's instructions listed all nodes of its line: 1.5 MB of map for 8 steps."""
-    steps = (8, 16)
-    programs = [made(Recurrent(), torch.ones(n, 1, 4), backend=backend) for n in steps]
+    """Each of a backend's instructions listed all nodes of its line: 1.5 MB for 8 time steps."""
+    lengths = (8, 16)
+    programs = [made(Recurrent(), torch.ones(n, 1, 4), backend=backend) for n in lengths]
     listed = []
     for program in programs:
         [method] = program.manager.debug_map.methods.values()
@@ -122,15 +122,15 @@ def test_the_command_line_strips_the_map(tmp_path: Path) -> None:
         "def build():\n    return M(), (torch.ones(2),)\n"
     )
     out = str(tmp_path / "m.pte")
-    found = {}
+    sources = {}
     for level in ("full", "none", "half"):
         options = ["--debug", level, "--no-verify", "-o", out]
         result = CliRunner().invoke(app, ["export", f"{tmp_path / 'm.py'}:build", *options])
-        found[level] = result.exit_code
+        sources[level] = result.exit_code
         if level != "half":
             named = read_pte(Path(out).read_bytes()).named_data
             assert (KEY in named) == (level == "full"), result.output
-    assert found == {"full": 0, "none": 0, "half": 1}
+    assert sources == {"full": 0, "none": 0, "half": 1}
 
 
 def test_methods_and_forms_share_what_is_equal() -> None:
@@ -165,6 +165,6 @@ def test_a_model_without_a_file_has_no_lines_but_names() -> None:
     space: dict[str, Any] = {"torch": torch}
     exec("class M(torch.nn.Module):\n  def forward(self, x):\n    return x.sin()", space)
     program = made(space["M"](), torch.ones(2))
-    found = read_debug(map_in(program.buffer))
-    assert [node.name for node in found.methods["forward"].instructions] == ["sin"]
-    assert found == program.manager.debug_map
+    decoded = read_debug(map_in(program.buffer))
+    assert [node.name for node in decoded.methods["forward"].instructions] == ["sin"]
+    assert decoded == program.manager.debug_map

@@ -161,10 +161,10 @@ class Chosen(torch.nn.Module):
         self.most = most
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        found = x[x > 0]
+        positive = x[x > 0]
         if self.most is not None:
-            torch._check(found.shape[0] <= self.most)
-        return found * 2
+            torch._check(positive.shape[0] <= self.most)
+        return positive * 2
 
 
 def test_what_cannot_fail_is_not_asserted() -> None:

@@ -34,13 +34,13 @@ to_backend("CoreMLBackend", edge.exported_program(), [])
 @pytest.fixture(scope="session")
 def together_python() -> Path:
     """A Python that has them all; its environment is made if it is missing."""
-    found = ROOT / ".venv-together" / "bin" / "python"
-    if not found.exists():
+    python = ROOT / ".venv-together" / "bin" / "python"
+    if not python.exists():
         from filelock import FileLock
 
         with FileLock(str(ROOT / ".venv-together.lock")):
             subprocess.run(["make", "together"], cwd=ROOT, check=True)
-    return found
+    return python
 
 
 def _run(*command: str | Path) -> str:

@@ -59,10 +59,10 @@ def within(net: Net, max_drop: float, **options):
 
 
 def test_a_wide_budget_quantises_all(net):
-    found = within(net, 100.0)
-    assert [layer.precision for layer in found.layers] == ["int8"] * 3
-    assert found.bytes * 4 == found.float_bytes
-    assert found.blocking == ()
+    result = within(net, 100.0)
+    assert [layer.precision for layer in result.layers] == ["int8"] * 3
+    assert result.bytes * 4 == result.float_bytes
+    assert result.blocking == ()
 
 
 @pytest.mark.filterwarnings("ignore:.*groups of 32 do not divide")
@@ -70,28 +70,28 @@ def test_weights_take_the_bytes_that_are_stored():
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
     data = [(torch.randn(4, 20),)]
-    found = quantize_within(
+    result = quantize_within(
         net.eval(), data, lambda module: 1.0, 0.0, recipes=("int4-dynamic",), backend="portable"
     )
-    assert [layer.precision for layer in found.layers] == ["int4-dynamic"] * 2
-    assert [layer.bytes for layer in found.layers] == [20 * 64, 64 * 8 // 2]
+    assert [layer.precision for layer in result.layers] == ["int4-dynamic"] * 2
+    assert [layer.bytes for layer in result.layers] == [20 * 64, 64 * 8 // 2]
 
 
 def test_a_narrow_budget_names_the_layer_that_blocks(net):
     alone = {layer.name: layer.drop for layer in within(net, 100.0).layers}
     assert max(alone, key=alone.__getitem__) == "hard"
-    found = within(net, 0.8 * alone["hard"])
-    assert [layer.name for layer in found.blocking] == ["hard"]
-    assert f"{alone['hard']:.4g}" in found.blocking[0].blocked
-    assert found.baseline - found.metric <= found.max_drop
-    assert closeness(net)(found.program.module()) == pytest.approx(found.metric, abs=1e-7)
-    assert {layer.precision for layer in found.layers} == {"int8", "float"}
+    result = within(net, 0.8 * alone["hard"])
+    assert [layer.name for layer in result.blocking] == ["hard"]
+    assert f"{alone['hard']:.4g}" in result.blocking[0].blocked
+    assert result.baseline - result.metric <= result.max_drop
+    assert closeness(net)(result.program.module()) == pytest.approx(result.metric, abs=1e-7)
+    assert {layer.precision for layer in result.layers} == {"int8", "float"}
 
 
 def test_no_budget_leaves_all_in_float(net):
-    found = within(net, 0.0)
-    assert {layer.precision for layer in found.layers} == {"float"}
-    assert found.metric == found.baseline and len(found.blocking) == 3
+    result = within(net, 0.0)
+    assert {layer.precision for layer in result.layers} == {"float"}
+    assert result.metric == result.baseline and len(result.blocking) == 3
 
 
 def test_the_program_runs(net):
@@ -115,13 +115,13 @@ def test_a_search_goes_on_where_it_was_stopped(net, tmp_path):
     path.write_text(
         "\n".join(lines[:3]) + '\n{"mix": "cut'
     )  # as a process that was stopped left it
-    said: list[str] = []
-    again = within(net, 0.02, resume=path, progress=said.append)
+    lines: list[str] = []
+    again = within(net, 0.02, resume=path, progress=lines.append)
     assert again.metric == whole.metric
-    assert sum(int(line.split()[0]) for line in said if "trials" in line) == whole.trials - 2
-    said.clear()
-    within(net, 0.02, resume=path, progress=said.append)
-    assert not [line for line in said if "trials" in line]
+    assert sum(int(line.split()[0]) for line in lines if "trials" in line) == whole.trials - 2
+    lines.clear()
+    within(net, 0.02, resume=path, progress=lines.append)
+    assert not [line for line in lines if "trials" in line]
 
 
 def test_trials_of_another_model_are_refused(net, tmp_path):
@@ -132,11 +132,11 @@ def test_trials_of_another_model_are_refused(net, tmp_path):
 
 
 def test_what_was_found_is_a_program_and_prints_as_a_table(net, capsys):
-    found = within(net, 0.02, recipes=("int8",))
-    assert isinstance(found.program, torch.export.ExportedProgram)
+    result = within(net, 0.02, recipes=("int8",))
+    assert isinstance(result.program, torch.export.ExportedProgram)
     assert capsys.readouterr().out == ""  # the caller prints it, or not
-    said = str(found)
-    assert "precision of each layer" in said and "hard" in said and "allowed" in said
+    text = str(result)
+    assert "precision of each layer" in text and "hard" in text and "allowed" in text
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_what_was_found_is_a_program_and_prints_as_a_table(net, capsys):
     ],
 )
 def test_what_cannot_be_searched_is_said(net, options, message):
-    given = {"data": DATA, "metric": closeness(net), "max_drop": 0.1, "recipes": ("int8",)}
-    given.update(options)
+    arguments = {"data": DATA, "metric": closeness(net), "max_drop": 0.1, "recipes": ("int8",)}
+    arguments.update(options)
     with pytest.raises(rl.Error, match=message):
-        rl.quantize_within(net, **given)
+        rl.quantize_within(net, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_metric_that_cannot_leave_the_process_is_said(net):
 
 
 def test_a_model_without_layers():
-    with pytest.raises(rl.ExportError, match="no linear layer and no convolution"):
+    with pytest.raises(rl.ExportError, match="no linear layer or convolution"):
         quantize_within(torch.nn.ReLU(), DATA, lambda module: 1.0, 0.1)
 
 

@@ -79,18 +79,18 @@ def test_the_layer_that_loses_most_is_first(net):
         bad.mid.weight[:, :36] *= 1000  # these weights give nothing, and no row can hold the rest
     for recipe in ("int8", "int8-per-tensor"):
         quantised = rl.quantize(bad, calibrate=inputs(20), recipe=recipe)
-        found = compare(bad, quantised, inputs(5))
-        assert found.layers[0].tap.module == "mid"
-        assert found.layers[0].blame > 0.5
-        assert sum(layer.blame for layer in found.layers) == pytest.approx(1)
+        report = compare(bad, quantised, inputs(5))
+        assert report.layers[0].tap.module == "mid"
+        assert report.layers[0].blame > 0.5
+        assert sum(layer.blame for layer in report.layers) == pytest.approx(1)
 
 
 def test_values_beyond_what_calibration_saw_are_counted(net):
     quantised = rl.quantize(net, calibrate=inputs(20, 0.1))
-    found = compare(net, quantised, inputs(5, 3.0))
-    share = {layer.tap.module: layer.saturation for layer in found.layers}
+    report = compare(net, quantised, inputs(5, 3.0))
+    share = {layer.tap.module: layer.saturation for layer in report.layers}
     exact = [torch.relu(net.bn(net.conv(x))).detach().numpy() for (x,) in inputs(5, 3.0)]
-    [conv] = [layer.tap.range for layer in found.layers if layer.tap.module == "conv"]
+    [conv] = [layer.tap.range for layer in report.layers if layer.tap.module == "conv"]
     assert conv is not None
     expected = np.mean(np.concatenate(exact) > conv.limits[1])
     assert expected > 0.1
@@ -99,9 +99,9 @@ def test_values_beyond_what_calibration_saw_are_counted(net):
 
 def test_an_exact_copy_has_no_noise(net):
     captured = torch.export.export(net, inputs(1)[0])
-    found = compare(net, captured, inputs(2))
-    assert all(layer.sqnr == math.inf and layer.blame == 0 for layer in found.layers)
-    assert found.outputs == (math.inf,)
+    report = compare(net, captured, inputs(2))
+    assert all(layer.sqnr == math.inf and layer.blame == 0 for layer in report.layers)
+    assert report.outputs == (math.inf,)
 
 
 def test_a_model_of_several_inputs_and_sizes_that_vary():
@@ -119,8 +119,8 @@ def test_a_model_of_several_inputs_and_sizes_that_vary():
     batch = torch.export.Dim("batch", min=1, max=8)
     shapes = ({0: batch}, {0: batch})
     quantised = rl.quantize(model, calibrate=data, dynamic_shapes=shapes)
-    found = compare(model, quantised, data, dynamic_shapes=shapes)
-    assert len(found.outputs) == 2 and all(20 < sqnr < 80 for sqnr in found.outputs)
+    report = compare(model, quantised, data, dynamic_shapes=shapes)
+    assert len(report.outputs) == 2 and all(20 < sqnr < 80 for sqnr in report.outputs)
 
 
 def test_the_table_and_the_page_hold_every_layer(report):

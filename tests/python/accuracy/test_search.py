@@ -54,23 +54,23 @@ def model(seed: int, layers: int = 6) -> Model:
 
 
 def test_all_layers_have_the_lowest_precision_where_the_budget_allows_it():
-    found = model(0).search(least=0.0)
-    assert set(found.mix.values()) == {"int4"} and len(found.mix) == 6
+    result = model(0).search(least=0.0)
+    assert set(result.mix.values()) == {"int4"} and len(result.mix) == 6
 
 
 def test_nothing_is_quantised_where_the_budget_allows_nothing():
     one = model(1)
-    found = one.search(least=1.0)
-    assert found.mix == {} and found.outcome.metric == 1.0
+    result = one.search(least=1.0)
+    assert result.mix == {} and result.outcome.metric == 1.0
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_mix_keeps_the_budget_and_is_nearly_as_small_as_the_smallest(seed):
     one = model(seed)
-    found = one.search(least=0.97)
-    assert found.outcome == one.outcome(found.mix)
-    assert found.outcome.metric >= 0.97
-    assert one.space.size(found.mix) <= 1.35 * one.best_bytes(0.97)
+    result = one.search(least=0.97)
+    assert result.outcome == one.outcome(result.mix)
+    assert result.outcome.metric >= 0.97
+    assert one.space.size(result.mix) <= 1.35 * one.best_bytes(0.97)
 
 
 def test_a_layer_whose_noise_is_not_a_number_stays_float():
@@ -82,6 +82,6 @@ def test_a_layer_whose_noise_is_not_a_number_stays_float():
 
 def test_no_mix_is_tried_twice_and_batches_are_few():
     one = model(5, layers=40)
-    found = one.search(least=0.9)
-    assert sum(one.batches) == found.trials
+    result = one.search(least=0.9)
+    assert sum(one.batches) == result.trials
     assert len([n for n in one.batches if n]) <= 12

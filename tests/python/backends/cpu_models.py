@@ -23,10 +23,10 @@ def lowered(model: nn.Module, *args: Any) -> rl.EdgeProgramManager:
 
 def operations(edge: rl.EdgeProgramManager) -> list[Any]:
     graphs = [fb.unpack(m.processed_bytes) for m in lowered_modules(edge.exported_program())]
-    return [step.operation for graph in graphs for step in graph.nodes]
+    return [node.operation for graph in graphs for node in graph.nodes]
 
 
-def steps_of(edge: rl.EdgeProgramManager) -> list[str]:
+def operators_of(edge: rl.EdgeProgramManager) -> list[str]:
     """The nodes of all delegates, by type; those with an epilogue have a + at the end."""
     return [
         type(operation).__name__ + ("+" if getattr(operation, "epilogue", None) else "")
@@ -36,8 +36,8 @@ def steps_of(edge: rl.EdgeProgramManager) -> list[str]:
 
 def instructions(model: nn.Module, *args: Any) -> list[TileOp]:
     """The instructions of all tile programs that are nodes of their own."""
-    steps = operations(lowered(model, *args))
-    programs = [step.program.code for step in steps if isinstance(step, fb.Elementwise)]
+    computed = operations(lowered(model, *args))
+    programs = [one.program.code for one in computed if isinstance(one, fb.Elementwise)]
     return [TileOp(word & 0xFF) for code in programs for word in code[::3]]
 
 
@@ -55,7 +55,7 @@ def whole(model: nn.Module, *args: Any, tolerance: float = 1e-5) -> list[str]:
     with torch.no_grad():
         equal(module(*args), model(*args), tolerance)
         equal(module(*args), model(*args), tolerance)  # once more, with scratch that was used
-    return steps_of(edge)
+    return operators_of(edge)
 
 
 def follows(
@@ -90,7 +90,7 @@ def follows(
     with torch.no_grad():
         for args in (*calls, *reversed(calls)):
             equal(module(*args), model(*args), tolerance)
-    return steps_of(edge)
+    return operators_of(edge)
 
 
 def equal(ours: Any, eager: Any, tolerance: float = 1e-5) -> None:

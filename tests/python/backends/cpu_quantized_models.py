@@ -87,19 +87,19 @@ def lowered(model: nn.Module, *args: Any) -> rl.EdgeProgramManager:
     return rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
 
 
-def steps_in(edge: rl.EdgeProgramManager) -> list[fb.Node]:
+def nodes_in(edge: rl.EdgeProgramManager) -> list[fb.Node]:
     parts = lowered_modules(edge.exported_program())
-    return [step for part in parts for step in fb.unpack(part.processed_bytes).nodes]
+    return [node for part in parts for node in fb.unpack(part.processed_bytes).nodes]
 
 
-def names_of(steps: list[fb.Node]) -> list[str]:
-    return [type(step.operation).__name__ for step in steps]
+def names_of(nodes: list[fb.Node]) -> list[str]:
+    return [type(node.operation).__name__ for node in nodes]
 
 
-def residuals_of(steps: list[fb.Node]) -> list[fb.QuantizedResidual]:
+def residuals_of(nodes: list[fb.Node]) -> list[fb.QuantizedResidual]:
     """The residuals that products and convolutions add to their results."""
-    found = [getattr(step.operation, "residual", None) for step in steps]
-    return [residual for residual in found if residual is not None]
+    residuals = [getattr(node.operation, "residual", None) for node in nodes]
+    return [residual for residual in residuals if residual is not None]
 
 
 def left_of(edge: rl.EdgeProgramManager) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def left_of(edge: rl.EdgeProgramManager) -> dict[str, Any]:
     return {n.name: n.meta.get("declined", {}).get("CpuBackend") for n in nodes}
 
 
-def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0) -> list[str]:
-    """Compare results with eager's, at most `most` times `step` apart; returns the names of the
+def whole(model: nn.Module, *args: Tensor, scale: float = 0.0, most: float = 0.0) -> list[str]:
+    """Compare results with eager's, at most `most` times `scale` apart; returns the names of the
     delegate's nodes."""
     edge = lowered(model, *args)
     assert not left_of(edge)
@@ -122,16 +122,16 @@ def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0)
     exact = Reference(part)(*args)
     for i, (one, same, other) in enumerate(zip(exact, ours, wanted, strict=True)):
         assert one.dtype == same.dtype == other.dtype
-        near(one.reshape(other.shape), other, step * most, f"result {i} of the reference")
+        near(one.reshape(other.shape), other, scale * most, f"result {i} of the reference")
         rounding = 1e-6 * float(other.abs().max()) if other.is_floating_point() else 0.0
         near(same, one.reshape(other.shape), rounding, f"result {i} of the engine")
-    return names_of(steps_in(edge))
+    return names_of(nodes_in(edge))
 
 
-def _version(steps: list[fb.Node]) -> int:
-    if any(isinstance(step.operation, fb.Product) for step in steps):
-        return 5  # with scales: the steps between integers have no others
-    return 4 if residuals_of(steps) else 3
+def _version(nodes: list[fb.Node]) -> int:
+    if any(isinstance(node.operation, fb.Product) for node in nodes):
+        return 5  # with scales: the operators between integers have no others
+    return 4 if residuals_of(nodes) else 3
 
 
 def near(one: Tensor, other: Tensor, within: float, what: str) -> None:
@@ -156,8 +156,8 @@ class Groups(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         how = (*self.limits, torch.int8, self.size, torch.float32)
-        given = (self.weight, self.scales, self.zeros, *how)
-        return nn.functional.linear(x, ops.dequantize_per_channel_group(*given), self.bias)
+        parameters = (self.weight, self.scales, self.zeros, *how)
+        return nn.functional.linear(x, ops.dequantize_per_channel_group(*parameters), self.bias)
 
 
 def tensor_at_run(x: Tensor) -> Tensor:

@@ -65,14 +65,14 @@ class Rows(nn.Module):
         scales, zeros = OPS.choose_qparams_per_token_asymmetric(x, torch.int8)
         form = (scales, zeros, -128, 127, torch.int8)
         rows = OPS.dequantize_per_token(OPS.quantize_per_token(x, *form), *form, x.dtype)
-        given: Any = (self.weight, self.scales, self.zeros)
+        parameters: Any = (self.weight, self.scales, self.zeros)
         if self.group:
             weight = OPS.dequantize_per_channel_group(
-                *(*given, *self.range, torch.int8, self.group, x.dtype)
+                *(*parameters, *self.range, torch.int8, self.group, x.dtype)
             )
         else:
             weight = OPS.dequantize_per_channel(
-                *given, 0, *self.range, torch.int8, out_dtype=x.dtype
+                *parameters, 0, *self.range, torch.int8, out_dtype=x.dtype
             )
         return F.linear(rows, weight, self.bias)
 
@@ -95,9 +95,9 @@ def described(graph: fb.Graph) -> list[tuple[Any, ...]]:
     """A graph's nodes with their tensors: sizes, datatypes, constants and parameters."""
     tensors = {}
     for value in graph.xvalues:
-        found = value.xvalue_union
-        params = found.quant_params if isinstance(found, fb.QuantizedTensorValue) else None
-        tensor = found.tensor_value if isinstance(found, fb.QuantizedTensorValue) else found
+        stored = value.xvalue_union
+        params = stored.quant_params if isinstance(stored, fb.QuantizedTensorValue) else None
+        tensor = stored.tensor_value if isinstance(stored, fb.QuantizedTensorValue) else stored
         scales = getattr(params, "scale_buffer_idx", 0)
         if scales:
             kept = {
@@ -191,7 +191,7 @@ def check_here(pte: bytes, inputs: Sequence[torch.Tensor], expected: list[torch.
 def nodes_in(pte: bytes) -> list[tuple[Any, ...]]:
     """`described` for all delegates of a file."""
     file = read_pte(pte)
-    found = []
+    nodes = []
     for delegate in file.program.execution_plan[0].delegates:
-        found += described(read_payload(bytes(file.delegate_blobs[delegate.processed.index])))
-    return found
+        nodes += described(read_payload(bytes(file.delegate_blobs[delegate.processed.index])))
+    return nodes

@@ -23,8 +23,8 @@ X, SCALE, BIAS = torch.randn(4, 8), torch.randn(8, 3), torch.randn(3)
 @pytest.mark.parametrize("names", [["scale", "bias"], ["bias", "scale"]])
 def test_keywords_may_come_in_any_order(names: list[str]) -> None:
     program = torch.export.export(Keywords(), (X,), {"scale": SCALE, "bias": BIAS})
-    given = {"scale": SCALE, "bias": BIAS}
-    kwargs = {name: given[name] for name in names}
+    inputs = {"scale": SCALE, "bias": BIAS}
+    kwargs = {name: inputs[name] for name in names}
     [result] = eager_results(program, (X,), kwargs)
     assert torch.equal(result, Keywords()(X, **kwargs))
     manager = to_edge(program).to_executorch()

@@ -171,7 +171,7 @@ EVERYTHING = ("quantized_decomposed", "aten")
 
 @pytest.mark.parametrize("model", [CALM, CHAOS, MASKED], ids=["calm", "chaotic", "masked"])
 def test_an_operator_that_is_computed_wrongly_is_named(model: torch.nn.Module) -> None:
-    """Every conversion to integers is 40 steps off, in a backend that takes one call at a time."""
+    """Every conversion to integers is off by 40, in a backend that takes one call at a time."""
     taken = taking("quantized_decomposed.quantize_per_tensor")
     program = rl.quantize(model, recipe="int8", calibrate=DATA)
     with registered(Interpreter):

@@ -40,8 +40,8 @@ def run(*arguments: str):
 
 
 def test_layers_are_compared(model):
-    given = ("--calibrate", "model.py:data", "--backend", "portable", "--html", "loss.html")
-    result = run(*given, "-o", "model.pte")
+    options = ("--calibrate", "model.py:data", "--backend", "portable", "--html", "loss.html")
+    result = run(*options, "-o", "model.pte")
     assert result.exit_code == 0, result.output
     assert "what quantization costs, by layer: 4 inputs on portable" in result.output
     assert "outputs" in result.output and "dB" in result.output
@@ -50,8 +50,8 @@ def test_layers_are_compared(model):
 
 
 def test_a_search_ends_with_its_table_and_the_comparison(model):
-    given = ("--calibrate", "model.py:data", "--metric", "model.py:score", "--max-drop", "0.5")
-    result = run(*given, "--recipe", "int8", "--backend", "portable", "--resume", "trials")
+    options = ("--calibrate", "model.py:data", "--metric", "model.py:score", "--max-drop", "0.5")
+    result = run(*options, "--recipe", "int8", "--backend", "portable", "--resume", "trials")
     assert result.exit_code == 0, result.output
     assert "precision of each layer" in result.output
     assert "what quantization costs, by layer" in result.output

@@ -85,12 +85,12 @@ def _only(*names: str) -> list[str]:
 
 def _rows(text: str) -> dict[str, list[str]]:
     """The cells of the rows with figures, by title."""
-    found = {}
+    peers = {}
     for line in text.splitlines():
         cells = re.split(r" {2,}", line.strip())
         if len(cells) == 7 and cells[3].endswith("x"):
-            found[cells[0]] = cells[1:]
-    return found
+            peers[cells[0]] = cells[1:]
+    return peers
 
 
 def test_forms_and_eager_in_one_table(folder: Path) -> None:
@@ -171,7 +171,10 @@ def test_executorch_beside_us(folder: Path, executorch_python: Path) -> None:
     [
         (["nothing.pte", "--compare"], "no such file"),
         (["model.py:nothing", "--compare"], "has no 'nothing'"),
-        (["model.py:build", "--compare", "--only", "tpu"], "--only 'tpu': there is portable"),
+        (
+            ["model.py:build", "--compare", "--only", "tpu"],
+            "--only 'tpu' is not one of the runtimes",
+        ),
         (["model.py:build", "--compare", "--input", "x.npy"], "--input and --data go with a .pte"),
         (["model.py:build", "--compare", "--operators"], "--operators does not go with --compare"),
         (["model.py:build", "--compare", "--backend", "cpu"], "--backend does not go with"),
@@ -246,10 +249,10 @@ def test_difference_of_what_is_no_number(odd: float) -> None:
     assert compare._difference(expected, expected) == 0
     assert compare._difference(expected, {"out0": np.array([3.0, odd])}) == 0.25
     for a, b in ((odd, 1.0), (1.0, odd)):
-        found = compare._difference({"out0": np.array([4.0, a])}, {"out0": np.array([4.0, b])})
-        assert found == math.inf
+        difference = compare._difference({"out0": np.array([4.0, a])}, {"out0": np.array([4.0, b])})
+        assert difference == math.inf
 
 
 def test_difference_of_complex_numbers() -> None:
-    expected, found = ({"out0": np.array([x])} for x in (3 + 4j, 3 - 4j))
-    assert compare._difference(expected, found) == 8 / 5
+    expected, actual = ({"out0": np.array([x])} for x in (3 + 4j, 3 - 4j))
+    assert compare._difference(expected, actual) == 8 / 5

@@ -67,18 +67,18 @@ def _json(*args: str | Path) -> Any:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_operators_with_what_they_do_and_where_they_come_from(tmp_path: Path, backend: str) -> None:
-    found = _json(_save(tmp_path / "m.pte", backend), "--threads", "1")
-    assert found["runs"] == 3 and found["peaks"]["threads"] == 1
-    operators = found["operators"]
+    report = _json(_save(tmp_path / "m.pte", backend), "--threads", "1")
+    assert report["runs"] == 3 and report["peaks"]["threads"] == 1
+    operators = report["operators"]
     times = [operator["ns"] for operator in operators]
     assert times == sorted(times, reverse=True) and times[-1] >= 0
-    assert 0 <= found["outside_ns"] <= found["total_ns"]
+    assert 0 <= report["outside_ns"] <= report["total_ns"]
     by_flops = {operator["flops"]: operator for operator in operators}
     assert set(by_flops) == {CONVOLUTION, LINEAR, None}
     linear = by_flops[LINEAR]
     rate = linear["flops"] / linear["ns"]
     assert linear["gflops"] == pytest.approx(rate)
-    assert linear["of_flops"] == pytest.approx(rate * 1e9 / found["peaks"]["flops"])
+    assert linear["of_flops"] == pytest.approx(rate * 1e9 / report["peaks"]["flops"])
     assert linear["of_bandwidth"] > 0
     # Rows, weights, bias and results; weights of the cpu backend are filled up to 16 columns.
     columns = 16 if backend == "cpu" else 10
@@ -103,13 +103,13 @@ def test_operations_of_integers_are_a_share_of_the_peak_of_integers(
     tmp_path: Path, backend: str
 ) -> None:
     path = _save(tmp_path / "m.pte", backend, is_integer=True)
-    found = _json(path, "--threads", "1")
-    assert found["peaks"]["integer_ops"] > 1e8
-    by_flops = {operator["flops"]: operator for operator in found["operators"]}
+    report = _json(path, "--threads", "1")
+    assert report["peaks"]["integer_ops"] > 1e8
+    by_flops = {operator["flops"]: operator for operator in report["operators"]}
     assert set(by_flops) == {CONVOLUTION, LINEAR, None} and not by_flops[None]["is_integer"]
     for flops in (CONVOLUTION, LINEAR):
         operator = by_flops[flops]
-        share = flops / operator["ns"] * 1e9 / found["peaks"]["integer_ops"]
+        share = flops / operator["ns"] * 1e9 / report["peaks"]["integer_ops"]
         assert operator["is_integer"] and operator["of_flops"] == pytest.approx(share)
     text = _run(path, "--threads", "1").stdout
     assert re.search(r"share +GOP/s +of peak", text) and re.search(r"of integers +\d+ GOP/s", text)
@@ -127,7 +127,7 @@ def test_each_operator_is_held_to_the_peak_of_its_numbers() -> None:
     assert [one.of_flops(peaks) for one in (real, integer, copy)] == [0.5, 0.125, None]
 
 
-def test_steps_on_integers_are_named_by_what_they_are_made_of() -> None:
+def test_nodes_on_integers_are_named_by_their_sources() -> None:
     class Chain(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -141,8 +141,8 @@ def test_steps_on_integers_are_named_by_what_they_are_made_of() -> None:
     program = quantize(Chain().eval(), (x,), calibrate=[(x,)])
     made = rl.export(program, backend="cpu", verify=False)
     [work] = [one for one in work_of(made.buffer)["forward"] if one.nodes]
-    steps = [(step.name, *step.nodes[:-1]) for step in work.inside.values()]
-    assert steps == [
+    nodes = [(node.name, *node.nodes[:-1]) for node in work.inside.values()]
+    assert nodes == [
         ("Convert",),
         ("QuantizedConvolution", "convolution", "hardtanh"),
         ("Lookup", "dequantize_per_tensor", "hardswish"),
@@ -153,7 +153,7 @@ def test_steps_on_integers_are_named_by_what_they_are_made_of() -> None:
         ("QuantizedProduct", "linear"),
         ("Convert",),
     ]
-    last = [step.nodes[-1] for step in work.inside.values()]
+    last = [node.nodes[-1] for node in work.inside.values()]
     assert last == ["quantize_per_tensor"] * 8 + ["dequantize_per_tensor"]
 
 
@@ -174,9 +174,9 @@ def test_a_file_without_debug_information_has_no_lines(tmp_path: Path) -> None:
     result = _run(path, "--repeat", "1")
     assert result.exit_code == 0, result.output
     assert "The file has no debug information" in result.stdout
-    found = _json(path)
-    assert {operator["flops"] for operator in found["operators"]} == {CONVOLUTION, LINEAR, None}
-    assert not any(operator["sources"] for operator in found["operators"])
+    report = _json(path)
+    assert {operator["flops"] for operator in report["operators"]} == {CONVOLUTION, LINEAR, None}
+    assert not any(operator["sources"] for operator in report["operators"])
 
 
 def test_nodes_of_xnnpack_that_run_as_one_are_one_operator(tmp_path: Path) -> None:
@@ -193,8 +193,8 @@ def test_nodes_of_xnnpack_that_run_as_one_are_one_operator(tmp_path: Path) -> No
     rl.export(Two().eval(), (x,), backend="xnnpack").save(path, quiet=True)
     np.save(tmp_path / "x.npy", x.numpy())
     operators = _json(path, "--input", tmp_path / "x.npy")["operators"]
-    found = {operator["name"]: operator for operator in operators}
-    first = found["FullyConnected+"]
+    by_name = {operator["name"]: operator for operator in operators}
+    first = by_name["FullyConnected+"]
     assert first["flops"] == 2 * 5 * 16 * 32 and first["calls"] == 1
     # The input, filter and bias, and the result of what follows; a number may be a constant.
     assert 4 * (5 * 16 + 16 * 32 + 32 + 5 * 32) <= first["bytes"] <= 4 * (5 * 16 + 17 * 32 + 161)
@@ -218,7 +218,7 @@ def test_sizes_that_vary_are_those_of_the_run(tmp_path: Path, backend: str) -> N
     assert unknown and all(work.flops is None and work.bytes is None for work in unknown)
 
 
-def test_a_delegate_that_tells_no_steps_is_one_operator(tmp_path: Path) -> None:
+def test_a_delegate_that_tells_no_nodes_is_one_operator(tmp_path: Path) -> None:
     class Sum(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.exp(x + x)
@@ -260,10 +260,10 @@ def _work(function: Any, *args: torch.Tensor, backend: str) -> list[Work]:
 
 
 def _work_in(program: rl.Program) -> list[Work]:
-    found = []
+    works = []
     for work in work_of(program.buffer)["forward"]:
-        found += list(work.inside.values()) if work.inside else [work.whole]
-    return found
+        works += list(work.inside.values()) if work.inside else [work.whole]
+    return works
 
 
 def _flops(function: Any, *args: torch.Tensor, backend: str) -> list[int]:
@@ -370,14 +370,14 @@ def test_operations_of_a_whole_program(tmp_path: Path) -> None:
         assert flops_of(_save(tmp_path / "m.pte", backend)) == CONVOLUTION + LINEAR
 
 
-def test_a_damaged_payload_has_unknown_steps(tmp_path: Path) -> None:
+def test_work_in_a_damaged_payload_is_unknown(tmp_path: Path) -> None:
     pte = read_pte(_save(tmp_path / "m.pte", "cpu").read_bytes())
     [delegate] = pte.program.execution_plan[0].delegates
     assert isinstance(delegate, fb.BackendDelegate)
     pte.delegate_blobs[delegate.processed.index] = b"damaged"
     [work] = work_of(bytes(write_pte(pte)))["forward"]
     assert work.whole.name == "CpuBackend"
-    assert all(step.flops is None and step.bytes is None for step in work.inside.values())
+    assert all(node.flops is None and node.bytes is None for node in work.inside.values())
 
 
 def test_sizes_of_a_payload_follow_from_what_its_inputs_are() -> None:

@@ -100,8 +100,8 @@ def test_large_parts_that_overlap_stay_operators() -> None:
     assert operators(program.graph) == before
 
 
-def test_each_step_of_a_loop_uses_the_same_part() -> None:
-    class Steps(torch.nn.Module):
+def test_each_iteration_uses_the_same_part() -> None:
+    class Loop(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.weight = torch.nn.Parameter(torch.randn(16, 8))
@@ -111,7 +111,7 @@ def test_each_step_of_a_loop_uses_the_same_part() -> None:
                 x = x @ self.weight[:8] + x @ self.weight[8:]
             return x
 
-    program = core(Steps(), torch.randn(3, 8))
+    program = core(Loop(), torch.randn(3, 8))
     constants = Constants(program)
     constant_fold(constants)
     constants.drop_unused()

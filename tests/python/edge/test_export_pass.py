@@ -46,17 +46,17 @@ class Loop(torch.nn.Module):
         return while_loop(more, lambda a: (a + a.sigmoid() + 1,), (x.sigmoid(),))[0]
 
 
-class Steps(torch.nn.Module):
+class Scan(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        def step(carry: torch.Tensor, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        def body(carry: torch.Tensor, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             new = (carry + row).sigmoid()
             return new, new * 2
 
         start = x.sigmoid()
-        return scan(step, start[0], start)[1] + torch_map(lambda row: row.sigmoid(), start)
+        return scan(body, start[0], start)[1] + torch_map(lambda row: row.sigmoid(), start)
 
 
-@pytest.mark.parametrize("model", [Branch(), Loop(), Steps()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("model", [Branch(), Loop(), Scan()], ids=lambda m: type(m).__name__)
 def test_branches_are_rebuilt_too(model: torch.nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
     examples = (torch.randn(2, 3), torch.ones(2, 3) * 9, -torch.ones(2, 3) * 9)
     before = rl.to_edge(torch.export.export(model, examples[:1]))

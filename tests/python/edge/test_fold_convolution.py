@@ -78,8 +78,8 @@ def test_norms_in_halves_fold_where_halves_hold_the_weights(dtype: torch.dtype) 
     x = torch.randn(2, 3, 6, 5).to(dtype)
     program = core(model, x)
     assert fold_convolution(Constants(program)) == 2
-    exact, step = model.float()(x.float()), torch.finfo(dtype).eps
-    torch.testing.assert_close(run(program, x)[0].float(), exact, rtol=8 * step, atol=8 * step)
+    exact, eps = model.float()(x.float()), torch.finfo(dtype).eps
+    torch.testing.assert_close(run(program, x)[0].float(), exact, rtol=8 * eps, atol=8 * eps)
 
 
 @pytest.mark.parametrize(("factor", "variance"), [(6e4, 1e-4), (1e-7, 6e4)])

@@ -20,8 +20,8 @@ class Quantized(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        steps = torch.randint(-127, 127, (outputs, inputs), dtype=torch.int8)
-        self.register_buffer("weight", steps)
+        integers = torch.randint(-127, 127, (outputs, inputs), dtype=torch.int8)
+        self.register_buffer("weight", integers)
         self.register_buffer("scale", torch.full((outputs,), 0.01))
         self.register_buffer("zero", torch.zeros(outputs, dtype=torch.int64))
         self.register_buffer("bias", torch.randint(-99, 99, (outputs,), dtype=torch.int32))

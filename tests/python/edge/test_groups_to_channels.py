@@ -24,8 +24,8 @@ class Tied(nn.Module):
         super().__init__()
         torch.manual_seed(0)
         shape = ROWS, COLUMNS // GROUP
-        steps = torch.randint(-8, 7, (ROWS, COLUMNS), dtype=torch.int8)
-        self.register_buffer("weight", steps)
+        integers = torch.randint(-8, 7, (ROWS, COLUMNS), dtype=torch.int8)
+        self.register_buffer("weight", integers)
         self.register_buffer("scale", torch.rand(shape) / 50)
         self.register_buffer("zero", torch.full(shape, zero, dtype=torch.int64))
         self.dtype = dtype

@@ -60,14 +60,14 @@ def test_equals_eager_at_every_length_and_batch(kind: str, options: dict[str, An
 
 @pytest.mark.parametrize("capture_with", [capture, torch.export.export], ids=["ours", "torch"])
 @pytest.mark.parametrize(("kind", "options"), KINDS, ids=str)
-def test_only_few_steps_are_written_out(
+def test_only_short_sequences_are_unrolled(
     kind: str, options: dict[str, Any], capture_with: Any
 ) -> None:
     layer = made(kind, **options)
-    for steps in (UNROLLED, UNROLLED + 1):
-        x = torch.randn(steps, steps, 4)  # whichever comes first
+    for length in (UNROLLED, UNROLLED + 1):
+        x = torch.randn(length, length, 4)  # whichever comes first
         core = to_core_aten(capture_with(layer, (x,)))
-        assert bool(scans(core)) == (steps > UNROLLED)
+        assert bool(scans(core)) == (length > UNROLLED)
         got, wanted = pytree.tree_leaves(core.module()(x)), pytree.tree_leaves(layer(x))
         for g, w in zip(got, wanted, strict=True):
             torch.testing.assert_close(g, w)
@@ -134,8 +134,8 @@ def test_parameters_are_told_apart() -> None:
     layer = made("LSTM", num_layers=2, bidirectional=True, proj_size=3)
     program = capture(layer, (torch.randn(5, 3, 4),))
     [node] = [n for n in program.graph.nodes if n.target in LAYERS]
-    found = recurrence_of(node)
-    assert found is not None and (found.count, found.directions) == (2, 2)
-    shapes = [tuple(one.meta["val"].shape) for one in found.matrices]
+    recurrence = recurrence_of(node)
+    assert recurrence is not None and (recurrence.count, recurrence.directions) == (2, 2)
+    shapes = [tuple(one.meta["val"].shape) for one in recurrence.matrices]
     assert shapes == [(24, 4), (24, 3), (3, 6)] * 2 + [(24, 6), (24, 3), (3, 6)] * 2
-    assert [tuple(one.meta["val"].shape) for one in found.biases] == [(24,)] * 8
+    assert [tuple(one.meta["val"].shape) for one in recurrence.biases] == [(24,)] * 8

@@ -48,8 +48,8 @@ def test_a_list_of_results_and_optional_tensors() -> None:
     assert lists[0].items == lists[1].items and call.args[-1] != call.args[-2]
     index = _plan(_program(lambda x, i: x[:, i], torch.randn(2, 3), torch.tensor([0, 2])))
     call = index.chains[0].instructions[0].instr_args
-    found = index.values[call.args[1]].val
-    assert isinstance(found, schema.OptionalTensorList) and found.items[0] == -1
+    value = index.values[call.args[1]].val
+    assert isinstance(value, schema.OptionalTensorList) and value.items[0] == -1
 
 
 def test_equal_constants_are_stored_once_across_methods() -> None:

@@ -81,16 +81,16 @@ def test_state_lives_all_the_time() -> None:
 
 def test_view_keeps_its_base_alive() -> None:
     report = _golden("dynamic_view")
-    steps = report.methods[0].instructions
-    (view_at,) = (i for i, s in enumerate(steps) if s.op == "executorch_prim::et_view.default")
+    calls = report.methods[0].instructions
+    (view_at,) = (i for i, s in enumerate(calls) if s.op == "executorch_prim::et_view.default")
     base = next(b for b in _blocks(report).values() if b.views)
     (view,) = base.views
-    assert view in steps[view_at].writes and report.methods[0].values[view].base == base.value
-    assert base.last == max(i for i, step in enumerate(steps) if view in step.reads) > view_at
-    sizes = [i for i, s in enumerate(steps) if s.op == "aten::sym_size.int"]
-    assert steps[view_at].source is None and sizes == [0]
-    computed = steps[0].writes[0]
-    assert any(computed in step.reads for step in steps[1:]), "a computed size is followed"
+    assert view in calls[view_at].writes and report.methods[0].values[view].base == base.value
+    assert base.last == max(i for i, call in enumerate(calls) if view in call.reads) > view_at
+    sizes = [i for i, s in enumerate(calls) if s.op == "aten::sym_size.int"]
+    assert calls[view_at].source is None and sizes == [0]
+    computed = calls[0].writes[0]
+    assert any(computed in call.reads for call in calls[1:]), "a computed size is followed"
 
 
 def test_branches_may_share_bytes() -> None:
@@ -103,9 +103,9 @@ def test_branches_may_share_bytes() -> None:
 
 def test_operator_with_two_results() -> None:
     report = _golden("topk")
-    (step,) = (s for s in report.methods[0].instructions if s.op == "aten::topk.values")
-    names = [report.methods[0].values[i].name for i in step.writes]
-    assert names == ["topk_2[0]", "topk_2[1]"] and not set(step.writes) & set(step.reads)
+    (call,) = (s for s in report.methods[0].instructions if s.op == "aten::topk.values")
+    names = [report.methods[0].values[i].name for i in call.writes]
+    assert names == ["topk_2[0]", "topk_2[1]"] and not set(call.writes) & set(call.reads)
     assert [slot.text for slot in report.methods[0].outputs] == [
         "float32[2]",
         "int64[2]",
@@ -227,22 +227,22 @@ def test_operator_in_place_reads_what_it_writes() -> None:
     method.call("aten::relu_", a, a)
     method.call("aten::neg.out", a, y, y)
     method.inputs, method.outputs = [x], [y]
-    steps = report_of(program(method)).methods[0].instructions
-    assert [(step.reads, step.writes) for step in steps] == [([x], [a]), ([a], [a]), ([a], [y])]
+    calls = report_of(program(method)).methods[0].instructions
+    assert [(call.reads, call.writes) for call in calls] == [([x], [a]), ([a], [a]), ([a], [y])]
 
 
 def test_loop_keeps_what_it_uses() -> None:
     method = MethodBuilder()
-    x, total, step = (method.tensor(4) for _ in range(3))
+    x, total, negated = (method.tensor(4) for _ in range(3))
     flag = method.value(fb.Bool(False))
-    method.call("aten::neg.out", x, step, step)  # 0: needed by every turn
-    method.binary("aten::add.out", x, step, total)  # 1: the loop begins
+    method.call("aten::neg.out", x, negated, negated)  # 0: needed by every iteration
+    method.binary("aten::add.out", x, negated, total)  # 1: the loop begins
     method.call("aten::neg.out", total, total, total)  # 2
     method.instructions.append(fb.Instruction(fb.JumpFalseCall(flag, 1)))  # 3: and ends
     method.call("aten::neg.out", total, total, total)  # 4
     method.inputs, method.outputs = [x], [total]
     blocks = {b.value: (b.first, b.last) for b in _one_arena(method).blocks}
-    assert blocks == {x: (0, 3), step: (0, 3), total: (1, 4)}
+    assert blocks == {x: (0, 3), negated: (0, 3), total: (1, 4)}
 
 
 def test_delegate_inputs_and_outputs_are_told_apart() -> None:
@@ -258,8 +258,8 @@ def test_delegate_inputs_and_outputs_are_told_apart() -> None:
     method.instructions.append(fb.Instruction(fb.DelegateCall(0, [x, a, b])))
     method.inputs, method.outputs = [x], [a, b]
     report = report_of(program(method, blobs=[b"payload"]))
-    (step,) = report.methods[0].instructions
-    assert (step.kind, step.op, step.reads, step.writes) == ("delegate", "TestBackend", [x], [a, b])
+    (call,) = report.methods[0].instructions
+    assert (call.kind, call.op, call.reads, call.writes) == ("delegate", "TestBackend", [x], [a, b])
     (delegate,) = report.methods[0].delegates
     assert (delegate.bytes, delegate.calls, delegate.specs) == (7, [0], [("key", 5)])
     assert report.by_kind["delegates"] == 7

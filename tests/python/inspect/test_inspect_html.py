@@ -58,8 +58,8 @@ class _Page(HTMLParser):
 
 
 def _data(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_Page(text).scripts[0])
-    return found
+    document: dict[str, Any] = json.loads(_Page(text).scripts[0])
+    return document
 
 
 def _with_names(names: list[str]) -> ProgramReport:
@@ -145,9 +145,9 @@ addEventListener("unhandledrejection", (event) => seen.push(String(event.reason)
 setTimeout(() => {
   const search = document.getElementById("search");
   for (const button of [...document.querySelectorAll("#methods button")].reverse()) button.click();
-  const rows = document.querySelectorAll(".steps li");
+  const rows = document.querySelectorAll(".instructions li");
   for (const row of rows) row.click();
-  const detail = document.querySelector(".step-detail h3");
+  const detail = document.querySelector(".instruction-detail h3");
   for (const block of document.querySelectorAll(".block")) {
     block.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: 300 }));
   }
@@ -196,8 +196,8 @@ def _probe(report: ProgramReport, folder: Path) -> dict[str, Any]:
     shown = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S)
     assert shown is not None, done.stderr[-2000:]
     unescaped = shown[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    found: dict[str, Any] = json.loads(unescaped)
-    return found
+    document: dict[str, Any] = json.loads(unescaped)
+    return document
 
 
 needs_chromium = pytest.mark.skipif(
@@ -209,20 +209,18 @@ needs_chromium = pytest.mark.skipif(
 @pytest.mark.parametrize("name", ["cond", "dynamic_view", "methods"])
 def test_page_works_in_a_browser_where_chromium_is_installed(name: str, tmp_path: Path) -> None:
     report = report_of(next(path for path in GOLDEN if path.stem == name))
-    found = _probe(report, tmp_path)
+    seen = _probe(report, tmp_path)
     method = report.methods[0]
-    assert found["errors"] == [] and found["stray"] == []
-    assert found["rows"] == len(method.instructions)
-    assert found["blocks"] == sum(len(arena.blocks) for arena in method.arenas)
+    assert seen["errors"] == [] and seen["stray"] == []
+    assert seen["rows"] == len(method.instructions)
+    assert seen["blocks"] == sum(len(arena.blocks) for arena in method.arenas)
     inputs_and_outputs = len(method.inputs) + len(method.outputs)
-    assert (
-        len(method.instructions) < found["boxes"] <= len(method.instructions) + inputs_and_outputs
-    )
-    assert method.instructions[-1].op in found["detail"]
-    assert "offset" in found["tip"] and found["focused"] and found["hidden"]
+    assert len(method.instructions) < seen["boxes"] <= len(method.instructions) + inputs_and_outputs
+    assert method.instructions[-1].op in seen["detail"]
+    assert "offset" in seen["tip"] and seen["focused"] and seen["hidden"]
 
 
 @needs_chromium
 def test_hostile_names_do_nothing_in_a_browser_where_chromium_is_installed(tmp_path: Path) -> None:
-    found = _probe(_with_names([name for name in HOSTILE if "null" not in name]), tmp_path)
-    assert found["errors"] == [] and found["images"] == 0 and found["rows"] == 1
+    seen = _probe(_with_names([name for name in HOSTILE if "null" not in name]), tmp_path)
+    assert seen["errors"] == [] and seen["images"] == 0 and seen["rows"] == 1

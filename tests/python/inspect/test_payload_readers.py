@@ -82,5 +82,5 @@ def test_a_damaged_payload_has_no_nodes(package: Package) -> None:
 
 def test_the_work_of_a_program_has_the_nodes_of_both_backends() -> None:
     for name in ("cpu_engine_v2_winograd.pte", "xnnpack_integers.pte"):
-        found = work_of(GOLDEN / name)["forward"]
-        assert any(node.work.flops for one in found for node in one.nodes.values())
+        works = work_of(GOLDEN / name)["forward"]
+        assert any(node.work.flops for one in works for node in one.nodes.values())

@@ -22,8 +22,8 @@ MAKEFILE = Path(__file__).resolve().parents[3] / "Makefile"
 
 def test_the_makefile_installs_what_is_tested() -> None:
     text = MAKEFILE.read_text(encoding="utf-8")
-    found = [re.search(rf"^{name} := (.+)$", text, re.M) for name in ("TORCH", "TORCH_NEXT")]
-    assert tuple(match.group(1) for match in found if match) == TESTED
+    matches = [re.search(rf"^{name} := (.+)$", text, re.M) for name in ("TORCH", "TORCH_NEXT")]
+    assert tuple(match.group(1) for match in matches if match) == TESTED
 
 
 def test_another_release_gets_one_warning() -> None:

@@ -21,7 +21,7 @@ def _lowered(function: Any, *args: Any) -> LoweredMethod:
     return lower(to_edge_dialect(captured(function, *args), EdgeCompileConfig()))
 
 
-def _steps(method: LoweredMethod) -> list[str]:
+def _calls(method: LoweredMethod) -> list[str]:
     """The calls in order, allocations left out."""
     return [
         getattr(n.target, "__name__", "").removesuffix(".default")
@@ -34,7 +34,7 @@ def test_branches_write_their_results_in_place() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda x: x.sin().cos(), lambda x: x.exp(), (x,))
 
-    assert _steps(_lowered(model, torch.ones(3))) == [
+    assert _calls(_lowered(model, torch.ones(3))) == [
         *("sum.IntList_out", "gt.Scalar_out", "jump_if_false"),
         *("sin.out", "cos.out", "jump_if_false", "label"),
         *("exp.out", "label"),
@@ -45,7 +45,7 @@ def test_a_result_that_others_see_is_copied() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda x: x.clone(), lambda x: x.exp(), (x,))
 
-    assert _steps(_lowered(model, torch.ones(3))).count("_clone_dim_order.out") == 1
+    assert _calls(_lowered(model, torch.ones(3))).count("_clone_dim_order.out") == 1
 
 
 def test_constants_of_branches_are_constants_of_the_method() -> None:

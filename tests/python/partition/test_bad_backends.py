@@ -52,9 +52,9 @@ class Does(Partitioner):
         self.tag, self.tags = tag, tags
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        found = self.tag(exported_program)
-        if found is not None:
-            return found
+        result = self.tag(exported_program)
+        if result is not None:
+            return result
         return PartitionResult(exported_program, dict.fromkeys(self.tags, SPEC))
 
 
@@ -79,8 +79,8 @@ def described(program: ExportedProgram) -> str:
 
 
 def call(program: ExportedProgram, name: str) -> torch.fx.Node:
-    [found] = [n for n in program.graph.nodes if n.name == name]
-    return found
+    [node] = [n for n in program.graph.nodes if n.name == name]
+    return node
 
 
 def tags(**names: str) -> Callable[[ExportedProgram], None]:
@@ -143,7 +143,9 @@ def test_a_number_leaves() -> None:
     shapes = ({0: torch.export.Dim("n", max=16)},)
     exported = torch.export.export(Sizes(), (torch.ones(4, 2),), dynamic_shapes=shapes)
     edge = rl.to_edge(exported)
-    with pytest.raises(ExportError, match=r"forward: partition 'a' .* which is no tensor: leave"):
+    with pytest.raises(
+        ExportError, match=r"forward: partition 'a' .* which is not a tensor: leave"
+    ):
         edge.to_backend(Does(everything_but_the_view, "a"))
 
 
@@ -188,8 +190,11 @@ def specs(program: ExportedProgram, listed: Any) -> PartitionResult:
         (lambda p: PartitionResult(p, {"a": DelegationSpec("Nobody")}), "no backend 'Nobody'"),
         (lambda p: 1 / 0, "failed with ZeroDivisionError: division by zero"),
         (lambda p: PartitionResult(p, {}, [1]), "returned [1] as declined: it maps nodes to"),
-        (lambda p: PartitionResult(p, {}, {"sin": "no"}), "declines 'sin', which is no node of"),
-        (lambda p: PartitionResult(p, {}, {foreign(): "no"}), "declines other, which is no node"),
+        (lambda p: PartitionResult(p, {}, {"sin": "no"}), "declines 'sin', which is not a node of"),
+        (
+            lambda p: PartitionResult(p, {}, {foreign(): "no"}),
+            "declines other, which is not a node",
+        ),
         (lambda p: PartitionResult(p, {}, {call(p, "sin"): 3}), "sin with the reason 3, which is"),
         (lambda p: specs(p, None), "wrong DelegationSpec for the tag 'a': the compile specs are N"),
         (lambda p: specs(p, [("k", b"")]), "the compile spec ('k', b'') is a tuple, not a Compile"),
@@ -295,17 +300,17 @@ def test_preprocess_returns_nonsense(
     manager: rl.EdgeProgramManager, act: Callable[[Any], Any], text: str
 ) -> None:
     Bad.act = staticmethod(act)
-    found = refused(manager, taking("aten.sin", backend="Bad"))
-    assert text in found and found.startswith("Bad: ") and "'other'" in found
+    error = refused(manager, taking("aten.sin", backend="Bad"))
+    assert text in error and error.startswith("Bad: ") and "'other'" in error
     with pytest.raises(ExportError, match="Bad"):
         to_backend("Bad", manager.exported_program(), [])
 
 
 def test_preprocess_raises(manager: rl.EdgeProgramManager) -> None:
     Bad.act = staticmethod(_raise)
-    found = refused(manager, taking("aten.sin", backend="Bad"))
-    assert found.startswith("Bad: preprocess failed with KeyError: 'no sine on this device'")
-    assert "other: partition 'tag0' for Bad (sin (aten.sin.default))" in found
+    error = refused(manager, taking("aten.sin", backend="Bad"))
+    assert error.startswith("Bad: preprocess failed with KeyError: 'no sine on this device'")
+    assert "other: partition 'tag0' for Bad (sin (aten.sin.default))" in error
     with pytest.raises(ExportError) as caught:
         to_backend("Bad", manager.exported_program(), [])
     assert isinstance(caught.value.__cause__, KeyError)
@@ -351,8 +356,8 @@ def test_preprocess_of_all_methods_returns_nonsense(
     manager: rl.EdgeProgramManager, act: Callable[[Any], Any], text: str
 ) -> None:
     BadTogether.act = staticmethod(act)
-    found = refused(manager, taking("aten.sin", backend="BadTogether"))
-    assert text in found and "BadTogether" in found
+    error = refused(manager, taking("aten.sin", backend="BadTogether"))
+    assert text in error and "BadTogether" in error
 
 
 def test_a_backend_that_fails_late_lowers_nothing(manager: rl.EdgeProgramManager) -> None:
@@ -385,12 +390,12 @@ def test_a_backend_that_derives_from_another_is_refused() -> None:
         type("Derived", (Interpreted,), {})
 
 
-@pytest.mark.parametrize("given", [Interpreted, taking, [taking("aten.sin")], 3])
-def test_what_is_no_partitioner(manager: rl.EdgeProgramManager, given: Any) -> None:
-    with pytest.raises(ExportError, match=r"^other: .* is no Partitioner"):
-        manager.to_backend({"other": given})
-    with pytest.raises(ExportError, match=r"^forward: .* is no Partitioner"):
-        to_backend(manager.exported_program(), given)
+@pytest.mark.parametrize("partitioner", [Interpreted, taking, [taking("aten.sin")], 3])
+def test_what_is_no_partitioner(manager: rl.EdgeProgramManager, partitioner: Any) -> None:
+    with pytest.raises(ExportError, match=r"^other: .* is not a Partitioner"):
+        manager.to_backend({"other": partitioner})
+    with pytest.raises(ExportError, match=r"^forward: .* is not a Partitioner"):
+        to_backend(manager.exported_program(), partitioner)
 
 
 def test_passes_for_a_method_that_is_not_there(manager: rl.EdgeProgramManager) -> None:
@@ -400,7 +405,7 @@ def test_passes_for_a_method_that_is_not_there(manager: rl.EdgeProgramManager) -
 
 def test_no_partitioner_at_all(manager: rl.EdgeProgramManager) -> None:
     exported = torch.export.export(Model(), (torch.randn(2, 2), torch.randn(2, 2)))
-    with pytest.raises(ExportError, match="is no Partitioner"):
+    with pytest.raises(ExportError, match="is not a Partitioner"):
         rl.to_edge_transform_and_lower(exported, partitioner=[Interpreted])
-    with pytest.raises(ExportError, match="is no Partitioner"):
+    with pytest.raises(ExportError, match="is not a Partitioner"):
         rl.to_edge_transform_and_lower(exported, partitioner=Interpreted)

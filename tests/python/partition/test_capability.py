@@ -68,8 +68,8 @@ class Draft:
     def partitions(self, *outputs: Node, **options: object) -> list[set[str]]:
         module = self.module(*outputs)
         options.setdefault("allows_single_node_partition", True)
-        found = CapabilityBasedPartitioner(module, Nodes(self.supported), **options)
-        proposed = found.propose_partitions()
+        partitioner = CapabilityBasedPartitioner(module, Nodes(self.supported), **options)
+        proposed = partitioner.propose_partitions()
         check(self.graph, proposed)
         return [{n.name for n in p.nodes} for p in proposed]
 
@@ -85,7 +85,7 @@ def check(graph: Graph, partitions: list[Partition]) -> list[Region]:
     order = run_order(graph, regions, "forward")
     for node in graph.nodes:
         node.meta.pop("delegation_tag", None)
-    return [step for step in order if isinstance(step, Region)]
+    return [one for one in order if isinstance(one, Region)]
 
 
 def fewest(graph: Graph, supported: Collection[Node]) -> int:
@@ -162,8 +162,8 @@ def test_what_would_drag_values_along_does_not_move() -> None:
     a = d.s()
     b = d.s(a, d.s(d.x))
     c = d.s(d.u(a), b)
-    found = d.partitions(c)
-    assert found[0] == {c.name} and b.name in found[1]
+    partitions = d.partitions(c)
+    assert partitions[0] == {c.name} and b.name in partitions[1]
 
 
 def test_effects_outside_keep_their_order() -> None:
@@ -190,8 +190,8 @@ def test_sizes_that_something_else_uses_stay_outside() -> None:
     size = d.s(a, 0, target=SIZE)
     twice = d.s(size, 2, target=SIZE)
     b = d.s(a, twice)
-    found = d.partitions(b, d.u(a, twice))
-    assert found == [{b.name}, {a.name}]
+    partitions = d.partitions(b, d.u(a, twice))
+    assert partitions == [{b.name}, {a.name}]
 
 
 def test_a_size_moves_to_the_partition_that_uses_it() -> None:
@@ -217,12 +217,12 @@ def test_single_nodes_are_declined_on_demand() -> None:
 def test_some_single_nodes_are_worth_a_partition() -> None:
     d = Draft()
     a = d.s()
-    found = d.partitions(
+    partitions = d.partitions(
         a,
         allows_single_node_partition=False,
         allowed_single_node_partition_ops=[torch.fx.node._get_qualified_name(ADD)],
     )
-    assert found == [{a.name}]
+    assert partitions == [{a.name}]
 
 
 def test_a_size_whose_user_was_too_small_leaves_as_well() -> None:
@@ -231,8 +231,8 @@ def test_a_size_whose_user_was_too_small_leaves_as_well() -> None:
     size = d.s(a, 0, target=SIZE)
     b = d.s(d.u(a), size)  # alone in its partition
     c = d.s(a, size)
-    found = d.partitions(b, c, allows_single_node_partition=False)
-    assert all(size.name not in p for p in found)
+    partitions = d.partitions(b, c, allows_single_node_partition=False)
+    assert all(size.name not in p for p in partitions)
 
 
 def test_parameters_go_to_the_partition_that_uses_them() -> None:
@@ -253,8 +253,8 @@ def test_a_group_stays_together() -> None:
     a = d.s()
     b = d.s(d.x)
     c = d.s(d.u(a), b)
-    found = d.partitions(c, node_groups=[[a, b]])
-    assert {a.name, b.name} in found
+    partitions = d.partitions(c, node_groups=[[a, b]])
+    assert {a.name, b.name} in partitions
 
 
 def test_what_lies_between_a_groups_nodes_joins_it() -> None:
@@ -277,8 +277,8 @@ def test_of_two_groups_that_need_each_other_one_stays() -> None:
     d = Draft()
     a, b = d.s(), d.s()
     c, e = d.s(d.u(a)), d.s(d.u(b))
-    found = d.partitions(c, e, node_groups=[[a, e], [b, c]])
-    assert any({a.name, e.name} <= p or {b.name, c.name} <= p for p in found)
+    partitions = d.partitions(c, e, node_groups=[[a, e], [b, c]])
+    assert any({a.name, e.name} <= p or {b.name, c.name} <= p for p in partitions)
 
 
 def test_a_node_in_two_groups_is_refused() -> None:
@@ -295,8 +295,8 @@ def test_listed_groups_that_cannot_be_whole_are_left_out() -> None:
     c = d.u(b)
     e = d.u(c)
     module = d.module(e)
-    found = generate_grouped_partitions_from_list_of_nodes(module, [[a, c], [e]])
-    assert [set(p.nodes) for p in found] == [{e}]
+    partitions = generate_grouped_partitions_from_list_of_nodes(module, [[a, c], [e]])
+    assert [set(p.nodes) for p in partitions] == [{e}]
     alone = generate_grouped_partitions_from_list_of_nodes(module, [[a, c]], Nodes([c]))
     assert [set(p.nodes) for p in alone] == [{c}]
 
@@ -306,8 +306,8 @@ def test_listed_nodes_and_supported_ones_go_together() -> None:
     a = d.u()
     b = d.u(a)
     module = d.module(b)
-    found = generate_partitions_from_list_of_nodes(module, [[a]], Nodes([b]))
-    assert [set(p.nodes) for p in found] == [{a, b}]
+    partitions = generate_partitions_from_list_of_nodes(module, [[a]], Nodes([b]))
+    assert [set(p.nodes) for p in partitions] == [{a, b}]
     with pytest.raises(ExportError, match="nothing to make partitions of"):
         generate_partitions_from_list_of_nodes(module)
 
@@ -321,8 +321,8 @@ def test_patterns_are_found_and_taken_whole() -> None:
         return torch.ops.aten.add.Tensor(sine_of_sum(kept, y), y)
 
     pattern, graph = torch.fx.symbolic_trace(sine_of_sum), torch.fx.symbolic_trace(model)
-    found = generate_pattern_op_partitions(graph, patterns=[pattern.graph])
-    assert [[n.name for n in p.nodes] for p in found] == [
+    partitions = generate_pattern_op_partitions(graph, patterns=[pattern.graph])
+    assert [[n.name for n in p.nodes] for p in partitions] == [
         ["add_tensor_1", "sin_default_1"],
         ["add_tensor", "sin_default"],
     ]
@@ -362,12 +362,12 @@ def drafts(draw: st.DrawFn) -> tuple[Draft, GraphModule, list[list[Node]]]:
 def test_drawn_graphs(drawn: tuple[Draft, GraphModule, list[list[Node]]], single: bool) -> None:
     d, module, groups = drawn
     partitioner = CapabilityBasedPartitioner(module, Nodes(d.supported), single, node_groups=groups)
-    found = partitioner.propose_partitions()
-    check(d.graph, found)
-    taken = {n for p in found for n in p.nodes}
+    partitions = partitioner.propose_partitions()
+    check(d.graph, partitions)
+    taken = {n for p in partitions for n in p.nodes}
     assert {n for n in d.supported if n not in partitioner.declined} <= taken
     assert not taken & partitioner.declined.keys()
-    for partition in found:
+    for partition in partitions:
         for node in partition.nodes:
             outside = [u for u in node.users if u not in partition.nodes]
             assert not (outside and isinstance(node.meta["val"], int)), "a number leaves"
@@ -386,9 +386,9 @@ def test_drawn_graphs_of_tensors_have_the_fewest_partitions(
         if node.target in numbers:
             node.target = ADD
             node.meta["val"] = torch.ones(2)
-    found = CapabilityBasedPartitioner(module, Nodes(d.supported), True).propose_partitions()
-    taken = {n for p in found for n in p.nodes}
-    assert len(found) == fewest(d.graph, taken)
+    partitions = CapabilityBasedPartitioner(module, Nodes(d.supported), True).propose_partitions()
+    taken = {n for p in partitions for n in p.nodes}
+    assert len(partitions) == fewest(d.graph, taken)
 
 
 def calls_made_by(function: Callable[[], object]) -> int:

@@ -239,8 +239,8 @@ def test_dynamic_shapes(names: tuple[str, ...]) -> None:
     module = rl.load(lowered.to_executorch().buffer)
     for size in (2, 9, 16):
         args = torch.randn(size, 4), torch.randn(size, 4)
-        [found] = flat(module(*arrays(args)))
-        torch.testing.assert_close(found, Grows()(*args))
+        [actual] = flat(module(*arrays(args)))
+        torch.testing.assert_close(actual, Grows()(*args))
 
 
 def test_sizes_are_inputs_of_a_delegate_and_never_outputs() -> None:
@@ -249,9 +249,9 @@ def test_sizes_are_inputs_of_a_delegate_and_never_outputs() -> None:
     for module in lowered_modules(everything.exported_program()):
         returned = module.original_module.graph.output_node().args[0]
         assert all(isinstance(n.meta["val"], torch.Tensor) for n in returned)
-    found = rl.load(everything.to_executorch().buffer)
+    actual = rl.load(everything.to_executorch().buffer)
     args = torch.randn(5, 4), torch.randn(5, 4)
-    torch.testing.assert_close(flat(found(*arrays(args)))[0], Grows()(*args))
+    torch.testing.assert_close(flat(actual(*arrays(args)))[0], Grows()(*args))
 
 
 def test_outputs_that_become_items_of_a_list() -> None:

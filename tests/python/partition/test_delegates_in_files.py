@@ -49,8 +49,8 @@ def test_named_data_of_several_delegates_are_stored_once() -> None:
     keys = [k for k in finished._named_data() if k.startswith("interpreted/")]
     assert len(keys) == 1
     model = exported.module()
-    [found] = flat(rl.load(finished.buffer)(x.numpy()))
-    torch.testing.assert_close(found, model(x).detach())
+    [actual] = flat(rl.load(finished.buffer)(x.numpy()))
+    torch.testing.assert_close(actual, model(x).detach())
 
 
 def test_named_data_that_contradict_each_other_are_refused() -> None:
@@ -109,8 +109,8 @@ def test_debug_handles_of_delegates() -> None:
     }
     program = manager.to_backend(taking("aten.add", "aten.mm")).exported_program()
     for module in lowered_modules(program):
-        found = module.meta["debug_handle_map"]
-        assert found == {name: (handles[name],) for name in found} and len(found) == 2
+        actual = module.meta["debug_handle_map"]
+        assert actual == {name: (handles[name],) for name in actual} and len(actual) == 2
     calls = [n for n in program.graph.nodes if n.target is executorch_call_delegate]
     assert all(call.meta["debug_handle"] in handles.values() for call in calls)
 

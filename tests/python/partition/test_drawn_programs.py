@@ -29,7 +29,7 @@ class Drawn(torch.nn.Module):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self.steps = random.Random(seed).choices(
+        self.kinds = random.Random(seed).choices(
             ["add", "mul", "linear", "max", "split", "cond", "state", "size", "random", "reuse"],
             k=14,
         )
@@ -41,33 +41,35 @@ class Drawn(torch.nn.Module):
     def forward(self, x: torch.Tensor, p: torch.Tensor) -> Any:
         draw = random.Random(self.seed)
         known = [x, x.sin()]
-        for step in self.steps:
+        for kind in self.kinds:
             a, b = draw.choice(known), draw.choice(known)
-            known.append(self.step(step, a, b, p, draw))
+            known.append(self.compute(kind, a, b, p, draw))
         return known[-1], {"mean": known[-2].mean(0), "early": known[3] + known[5]}
 
-    def step(self, step: str, a: torch.Tensor, b: torch.Tensor, p: Any, draw: Any) -> torch.Tensor:
-        if step == "add":
+    def compute(
+        self, kind: str, a: torch.Tensor, b: torch.Tensor, p: Any, draw: Any
+    ) -> torch.Tensor:
+        if kind == "add":
             return a + b
-        if step == "mul":
+        if kind == "mul":
             return a * b.tanh()
-        if step == "linear":
+        if kind == "linear":
             return self.linear(a)
-        if step == "max":
+        if kind == "max":
             values, indices = a.max(dim=1, keepdim=True)
             return b - values + indices
-        if step == "split":
+        if kind == "split":
             left, right = a.split(2, dim=1)
             return torch.cat([right, left * 2], dim=1)
-        if step == "cond":
+        if kind == "cond":
             return torch.cond(p, lambda a, b: (a + b).cos(), lambda a, b: a * 0.5 - b, (a, b))
-        if step == "state":
+        if kind == "state":
             state = draw.choice([self.one, self.two])
             state.add_(a.mean(0))
             return b + state
-        if step == "size":
+        if kind == "size":
             return a.reshape(a.shape[0] * 2, 2).sigmoid().reshape(a.shape[0], 4) * b.shape[0]
-        if step == "random":
+        if kind == "random":
             return a + torch.ops.aten.bernoulli.p(b, 0.5)
         return (a - self.two) / 2
 
@@ -141,8 +143,8 @@ def lowered(seed: int, data: st.DataObject, single: bool) -> rl.EdgeProgramManag
 @given(st.sampled_from(SEEDS), st.data(), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_results_in_eager(seed: int, data: st.DataObject, single: bool) -> None:
-    found = results(lowered(seed, data, single).exported_program())
-    torch.testing.assert_close(found, expected(seed))
+    actual = results(lowered(seed, data, single).exported_program())
+    torch.testing.assert_close(actual, expected(seed))
 
 
 @given(st.sampled_from(SEEDS), st.data())

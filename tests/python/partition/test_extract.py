@@ -158,7 +158,7 @@ return [%2]
 
 def test_sizes_are_no_outputs() -> None:
     program = traced(lambda x: x.sin().sum() * x.shape[0], torch.ones(3, 4), dynamic=True)
-    with pytest.raises(ExportError, match="which is no tensor: leave nodes that compute sizes"):
+    with pytest.raises(ExportError, match="which is not a tensor: leave nodes that compute sizes"):
         part(program, {"sym_size": "a", "sin": "a"})
 
 

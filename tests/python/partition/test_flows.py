@@ -66,9 +66,9 @@ def test_a_whole_program_with_results_of_every_kind() -> None:
     args = torch.randn(2, 3), torch.randn(2, 3)
     lowered = to_backend("Interpreted", edge_of(Outputs(), *args), [])
     eager = Outputs()(*args)
-    found = lowered(*args)
-    assert found.keys() == eager.keys() and found["number"] == 3 and found["none"] is None
-    torch.testing.assert_close(found["sum"], eager["sum"])
+    actual = lowered(*args)
+    assert actual.keys() == eager.keys() and actual["number"] == 3 and actual["none"] is None
+    torch.testing.assert_close(actual["sum"], eager["sum"])
     composed = rl.to_edge(torch.export.export(Wrap(lowered), args))
     results = rl.load(composed.to_executorch().buffer)(*arrays(args))
     torch.testing.assert_close(flat(results["sum"]), flat(eager["sum"]))
@@ -195,8 +195,8 @@ def test_several_partitioners_in_order() -> None:
     exported = torch.export.export(AddMul(), AddMul.inputs)
     order = [taking("aten.mm"), taking("aten", backend="Other")]
     lowered = rl.to_edge_transform_and_lower(exported, partitioner=order)
-    found = [(m.backend_id, calls_of(m)) for m in lowered_modules(lowered.exported_program())]
-    assert found == [
+    delegates = [(m.backend_id, calls_of(m)) for m in lowered_modules(lowered.exported_program())]
+    assert delegates == [
         ("Interpreted", ["mm.default"]),
         ("Other", ["add.Tensor", "sub.Tensor"]),
         ("Interpreted", ["mm.default"]),
@@ -240,8 +240,8 @@ def test_equal_payloads_of_two_methods_are_stored_once() -> None:
         assert places[0] == places[1]
         module = rl.load(finished.buffer)
         for method in programs:
-            found = getattr(module, method)(x.numpy())
-            torch.testing.assert_close(flat(found)[0], x.sin())
+            actual = getattr(module, method)(x.numpy())
+            torch.testing.assert_close(flat(actual)[0], x.sin())
 
 
 def test_calls_that_a_backend_wants_whole() -> None:

@@ -267,8 +267,8 @@ def test_shapes_that_are_dynamic() -> None:
 
     shapes = ({0: torch.export.Dim("n", max=9)}, None)
     program = edge_of(Both(), X, X.clone(), dynamic_shapes=shapes).exported_program()
-    found = {n.name: is_shape_dynamic(n) for n in program.graph.nodes if n.op == "call_function"}
-    assert found == {"sin": True, "cos": False}
+    dynamic = {n.name: is_shape_dynamic(n) for n in program.graph.nodes if n.op == "call_function"}
+    assert dynamic == {"sin": True, "cos": False}
 
 
 def graph_of(function: Callable[..., Any]) -> GraphModule:
@@ -344,11 +344,11 @@ def test_quantised_inputs_and_outputs() -> None:
     assert kinds.count("quantize_per_tensor") == 2  # of y, which is used as it is too; of the sum
     x, y = program.graph.find_nodes(op="placeholder")
     assert x.meta["val"].dtype == torch.int8 and y.meta["val"].dtype == torch.float32
-    given = torch.tensor([[1, 2], [3, 4], [5, 6]], dtype=torch.int8)
-    out, sine = program.graph_module(given, X)
+    data = torch.tensor([[1, 2], [3, 4], [5, 6]], dtype=torch.int8)
+    out, sine = program.graph_module(data, X)
     assert out.dtype == torch.int8
     torch.testing.assert_close(sine, X.sin())
-    reference, _ = Quantized()(given * 0.1, X)
+    reference, _ = Quantized()(data * 0.1, X)
     torch.testing.assert_close(out * 0.1, reference)
 
 
@@ -361,25 +361,25 @@ def test_equal_bytes_are_stored_once() -> None:
     store.add_named_data("b", b"1234", alignment=6)
     store.add_named_data("a", b"1234", alignment=6)
     store.add_named_data("c", b"5678", external_tag="beside")
-    found = store.get_named_data_store_output()
-    assert found.buffers == [b"1234", b"5678"]
-    assert {k: (e.buffer_index, e.alignment) for k, e in found.pte_data.items()} == {
+    output = store.get_named_data_store_output()
+    assert output.buffers == [b"1234", b"5678"]
+    assert {k: (e.buffer_index, e.alignment) for k, e in output.pte_data.items()} == {
         "a": (0, 12),
         "b": (0, 6),
     }
-    assert found.external_data["beside"]["c"].buffer_index == 1
-    assert merged([found, found]) == found
+    assert output.external_data["beside"]["c"].buffer_index == 1
+    assert merged([output, output]) == output
 
 
 def test_tensors_bring_their_layout() -> None:
     store = NamedDataStore()
     tensor = torch.arange(24.0).reshape(1, 2, 3, 4).to(memory_format=torch.channels_last)
     store.add_named_data("t", tensor)
-    found = store.get_named_data_store_output()
-    layout = found.pte_data["t"].tensor_layout
+    output = store.get_named_data_store_output()
+    layout = output.pte_data["t"].tensor_layout
     assert isinstance(layout, TensorLayout)
     assert list(layout.sizes) == [1, 2, 3, 4] and list(layout.dim_order) == [0, 2, 3, 1]
-    assert found.buffers == [tensor.permute(0, 2, 3, 1).contiguous().numpy().tobytes()]
+    assert output.buffers == [tensor.permute(0, 2, 3, 1).contiguous().numpy().tobytes()]
 
 
 def test_a_key_stands_for_one_value_everywhere() -> None:
@@ -408,9 +408,9 @@ def test_identifiers_are_counted() -> None:
     assert builder.insert_delegate_mapping_entry(nodes=nodes["sin"]) == 1
     assert builder.insert_delegate_mapping_entry(handles=add) == 2
     assert builder.insert_delegate_mapping_entry(handles=[add, None, sin, sin]) == 3
-    found = builder.get_delegate_mapping()
-    assert len(found[0]) == 4 and found[1] == (sin,) and found[2] == (add,)
-    assert found[3] == tuple(sorted((sin, add)))
+    mapping = builder.get_delegate_mapping()
+    assert len(mapping[0]) == 4 and mapping[1] == (sin,) and mapping[2] == (add,)
+    assert mapping[3] == tuple(sorted((sin, add)))
 
 
 @pytest.mark.parametrize("name", [7, "seven"])
@@ -418,17 +418,17 @@ def test_identifiers_are_given(name: int | str) -> None:
     builder = DelegateMappingBuilder()
     assert builder.insert_delegate_mapping_entry(handles=3, identifier=name) == name
     assert builder.get_delegate_mapping() == {name: (3,)}
-    with pytest.raises(ExportError, match="is there already"):
+    with pytest.raises(ExportError, match="is used twice"):
         builder.insert_delegate_mapping_entry(handles=3, identifier=name)
 
 
 @pytest.mark.parametrize(
     ("generated", "entry", "text"),
     [
-        (True, {"handles": 1, "identifier": 1}, "identifiers are generated"),
-        (False, {"handles": 1}, "needs an identifier"),
-        (False, {"identifier": 1}, "either nodes or handles"),
-        (False, {"handles": 1, "nodes": [], "identifier": 1}, "either nodes or handles"),
+        (True, {"handles": 1, "identifier": 1}, "generates identifiers: leave it out"),
+        (False, {"handles": 1}, "has no identifier"),
+        (False, {"identifier": 1}, "either nodes= or handles="),
+        (False, {"handles": 1, "nodes": [], "identifier": 1}, "either nodes= or handles="),
         (True, {"handles": [None]}, "no debug handles"),
         (True, {"nodes": []}, "no debug handles"),
     ],

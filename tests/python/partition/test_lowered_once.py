@@ -54,20 +54,20 @@ def plain(x: torch.Tensor, linear: nn.Linear) -> torch.Tensor:
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Counts how often each method was lowered to Edge, and how often partitions were compiled."""
-    found: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     edge, preprocess = pipeline.to_edge_dialect, CpuBackend.preprocess
 
     def counted_edge(program: Any, config: Any, *, method: str = "forward", **kwargs: Any) -> Any:
-        found[method] += 1
+        calls[method] += 1
         return edge(program, config, method=method, **kwargs)
 
     def counted_preprocess(*args: Any) -> Any:
-        found["preprocess"] += 1
+        calls["preprocess"] += 1
         return preprocess(*args)
 
     monkeypatch.setattr(pipeline, "to_edge_dialect", counted_edge)
     monkeypatch.setattr(CpuBackend, "preprocess", staticmethod(counted_preprocess))
-    yield found
+    yield calls
 
 
 @pytest.mark.parametrize("does", [plain, product, attention, double], ids=lambda f: f.__name__)

@@ -73,8 +73,8 @@ def runs_like(
 ) -> None:
     module = rl.load(manager.to_executorch().buffer)
     for _ in range(calls):
-        found = flat(module(*(a.numpy() for a in args or (X,))))
-        for ours, eager in zip(found, flat(model(*(args or (X,)))), strict=True):
+        actual = flat(module(*(a.numpy() for a in args or (X,))))
+        for ours, eager in zip(actual, flat(model(*(args or (X,)))), strict=True):
             torch.testing.assert_close(ours, eager)
 
 

@@ -19,6 +19,12 @@ def branches(p, x):  # type: ignore[no-untyped-def]
     return torch.ops.higher_order.cond(p, yes, no, (x,))[0]
 
 
+def counting():  # type: ignore[no-untyped-def]
+    """A program that adds its input to a buffer."""
+    total = torch.zeros(2, 2)
+    return traced(lambda x, total: (total + x, x.sin()), X, buffers=["total"], total=total)
+
+
 def test_partitions_are_named_by_their_numbers() -> None:
     program = traced(lambda x: x.sin().cos() + x, X)
     sine, cosine, _ = calls_in(program)
@@ -73,9 +79,7 @@ return [%5]
 
 
 def test_a_buffer_that_is_written_is_no_constant() -> None:
-    program = traced(
-        lambda x, total: (total + x, x.sin()), X, buffers=["total"], total=torch.zeros(2, 2)
-    )
+    program = counting()
     tag_calls(program, {"add": "a", "sin": "a"})
     tag_constant_data(program)
     assert_expected_inline(
@@ -91,9 +95,7 @@ return [total = %1, %2]
 
 
 def test_a_buffer_goes_with_the_partition_that_alone_uses_and_writes_it() -> None:
-    program = traced(
-        lambda x, total: (total + x, x.sin()), X, buffers=["total"], total=torch.zeros(2, 2)
-    )
+    program = counting()
     tag_calls(program, {"add": "a", "sin": "b"})
     tag_mutated_buffer(program)
     assert_expected_inline(

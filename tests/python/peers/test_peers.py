@@ -77,8 +77,8 @@ def test_our_own_program_in_a_process(tmp_path: Path, monkeypatch: pytest.Monkey
     path = os.pathsep.join([str(Path(rl.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     with Side(sys.executable, Path(runtimes.__file__), environment={"PYTHONPATH": path}) as side:
         arguments = {"file": str(tmp_path / "m.pte"), "data": str(tmp_path / "data.npz")}
-        found = side.call("open", runtime="rushlight", threads=1, cold=True, **arguments)
-        assert 0 < found["seconds"] < found["first"]
+        answer = side.call("open", runtime="rushlight", threads=1, cold=True, **arguments)
+        assert 0 < answer["seconds"] < answer["first"]
         side.call("outputs", path=str(tmp_path / "out.npz"))
         assert len(side.call("latency", calls=3, warmup=1)) == 3
         peaks = side.call("peaks", threads=1)
@@ -105,8 +105,8 @@ def load_arrays() -> Any:
 def test_what_a_load_takes() -> None:
     # In a process of its own, which has no memory left from before to give to arrays.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as fresh:
-        found = fresh.submit(measure_load, load_arrays).result()
-    assert 0 < found["seconds"] <= found["first"]
-    if "resident" in found:  # Linux
-        assert found["resident"] > 14e6 and found["run_peak"] >= found["peak"] > 14e6
-        assert found["run_peak"] > 22e6
+        measured = fresh.submit(measure_load, load_arrays).result()
+    assert 0 < measured["seconds"] <= measured["first"]
+    if "resident" in measured:  # Linux
+        assert measured["resident"] > 14e6 and measured["run_peak"] >= measured["peak"] > 14e6
+        assert measured["run_peak"] > 22e6

@@ -73,13 +73,13 @@ def test_tensors_go_to_the_memories_they_are_given() -> None:
 
 
 class _Counter(torch.nn.Module):
-    def __init__(self, step: float) -> None:
+    def __init__(self, increment: float) -> None:
         super().__init__()
-        self.step = step
+        self.increment = increment
         self.register_buffer("count", torch.zeros(8))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.count.add_(x * self.step)
+        self.count.add_(x * self.increment)
         return self.count * 1.0
 
 

@@ -82,9 +82,9 @@ def test_a_generator_is_read_once(net: Net) -> None:
 
 
 def test_progress_says_how_far_it_is(net: Net) -> None:
-    said: list[str] = []
-    rushlight.quantize(net, calibrate=DATA, progress=said.append)
-    assert said == ["capture", "quantise", "calibrate: 1 of 2", "calibrate: 2 of 2"]
+    lines: list[str] = []
+    rushlight.quantize(net, calibrate=DATA, progress=lines.append)
+    assert lines == ["capture", "quantise", "calibrate: 1 of 2", "calibrate: 2 of 2"]
 
 
 # --- values without a scale -----------------------------------------------------------------------
@@ -138,16 +138,16 @@ def test_small_folded_weights_are_not_zeros(net: Net) -> None:
         net.second.weight *= 1e-3
         net.second.bias *= 1e-6
     program = rushlight.quantize(net, calibrate=DATA)
-    exact, found = net(X), program.module()(X)
-    assert (found - exact).square().mean() < 1e-2 * exact.square().mean()
+    exact, actual = net(X), program.module()(X)
+    assert (actual - exact).square().mean() < 1e-2 * exact.square().mean()
 
 
 def test_a_value_that_was_always_zero_is_named(net: Net) -> None:
     net.first.bias.data.fill_(-100.0)
     with pytest.warns(UserWarning, match=r"aten\.relu .* was zero for all calibration data"):
         program = rushlight.quantize(net, calibrate=DATA)
-    found = program.module()(X)
-    assert torch.isfinite(found).all() and torch.allclose(found, net(X), atol=0.01)
+    actual = program.module()(X)
+    assert torch.isfinite(actual).all() and torch.allclose(actual, net(X), atol=0.01)
 
 
 # --- quantizers of others, training ---------------------------------------------------------------

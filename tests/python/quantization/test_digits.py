@@ -64,11 +64,11 @@ def train(model: nn.Module, data: Pair, epochs: int, rate: float) -> None:
 def accuracy(call: Callable[[torch.Tensor], torch.Tensor], data: Pair) -> float:
     """Per cent."""
     x, y = data
-    found = []
+    batches = []
     for part in x.split(BATCH):
         filled = F.pad(part, (0, 0, 0, 0, 0, 0, 0, BATCH - len(part)))
-        found.append(call(filled)[: len(part)])
-    return 100.0 * float((torch.cat(found).argmax(1) == y).float().mean())
+        batches.append(call(filled)[: len(part)])
+    return 100.0 * float((torch.cat(batches).argmax(1) == y).float().mean())
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +87,9 @@ def trained() -> Trained:
 @pytest.fixture(scope="module")
 def exact(trained: Trained) -> float:
     with torch.no_grad():
-        found = accuracy(trained.model, trained.test)
-    assert found > 97, "the float network has not learnt"
-    return found
+        reached = accuracy(trained.model, trained.test)
+    assert reached > 97, "the float network has not learnt"
+    return reached
 
 
 def calibration(trained: Trained) -> list[tuple[torch.Tensor]]:
@@ -116,6 +116,6 @@ def test_training_with_integers_is_at_least_as_accurate(trained: Trained, exact:
     freeze_batch_norms(prepared)
     freeze_scales(prepared)
     train(prepared, trained.train, epochs=1, rate=2e-4)
-    found = accuracy(loaded(convert(prepared)), trained.test)
-    assert found >= accuracy(loaded(calibrated), trained.test)
-    assert found >= exact - 0.5
+    reached = accuracy(loaded(convert(prepared)), trained.test)
+    assert reached >= accuracy(loaded(calibrated), trained.test)
+    assert reached >= exact - 0.5

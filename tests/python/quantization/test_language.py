@@ -51,7 +51,7 @@ class Trained(NamedTuple):
     seen: torch.Tensor
 
 
-def trained(width: int, layers: int, steps: int) -> Trained:
+def trained(width: int, layers: int, batches: int) -> Trained:
     text = "".join(topics[name] for name in sorted(topics))[:300_000]
     characters = sorted(set(text))
     index = {c: i for i, c in enumerate(characters)}
@@ -62,8 +62,8 @@ def trained(width: int, layers: int, steps: int) -> Trained:
     held, seen = codes[: 8 * BATCH].reshape(-1, BATCH, LENGTH + 1), codes[8 * BATCH :]
     model = CharacterGpt(len(characters), width, layers)
     optimiser = torch.optim.AdamW(model.parameters(), 3e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=steps)
-    for _ in range(steps):
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=batches)
+    for _ in range(batches):
         rows = seen[torch.randint(len(seen), (BATCH,))]
         loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
         optimiser.zero_grad()
@@ -103,6 +103,6 @@ def test_perplexity(recipe: str, most: float, gpt: Trained) -> None:
         gpt.model, example, backend="cpu", quantize=recipe, calibrate=data, verify=False
     )
     module = rushlight.load(program.buffer)
-    found = perplexity(lambda x: module(x).float(), gpt.held)
-    assert found <= most * exact
-    assert found != exact, "nothing was quantised"
+    actual = perplexity(lambda x: module(x).float(), gpt.held)
+    assert actual <= most * exact
+    assert actual != exact, "nothing was quantised"

@@ -69,6 +69,6 @@ def test_an_export_says_how_much_is_lost_and_where() -> None:
 
 @pytest.mark.parametrize("options", [{"verify": False}, {"quantize": None}])
 def test_nothing_is_said_where_nothing_was_compared(options: dict[str, object]) -> None:
-    given = {"quantize": "int8", "calibrate": DATA, **options}
-    program = rl.export(NET, DATA[0], **given)
+    arguments = {"quantize": "int8", "calibrate": DATA, **options}
+    program = rl.export(NET, DATA[0], **arguments)
     assert program.quantization == [] and "signal to noise" not in str(program.report())

@@ -80,6 +80,6 @@ def test_similarities_keep_their_order(
         data = [(x[None], m[None]) for x, m in zip(*tokens_of(OTHERS), strict=True)]
     program = rushlight.export(minilm, *example, backend="cpu", quantize=recipe, calibrate=data)
     module = rushlight.load(program.buffer)
-    found = ranks(lambda x, mask: module(x, attention_mask=mask), tokens)
-    assert np.corrcoef(found, exact)[0, 1] >= least
-    assert (found != exact).any(), "nothing was quantised"
+    actual = ranks(lambda x, mask: module(x, attention_mask=mask), tokens)
+    assert np.corrcoef(actual, exact)[0, 1] >= least
+    assert (actual != exact).any(), "nothing was quantised"

@@ -40,9 +40,9 @@ VALUES: dict[str, Callable[[], Tensor]] = {
 
 def error(observer: nn.Module, x: Tensor) -> float:
     scale, zero = observer.calculate_qparams()
-    step = float(scale)
-    back = torch.round(x.double() / step + int(zero)).clamp(-128, 127)
-    return float(((back - int(zero)) * step - x.double()).square().mean())
+    size = float(scale)
+    back = torch.round(x.double() / size + int(zero)).clamp(-128, 127)
+    return float(((back - int(zero)) * size - x.double()).square().mean())
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -120,18 +120,18 @@ def test_small_values_keep_their_signal(size: float, backend: str) -> None:
     torch.manual_seed(0)
     model, data = Small(size).eval(), [(torch.randn(1, 3, 8, 8),) for _ in range(4)]
     program = rl.export(model, data[0], backend=backend, quantize="int8", calibrate=data)
-    found = torch.as_tensor(rl.load(program.buffer)(data[0][0]))[:, :8]
+    actual = torch.as_tensor(rl.load(program.buffer)(data[0][0]))[:, :8]
     exact = model(*data[0])[:, :8]
-    assert (found - exact).square().sum() < 1e-3 * exact.square().sum()
+    assert (actual - exact).square().sum() < 1e-3 * exact.square().sum()
 
 
 def test_each_range_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[Histogram] = []
     search = ranges.best_range
 
-    def counted(seen: Histogram, steps: int, is_symmetric: bool) -> tuple[float, float]:
+    def counted(seen: Histogram, intervals: int, is_symmetric: bool) -> tuple[float, float]:
         searched.append(seen)
-        return search(seen, steps, is_symmetric)
+        return search(seen, intervals, is_symmetric)
 
     monkeypatch.setattr(ranges, "best_range", counted)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3)).eval()
@@ -180,5 +180,5 @@ def test_what_is_joined_with_a_parameter_is_observed_throughout(recipe: str) -> 
     model = _Joined().eval()
     data = [(torch.randn(1, 2, 4) * 4.0**i,) for i in range(4)]
     x = data[-1][0]
-    found = rl.quantize(model, calibrate=data, recipe=recipe).module()(x)
-    assert (found - model(x)).abs().max() < 0.02 * model(x).abs().max()
+    actual = rl.quantize(model, calibrate=data, recipe=recipe).module()(x)
+    assert (actual - model(x)).abs().max() < 0.02 * model(x).abs().max()

@@ -79,13 +79,13 @@ def test_recipe(recipe: str, net: Net, x: torch.Tensor) -> None:
     program = rushlight.quantize(net, (x,), calibrate=[(x,)], recipe=recipe)
     assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
     assert operators(program) == OPERATORS[recipe]
-    given = x.to(DTYPES.get(recipe, torch.float32))
+    converted = x.to(DTYPES.get(recipe, torch.float32))
     with torch.no_grad():
-        exact, wanted = net(x), program.module()(given).float()
+        exact, wanted = net(x), program.module()(converted).float()
     error = (wanted - exact).square().mean() / exact.square().mean()
     assert 0 < error < (2e-2 if recipe.startswith("int4") else 1e-3)
     module = rushlight.load(rushlight.export(program).buffer)
-    assert torch.allclose(module(given).float(), wanted, atol=2e-2 * float(exact.abs().max()))
+    assert torch.allclose(module(converted).float(), wanted, atol=2e-2 * float(exact.abs().max()))
 
 
 @pytest.mark.parametrize("recipe", sorted(set(OPERATORS) - {"int4-dynamic", "int4-weights"}))
@@ -93,8 +93,8 @@ def test_file_is_smaller(recipe: str, net: Net, x: torch.Tensor) -> None:
     full = len(rushlight.export(net, (x,)).buffer)
     weights = sum(p.numel() for p in net.parameters())
     saved = weights * (2 if recipe in DTYPES else 3)
-    found = len(rushlight.export(net, (x,), quantize=recipe, calibrate=[x]).buffer)
-    assert found <= full - saved + 14_000  # scales, names, and more instructions
+    size = len(rushlight.export(net, (x,), quantize=recipe, calibrate=[x]).buffer)
+    assert size <= full - saved + 14_000  # scales, names, and more instructions
 
 
 @pytest.mark.parametrize("is_captured", [False, True], ids=["module", "program"])

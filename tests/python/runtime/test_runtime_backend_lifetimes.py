@@ -190,13 +190,13 @@ def test_what_was_kept_may_be_touched_after_the_module(planned: bool, close: boo
             module(x)
     del module, x
     gc.collect()
-    [(given, out)] = backend.kept
-    assert (given == 3).all() and (out == 4).all()
+    [(argument, out)] = backend.kept
+    assert (argument == 3).all() and (out == 4).all()
     with pytest.raises(ValueError, match="read-only"):
         out[...] = 5
     assert (out == 4).all()
     assert backend.destroyed == []
-    del given, out
+    del argument, out
     backend.kept.clear()
     rl.load(DEMO_DATA)  # the next load frees what was let go of
     assert backend.destroyed == ["handle"]

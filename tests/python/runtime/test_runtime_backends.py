@@ -472,7 +472,7 @@ def test_registering() -> None:
         rl.LoadError, match=f"no backend 'Test' is registered; registered: .*{DEMO}"
     ):
         runtime.unregister_backend("Test")
-    with pytest.raises(TypeError, match="int is no backend: it has no init and no execute"):
+    with pytest.raises(TypeError, match="int is not a backend: it has no init and no execute"):
         runtime.register_backend("Test", 3)
     for id in ("", "x" * 64, 3, "a\0b"):
         with pytest.raises(rl.LoadError, match="a text of 1 to 63 bytes"):

@@ -85,17 +85,17 @@ def test_overlapping_outputs_are_refused(a: Any, b: Any) -> None:
 
 def test_drawn_layouts_overlap_as_numpy_says() -> None:
     draw = np.random.default_rng(0)
-    found = {True: 0, False: 0}
+    counts = {True: 0, False: 0}
     for _ in range(400):
         memory = np.zeros(64, np.float32)
         views = []
         for _ in range(2):
             shape = draw.integers(1, 4, 2)
-            steps = draw.integers(-6, 7, 2)
-            start = int(sum(-(n - 1) * s for n, s in zip(shape, steps, strict=True) if s < 0))
+            strides = draw.integers(-6, 7, 2)
+            start = int(sum(-(n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0))
             start += int(draw.integers(0, 24))
             views.append(
-                np.lib.stride_tricks.as_strided(memory[start:], tuple(shape), tuple(steps * 4))
+                np.lib.stride_tricks.as_strided(memory[start:], tuple(shape), tuple(strides * 4))
             )
         flat = [{v.__array_interface__["data"][0] + o for o in offsets(v)} for v in views]
         shared = len(flat[0] & flat[1]) > 0 or any(
@@ -103,14 +103,14 @@ def test_drawn_layouts_overlap_as_numpy_says() -> None:
         )
         inputs = [np.full(v.shape, -1, np.float32) for v in views]
         module = absolutes(*(v.shape for v in views))
-        found[shared] += 1
+        counts[shared] += 1
         if shared:
             with pytest.raises(rl.RunError, match=r"shares memory with that|overlaps itself"):
                 module.execute_into(views, *inputs)
         else:
             module.execute_into(views, *inputs)
             assert all((v == 1).all() for v in views)
-    assert min(found.values()) > 50
+    assert min(counts.values()) > 50
 
 
 def offsets(array: np.ndarray) -> list[int]:

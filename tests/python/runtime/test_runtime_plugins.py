@@ -139,7 +139,7 @@ def test_libraries_that_are_refused(scale: Path, tmp_path: Path) -> None:
     with pytest.raises(rl.LoadError, match="of version 2 of the interface; this runtime knows"):
         runtime.register_backend_library(newer)
     nameless = _build(tmp_path, "scale.c", "libnameless.so", '-DSCALE_ID=""')
-    with pytest.raises(rl.LoadError, match="its id has not 1 to 63 bytes"):
+    with pytest.raises(rl.LoadError, match="its id must have 1 to 63 bytes"):
         runtime.register_backend_library(nameless)
     assert runtime.backend_registry.registered_backend_names == [*BUILT_IN, "Scale"]
 
@@ -233,7 +233,7 @@ def test_what_is_registered_comes_before_what_is_installed(package: Package) -> 
         ("found = 3", "which fails: TypeError: its entry point gives int, not a backend"),
         ("found = lambda: found", "which fails: TypeError: its entry point gives function"),
         ("found = '/no/such/library.so'", "which fails: LoadError: /no/such/library.so: the libr"),
-        ("class found: pass", "which fails: TypeError: found is no backend: it has no init and"),
+        ("class found: pass", "which fails: TypeError: found is not a backend: it has no init and"),
     ],
 )
 def test_packages_that_fail(package: Package, code: str, message: str) -> None:

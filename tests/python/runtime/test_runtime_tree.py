@@ -94,9 +94,9 @@ def test_pytree_strings_of_executorch() -> None:
         + leaf
         + "]}]}]"
     )
-    found = tree.parse_pytree(text)
-    assert found is not None
-    assert found.unflatten(iter([1, 2])) == {"x": 1, "y": [2]}
+    parsed = tree.parse_pytree(text)
+    assert parsed is not None
+    assert parsed.unflatten(iter([1, 2])) == {"x": 1, "y": [2]}
     assert tree.parse_pytree("") is None
     assert tree.parse_pytree('[1, {"type": "my.Class"}]') is None
     assert tree.parse_pytree("[" * 100_000) is None

@@ -175,8 +175,8 @@ def test_any_data_comes_back(
     assert [bytes(as_bytes(c)) for c in back.constants[1:]] == [c.tobytes() for c in constants]
     assert {k: bytes(as_bytes(v)) for k, v in back.named_data.items()} == named
     payloads = back.program.execution_plan[0].delegates
-    found = [bytes(as_bytes(back.delegate_blobs[d.processed.index])) for d in payloads]
-    assert found == [blob for blob, _ in blobs]
+    payload_bytes = [bytes(as_bytes(back.delegate_blobs[d.processed.index])) for d in payloads]
+    assert payload_bytes == [blob for blob, _ in blobs]
 
     root = fb.unpack(data)
     base = segment_base(data)
@@ -267,9 +267,9 @@ def test_equal_payloads_are_stored_once() -> None:
     data = write_pte(PTEFile(fb.Program(execution_plan=[plan]), delegate_blobs=list(blobs)))
     root = fb.unpack(data)
     assert [s.size for s in root.segments] == [0, 10, 10]
-    found = [(d.processed.location, d.processed.index) for d in root.execution_plan[0].delegates]
+    places = [(d.processed.location, d.processed.index) for d in root.execution_plan[0].delegates]
     # An empty payload is inline, wherever it was wanted.
-    assert found == [
+    assert places == [
         (outside, 1),
         (outside, 1),
         (outside, 2),

@@ -35,7 +35,7 @@ def data_file() -> bytes:
 def damaged(data: bytes, seed: int, rounds: int) -> list[bytes]:
     """Copies of `data` with some bits, bytes or words changed."""
     chance = random.Random(seed)
-    found = []
+    numbers = []
     for _ in range(rounds):
         copy = bytearray(data)
         for _ in range(chance.randint(1, 4)):
@@ -49,8 +49,8 @@ def damaged(data: bytes, seed: int, rounds: int) -> list[bytes]:
                 words = [0, 1, 4, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, chance.randrange(len(copy))]
                 word = struct.pack("<I", chance.choice(words))
                 copy[at : at + 4] = word[: len(copy) - at]
-        found.append(bytes(copy))
-    return found
+        numbers.append(bytes(copy))
+    return numbers
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

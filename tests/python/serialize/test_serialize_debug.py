@@ -98,9 +98,9 @@ def without_surrogates(debug: DebugMap) -> DebugMap:
     return debug
 
 
-def long_map(steps: int, lines: int = 12) -> DebugMap:
+def long_map(iterations: int, lines: int = 12) -> DebugMap:
     """An unrolled loop: every instruction of the backend is made of two nodes."""
-    calls = [node(f"{op}_{i}", 100 + i % lines) for i in range(steps) for op in ("mm", "add")]
+    calls = [node(f"{op}_{i}", 100 + i % lines) for i in range(iterations) for op in ("mm", "add")]
     places = {str(i): pair for i, pair in enumerate(pairwise(calls))}
     covered = [DebugCall(call, "CpuBackend", 0, 0.125) for call in calls]
     return DebugMap({"forward": DebugMethod([node("call", 1)], {}, [places], covered)})
@@ -114,7 +114,9 @@ def test_a_whole_map_comes_back_whole() -> None:
 
 @pytest.mark.parametrize("lines", [1, 12, 10**9], ids=["one", "a loop", "all different"])
 def test_the_size_is_linear_and_small(lines: int) -> None:
-    sizes = [len(write_debug(long_map(steps, lines))) for steps in (1000, 2000, 4000, 8000)]
+    sizes = [
+        len(write_debug(long_map(iterations, lines))) for iterations in (1000, 2000, 4000, 8000)
+    ]
     assert all(after < 2.2 * before for before, after in pairwise(sizes))
     assert sizes[-1] < (2_000 if lines < 100 else 8 * 16_000)
 
@@ -122,9 +124,9 @@ def test_the_size_is_linear_and_small(lines: int) -> None:
 def test_a_row_of_lines_is_a_run() -> None:
     """5,000 lines of one instruction each fit without their text."""
     debug = DebugMap({"forward": DebugMethod([node(f"add_{i}", i, "") for i in range(1, 5001)])})
-    found = read_debug(write_debug(debug, 16 * 1024))
-    assert found.left_out == ["source text"][: found.level]
-    assert [n.line.number for n in found.methods["forward"].instructions] == list(range(1, 5001))
+    decoded = read_debug(write_debug(debug, 16 * 1024))
+    assert decoded.left_out == ["source text"][: decoded.level]
+    assert [n.line.number for n in decoded.methods["forward"].instructions] == list(range(1, 5001))
 
 
 class Counted(list[int]):
@@ -147,10 +149,10 @@ def test_what_repeats_too_often_to_be_copied_takes_linear_time() -> None:
 
 
 def test_what_is_left_out_comes_in_order() -> None:
-    found = [read_debug(data) for data in smaller_and_smaller(rich_map())]
-    assert list(dict.fromkeys(one.level for one in found)) == list(range(7))
-    assert all(one.left_out == list(LEFT_OUT[: one.level]) for one in found)
-    methods = {one.level: one.method("forward") for one in found}
+    decoded = [read_debug(data) for data in smaller_and_smaller(rich_map())]
+    assert list(dict.fromkeys(one.level for one in decoded)) == list(range(7))
+    assert all(one.left_out == list(LEFT_OUT[: one.level]) for one in decoded)
+    methods = {one.level: one.method("forward") for one in decoded}
     has = {
         level: [
             any(n.line.text for n in method.instructions),
@@ -202,13 +204,13 @@ def test_a_map_never_has_more_than_a_reader_takes(monkeypatch: pytest.MonkeyPatc
     places = sum(len(nodes) + 2 for nodes in debug.methods["forward"].delegates[0].values())
     for most, left in ((places + 1, 0), (places // 2, 5), (0, 6)):
         for module in (sequences, debug_lines):
-            monkeypatch.setattr(module, "MOST", most)
-        found = read_debug(write_debug(debug))
-        assert found.left_out == list(LEFT_OUT[:left])
-        assert left == 6 or found.methods["forward"].instructions[0].line.number == 1
+            monkeypatch.setattr(module, "MAX_NUMBERS", most)
+        decoded = read_debug(write_debug(debug))
+        assert decoded.left_out == list(LEFT_OUT[:left])
+        assert left == 6 or decoded.methods["forward"].instructions[0].line.number == 1
     for module in (sequences, debug_lines):
-        monkeypatch.setattr(module, "MOST", 1 << 20)
-    monkeypatch.setattr(debug_lines, "MOST_TEXT", 100)
+        monkeypatch.setattr(module, "MAX_NUMBERS", 1 << 20)
+    monkeypatch.setattr(debug_lines, "MAX_TEXT", 100)
     assert read_debug(write_debug(rich_map())).left_out == ["source text"]
 
 
@@ -306,10 +308,10 @@ def test_names_that_few_bytes_claim_are_refused(stem: str, first: int) -> None:
     for column in ("operator", "module", "line"):
         columns[column] += [0] * more
     tracemalloc.start()
-    found = read_debug(_details(document)).methods["forward"]
+    decoded = read_debug(_details(document)).methods["forward"]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found.values == {} and len(found.instructions) > 0
+    assert decoded.values == {} and len(decoded.instructions) > 0
     assert most < 64 << 20
 
 
@@ -393,7 +395,7 @@ def test_the_runtime_finds_the_same_lines(
     assert done.returncode == 0, done.stderr.decode()
     expected = [list(dict.fromkeys(n.line for n in nodes if n.line.file)) for nodes in answers]
     shown = [[f"{x.file}:{x.number} in {x.function}: {x.text}" for x in ls] for ls in expected]
-    found = done.stdout.decode().splitlines()
-    assert len(found) == len(shown) >= 1
-    for one, wanted in zip(found, shown, strict=True):
+    printed = done.stdout.decode().splitlines()
+    assert len(printed) == len(shown) >= 1
+    for one, wanted in zip(printed, shown, strict=True):
         assert one == "; ".join(wanted) or max(map(len, wanted)) > 500

@@ -31,9 +31,9 @@ MODELS = ("mlp", "dynamic", "external", "delegated", "inline")
 def executorch_python() -> Path:
     """The Python of an environment that has real ExecuTorch."""
     own = os.environ.get("RUSHLIGHT_EXECUTORCH_PYTHON")
-    found = Path(own) if own else ROOT / ".venv-executorch/bin/python"
-    assert found.exists(), f"{found} is missing: `make peer` makes it"
-    return found
+    python = Path(own) if own else ROOT / ".venv-executorch/bin/python"
+    assert python.exists(), f"{python} is missing: `make peer` makes it"
+    return python
 
 
 @pytest.fixture(scope="session")

@@ -46,8 +46,8 @@ def test_data_that_differ_in_one_byte_are_others(size: int) -> None:
     chunks, offsets = pack_parts(parts, 1)
     finder, image = PartFinder(parts, offsets), b"".join(chunks)
     for part in parts:
-        found = finder.find(part, 1)
-        assert found is not None and image[found : found + size] == part
+        offset = finder.find(part, 1)
+        assert offset is not None and image[offset : offset + size] == part
 
 
 def test_few_are_compared_of_many_data_of_one_size() -> None:

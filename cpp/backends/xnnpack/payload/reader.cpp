@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cstdarg>
 #include <cstring>
 #include <new>
 
@@ -49,8 +50,12 @@ class Reader {
   Status resolve(Node* node, uint32_t number);
   Status check_outputs();
 
-  Status refuse(const char* why) {
-    return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
+  [[gnu::format(printf, 2, 3)]] Status refuse(const char* format, ...) {
+    std::va_list args;
+    va_start(args, format);
+    const Status status = message_.vfail(Code::DelegateInvalidCompatibility, format, args);
+    va_end(args);
+    return status;
   }
   Status no_memory() {
     return message_.fail(Code::DelegateMemoryAllocationFailed,
@@ -195,11 +200,14 @@ Status Reader::read_scales(Params params, fb::Vector<float> own, size_t size, Va
     int64_t numel = 1;
     for (size_t d = 0; d < to->shape.rank; ++d) numel *= to->shape.sizes[d];
     const int64_t row = numel / wanted;
-    if (row % quantization.group_size != 0) return refuse("its groups do not divide its rows");
+    if (row % quantization.group_size != 0) {
+      return refuse("its rows have %lld elements, which groups of %lld do not divide",
+                    static_cast<long long>(row), static_cast<long long>(quantization.group_size));
+    }
     wanted *= row / quantization.group_size;
   }
   if (n != static_cast<size_t>(wanted) || n > scales.data.size() / size) {
-    return refuse("it has another number of scales");
+    return refuse("it has %zu scales, but must have %lld", n, static_cast<long long>(wanted));
   }
   quantization.scales = {scales.data.data(), n * size};
   for (size_t i = 0; i < n; ++i) {
@@ -216,8 +224,13 @@ Status Reader::read_tensor(wire::TensorValue from, Value* to) {
   to->datatype = from.datatype();
   if (from.dq_datatype() != Datatype::INVALID) to->datatype = Datatype::QDINT8;
   const size_t rank = from.dims().size();
-  if (rank > kMaxRank) return refuse("it has more than 6 dimensions");
-  if (from.num_dims() != rank) return refuse("its number of dimensions is wrong");
+  if (rank > kMaxRank) {
+    return refuse("it has %zu dimensions, but at most %zu are allowed", rank, size_t{kMaxRank});
+  }
+  if (from.num_dims() != rank) {
+    return refuse("it has %zu sizes, but says that it has %u dimensions", rank,
+                  unsigned{from.num_dims()});
+  }
   to->shape.rank = rank;
   int64_t numel = 1;
   for (size_t d = 0; d < rank; ++d) {
@@ -257,7 +270,8 @@ Status Reader::read_role(wire::TensorValue from, Value* to) {
   if (flags != 0) {
     if (from.constant_buffer_idx() != 0) return refuse("it is an argument and a constant");
     if (from.external_id() >= root_.num_externs()) {
-      return refuse("its argument is beyond the number of arguments");
+      return refuse("it is argument %u, but the graph has %u", unsigned{from.external_id()},
+                    unsigned{root_.num_externs()});
     }
     to->role = flags == kInputFlag ? Role::Input : Role::Output;
     to->argument = from.external_id();
@@ -368,7 +382,10 @@ Status Reader::read_node(uint32_t number) {
     const wire::OutputMinMax limits = node->body.output_min_max();
     node->low = limits.output_min();
     node->high = limits.output_max();
-    if (!(node->low <= node->high)) return refuse("its limits are the wrong way round");
+    if (!(node->low <= node->high)) {
+      return refuse("its limits are %g and %g, but the first must not be the greater one",
+                    double{node->low}, double{node->high});
+    }
   }
   RL_TRY(read_operands(node, message_));
   return resolve(node, number);

@@ -45,7 +45,7 @@ enum class ValueKind : uint8_t {
   QuantizedTensorValue = 2,
 };
 
-// What a node does.
+// The operation of a node.
 enum class NodeKind : uint8_t {
   NONE = 0,
   Add = 1,
@@ -324,7 +324,7 @@ class StaticReshape : public Table {
  public:
   using Table::Table;
   uint32_t num_dims() const { return scalar<uint32_t>(0, 0); }
-  // 0 in one place stands for what is left.
+  // One size may be 0, which stands for the remaining elements.
   Vector<uint32_t> new_shape() const { return Vector<uint32_t>(target(1)); }
   bool has_new_shape() const { return field(1) != nullptr; }
   uint32_t input_id() const { return scalar<uint32_t>(2, 0); }

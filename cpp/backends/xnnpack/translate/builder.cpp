@@ -64,8 +64,8 @@ uint32_t Builder::number(const engine::Value& value) {
 void Builder::emit(const engine::Parameters& parameters,
                    std::initializer_list<const engine::Value*> inputs,
                    std::initializer_list<const engine::Value*> outputs) {
-  constexpr size_t kMost = 6;
-  int32_t numbers[2][kMost];
+  constexpr size_t kMaxValues = 6;
+  int32_t numbers[2][kMaxValues];
   size_t counts[2] = {0, 0};
   for (const engine::Value* value : inputs) {
     numbers[0][counts[0]++] = value == nullptr ? -1 : static_cast<int32_t>(number(*value));

@@ -31,7 +31,7 @@ void add_limits(const Node& node, engine::EpilogueParameters* to) {
 // of the cpu backend's compiler (src/rushlight/backends/cpu/operators/images.py).
 bool suits_winograd(const engine::Window& s, const Shape& filter, const Shape& out,
                     int64_t groups) {
-  constexpr int64_t kMostMoreBytes = 2 << 20;
+  constexpr int64_t kMaxExtraBytes = 2 << 20;
   constexpr int64_t kLeastTiles = 14;
   for (size_t d = 0; d < 2; ++d) {
     if (s.kernel[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1) return false;
@@ -40,7 +40,7 @@ bool suits_winograd(const engine::Window& s, const Shape& filter, const Shape& o
   const int64_t inputs = filter.sizes[3];
   if (groups != 1 || outputs % engine::kPanel != 0 || inputs % engine::kPanel != 0) return false;
   const int64_t more = engine::bounded_product({outputs, inputs, engine::kWinogradProducts - 9, 4});
-  if (more < 0 || more > kMostMoreBytes) return false;
+  if (more < 0 || more > kMaxExtraBytes) return false;
   // Up to a third of a tile's results may lie outside the image.
   const int64_t tiles = (out.sizes[1] + 3) / 4 * ((out.sizes[2] + 3) / 4);
   return tiles * 12 <= out.sizes[1] * out.sizes[2] && tiles * out.sizes[0] >= kLeastTiles;
@@ -126,10 +126,10 @@ Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
 
 bool Translator::pads_pixels(uint32_t value, const engine::Window& window) const {
   const State& state = states_[value];
-  constexpr int64_t kMost = static_cast<int64_t>(fb::cpu_engine::Limit::WINDOW);
+  constexpr int64_t kMaxNumber = static_cast<int64_t>(fb::cpu_engine::Limit::WINDOW);
   for (size_t d = 0; d < 2; ++d) {
-    if (window.padding[d] + state.before[1 + d] > kMost) return false;
-    if (window.padding[2 + d] + state.after[1 + d] > kMost) return false;
+    if (window.padding[d] + state.before[1 + d] > kMaxNumber) return false;
+    if (window.padding[2 + d] + state.after[1 + d] > kMaxNumber) return false;
   }
   return state.padded && state.before[0] == 0 && state.after[0] == 0 && state.before[3] == 0 &&
          state.after[3] == 0;

@@ -15,9 +15,9 @@ constexpr int64_t kChunkPanels = 2;  // panels of channels that are requantized 
 // The same for loops over whole bands, and how many panels they take at once.
 constexpr int64_t kBandPanels = 16;
 constexpr int64_t kBands = 8;
-constexpr int64_t kMostRows = 4;      // rows of results from the same interleaved bytes
-constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they are requantized
-constexpr int64_t kMostColumns = 80;  // of an image that are interleaved at a time
+constexpr int64_t kMaxRows = 4;      // rows of results from the same interleaved bytes
+constexpr int64_t kMaxPixels = 32;   // of a row that are summed up before they are requantized
+constexpr int64_t kMaxColumns = 80;  // of an image that are interleaved at a time
 
 // How a convolution is divided.
 struct Plan {
@@ -36,7 +36,7 @@ struct Plan {
   Plan(const ConvGeometry& g, int64_t threads) : quads(quads_of(g.kernel_y)), rows(1) {
     if (suits_bands(g)) run_bands = dot_depthwise_loops().bands[g.stride_x - 1];
     if (g.stride_y == 1 && g.dilation_y == 1) rows = quads * kQuad - g.kernel_y + 1;
-    rows = least(rows, kMostRows);
+    rows = least(rows, kMaxRows);
     bands = (g.out_height + rows - 1) / rows;
     at_once = run_bands != nullptr ? kBands : 1;
     chunk_panels = run_bands != nullptr ? kBandPanels : kChunkPanels;
@@ -45,8 +45,8 @@ struct Plan {
       const int64_t of_thread = (bands + kBands * threads - 1) / (kBands * threads);
       at_once = (bands + of_thread * threads - 1) / (of_thread * threads);
     }
-    pixels = least((kMostColumns - 1) / g.stride_x + 1, kMostPixels);
-    taps = least((kMostColumns - 1 - (pixels - 1) * g.stride_x) / g.dilation_x + 1, g.kernel_x);
+    pixels = least((kMaxColumns - 1) / g.stride_x + 1, kMaxPixels);
+    taps = least((kMaxColumns - 1 - (pixels - 1) * g.stride_x) / g.dilation_x + 1, g.kernel_x);
   }
   static bool suits_bands(const ConvGeometry& g) {
     return g.kernel_y == 3 && g.kernel_x == 3 && g.dilation_y == 1 && g.dilation_x == 1 &&
@@ -176,8 +176,8 @@ class Band {
   const ConvGeometry& g_;
   const int64_t image_, y_, rows_, channel_, channels_, panels_, repeats_;
   const DotResults results_;
-  alignas(64) uint8_t quads_[kMostColumns * kQuadBytes];
-  alignas(64) int32_t sums_[kMostRows][kMostPixels * kChunkPanels * kPanel];
+  alignas(64) uint8_t quads_[kMaxColumns * kQuadBytes];
+  alignas(64) int32_t sums_[kMaxRows][kMaxPixels * kChunkPanels * kPanel];
 };
 
 // Computes `n` bands from `band` on, for `panels` whole panels.

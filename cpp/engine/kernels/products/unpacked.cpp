@@ -7,7 +7,7 @@ namespace rushlight::engine {
 namespace {
 
 constexpr int64_t kTerms = 256;  // terms that are unpacked at once: in two panels, 32 KiB
-constexpr int64_t kMostRows =
+constexpr int64_t kMaxRows =
     512;  // rows of an item; kTerms terms of them stay in the second-level cache
 constexpr int64_t kLeastRows = 64;  // rows of an item beside which unpacking costs little
 constexpr int64_t kItemsPerThread = 4;
@@ -186,7 +186,7 @@ void multiply_unpacked(const Product& product, void* scratch, size_t scratch_siz
   int64_t share = plan.row_blocks;
   if (threads > 1) share = share * plan.items() / wanted;
   if (share < kLeastRows / height) share = kLeastRows / height;
-  plan.group = least(least(share, kMostRows / height), plan.row_blocks);
+  plan.group = least(least(share, kMaxRows / height), plan.row_blocks);
   plan.groups = (plan.row_blocks + plan.group - 1) / plan.group;
   run();
 }

@@ -1,6 +1,6 @@
-// Recurrent layers: the input's share of all gates is one product for many steps at once (as in
-// Appleyard et al., https://arxiv.org/abs/1604.01946), then each step multiplies the hidden state
-// with panels that stay in the cores' own caches, a part of the columns on each thread.
+// Recurrent layers: the input's share of all gates is one product for many time steps at once (as
+// in Appleyard et al., https://arxiv.org/abs/1604.01946), then each time step multiplies the hidden
+// state with panels that stay in the cores' own caches, a part of the columns on each thread.
 #pragma once
 
 #include <cstddef>

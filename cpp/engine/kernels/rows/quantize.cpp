@@ -8,7 +8,7 @@ namespace {
 
 // Rows are divided into pieces, so that a single long one is shared out, too.
 constexpr int64_t kPiece = 4096;
-constexpr int64_t kMostRows = 4;     // that are quantised together
+constexpr int64_t kMaxRows = 4;      // that are quantised together
 constexpr int64_t kElementWork = 8;  // the work of an element, in multiplications
 
 template <typename Body>
@@ -69,10 +69,10 @@ struct RowScale {
 void quantize_some_rows(void* data, int64_t begin, int64_t end) {
   const QuantizeRows& job = *static_cast<const QuantizeRows*>(data);
   const QuantizeLoops& loops = quantize_loops();
-  const int64_t at_once = job.width * kMostRows > kPiece ? 1 : kMostRows;
+  const int64_t at_once = job.width * kMaxRows > kPiece ? 1 : kMaxRows;
   for (int64_t first = begin; first < end; first += at_once) {
     const int64_t last = least(first + at_once, end);
-    RowScale scales[kMostRows];
+    RowScale scales[kMaxRows];
     for (int64_t row = first; row < last; ++row) {
       RowScale& s = scales[row - first];
       s.finite = loops.extremes(job.in + row * job.in_stride, job.width, &s.low, &s.high);

@@ -148,8 +148,8 @@ constexpr DotBytesFn requantized_or_null() noexcept {
 template <int H>
 void narrow(const DotTile& t, void* out) {
   constexpr int V = kPanelVectors;
-  constexpr int kMost = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
-  constexpr int U = kMost < 1 ? 1 : (kMost < 8 ? kMost : 8);
+  constexpr int kMaxPerRow = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
+  constexpr int U = kMaxPerRow < 1 ? 1 : (kMaxPerRow < 8 ? kMaxPerRow : 8);
   Accumulators<H, V> parts[U];
   const auto* b = static_cast<const char*>(t.b);
   const auto* a = reinterpret_cast<const char*>(t.a[0]);

@@ -120,8 +120,8 @@ void tile(const GemmTile& t) {
 template <int H, typename B>
 void narrow(const GemmTile& t) {
   constexpr int V = kPanelVectors;
-  constexpr int kMost = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
-  constexpr int U = kMost < 1 ? 1 : (kMost < 8 ? kMost : 8);
+  constexpr int kMaxPerRow = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
+  constexpr int U = kMaxPerRow < 1 ? 1 : (kMaxPerRow < 8 ? kMaxPerRow : 8);
   Vec parts[U][H][V] = {};
   const B* b = static_cast<const B*>(t.b);
   int64_t k = 0;

@@ -8,25 +8,23 @@ namespace {
 class ArgMaxOperator final : public Operator {
  public:
   Status prepare(const ArgMaxParameters& parameters, Setup& setup) {
+    RL_TRY(setup.check_dtypes({DType::Float32}, {DType::Float32, DType::Int64}));
     in_ = setup.input(0);
     out_ = setup.output(0);
     places_ = setup.output(1);
-    if (in_ == nullptr || out_ == nullptr || places_ == nullptr) {
-      return setup.refuse("a value is missing");
-    }
-    if (in_->dtype != DType::Float32 || out_->dtype != DType::Float32 ||
-        places_->dtype != DType::Int64 || has_repeats(*in_)) {
-      return setup.refuse("its values are of other dtypes, or repeat elements");
-    }
+    RL_TRY(setup.check_no_repeats("input", 0, *in_));
     Window window;
     for (size_t d = 0; d < 2; ++d) window.kernel[d] = window.stride[d] = parameters.kernel[d];
     ConvGeometry& g = arg_max_.geometry;
     RL_TRY(read_geometry(setup, *in_, *out_, window, false, &g));
-    if (!is_channels_last(*in_) || !is_channels_last(*places_) || !same_sizes(*out_, *places_) ||
-        g.in_channels != g.out_channels) {
-      return setup.refuse("its values have other sizes, or do not lie channels last");
+    RL_TRY(check_channels_last(setup, "its image", *in_));
+    RL_TRY(check_channels_last(setup, "its indices", *places_));
+    if (g.in_channels != g.out_channels) {
+      return setup.refuse("its image has %lld channels and its result %lld: they must be equal",
+                          static_cast<long long>(g.in_channels),
+                          static_cast<long long>(g.out_channels));
     }
-    return {};
+    return setup.check_same_sizes("its result", *out_, "its indices", *places_);
   }
 
   Status run(const Frame& frame) const override {

@@ -20,18 +20,20 @@ class Convolve final : public Operator {
                          kind_ == ConvolutionKind::Transposed, &g));
     RL_TRY(read_groups(setup, parameters.groups, kind_ == ConvolutionKind::Depthwise, &g));
     if (kind_ == ConvolutionKind::Winograd && !suits_winograd(g)) {
-      return setup.refuse("Winograd's algorithm is for 3 by 3 taps and whole panels of channels");
+      return setup.refuse(
+          "Winograd's algorithm takes windows of 3 by 3 without strides, dilations or groups, and "
+          "multiples of %d channels: its images have %lld and %lld",
+          static_cast<int>(kPanel), static_cast<long long>(g.in_channels),
+          static_cast<long long>(g.out_channels));
     }
-    if (!is_dense(*weights_) || weights_->numel != weight_floats(g)) {
-      return setup.refuse("its weights have other sizes");
-    }
+    RL_TRY(setup.check_elements("its weights", *weights_, weight_floats(g)));
     RL_TRY(read_strides(setup));
     setup.want_scratch(scratch(g, setup.threads));
     RL_TRY(epilogue_.prepare(setup, parameters.epilogue, setup.input(2),
                              g.batch * g.out_height * g.out_width, g.out_channels));
     const bool adds = kind_ == ConvolutionKind::Dense || kind_ == ConvolutionKind::Winograd;
     if (epilogue_.has_residual() && !adds) {
-      return setup.refuse("only dense convolutions add to their results");
+      return setup.refuse("it has a residual, which only dense convolutions may have");
     }
     return {};
   }
@@ -97,7 +99,7 @@ class Convolve final : public Operator {
       drop_idle_strides(&g);
       return {};
     }
-    if (!is_channels_last(*in_)) return setup.refuse("its image does not lie channels last");
+    RL_TRY(check_channels_last(setup, "its image", *in_));
     convolution_.in_column_stride = g.in_channels;
     convolution_.in_row_stride = g.in_width * g.in_channels;
     convolution_.in_batch_stride = g.in_height * convolution_.in_row_stride;

@@ -22,5 +22,6 @@ void drop_idle_strides(ConvGeometry* geometry);
 
 // True if the memory is [N, H, W, C] without gaps.
 bool is_channels_last(const View& image);
+Status check_channels_last(const Setup& setup, const char* name, const View& image);
 
 }  // namespace rushlight::engine

@@ -17,7 +17,8 @@ class ConvolveBytes final : public Operator {
     const View& out = *setup.output(0);
     depthwise_ = parameters.kind == ConvolutionKind::Depthwise;
     if (parameters.kind != ConvolutionKind::Dense && !depthwise_) {
-      return setup.refuse("convolutions of integers are dense or depthwise");
+      return setup.refuse("its kind is %d, but convolutions of integers are dense or depthwise",
+                          static_cast<int>(parameters.kind));
     }
     ConvGeometry& g = convolution_.geometry;
     RL_TRY(read_geometry(setup, *in_, out, parameters.window, false, &g));
@@ -31,7 +32,7 @@ class ConvolveBytes final : public Operator {
     RL_TRY(results_.prepare(setup, parameters, g.batch * g.out_height * g.out_width, g.out_channels,
                             g.out_channels));
     if (!results_.has_residual() || !depthwise_) return {};
-    return setup.refuse("only dense convolutions add to their results");
+    return setup.refuse("it has a residual, which only dense convolutions may have");
   }
 
   Status run(const Frame& frame) const override {
@@ -54,23 +55,18 @@ class ConvolveBytes final : public Operator {
     const int64_t inputs = g.in_channels / g.groups;
     const int64_t outputs = g.out_channels / g.groups;
     const int64_t terms = bounded_product({g.kernel_y, g.kernel_x, inputs});
-    if (terms < 0 || terms > kMaxQuantizedTerms) {
-      return setup.refuse("its sums are beyond 32 bits");
-    }
+    RL_TRY(check_terms(setup, terms));
     const int64_t bytes =
         depthwise_ ? bounded_product({g.kernel_y, g.kernel_x, panels_of(g.out_channels), kPanel})
                    : bounded_product({g.kernel_y, g.kernel_x, quads_of(inputs), kQuadBytes,
                                       panels_of(outputs), g.groups});
-    if (is_dense(*weights_) && weights_->numel == bytes) return {};
-    return setup.refuse("its weights have other sizes");
+    return setup.check_elements("its weights", *weights_, bytes);
   }
 
   Status read_strides(const Setup& setup) {
     ConvGeometry& g = convolution_.geometry;
-    if (has_repeats(*in_)) return setup.refuse("its image repeats elements");
-    if (depthwise_ && !is_channels_last(*in_)) {
-      return setup.refuse("its image does not lie channels last");
-    }
+    RL_TRY(setup.check_no_repeats("input", 0, *in_));
+    if (depthwise_) RL_TRY(check_channels_last(setup, "its image", *in_));
     convolution_.in_batch_stride = in_->strides[0];
     convolution_.in_row_stride = in_->strides[2];
     convolution_.in_column_stride = in_->strides[3];

@@ -13,16 +13,12 @@ Status prepare_sizes(const Setup& setup, const View* panels, int32_t bits,
   const View* out = setup.output(0);
   Rows in_rows;
   Rows out_rows;
-  if (has_repeats(*a) || !as_rows(*a, &in_rows) || !as_rows(*out, &out_rows)) {
-    return setup.refuse("its rows have gaps, or repeat");
-  }
-  if (in_rows.count != out_rows.count) return setup.refuse("its rows differ in number");
-  if (in_rows.width > kMaxQuantizedTerms) return setup.refuse("its sums are beyond 32 bits");
+  RL_TRY(setup.check_no_repeats("input", 0, *a));
+  RL_TRY(read_product_rows(setup, *a, *out, &in_rows, &out_rows));
+  RL_TRY(check_terms(setup, in_rows.width));
   const int64_t quads = panel_quads(in_rows.width, bits);
-  if (!is_dense(*panels) ||
-      panels->numel != bounded_product({panels_of(out_rows.width), quads, kQuadBytes})) {
-    return setup.refuse("its panels have other sizes");
-  }
+  RL_TRY(setup.check_elements("its panels", *panels,
+                              bounded_product({panels_of(out_rows.width), quads, kQuadBytes})));
   product->rows = out_rows.count;
   product->depth = in_rows.width;
   product->bits = bits;
@@ -64,7 +60,8 @@ class DynamicProduct final : public Operator {
  public:
   Status prepare(const DynamicProductParameters& parameters, Setup& setup) {
     if (parameters.bits != 8 && parameters.bits != 4) {
-      return setup.refuse("its weights have neither 8 bits nor 4");
+      return setup.refuse("its weights have %d bits, but must have 8 or 4",
+                          static_cast<int>(parameters.bits));
     }
     has_groups_ = parameters.group_size != 0;
     panels_ = setup.input(2);
@@ -80,15 +77,13 @@ class DynamicProduct final : public Operator {
     a_ = setup.input(0);
     rows_ = setup.input(1);
     RL_TRY(prepare_sizes(setup, panels_, parameters.bits, &product_));
-    if (!is_dense(*rows_) || rows_->numel != 2 * product_.rows) {
-      return setup.refuse("its rows' scales have other sizes");
-    }
+    RL_TRY(setup.check_elements("its rows' scales and zero points", *rows_, 2 * product_.rows));
     if (has_groups_) {
       RL_TRY(prepare_groups(setup, parameters));
     } else {
-      RL_TRY(check_columns(setup, scales_, product_.columns));
+      RL_TRY(check_columns(setup, "its scales", *scales_, product_.columns));
     }
-    RL_TRY(check_columns(setup, shares_, product_.columns));
+    RL_TRY(check_columns(setup, "its shares", *shares_, product_.columns));
     return epilogue_.prepare(setup, parameters.epilogue, setup.input(5), product_.rows,
                              product_.columns);
   }
@@ -118,17 +113,16 @@ class DynamicProduct final : public Operator {
     if (parameters.bits != 4 || size < 0 || size % (2 * kQuad) != 0 || product_.depth == 0 ||
         product_.depth % size != 0) {
       return setup.refuse(
-          "its groups are not of 4 bits and of a multiple of 8 terms, or do not "
-          "divide its depth");
+          "its weights have %d bits in groups of %lld terms, but must have 4 bits, and groups of a "
+          "multiple of 8 terms that divide its depth, %lld",
+          static_cast<int>(parameters.bits), static_cast<long long>(size),
+          static_cast<long long>(product_.depth));
     }
     product_.groups.groups = product_.depth / size;
     product_.groups.bfloat16 = scales_->dtype == DType::BFloat16;
     const int64_t columns = panels_of(product_.columns) * kPanel;
-    if (is_dense(*scales_) &&
-        scales_->numel == bounded_product({columns, product_.groups.groups})) {
-      return {};
-    }
-    return setup.refuse("its groups' scales have other sizes");
+    return setup.check_elements("its groups' scales", *scales_,
+                                bounded_product({columns, product_.groups.groups}));
   }
 
   bool has_groups_ = false;

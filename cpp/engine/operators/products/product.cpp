@@ -20,8 +20,7 @@ class PackedProduct final : public Operator {
     RL_TRY(check_dtypes(setup));
     Rows a;
     Rows out;
-    if (!as_rows(*a_, &a) || !as_rows(*out_, &out)) return setup.refuse("its rows have gaps");
-    if (a.count != out.count) return setup.refuse("its rows differ in number");
+    RL_TRY(read_product_rows(setup, *a_, *out_, &a, &out));
     product_.rows = out.count;
     product_.depth = a.width;
     product_.columns = out.width;
@@ -56,13 +55,12 @@ class PackedProduct final : public Operator {
     const DType scales = halves ? DType::BFloat16 : DType::Float32;
     RL_TRY(setup.check_dtypes({DType::Float32, type, DType::Float32, scales}, {DType::Float32}, 2));
     product_.scales.bfloat16 = halves;
-    return has_repeats(*a_) ? setup.refuse("an input repeats elements") : Status();
+    return setup.check_no_repeats("input", 0, *a_);
   }
   // Checks panels of `rows` rows with so many elements each.
   Status check_panels(const Setup& setup, int64_t rows, int64_t elements) const {
     const int64_t numel = bounded_product({panels_of(product_.columns), rows, elements});
-    if (is_dense(*panels_) && panels_->numel == numel) return {};
-    return setup.refuse("its panels have other sizes");
+    return setup.check_elements("its panels", *panels_, numel);
   }
   Status check_scales(const Setup& setup) {
     const int32_t bits = product_.type == PanelType::Int8 ? 8 : 4;
@@ -76,8 +74,10 @@ class PackedProduct final : public Operator {
                                          depth / groups % kOct == 0);
     if (!fits || !divides) {
       return setup.refuse(
-          "its scales are not one for each column, nor one for each group of a multiple of 8 "
-          "terms");
+          "its %lld scales are neither one for each of %lld columns nor one for each group of a "
+          "multiple of 8 terms",
+          static_cast<long long>(scales_ == nullptr ? 0 : scales_->numel),
+          static_cast<long long>(columns));
     }
     product_.scales.groups = groups;
     return {};
@@ -99,14 +99,23 @@ class BatchProduct final : public Operator {
     a_ = setup.input(0);
     b_ = setup.input(1);
     out_ = setup.output(0);
-    if (a_->rank != 3 || b_->rank != 3 || out_->rank != 3) return setup.refuse("its rank is not 3");
-    const bool fits = a_->sizes[0] == out_->sizes[0] && b_->sizes[0] == out_->sizes[0] &&
+    const bool fits = a_->rank == 3 && b_->rank == 3 && out_->rank == 3 &&
+                      a_->sizes[0] == out_->sizes[0] && b_->sizes[0] == out_->sizes[0] &&
                       a_->sizes[1] == out_->sizes[1] && a_->sizes[2] == b_->sizes[1] &&
                       b_->sizes[2] == out_->sizes[2];
-    if (!fits) return setup.refuse("the sizes of its matrices do not fit");
+    if (!fits) {
+      return setup.refuse(
+          "its matrices have sizes %s and %s and its result %s, but must be [batch, rows, depth], "
+          "[batch, depth, columns] and [batch, rows, columns]",
+          text_of(*a_).text(), text_of(*b_).text(), text_of(*out_).text());
+    }
     const bool rows = (a_->strides[2] == 1 || a_->sizes[2] <= 1) &&
                       (out_->strides[2] == 1 || out_->sizes[2] <= 1);
-    if (!rows) return setup.refuse("its rows have gaps");
+    if (!rows) {
+      return setup.refuse(
+          "its input 0 has strides %s and its result %s, but rows must have no gaps",
+          text_of(a_->strides, 3).text(), text_of(out_->strides, 3).text());
+    }
     product_.rows = out_->sizes[1];
     product_.depth = a_->sizes[2];
     product_.columns = out_->sizes[2];

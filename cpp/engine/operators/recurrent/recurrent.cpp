@@ -7,19 +7,19 @@
 namespace rushlight::engine {
 namespace {
 
-constexpr size_t kInputs = 7;
+enum Input : size_t { kX, kWeights, kBias, kHidden, kCell, kScales, kShares, kInputs };
 constexpr size_t kOutputs = 3;
 
 class RecurrentLayers final : public Operator {
  public:
   Status prepare(const RecurrentParameters& parameters, Setup& setup) {
-    x_ = setup.input(0);
-    weights_ = setup.input(1);
-    bias_ = setup.input(2);
-    hidden_ = setup.input(3);
-    cell_ = setup.input(4);
-    scales_ = setup.input(5);
-    shares_ = setup.input(6);
+    x_ = setup.input(kX);
+    weights_ = setup.input(kWeights);
+    bias_ = setup.input(kBias);
+    hidden_ = setup.input(kHidden);
+    cell_ = setup.input(kCell);
+    scales_ = setup.input(kScales);
+    shares_ = setup.input(kShares);
     out_ = setup.output(0);
     last_hidden_ = setup.output(1);
     last_cell_ = setup.output(2);
@@ -49,14 +49,12 @@ class RecurrentLayers final : public Operator {
 
  private:
   Status check_types(const Setup& setup) {
-    if (x_ == nullptr || weights_ == nullptr) return setup.refuse("an input is missing");
-    if (out_ == nullptr) return setup.refuse("an output is missing");
-    if (!setup.has_values(kInputs, kOutputs)) return setup.refuse("it has too many values");
-    for (const View* view : {x_, bias_, hidden_, cell_, scales_, out_, last_hidden_, last_cell_}) {
-      if (view != nullptr && view->dtype != DType::Float32) {
-        return setup.refuse("a value is no float32");
-      }
+    RL_TRY(setup.check_present(2));
+    RL_TRY(setup.check_at_most(kInputs, kOutputs));
+    for (const size_t i : {kX, kBias, kHidden, kCell, kScales}) {
+      RL_TRY(setup.check_input(i, DType::Float32));
     }
+    for (size_t i = 0; i < kOutputs; ++i) RL_TRY(setup.check_output(i, DType::Float32));
     RecurrentSizes& s = job_.sizes;
     switch (weights_->dtype) {
       case DType::Float32:
@@ -71,14 +69,16 @@ class RecurrentLayers final : public Operator {
         s.type = PanelType::Int8;
         break;
       default:
-        return setup.refuse("its weights are neither int8 nor float32 nor a half type");
+        return setup.refuse("its weights are %s, but must be float32, float16, bfloat16 or int8",
+                            dtype_name(weights_->dtype));
     }
     const bool is_int8 = s.type == PanelType::Int8;
     if ((scales_ != nullptr) != is_int8 || (shares_ != nullptr) != is_int8) {
-      return setup.refuse("int8 weights have scales and shares, and others have none");
+      return setup.refuse(
+          "its weights are %s: int8 weights need scales and shares, others have none",
+          dtype_name(weights_->dtype));
     }
-    if (is_int8 && shares_->dtype != DType::Int32) return setup.refuse("its shares are no int32");
-    return {};
+    return setup.check_input(kShares, DType::Int32);
   }
 
   Status read_sizes(const RecurrentParameters& parameters, const Setup& setup) {
@@ -91,24 +91,33 @@ class RecurrentLayers final : public Operator {
     const bool is_lstm = s.cell == RecurrentCell::Lstm;
     if (s.layers < 1 || s.units < 1 || s.outputs < 1 || s.outputs > s.units ||
         s.units > kMaxViewNumel || s.layers > kMaxViewNumel || (s.projects() && !is_lstm)) {
-      return setup.refuse("its layers, units or outputs are not valid");
+      return setup.refuse(
+          "it has %lld layers of %lld units and %lld outputs: there must be at least one of each, "
+          "and only an LSTM may have fewer outputs than units",
+          static_cast<long long>(s.layers), static_cast<long long>(s.units),
+          static_cast<long long>(s.outputs));
     }
-    if (x_->rank != 3 || out_->rank != 3) return setup.refuse("its sequences are not of rank 3");
+    if (x_->rank != 3 || out_->rank != 3) return refuse_sequences(setup);
     s.length = x_->sizes[0];
     s.batch = x_->sizes[1];
     s.width = x_->sizes[2];
     if (s.width < 1 || out_->sizes[0] != s.length || out_->sizes[1] != s.batch ||
         out_->sizes[2] != s.directions * s.outputs) {
-      return setup.refuse("the sizes of its sequences do not fit");
+      return refuse_sequences(setup);
     }
     const bool rows =
         (x_->strides[2] == 1 || s.width == 1) && (out_->strides[2] == 1 || out_->sizes[2] == 1);
-    if (!rows) return setup.refuse("its rows have gaps");
-    if (has_repeats(*x_) || has_repeats(*out_)) return setup.refuse("a sequence repeats elements");
+    if (!rows) {
+      return setup.refuse("its input has strides %s and its result %s, but rows must have no gaps",
+                          text_of(x_->strides, 3).text(), text_of(out_->strides, 3).text());
+    }
+    RL_TRY(setup.check_no_repeats("input", kX, *x_));
+    RL_TRY(setup.check_no_repeats("output", 0, *out_));
     if (s.type == PanelType::Int8 &&
         (s.width_of(0) > kMaxQuantizedTerms || s.width_of(1) > kMaxQuantizedTerms ||
          s.units > kMaxQuantizedTerms)) {
-      return setup.refuse("its sums are beyond 32 bits");
+      return setup.refuse("its sums have more than %lld terms, and would be beyond 32 bits",
+                          static_cast<long long>(kMaxQuantizedTerms));
     }
     job_.x_stride = x_->strides[0];
     job_.x_row = x_->strides[1];
@@ -120,15 +129,11 @@ class RecurrentLayers final : public Operator {
   // Products of sizes stay small only if the weights, of which constants hold all, are as many.
   Status check_constants(const Setup& setup) const {
     const RecurrentSizes& s = job_.sizes;
-    if (!has(weights_, recurrent_weights(s))) return setup.refuse("its weights have other sizes");
-    if (bias_ != nullptr && !has(bias_, recurrent_bias(s))) {
-      return setup.refuse("its bias has other sizes");
-    }
-    if (scales_ != nullptr &&
-        !(has(scales_, recurrent_scales(s)) && has(shares_, recurrent_scales(s)))) {
-      return setup.refuse("its scales or shares have other sizes");
-    }
-    return {};
+    RL_TRY(setup.check_elements("its weights", *weights_, recurrent_weights(s)));
+    if (bias_ != nullptr) RL_TRY(setup.check_elements("its bias", *bias_, recurrent_bias(s)));
+    if (scales_ == nullptr) return {};
+    RL_TRY(setup.check_elements("its scales", *scales_, recurrent_scales(s)));
+    return setup.check_elements("its shares", *shares_, recurrent_scales(s));
   }
 
   Status check_states(const Setup& setup) const {
@@ -137,24 +142,30 @@ class RecurrentLayers final : public Operator {
     const int64_t hidden = bounded_product({number, s.batch, s.outputs});
     const int64_t cell = bounded_product({number, s.batch, s.units});
     for (const View* view : {hidden_, last_hidden_}) {
-      if (view != nullptr && !has(view, hidden)) {
-        return setup.refuse("a hidden state has other sizes");
-      }
+      if (view != nullptr) RL_TRY(setup.check_elements("a hidden state", *view, hidden));
     }
     for (const View* view : {cell_, last_cell_}) {
-      if (view != nullptr && (s.cell != RecurrentCell::Lstm || !has(view, cell))) {
-        return setup.refuse("a cell state has other sizes, or the layers have none");
+      if (view == nullptr) continue;
+      if (s.cell != RecurrentCell::Lstm) {
+        return setup.refuse("it has a cell state, which only an LSTM may have");
       }
+      RL_TRY(setup.check_elements("a cell state", *view, cell));
     }
-    // What a step of the whole batch takes.
+    // The gates of one time step, for the whole batch.
     if (bounded_product({s.batch, s.columns(), static_cast<int64_t>(sizeof(float))}) < 0) {
-      return setup.refuse("its batch is too large");
+      return setup.refuse("its batch is %lld, which is too large for its %lld gates",
+                          static_cast<long long>(s.batch), static_cast<long long>(s.columns()));
     }
     return {};
   }
 
-  static bool has(const View* view, int64_t numel) {
-    return numel >= 0 && is_dense(*view) && view->numel == numel;
+  Status refuse_sequences(const Setup& setup) const {
+    const RecurrentSizes& s = job_.sizes;
+    return setup.refuse(
+        "its input has sizes %s and its result %s, but must be [length, batch, width] and [length, "
+        "batch, %lld]",
+        text_of(*x_).text(), text_of(*out_).text(),
+        static_cast<long long>(s.directions * s.outputs));
   }
 
   const View* x_ = nullptr;

@@ -1,7 +1,7 @@
 // Data movement: rows of a table, and copies between layouts.
 #include "rushlight/engine/kernels/products/product.h"
 #include "rushlight/engine/kernels/rows/rows.h"
-#include "rushlight/engine/operators/operator.h"
+#include "rushlight/engine/operators/unary.h"
 
 namespace rushlight::engine {
 namespace {
@@ -23,10 +23,10 @@ class GatherOperator final : public Operator {
     indices_ = setup.input(1);
     scales_ = setup.input(2);
     out_ = setup.output(0);
-    if (table_ == nullptr || indices_ == nullptr || out_ == nullptr) {
-      return setup.refuse("a value is missing");
+    RL_TRY(setup.check_present(2));
+    if (indices_->dtype != DType::Int64) {
+      return setup.refuse("its indices are %s, but must be int64", dtype_name(indices_->dtype));
     }
-    if (indices_->dtype != DType::Int64) return setup.refuse("its indices are not int64");
     const int64_t columns = parameters.columns;
     gather_.panels = columns != 0;
     if (scales_ != nullptr) return prepare_integers(columns, setup);
@@ -35,24 +35,30 @@ class GatherOperator final : public Operator {
     if (gather_.panels) {
       const bool is_real = table_->dtype == DType::Float32 || table_->dtype == DType::Float16 ||
                            table_->dtype == DType::BFloat16;
-      if (columns < 0 || columns > kMaxViewNumel || !is_real || out_->dtype != DType::Float32) {
-        return setup.refuse("its panels are not valid");
+      if (columns < 0 || columns > kMaxViewNumel) {
+        return setup.refuse("its table has %lld rows, but must have 0 to %lld",
+                            static_cast<long long>(columns), static_cast<long long>(kMaxViewNumel));
+      }
+      if (!is_real || out_->dtype != DType::Float32) {
+        return setup.refuse("its panels are %s and its result %s, but must be floats and float32",
+                            dtype_name(table_->dtype), dtype_name(out_->dtype));
       }
       gather_.rows = columns;
       width = table_->numel / (panels_of(columns) * kPanel);
-      if (table_->numel != panels_of(columns) * kPanel * width) {
-        return setup.refuse("its panels have other sizes");
-      }
+      RL_TRY(setup.check_elements("its table", *table_, panels_of(columns) * kPanel * width));
     } else if (table_->rank != 2) {
-      return setup.refuse("its table is not [rows, width]");
+      return setup.refuse("its table has sizes %s, but must be [rows, width]",
+                          text_of(*table_).text());
     }
     // Float32 if the table has a half type, or else the table's dtype.
     const bool fits = table_->dtype == out_->dtype || out_->dtype == DType::Float32;
-    if (!fits || !find_conversion(table_->dtype, out_->dtype, &gather_.conversion) ||
-        !is_dense(*table_) || !is_dense(*indices_) || !is_dense(*out_) ||
-        out_->numel != bounded_product({indices_->numel, width})) {
-      return setup.refuse("its values have other sizes, or gaps");
+    if (!fits || !find_conversion(table_->dtype, out_->dtype, &gather_.conversion)) {
+      return setup.refuse("its table is %s and its result %s, but must be the same, or float32",
+                          dtype_name(table_->dtype), dtype_name(out_->dtype));
     }
+    RL_TRY(setup.check_elements("its table", *table_, table_->numel));
+    RL_TRY(setup.check_elements("its indices", *indices_, indices_->numel));
+    RL_TRY(setup.check_elements("its result", *out_, bounded_product({indices_->numel, width})));
     gather_.width = width;
     gather_.element_size = static_cast<int64_t>(element_size(table_->dtype));
     gather_.count = indices_->numel;
@@ -80,7 +86,11 @@ class GatherOperator final : public Operator {
     const bool halves = scales_->dtype == DType::BFloat16;
     if (columns <= 0 || columns > kMaxViewNumel || (!is_byte && table_->dtype != DType::UInt8) ||
         (!halves && scales_->dtype != DType::Float32) || out_->dtype != DType::Float32) {
-      return setup.refuse("its panels are not integers with scales, or its result is not float32");
+      return setup.refuse(
+          "its panels are %s of %lld columns, its scales %s and its result %s, but must be int8 or "
+          "uint8, float32 or bfloat16, and float32",
+          dtype_name(table_->dtype), static_cast<long long>(columns), dtype_name(scales_->dtype),
+          dtype_name(out_->dtype));
     }
     gather_.bits = is_byte ? 8 : 4;
     gather_.rows = columns;
@@ -90,10 +100,13 @@ class GatherOperator final : public Operator {
     const int64_t groups = scales_->numel / filled;
     const int64_t numel =
         bounded_product({panels_of(columns), panel_quads(width, gather_.bits), kQuadBytes});
-    if (!is_dense(*table_) || !is_dense(*indices_) || !is_dense(*out_) || !is_dense(*scales_) ||
-        table_->numel != numel || out_->numel != bounded_product({indices_->numel, width}) ||
-        groups < 1 || scales_->numel != groups * filled || width % groups != 0) {
-      return setup.refuse("its panels, scales or rows have other sizes, or gaps");
+    RL_TRY(setup.check_elements("its table", *table_, numel));
+    RL_TRY(setup.check_elements("its indices", *indices_, indices_->numel));
+    RL_TRY(setup.check_elements("its result", *out_, bounded_product({indices_->numel, width})));
+    RL_TRY(setup.check_elements("its scales", *scales_, groups * filled));
+    if (groups < 1 || width % groups != 0) {
+      return setup.refuse("its rows have %lld elements, which do not divide into %lld groups",
+                          static_cast<long long>(width), static_cast<long long>(groups));
     }
     gather_.width = width;
     gather_.scales.groups = groups;
@@ -108,39 +121,35 @@ class GatherOperator final : public Operator {
   Gather gather_;
 };
 
-class CopyOperator final : public Operator {
+class CopyOperator final : public UnaryOperator<Copy, copy> {
  public:
   Status prepare(const CopyParameters&, Setup& setup) {
     in_ = setup.input(0);
     out_ = setup.output(0);
-    if (in_ == nullptr || out_ == nullptr) return setup.refuse("a value is missing");
-    if (!find_conversion(in_->dtype, out_->dtype, &copy_.conversion) || !same_sizes(*in_, *out_) ||
-        in_->rank > kCopyRank || has_repeats(*out_)) {
-      return setup.refuse("its values differ in dtype or sizes");
+    RL_TRY(setup.check_present(1));
+    if (!find_conversion(in_->dtype, out_->dtype, &job_.conversion)) {
+      return setup.refuse("its input is %s and its result %s: only half types and float32 convert",
+                          dtype_name(in_->dtype), dtype_name(out_->dtype));
     }
-    copy_.rank = in_->rank;
+    RL_TRY(setup.check_same_sizes("its input", *in_, "its result", *out_));
+    RL_TRY(setup.check_no_repeats("output", 0, *out_));
+    if (in_->rank > kCopyRank) {
+      return setup.refuse("its input has %u dimensions, but at most %zu are allowed",
+                          unsigned{in_->rank}, size_t{kCopyRank});
+    }
+    job_.rank = in_->rank;
     for (size_t d = 0; d < in_->rank; ++d) {
-      copy_.sizes[d] = in_->sizes[d];
-      copy_.in_strides[d] = in_->strides[d];
-      copy_.out_strides[d] = out_->strides[d];
+      job_.sizes[d] = in_->sizes[d];
+      job_.in_strides[d] = in_->strides[d];
+      job_.out_strides[d] = out_->strides[d];
     }
-    copy_.element_size = element_size(in_->dtype);
-    if (copy_.element_size > 8) return setup.refuse("its elements are too large");
+    job_.element_size = element_size(in_->dtype);
+    if (job_.element_size > 8) {
+      return setup.refuse("its input is %s, whose elements have more than 8 bytes",
+                          dtype_name(in_->dtype));
+    }
     return {};
   }
-
-  Status run(const Frame& frame) const override {
-    Copy kernel = copy_;
-    kernel.in = frame.at<void>(in_);
-    kernel.out = frame.at<void>(out_);
-    copy(kernel, frame.workers);
-    return {};
-  }
-
- private:
-  const View* in_ = nullptr;
-  const View* out_ = nullptr;
-  Copy copy_;
 };
 
 }  // namespace

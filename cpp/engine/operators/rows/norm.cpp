@@ -9,10 +9,10 @@ namespace {
 // Reads the layout of the elements, and the number of scales and shifts.
 Status arrange(const NormParameters& parameters, const View& in, const View& out,
                const Setup& setup, Norm* norm, int64_t* channels) {
-  if (in.rank == 0) return setup.refuse("it has no rows");
-  if (!same_sizes(in, out) || !is_dense(in) || !is_dense(out)) {
-    return setup.refuse("its values have other sizes, or gaps");
-  }
+  if (in.rank == 0) return setup.refuse("its input has no dimensions, and so no rows");
+  RL_TRY(setup.check_same_sizes("its input", in, "its result", out));
+  RL_TRY(setup.check_elements("its input", in, in.numel));
+  RL_TRY(setup.check_elements("its result", out, out.numel));
   norm->width = in.sizes[in.rank - 1];
   norm->rows = norm->width > 0 ? in.numel / norm->width : 0;
   norm->rms = parameters.rms;
@@ -22,10 +22,18 @@ Status arrange(const NormParameters& parameters, const View& in, const View& out
 
 Status arrange(const GroupNormParameters& parameters, const View& in, const View& out,
                const Setup& setup, GroupNorm* norm, int64_t* channels) {
-  if (in.rank < 2 || !same_sizes(in, out)) return setup.refuse("its values differ in size");
+  if (in.rank < 2) {
+    return setup.refuse("its input has %u dimensions, but must have [batch, channels, ...]",
+                        unsigned{in.rank});
+  }
+  RL_TRY(setup.check_same_sizes("its input", in, "its result", out));
   norm->channels_last = !(is_dense(in) && is_dense(out));
   if (norm->channels_last && !(is_channels_last(in) && is_channels_last(out))) {
-    return setup.refuse("its values have gaps, or differ in layout");
+    return setup.refuse(
+        "its input has sizes %s and strides %s and its result %s: both must be row-major or both "
+        "channels last",
+        text_of(in).text(), text_of(in.strides, in.rank).text(),
+        text_of(out.strides, out.rank).text());
   }
   norm->batch = in.sizes[0];
   norm->channels = *channels = in.sizes[1];
@@ -33,7 +41,9 @@ Status arrange(const GroupNormParameters& parameters, const View& in, const View
   norm->space = images > 0 ? in.numel / images : 0;
   norm->groups = parameters.groups;
   if (norm->groups < 1 || norm->channels % norm->groups != 0) {
-    return setup.refuse("its channels do not fit its groups");
+    return setup.refuse("its %lld channels do not divide into %lld groups",
+                        static_cast<long long>(norm->channels),
+                        static_cast<long long>(norm->groups));
   }
   return {};
 }
@@ -51,12 +61,8 @@ class NormOperator final : public Operator {
     norm_.epsilon = parameters.epsilon;
     int64_t channels = 0;
     RL_TRY(arrange(parameters, *in_, *out_, setup, &norm_, &channels));
-    for (const View* vector : {scale_, shift_}) {
-      if (vector != nullptr && !(is_dense(*vector) && vector->numel == channels)) {
-        return setup.refuse("its scale or shift has other sizes");
-      }
-    }
-    return {};
+    if (scale_ != nullptr) RL_TRY(setup.check_elements("its scale", *scale_, channels));
+    return shift_ == nullptr ? Status() : setup.check_elements("its shift", *shift_, channels);
   }
 
   Status run(const Frame& frame) const override {

@@ -3,8 +3,8 @@
 
 #include <cfloat>
 
-#include "rushlight/engine/operators/operator.h"
 #include "rushlight/engine/operators/requantize.h"
+#include "rushlight/engine/operators/unary.h"
 
 namespace rushlight::engine {
 namespace {
@@ -12,44 +12,40 @@ namespace {
 // Rows of equal width; a single row if there are no gaps.
 Status prepare_rows(const Setup& setup, const View& in, const View& out, Rows* in_rows,
                     Rows* out_rows) {
-  if (!same_sizes(in, out)) return setup.refuse("its operands differ in sizes");
-  if (has_repeats(in) || !as_rows(in, in_rows) || !as_rows(out, out_rows)) {
-    return setup.refuse("its rows have gaps, or repeat");
-  }
-  return {};
+  RL_TRY(setup.check_same_sizes("its input", in, "its result", out));
+  RL_TRY(setup.check_no_repeats("input", 0, in));
+  RL_TRY(setup.read_rows("its input", in, in_rows));
+  return setup.read_rows("its result", out, out_rows);
 }
 
-class ConvertOperator final : public Operator {
+class ConvertOperator final : public UnaryOperator<Convert, convert> {
  public:
   Status prepare(const ConvertParameters& parameters, Setup& setup) {
     in_ = setup.input(0);
     out_ = setup.output(0);
-    if (in_ == nullptr || out_ == nullptr) return setup.refuse("it has too few values");
+    RL_TRY(setup.check_present(1));
     RL_TRY(setup.check_dtypes({in_->dtype}, out_->dtype));
-    if (!choose_kind()) return setup.refuse("it does not convert between these dtypes");
-    if (convert_.kind != ByteConversion::Flip &&
+    if (!choose_kind()) {
+      return setup.refuse(
+          "it converts %s to %s, but only float32, int8 and uint8 from and to uint8",
+          dtype_name(in_->dtype), dtype_name(out_->dtype));
+    }
+    if (job_.kind != ByteConversion::Flip &&
         (!is_byte(parameters.zero_point) ||
          !(parameters.scale >= FLT_MIN && parameters.scale <= FLT_MAX))) {
       return setup.refuse(
-          "its scale is not a positive number, or its zero point is not within 0..255");
+          "its scale is %g and its zero point %d, but must be a positive number and 0..255",
+          double{parameters.scale}, parameters.zero_point);
     }
     Rows in;
     Rows out;
     RL_TRY(prepare_rows(setup, *in_, *out_, &in, &out));
-    convert_.scale = parameters.scale;
-    convert_.zero_point = parameters.zero_point;
-    convert_.rows = in.count;
-    convert_.width = in.width;
-    convert_.in_stride = in.stride;
-    convert_.out_stride = out.stride;
-    return {};
-  }
-
-  Status run(const Frame& frame) const override {
-    Convert job = convert_;
-    job.in = frame.at<void>(in_);
-    job.out = frame.at<void>(out_);
-    convert(job, frame.workers);
+    job_.scale = parameters.scale;
+    job_.zero_point = parameters.zero_point;
+    job_.rows = in.count;
+    job_.width = in.width;
+    job_.in_stride = in.stride;
+    job_.out_stride = out.stride;
     return {};
   }
 
@@ -58,20 +54,16 @@ class ConvertOperator final : public Operator {
     const DType from = in_->dtype;
     const DType to = out_->dtype;
     if (from == DType::Float32 && to == DType::UInt8) {
-      convert_.kind = ByteConversion::ToBytes;
+      job_.kind = ByteConversion::ToBytes;
     } else if (from == DType::UInt8 && to == DType::Float32) {
-      convert_.kind = ByteConversion::ToFloats;
+      job_.kind = ByteConversion::ToFloats;
     } else {
-      convert_.kind = ByteConversion::Flip;
+      job_.kind = ByteConversion::Flip;
       return (from == DType::Int8 && to == DType::UInt8) ||
              (from == DType::UInt8 && to == DType::Int8);
     }
     return true;
   }
-
-  const View* in_ = nullptr;
-  const View* out_ = nullptr;
-  Convert convert_;
 };
 
 class QuantizeRowsOperator final : public Operator {
@@ -84,9 +76,7 @@ class QuantizeRowsOperator final : public Operator {
     Rows in;
     Rows out;
     RL_TRY(prepare_rows(setup, *in_, *out_, &in, &out));
-    if (!is_dense(*scales_) || scales_->numel != 2 * in.count) {
-      return setup.refuse("its rows' scales have other sizes");
-    }
+    RL_TRY(setup.check_elements("its rows' scales and zero points", *scales_, 2 * in.count));
     job_.rows = in.count;
     job_.width = in.width;
     job_.in_stride = in.stride;

@@ -14,9 +14,8 @@ class BytePlan {
     a_ = a;
     b_ = b;
     out_ = out;
-    if (!same_sizes(*a, *out) || (b != nullptr && !same_sizes(*b, *out))) {
-      return setup.refuse("its operands differ in sizes");
-    }
+    RL_TRY(setup.check_same_sizes("its first input", *a, "its result", *out));
+    if (b != nullptr) RL_TRY(setup.check_same_sizes("its second input", *b, "its result", *out));
     operands_.rank = out->rank;
     for (size_t d = 0; d < out->rank; ++d) {
       operands_.sizes[d] = out->sizes[d];
@@ -65,10 +64,7 @@ class LookupOperator final : public Operator {
     RL_TRY(setup.check_dtypes({DType::UInt8, DType::UInt8}, DType::UInt8));
     RL_TRY(plan_.prepare(setup, setup.input(0), nullptr, setup.output(0)));
     table_ = setup.input(1);
-    if (!is_dense(*table_) || table_->numel != 256) {
-      return setup.refuse("its table has not 256 elements");
-    }
-    return {};
+    return setup.check_elements("its table", *table_, 256);
   }
 
   Status run(const Frame& frame) const override {

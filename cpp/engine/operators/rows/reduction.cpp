@@ -1,6 +1,6 @@
 // Softmax, and reductions over neighbouring dimensions.
 #include "rushlight/engine/kernels/rows/rows.h"
-#include "rushlight/engine/operators/operator.h"
+#include "rushlight/engine/operators/unary.h"
 
 namespace rushlight::engine {
 namespace {
@@ -20,71 +20,51 @@ Split split(const View& view, size_t first, size_t last) {
   return sizes;
 }
 
-class SoftmaxOperator final : public Operator {
+class SoftmaxOperator final : public UnaryOperator<Softmax, softmax> {
  public:
   Status prepare(const SoftmaxParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_floats(1, 1));
     in_ = setup.input(0);
     out_ = setup.output(0);
     const size_t dim = parameters.dim;
-    if (dim >= in_->rank || !same_sizes(*in_, *out_) || !is_dense(*in_) || !is_dense(*out_)) {
-      return setup.refuse("its values have other sizes, or gaps");
+    if (dim >= in_->rank) {
+      return setup.refuse("its dimension is %zu, but its input has %u", dim, unsigned{in_->rank});
     }
+    RL_TRY(setup.check_same_sizes("its input", *in_, "its result", *out_));
+    RL_TRY(setup.check_elements("its input", *in_, in_->numel));
+    RL_TRY(setup.check_elements("its result", *out_, out_->numel));
     const Split sizes = split(*in_, dim, dim + 1);
-    softmax_.outer = sizes.outer;
-    softmax_.width = sizes.width;
-    softmax_.inner = sizes.inner;
-    softmax_.log = parameters.log;
+    job_.outer = sizes.outer;
+    job_.width = sizes.width;
+    job_.inner = sizes.inner;
+    job_.log = parameters.log;
     return {};
   }
-
-  Status run(const Frame& frame) const override {
-    Softmax kernel = softmax_;
-    kernel.in = frame.at(in_);
-    kernel.out = frame.at(out_);
-    softmax(kernel, frame.workers);
-    return {};
-  }
-
- private:
-  const View* in_ = nullptr;
-  const View* out_ = nullptr;
-  Softmax softmax_;
 };
 
-class ReduceOperator final : public Operator {
+class ReduceOperator final : public UnaryOperator<Reduce, reduce> {
  public:
   Status prepare(const ReductionParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_floats(1, 1));
     in_ = setup.input(0);
     out_ = setup.output(0);
-    if (parameters.first >= parameters.last || parameters.last > in_->rank || !is_dense(*in_) ||
-        !is_dense(*out_)) {
-      return setup.refuse("its dimensions are wrong, or its values have gaps");
+    if (parameters.first >= parameters.last || parameters.last > in_->rank) {
+      return setup.refuse("its dimensions are %zu to %zu, but its input has %u", parameters.first,
+                          parameters.last, unsigned{in_->rank});
     }
+    RL_TRY(setup.check_elements("its input", *in_, in_->numel));
     const Split sizes = split(*in_, parameters.first, parameters.last);
-    if (out_->numel != sizes.outer * sizes.inner) return setup.refuse("its result has other sizes");
-    reduce_.kind = parameters.kind;
-    const bool is_extreme = reduce_.kind == Reduction::Max || reduce_.kind == Reduction::Min;
-    if (is_extreme && sizes.width == 0) return setup.refuse("it has no elements to choose from");
-    reduce_.outer = sizes.outer;
-    reduce_.width = sizes.width;
-    reduce_.inner = sizes.inner;
+    RL_TRY(setup.check_elements("its result", *out_, sizes.outer * sizes.inner));
+    job_.kind = parameters.kind;
+    const bool is_extreme = job_.kind == Reduction::Max || job_.kind == Reduction::Min;
+    if (is_extreme && sizes.width == 0) {
+      return setup.refuse("it is a maximum or minimum over no elements");
+    }
+    job_.outer = sizes.outer;
+    job_.width = sizes.width;
+    job_.inner = sizes.inner;
     return {};
   }
-
-  Status run(const Frame& frame) const override {
-    Reduce kernel = reduce_;
-    kernel.in = frame.at(in_);
-    kernel.out = frame.at(out_);
-    reduce(kernel, frame.workers);
-    return {};
-  }
-
- private:
-  const View* in_ = nullptr;
-  const View* out_ = nullptr;
-  Reduce reduce_;
 };
 
 }  // namespace

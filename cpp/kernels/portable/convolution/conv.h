@@ -101,12 +101,12 @@ void conv_weight_gradient(KernelContext& ctx, const Conv& forward, const Tensor&
 
 // a * b, or a number greater than any memory if the product overflows.
 inline int64_t many(int64_t a, int64_t b) {
-  constexpr int64_t kMost = int64_t{1} << 31;
-  return std::min(a, kMost) * std::min(b, kMost);
+  constexpr int64_t kMaxFactor = int64_t{1} << 31;
+  return std::min(a, kMaxFactor) * std::min(b, kMaxFactor);
 }
 
 // The input position that a tap reads for an output position along dimension s, or -1 if none.
-int64_t met_by(const Conv& conv, size_t s, int64_t output, int64_t tap);
+int64_t input_position(const Conv& conv, size_t s, int64_t output, int64_t tap);
 
 // A float32 box of adjacent channels and some pixels of one image, channels innermost. Positions
 // outside of the tensor are zeros.

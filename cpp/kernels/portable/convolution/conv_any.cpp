@@ -182,7 +182,7 @@ class Convolver {
   // The input elements that a tap reads for the pixels of a tile: the offset of each, or -1 if it
   // is outside of the input. The bits of `outside` mark the same pixels. If the others are dense
   // (`in_a_row`), pixel j reads element `base` + j.
-  struct Met {
+  struct TapReads {
     int64_t offsets[kMaxTile];
     int64_t base = 0;
     bool in_a_row = false;
@@ -190,8 +190,8 @@ class Convolver {
   };
 
   // Adds a tap's shift along one dimension to the offsets.
-  void meet_along(const Pixels& pixels, size_t s, int64_t tap, const int64_t* before,
-                  int64_t* offsets) const {
+  void shift_along(const Pixels& pixels, size_t s, int64_t tap, const int64_t* before,
+                   int64_t* offsets) const {
     const int64_t count = pixels.count;
     const int64_t shift = conv_.transposed ? -tap * conv_.dilation[s] : tap * conv_.dilation[s];
     const int64_t size = conv_.input.size[s];
@@ -209,31 +209,31 @@ class Convolver {
     }
   }
 
-  void find_row(int64_t count, Met* met) const {
-    std::fill(met->offsets + count, met->offsets + kMaxTile, -1);
-    met->in_a_row = true;
-    met->outside = 0;
+  void find_neighbours(int64_t count, TapReads* reads) const {
+    std::fill(reads->offsets + count, reads->offsets + kMaxTile, -1);
+    reads->in_a_row = true;
+    reads->outside = 0;
     bool any = false;
     for (int64_t j = 0; j < blocks_.tile; ++j) {
-      if (met->offsets[j] < 0) {
-        met->outside |= uint32_t{1} << j;
+      if (reads->offsets[j] < 0) {
+        reads->outside |= uint32_t{1} << j;
         continue;
       }
-      if (!any) met->base = met->offsets[j] - j;
+      if (!any) reads->base = reads->offsets[j] - j;
       any = true;
-      met->in_a_row = met->in_a_row && met->offsets[j] - j == met->base;
+      reads->in_a_row = reads->in_a_row && reads->offsets[j] - j == reads->base;
     }
-    met->in_a_row = met->in_a_row && any;
+    reads->in_a_row = reads->in_a_row && any;
   }
 
-  void meet(const Pixels& pixels, int64_t t, Met* met) const {
+  void find_reads(const Pixels& pixels, int64_t t, TapReads* reads) const {
     int64_t tap[kMaxSpatial];
     tap_at(t, tap);
-    std::fill(met->offsets, met->offsets + kMaxTile, 0);
+    std::fill(reads->offsets, reads->offsets + kMaxTile, 0);
     for (size_t s = 0; s < kMaxSpatial; ++s) {
-      meet_along(pixels, s, tap[s], met->offsets, met->offsets);
+      shift_along(pixels, s, tap[s], reads->offsets, reads->offsets);
     }
-    find_row(pixels.count, met);
+    find_neighbours(pixels.count, reads);
   }
 
   // Stores the offsets of all taps for a tile's pixels, if there are few taps.
@@ -245,14 +245,14 @@ class Convolver {
     const int64_t none[kMaxTile] = {};
     int64_t planes[kMaxTile];
     int64_t lines[kMaxTile];
-    Met* met = kept_;
+    TapReads* reads = kept_;
     for (int64_t d = 0; d < conv_.weight.size[0]; ++d) {
-      meet_along(pixels_, 0, d, none, planes);
+      shift_along(pixels_, 0, d, none, planes);
       for (int64_t h = 0; h < conv_.weight.size[1]; ++h) {
-        meet_along(pixels_, 1, h, planes, lines);
-        for (int64_t w = 0; w < conv_.weight.size[2]; ++w, ++met) {
-          meet_along(pixels_, 2, w, lines, met->offsets);
-          find_row(count, met);
+        shift_along(pixels_, 1, h, planes, lines);
+        for (int64_t w = 0; w < conv_.weight.size[2]; ++w, ++reads) {
+          shift_along(pixels_, 2, w, lines, reads->offsets);
+          find_neighbours(count, reads);
         }
       }
     }
@@ -260,18 +260,18 @@ class Convolver {
 
   void pack(int64_t first, int64_t count, int64_t k0, int64_t depth) {
     keep(first, count);
-    Met other;
+    TapReads other;
     const int64_t start =
         image_ * conv_.input.outer_stride + group_ * conv_.group_in * conv_.input.inner_stride;
     int64_t tap = k0 / conv_.group_in;
     int64_t channel = k0 % conv_.group_in;
-    const Met* met = nullptr;
+    const TapReads* reads = nullptr;
     for (int64_t k = 0; k < depth; ++k) {
-      if (met == nullptr || channel == 0) {
-        met = conv_.taps() <= kKeptTaps ? &kept_[tap] : &other;
-        if (met == &other) meet(pixels_, tap, &other);
+      if (reads == nullptr || channel == 0) {
+        reads = conv_.taps() <= kKeptTaps ? &kept_[tap] : &other;
+        if (reads == &other) find_reads(pixels_, tap, &other);
       }
-      read_input(*met, start, channel * conv_.input.inner_stride, panel_ + k * blocks_.tile);
+      read_input(*reads, start, channel * conv_.input.inner_stride, panel_ + k * blocks_.tile);
       if (++channel == conv_.group_in) {
         channel = 0;
         ++tap;
@@ -279,14 +279,14 @@ class Convolver {
     }
   }
 
-  void read_input(const Met& met, int64_t start, int64_t shift, T* to) const {
+  void read_input(const TapReads& reads, int64_t start, int64_t shift, T* to) const {
     const Tensor& in = *conv_.input.tensor;
-    const int64_t from = start + shift + met.base;
-    if (!met.in_a_row || from < 0 || from + blocks_.tile > in.numel) {
-      return read(in, start, met.offsets, shift, blocks_.tile, to);
+    const int64_t from = start + shift + reads.base;
+    if (!reads.in_a_row || from < 0 || from + blocks_.tile > in.numel) {
+      return read(in, start, reads.offsets, shift, blocks_.tile, to);
     }
     to_sum_(element_at(in, from), to, static_cast<size_t>(blocks_.tile));
-    for (uint32_t rest = met.outside; rest != 0; rest &= rest - 1) to[__builtin_ctz(rest)] = 0;
+    for (uint32_t rest = reads.outside; rest != 0; rest &= rest - 1) to[__builtin_ctz(rest)] = 0;
   }
 
   void multiply(int64_t rows, int64_t column, int64_t depth) {
@@ -350,7 +350,7 @@ class Convolver {
   int64_t outs_at_ = -1;
   Pixels pixels_;
   int64_t weight_offsets_[kDepth];
-  Met kept_[kKeptTaps];
+  TapReads kept_[kKeptTaps];
   int64_t out_offsets_[kTiles * kMaxTile];
 };
 

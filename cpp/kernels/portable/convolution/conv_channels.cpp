@@ -14,20 +14,20 @@ constexpr int64_t kMaxOut = 32;  // output channels of a group; more fill a matr
 
 // The taps that read the input (are not padding) for the pixels of a line. In a transposed
 // convolution these pixels are one stride apart.
-struct MetTaps {
+struct LineTaps {
   int64_t count = 0;
   const float* input[kMaxTaps];
   const float* weights[kMaxTaps];
 };
 
-void find_taps(const Conv& conv, int64_t d, int64_t h, int64_t w, MetTaps* taps) {
+void find_taps(const Conv& conv, int64_t d, int64_t h, int64_t w, LineTaps* taps) {
   const int64_t weights = conv.group_in * conv.group_out;
   taps->count = 0;
   for (int64_t t = 0; t < conv.taps(); ++t) {
     const int64_t line = t / conv.weight.size[2];
-    const int64_t z = met_by(conv, 0, d, line / conv.weight.size[1]);
-    const int64_t y = met_by(conv, 1, h, line % conv.weight.size[1]);
-    const int64_t x = met_by(conv, 2, w, t % conv.weight.size[2]);
+    const int64_t z = input_position(conv, 0, d, line / conv.weight.size[1]);
+    const int64_t y = input_position(conv, 1, h, line % conv.weight.size[1]);
+    const int64_t x = input_position(conv, 2, w, t % conv.weight.size[2]);
     if (z < 0 || y < 0 || x < 0) continue;
     taps->input[taps->count] = conv.input.tensor->as<float>() + z * conv.input.strides[0] +
                                y * conv.input.strides[1] + x * conv.input.strides[2];
@@ -36,7 +36,7 @@ void find_taps(const Conv& conv, int64_t d, int64_t h, int64_t w, MetTaps* taps)
 }
 
 // Adds the taps' products to pixels `first`, `first` + `stride`, … of `line`.
-void add_taps(const Conv& conv, const MetTaps& taps, int64_t first, int64_t stride, float* line) {
+void add_taps(const Conv& conv, const LineTaps& taps, int64_t first, int64_t stride, float* line) {
   const ChannelLoops& loops = channel_loops();
   const int64_t width = kMaxChannelVectors * loops.lanes;
   const int64_t pixels = (conv.out.size[2] - first + stride - 1) / stride;
@@ -102,7 +102,7 @@ void pack_weights(const Conv& conv, int64_t first, int64_t groups, float* packed
 
 void conv_channels(const Conv& conv) {
   const int64_t stride = conv.transposed ? std::min(conv.stride[2], conv.out.size[2]) : 1;
-  MetTaps taps;
+  LineTaps taps;
   for (int64_t d = 0; d < conv.out.size[0]; ++d) {
     for (int64_t h = 0; h < conv.out.size[1]; ++h) {
       float* const line =

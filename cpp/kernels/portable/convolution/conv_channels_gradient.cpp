@@ -125,7 +125,7 @@ class BoxSums {
   }
 
   // The first element that tap t reads in a line.
-  const float* met_by_tap(int64_t t, int64_t line) const {
+  const float* input_of_tap(int64_t t, int64_t line) const {
     const PoolAxis* axes = g_.axes;
     const int64_t k = t % axes[2].kernel;
     const int64_t j = t / axes[2].kernel % axes[1].kernel;
@@ -140,22 +140,22 @@ class BoxSums {
   }
 
   void add_depthwise(int64_t line) {
-    const float* met[kMaxLineTaps];
+    const float* inputs[kMaxLineTaps];
     for (int64_t first = 0; first < g_.taps(); first += kMaxLineTaps) {
       const int64_t taps = std::min(kMaxLineTaps, g_.taps() - first);
-      for (int64_t t = 0; t < taps; ++t) met[t] = met_by_tap(first + t, line);
-      channel_loops().line(met, taps, g_.axes[2].stride * groups_, narrow_line(line),
+      for (int64_t t = 0; t < taps; ++t) inputs[t] = input_of_tap(first + t, line);
+      channel_loops().line(inputs, taps, g_.axes[2].stride * groups_, narrow_line(line),
                            narrow_box_.size[2], groups_, sums_ + first * groups_);
     }
   }
 
   void add_lines(int64_t line, int64_t count) {
-    const float* met[kMaxLines];
+    const float* inputs[kMaxLines];
     const float* lines[kMaxLines];
     for (int64_t l = 0; l < count; ++l) lines[l] = narrow_line(line + l);
     ChannelTile t{};
     t.terms = count;
-    t.a = met;
+    t.a = inputs;
     t.b = lines;
     t.a_row = 1;
     t.a_stride = g_.axes[2].stride * wide_box_.channels;
@@ -163,7 +163,7 @@ class BoxSums {
     t.k = narrow_box_.size[2];
     t.sums_stride = columns_;
     for (int64_t tap = 0; tap < g_.taps(); ++tap) {
-      for (int64_t l = 0; l < count; ++l) met[l] = met_by_tap(tap, line + l);
+      for (int64_t l = 0; l < count; ++l) inputs[l] = input_of_tap(tap, line + l);
       for (int64_t g = 0; g < groups_; ++g) {
         add_tap(&t, g, sums_ + (g * g_.taps() + tap) * channels_ * columns_);
       }

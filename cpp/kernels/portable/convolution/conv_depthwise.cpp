@@ -121,9 +121,9 @@ bool run_contiguous(const Workspace& work, const Conv& conv, bool mirror) {
 // Finds the input of each tap at one output pixel; nullptr if it is in the padding.
 void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const float** taps) {
   for (int64_t i = 0; i < conv.weight.size[kY]; ++i) {
-    const int64_t in_y = met_by(conv, kY, y, i);
+    const int64_t in_y = input_position(conv, kY, y, i);
     for (int64_t j = 0; j < conv.weight.size[kX]; ++j) {
-      const int64_t in_x = in_y < 0 ? -1 : met_by(conv, kX, x, j);
+      const int64_t in_x = in_y < 0 ? -1 : input_position(conv, kX, x, j);
       *taps++ = in_x >= 0 ? image + in_y * conv.input.strides[kY] + in_x * conv.input.strides[kX]
                           : nullptr;
     }

@@ -67,7 +67,7 @@ class Lines {
   }
 
   // The input line that a tap reads for an output line along one dimension, or -1 if none.
-  int64_t met_by(size_t s, int64_t output, int64_t tap) const {
+  int64_t input_position(size_t s, int64_t output, int64_t tap) const {
     const PoolAxis& axis = axes_[s];
     int64_t at = axis.start(output) + tap * axis.dilation;
     if (conv_.transposed) {
@@ -88,10 +88,10 @@ class Lines {
                                       channel % conv_.group_out * conv_.weight.inner_stride
                                 : channel * conv_.weight.outer_stride;
     for (int64_t i = 0; i < axes_[0].kernel; ++i) {
-      const int64_t z = met_by(0, d, i);
+      const int64_t z = input_position(0, d, i);
       if (z < 0) continue;
       for (int64_t j = 0; j < axes_[1].kernel; ++j) {
-        const int64_t y = met_by(1, h, j);
+        const int64_t y = input_position(1, h, j);
         if (y < 0) continue;
         add_row(from + z * conv_.input.strides[0] + y * conv_.input.strides[1],
                 weights + i * conv_.weight.strides[0] + j * conv_.weight.strides[1], begin, end,

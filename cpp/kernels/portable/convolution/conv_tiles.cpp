@@ -58,9 +58,9 @@ int64_t tile_floats(const Conv& conv, const Tile& tile) {
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     const int64_t n = tile.pixels[s];
     const int64_t span = int64_t{conv.dilation[s]} * (conv.weight.size[s] - 1);
-    const int64_t met =
+    const int64_t read =
         conv.transposed ? (n - 1 + span) / conv.stride[s] + 2 : (n - 1) * conv.stride[s] + span + 1;
-    in = many(in, wants_channels(conv) ? met : std::min<int64_t>(met, conv.input.size[s]));
+    in = many(in, wants_channels(conv) ? read : std::min<int64_t>(read, conv.input.size[s]));
     out *= n;
   }
   constexpr int64_t kRounding = 4 * KernelContext::kScratchAlignment;

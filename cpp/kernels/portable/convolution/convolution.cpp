@@ -107,7 +107,7 @@ Status check_output_padding(KernelContext& ctx, const Conv& conv, const int32_t*
 
 }  // namespace
 
-int64_t met_by(const Conv& conv, size_t s, int64_t output, int64_t tap) {
+int64_t input_position(const Conv& conv, size_t s, int64_t output, int64_t tap) {
   const int64_t shift = tap * conv.dilation[s] - conv.padding[s];
   int64_t at = output * conv.stride[s] + shift;
   if (conv.transposed) {

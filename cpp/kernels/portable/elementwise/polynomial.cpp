@@ -14,7 +14,7 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kMostTerms = int64_t{1} << 20;
+constexpr int64_t kMaxTerms = int64_t{1} << 20;
 
 enum class Family { T, U, V, W, HermiteH, HermiteHe, Laguerre, Legendre };
 
@@ -115,7 +115,7 @@ void loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   const T* degree = static_cast<const T*>(in[1]);
   for (size_t i = 0; i < n; ++i) {
     // Degrees beyond the limit are checked elsewhere. NaN becomes the lowest degree.
-    const T bounded = degree[i] > T(-1) ? std::min(degree[i], static_cast<T>(kMostTerms)) : T(-1);
+    const T bounded = degree[i] > T(-1) ? std::min(degree[i], static_cast<T>(kMaxTerms)) : T(-1);
     const int64_t whole = static_cast<int64_t>(bounded);
     if constexpr (kFamily <= Family::W) {
       static_cast<T*>(out)[i] = chebyshev<T, kFamily>(x[i], whole, kShifted);
@@ -142,9 +142,9 @@ Status check_degrees(KernelContext& ctx, const EValue& n) {
       for (size_t k = 0; k < count; ++k) most = values[k] > most ? values[k] : most;
     }
   }
-  if (most <= static_cast<double>(kMostTerms)) return {};
+  if (most <= static_cast<double>(kMaxTerms)) return {};
   return ctx.fail(Code::InvalidArgument, "n is %g, but must be at most %lld", most,
-                  static_cast<long long>(kMostTerms));
+                  static_cast<long long>(kMaxTerms));
 }
 
 // polynomial(x, n, *, out): both are tensors, or one of them is a scalar.

@@ -21,7 +21,7 @@ enum class Mode : int64_t { Linear = 0, Nearest = 1, Cubic = 2 };
 enum class Padding : int64_t { Zeros = 0, Border = 1, Reflection = 2 };
 
 constexpr int64_t kPlaces = kChunk < 64 ? static_cast<int64_t>(kChunk) : 64;
-constexpr size_t kMostNeighbours = 16;
+constexpr size_t kMaxNeighbours = 16;
 
 struct Sampling {
   Mode mode = Mode::Linear;
@@ -219,8 +219,8 @@ class Sampler {
   const Tensor& out_;
   RowWriter writer_;
   size_t neighbours_ = 0;
-  int32_t offsets_[kMostNeighbours][kPlaces];
-  alignas(64) T weights_[kMostNeighbours][kPlaces];
+  int32_t offsets_[kMaxNeighbours][kPlaces];
+  alignas(64) T weights_[kMaxNeighbours][kPlaces];
 };
 
 Status check_options(KernelContext& ctx, const EValue& mode, const EValue& padding,

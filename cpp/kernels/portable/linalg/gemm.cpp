@@ -192,7 +192,7 @@ void multiply_blocked(const Workspace& work, const Product& p) {
   // The number of B's panels that are processed at a time depends on the memory alone.
   const int64_t longest = loops.k_block * width;
   const int64_t n_shares =
-      std::min<int64_t>(std::max<int64_t>(work.size() / 4 / longest, 1), Shares::kMost);
+      std::min<int64_t>(std::max<int64_t>(work.size() / 4 / longest, 1), Shares::kMaxShares);
   const Blocks blocks = cut(p, work.size() - (n_shares - 1) * longest, loops);
   float* const b_panels = work.data();
   float* const a_panels = b_panels + n_shares * blocks.k * width;

@@ -82,7 +82,7 @@ struct Product {
 // number of bodies at work never exceeds the number of pieces.
 class Shares {
  public:
-  static constexpr int kMost = 8;
+  static constexpr int kMaxShares = 8;
   explicit Shares(int count) : count_(count) {}
   // Returns the number of a free piece, and waits for one if necessary.
   int take();

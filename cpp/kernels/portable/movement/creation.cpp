@@ -94,17 +94,19 @@ Status arange(KernelContext& ctx, const EValue& start, const EValue& end, const 
   const double last = number_for(out, end);
   const double delta = number_for(out, step);
   if (delta == 0.0 || !((delta > 0.0 && last >= first) || (delta < 0.0 && last <= first))) {
-    return ctx.fail(Code::InvalidArgument,
-                    "from %g to %g in steps of %g: step must not be 0 and must lead to the end",
-                    first, last, delta);
+    return ctx.fail(
+        Code::InvalidArgument,
+        "start is %g, end %g and step %g: step must not be 0 and must lead from start to end",
+        first, last, delta);
   }
   const int64_t count = fractions && out.dtype != DType::Int64
                             ? arange_count(start.to_double(), end.to_double(), step.to_double())
                             : arange_count_int(start.to_int(), end.to_int(), step.to_int());
   Shape shape;
   if (!shape.push(count)) {
-    return ctx.fail(Code::InvalidArgument, "from %g to %g in steps of %g: too many elements", first,
-                    last, delta);
+    return ctx.fail(Code::InvalidArgument,
+                    "start is %g, end %g and step %g, which make too many elements", first, last,
+                    delta);
   }
   RL_TRY(ctx.resize(out, shape.span()));
   if (is_floating(out.dtype)) {

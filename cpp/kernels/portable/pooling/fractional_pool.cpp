@@ -11,7 +11,7 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int kMostSample = 1 << 20;  // times a size, it fits int64
+constexpr int kMaxSample = 1 << 20;  // times a size, it fits int64
 
 // One spatial dimension. A tensor with two has a first one of size 1.
 struct Axis {
@@ -107,10 +107,10 @@ template <typename T>
 Status check_samples(KernelContext& ctx, const Tensor& samples) {
   for (int64_t i = 0; i < samples.numel; ++i) {
     const T sample = samples.as<const T>()[i];
-    if (std::abs(sample) <= T(kMostSample)) continue;
+    if (std::abs(sample) <= T(kMaxSample)) continue;
     return ctx.fail(Code::InvalidArgument,
                     "random_samples holds %g, but must be from 0 to 1 (at most %d is taken)",
-                    static_cast<double>(sample), kMostSample);
+                    static_cast<double>(sample), kMaxSample);
   }
   return {};
 }

@@ -86,8 +86,8 @@ Status view_sizes(KernelContext& ctx, const EValue& list, int64_t numel, Shape* 
       continue;
     }
     if (!shape->push(size) || (size > 0 && known > INT64_MAX / size)) {
-      return ctx.fail(Code::InvalidArgument, "size[%zu] is %lld, which is no size of a tensor", k,
-                      static_cast<long long>(size));
+      return ctx.fail(Code::InvalidArgument, "size[%zu] is %lld, which is not the size of a tensor",
+                      k, static_cast<long long>(size));
     }
     known *= size;
   }

@@ -72,7 +72,7 @@ Status check_bounds(KernelContext& ctx, int64_t low, int64_t high, const Tensor&
     return {};
   }
   return ctx.fail(Code::InvalidArgument,
-                  "quant_min is %lld and quant_max %lld, which is no range of %s",
+                  "quant_min is %lld and quant_max %lld, which is not a range of %s",
                   static_cast<long long>(low), static_cast<long long>(high), dtype_name(out.dtype));
 }
 

@@ -17,7 +17,7 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kMostLanes = 16;
+constexpr int64_t kMaxLanes = 16;
 constexpr size_t kStackBytes = 1 << 13;
 
 // All the available scratch memory. Transforms along several dimensions use it one after the other.
@@ -107,7 +107,7 @@ class RowTransform {
                       "which %zu are left",
                       static_cast<long long>(t_.length), least, memory.bytes);
     }
-    lanes_ = std::min(kMostLanes, rows_);
+    lanes_ = std::min(kMaxLanes, rows_);
     while (lanes_ > 1 && shared + plan_.work_bytes(lanes_) > memory.bytes) lanes_ /= 2;
     const size_t each = plan_.work_bytes(lanes_);
     const size_t wanted = std::min<size_t>({ctx.threads(), 64, static_cast<size_t>(rows_)});
@@ -154,8 +154,8 @@ class RowTransform {
   }
 
   void group(int64_t first, int64_t lanes, void* work) const {
-    int64_t from[kMostLanes];
-    int64_t to[kMostLanes];
+    int64_t from[kMaxLanes];
+    int64_t to[kMaxLanes];
     for (int64_t b = 0; b < lanes; ++b) {
       from[b] = in_.offset(first + b);
       to[b] = out_.offset(first + b);
@@ -184,7 +184,7 @@ class RowTransform {
     }
     bool consecutive() const { return stride == 2 && gap == 1; }
 
-    float* row[kMostLanes];
+    float* row[kMaxLanes];
     int64_t stride;
     int64_t gap;
   };
@@ -233,7 +233,7 @@ class RowTransform {
   // Stores the first half of the spectrum and, unless onesided, its conjugate mirror image.
   // Elements that are real in exact arithmetic get an imaginary part of 0.
   void store_spectrum(Lanes y, int64_t lanes, const int64_t* to) const {
-    float last[kMostLanes];
+    float last[kMaxLanes];
     if (half_) {
       fft_loops().to_spectrum(halves(y, lanes));
       std::copy_n(y.im, lanes, last);

@@ -69,5 +69,5 @@ def read_files(data: bytes | memoryview) -> dict[str, bytes]:
             for name, child in node["children"].items():
                 todo.append((f"{path}/{name}" if path else name, child))
     except (LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"these bytes are no flattened folder: {error!r}") from None
+        raise ValueError(f"these bytes are not a flattened folder: {error!r}") from None
     return files

@@ -25,7 +25,7 @@ from rushlight.partition import (
 
 aten = torch.ops.aten
 
-_MOST_DIMENSIONS = 5
+_MAX_DIMENSIONS = 5
 _DTYPES = frozenset(
     {torch.float32, torch.float16, torch.int32, torch.int64, torch.bool, torch.int8, torch.uint8}
 )
@@ -52,7 +52,7 @@ def _why_not(node: Node, skipped: Collection[str], options: Options) -> str | No
     if name.endswith("_") or not is_torch_fx_node_supported(node):
         return f"coremltools has no rule for {target}"
     if target in (aten.add.Tensor, aten.sub.Tensor) and node.kwargs.get("alpha", 1) != 1:
-        return "coremltools ignores its alpha"
+        return "its alpha is not 1, and coremltools ignores it"
     if target in (aten.argmax.default, aten.argmin.default) and _dimension(node) is None:
         return "Core ML has no reduction over all dimensions that gives an index"
     return _why_not_values(node, options)
@@ -69,7 +69,7 @@ def _why_not_values(node: Node, options: Options) -> str | None:
     stores = getattr(node.target, "namespace", "") == _QUANTISING
     for value in values:
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
-            return "it takes a size that is computed, which Core ML cannot be given"
+            return "it takes a size that is computed at run time, which Core ML does not"
         if not isinstance(value, torch.Tensor):
             continue
         if value.dtype not in _DTYPES:
@@ -85,8 +85,8 @@ def _why_not_values(node: Node, options: Options) -> str | None:
             )
         if dim_order_of(value) != tuple(range(value.dim())):
             return "it has a tensor that is not in row-major order, such as a channels-last one"
-        if value.dim() > _MOST_DIMENSIONS:
-            return f"it has a tensor of {value.dim()} dimensions; Core ML has {_MOST_DIMENSIONS}"
+        if value.dim() > _MAX_DIMENSIONS:
+            return f"it has a tensor of {value.dim()} dimensions; Core ML has {_MAX_DIMENSIONS}"
         if any(size == 0 for size in value.shape if isinstance(size, int)):
             return "it has a tensor without elements"
     return None

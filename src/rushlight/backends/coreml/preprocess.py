@@ -148,10 +148,10 @@ def _debug_info(path: Path) -> dict[str, Any]:
     for handle, operations in mapping.get("mapping", {}).items():
         if not handle.isdecimal():  # "null": operations that come from no node of the graph
             continue
-        for steps in operations:
-            last = steps[-1]
+        for operation_path in operations:
+            last = operation_path[-1]
             symbol = f"{last['Output']}:{last['Operator']}"
-            paths[symbol] = steps
+            paths[symbol] = operation_path
             handles.setdefault(symbol, []).append(int(handle))
     version = mapping.get("version", {})
     return {

@@ -178,7 +178,7 @@ def _why_not_value(one: Node, node: Node) -> str | None:
         vals = [vals]
     for val in vals:
         if not isinstance(val, torch.Tensor):
-            return f"{one.name} is no tensor"
+            return f"{one.name} is not a tensor"
         if val.dim() > _MAX_RANK:
             return f"{one.name} has more than {_MAX_RANK} dimensions"
         if is_elementwise(node):
@@ -187,5 +187,5 @@ def _why_not_value(one: Node, node: Node) -> str | None:
         elif node.target not in ANY_DTYPE and val.dtype not in REALS:
             return f"{one.name} is {str(val.dtype).removeprefix('torch.')}, not float32"
         elif val.dtype.is_complex or val.element_size() > 8:
-            return f"{one.name} is {str(val.dtype).removeprefix('torch.')}"
+            return f"{one.name} is {str(val.dtype).removeprefix('torch.')}; the engine moves others"
     return None

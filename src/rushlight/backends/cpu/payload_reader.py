@@ -124,7 +124,7 @@ def _flops(graph: fb.Graph, node: fb.Node) -> int | None:
 
 
 def _recurrent_flops(operation: fb.Recurrent, sequence: Sequence[int]) -> int:
-    steps, batch, width = sequence
+    length, batch, width = sequence
     units, outputs = operation.units, operation.outputs
     directions = 2 if operation.bidirectional else 1
     gates = units * _GATES.get(operation.cell, 1)
@@ -132,7 +132,7 @@ def _recurrent_flops(operation: fb.Recurrent, sequence: Sequence[int]) -> int:
     terms = sum(gates * (one + outputs) for one in widths)
     if outputs < units:
         terms += operation.layers * units * outputs
-    return 2 * steps * batch * directions * terms
+    return 2 * length * batch * directions * terms
 
 
 def _bytes(graph: fb.Graph, node: fb.Node) -> int:

@@ -40,22 +40,22 @@ def refusal(node: Node) -> str | None:
     if node.target not in INSTRUCTIONS:
         return f"it has no instruction for {node.target}"
     if node.kwargs.get("alpha", 1) != 1:
-        return "its add has no alpha"
+        return "its alpha is not 1"
     if set(node.kwargs) - {"alpha"}:
-        return f"it takes no keywords: {', '.join(node.kwargs)}"
+        return f"it has the keywords {', '.join(node.kwargs)}, which the backend does not read"
     for arg in node.args:
         if arg is not None and not isinstance(arg, Node):
-            return f"{arg!r} is no tensor"
+            return f"its argument {arg!r} is not a tensor"
     for one in (*node.all_input_nodes, node):
         value = one.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
-            return f"{one.name} is no float32 tensor"
+            return f"{one.name} is not a float32 tensor"
         if value.dim() > _MAX_DIMS:
             return f"{one.name} has more than {_MAX_DIMS} dimensions"
         if not value.is_contiguous():
             return f"{one.name} is not row-major"
     if node.target is aten.linear.default and node.all_input_nodes[1].meta["val"].dim() != 2:
-        return "its linear takes a matrix of weights"
+        return "its weight does not have 2 dimensions"
     if node.target not in (aten.add.Tensor, aten.mul.Tensor):
         return None
     left, right = (n.meta["val"].shape for n in _operands(node))

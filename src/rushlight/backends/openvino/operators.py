@@ -160,7 +160,7 @@ def _why_not_values(
         values.append((results, False))
     for value, is_index in values:
         if isinstance(value, torch.SymFloat | torch.SymBool):
-            return "it takes a number that is computed, and OpenVINO is given sizes only"
+            return "it takes a number that is computed at run time, and OpenVINO takes sizes only"
         if not isinstance(value, torch.Tensor):
             continue
         if value.dtype not in (_INDICES if is_index else dtypes):
@@ -178,7 +178,7 @@ def _why_not_dtype(dtype: torch.dtype) -> str:
         return "it computes with float64, which OpenVINO does in float32"
     if dtype in (torch.int32, torch.int16, torch.int8, torch.uint8):
         return f"it computes with {shown}, which saturates in OpenVINO where eager wraps around"
-    return f"OpenVINO's CPU device does not take {shown} here"
+    return f"it computes with {shown}, which OpenVINO's CPU device does not take for this operator"
 
 
 def _why_not_converted(node: Node) -> str | None:
@@ -189,9 +189,8 @@ def _why_not_converted(node: Node) -> str | None:
     if dtype == result.dtype:
         return _why_not_values(node, _MOVED)
     if result.dtype not in _FLOATS:
-        return f"it converts {dtype} to {result.dtype}, where OpenVINO saturates".replace(
-            "torch.", ""
-        )
+        reason = f"it converts {dtype} to {result.dtype}, and OpenVINO saturates where eager wraps"
+        return reason.replace("torch.", "")
     return _why_not_values(node, _TO_FLOAT)
 
 
@@ -204,13 +203,15 @@ def _why_not_quantized(node: Node, constants: Container[Node]) -> str | None:
     dtype = next(a for a in node.args if isinstance(a, torch.dtype))
     if dtype not in (torch.int8, torch.uint8):
         return f"OpenVINO has no kernels for tensors quantised to {dtype}".replace("torch.", "")
-    if node.kwargs.get("out_dtype") not in (None, torch.float32):
-        return "it dequantises to another dtype than float32"
+    dequantized = node.kwargs.get("out_dtype")
+    if dequantized not in (None, torch.float32):
+        shown = str(dequantized).removeprefix("torch.")
+        return f"it dequantises to {shown}, and OpenVINO to float32 only"
     parameters = [a for a in node.args[1:3] if isinstance(a, Node)]
     if len(node.args) > 2 and node.args[2] is None:
-        return "it has no zero points"
+        return "its zero points are None, and OpenVINO needs them"
     if not all(p in constants or p.op == "get_attr" for p in parameters):
-        return "its scales are computed, and OpenVINO wants constants"
+        return "its scales or zero points are computed at run time, and OpenVINO needs constants"
     source = node.args[0]
     assert isinstance(source, Node)
     if name in _QUANTIZING and source.meta["val"].dtype != torch.float32:
@@ -220,24 +221,26 @@ def _why_not_quantized(node: Node, constants: Container[Node]) -> str | None:
 
 def _only_first_result(node: Node) -> str | None:
     if any(u.target is operator.getitem and u.args[1] != 0 for u in node.users):
-        return "a result beside the first is used, which OpenVINO does not compute"
+        return "another result than the first is used, which OpenVINO does not compute"
     return None
 
 
 def _no_scalar(node: Node) -> str | None:
     value = node.args[0].meta["val"]  # type: ignore[union-attr]
-    return "OpenVINO takes no dimension of a tensor that has none" if value.dim() == 0 else None
+    return (
+        "its input has no dimensions, and OpenVINO needs at least one" if value.dim() == 0 else None
+    )
 
 
 def _no_bools(node: Node) -> str | None:
     if any(n.meta["val"].dtype == torch.bool for n in node.all_input_nodes):
-        return "it compares bools, which OpenVINO compares with each other only"
+        return "it compares bools, and OpenVINO compares these only with each other"
     return None
 
 
 def _choosing(node: Node) -> str | None:
     is_bool = node.meta["val"].dtype == torch.bool
-    return "OpenVINO does not choose between bools in all cases" if is_bool else None
+    return "it chooses between bools, and OpenVINO does so in some cases only" if is_bool else None
 
 
 def _scaling(node: Node) -> str | None:
@@ -248,20 +251,22 @@ def _scaling(node: Node) -> str | None:
     before = node.args[0].meta["val"].shape  # type: ignore[union-attr]
     after = node.meta["val"].shape
     names = [a.name for a in node.target._schema.arguments]  # type: ignore[union-attr]
-    scales = [_given(node, i, name) for i, name in enumerate(names) if name.startswith("scales")]
+    scales = [_argument(node, i, name) for i, name in enumerate(names) if name.startswith("scales")]
     sizes = zip(before[2:], after[2:], scales, strict=True)
     if any(scale is not None and one * scale != other for one, other, scale in sizes):
-        return "it computes with the scale that it is given, and OpenVINO with that of the sizes"
+        return "its scale differs from the ratio of the sizes, with which OpenVINO computes"
     return None
 
 
 def _indexing(node: Node) -> str | None:
     if sum(isinstance(index, Node) for index in node.args[1]) != 1:  # type: ignore[union-attr]
-        return "it indexes several dimensions at once, which OpenVINO lays out otherwise"
+        return (
+            "it indexes several dimensions at once, and OpenVINO orders the result in another way"
+        )
     return _no_scalar(node)
 
 
-def _given(node: Node, at: int, name: str) -> Any:
+def _argument(node: Node, at: int, name: str) -> Any:
     """An argument, by position or by name; None if it is left out."""
     return node.args[at] if len(node.args) > at else node.kwargs.get(name)
 
@@ -270,25 +275,25 @@ _POOL_SIZES = {1: "kernel_size", 2: "stride", 3: "padding"}
 
 
 def _pooling(node: Node) -> str | None:
-    if _given(node, 6, "divisor_override") is not None:
+    if _argument(node, 6, "divisor_override") is not None:
         return "OpenVINO has no divisor_override"
-    sizes = (_given(node, at, name) for at, name in _POOL_SIZES.items())
+    sizes = (_argument(node, at, name) for at, name in _POOL_SIZES.items())
     if any(size and len(size) == 1 for size in sizes):
-        return "it has one size for both dimensions, which OpenVINO does not spread"
+        return "it has one number for height and width together, and OpenVINO needs one for each"
     return None
 
 
 def _slicing(node: Node) -> str | None:
-    return None if len(node.args) > 3 else "it cuts nothing off"
+    return None if len(node.args) > 3 else "it has neither start nor end"
 
 
 def _squeezing(node: Node) -> str | None:
-    return None if node.args[1] else "OpenVINO takes no dimensions for all dimensions"
+    return None if node.args[1] else "it names no dimensions, which OpenVINO reads as all of them"
 
 
 def _variance(node: Node) -> str | None:
-    if not _given(node, 1, "dim") or _given(node, 2, "correction") not in (0, 1):
-        return "OpenVINO computes variances over given dimensions, with a correction of 0 or 1"
+    if not _argument(node, 1, "dim") or _argument(node, 2, "correction") not in (0, 1):
+        return "it names no dimensions, or its correction is neither 0 nor 1, as OpenVINO needs"
     return _no_scalar(node)
 
 

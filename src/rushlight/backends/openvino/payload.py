@@ -87,7 +87,7 @@ def read_payload(data: memoryview) -> Payload | None:
             )
     for order in orders:
         if sorted(order) != list(range(len(order))):
-            raise ValueError(f"the payload's header is damaged: {order} is no dim order")
+            raise ValueError(f"the payload's header is damaged: {order} is not a dim order")
     xml, weights = (data[at : at + size] for at, size in spans.values())
     return Payload(xml, weights, orders)
 

@@ -218,7 +218,7 @@ def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if source.dim() != 4:
         return "XNNPACK pools images [N, C, H, W]"
     if pair(args["kernel_size"]) == [1, 1]:
-        return "XNNPACK has no pools of one element"
+        return "its window is one element, for which XNNPACK has no pool"
     numbers = (pair(args[name]) for name in _SLIDING if args.get(name))
     return beyond_window(Limit.WINDOW, *(n for both in numbers for n in both))
 
@@ -226,9 +226,9 @@ def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
 def _max_pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     args = arguments(node)
     if used_results(node) - {0}:
-        return "its indices are used, which XNNPACK's do not match"
+        return "its indices are used, and XNNPACK counts them in another way"
     if args["ceil_mode"] and dynamic_sizes(val_of(args["self"]).shape[2:]):
-        return "it rounds up a size that is dynamic, and XNNPACK's paddings are fixed"
+        return "its ceil_mode is True and its input has dynamic sizes, for which XNNPACK cannot pad"
     return _pool_why_not(node, is_constant)
 
 
@@ -253,7 +253,7 @@ def _max_pool(b: Builder, node: Node) -> list[Value]:
 def _avg_pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     args = arguments(node)
     if args["ceil_mode"]:
-        return "it rounds up, and XNNPACK's averages do not"
+        return "its ceil_mode is True, and XNNPACK's average pools round down"
     if args["divisor_override"] is not None:
         return "XNNPACK has no divisor_override"
     return _pool_why_not(node, is_constant)
@@ -293,9 +293,9 @@ def _adaptive_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | N
         return "XNNPACK pools images [N, C, H, W]"
     kernel = _adaptive_kernel(node)
     if kernel is None:
-        return "its windows are of several sizes"
+        return "its windows differ in size or depend on a dynamic size, and XNNPACK has one window"
     return (
-        "XNNPACK has no pools of one element"
+        "its window is one element, for which XNNPACK has no pool"
         if kernel == [1, 1]
         else beyond_window(Limit.WINDOW, *kernel)
     )
@@ -340,9 +340,9 @@ def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | 
         return "XNNPACK reduces height and width of images [N, C, H, W]"
     kernel = _reduced_kernel(node)
     if kernel is None:
-        return "it reduces a size that is dynamic"
+        return "it reduces a dynamic dimension, and XNNPACK's windows are fixed"
     if kernel == [1, 1]:
-        return "XNNPACK has no pools of one element"
+        return "its window is one element, for which XNNPACK has no pool"
     return beyond_window(Limit.WINDOW, *kernel) or _dropped_why_not(node)
 
 
@@ -362,7 +362,7 @@ def _amax(b: Builder, node: Node) -> Value:
 
 def _max_dim_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if 1 in used_results(node) and val_of(node.args[0]).dtype != torch.float32:
-        return "XNNPACK finds the places of maxima in float32 only"
+        return "its indices are used, which XNNPACK computes for float32 only"
     return _reduction_why_not(node, is_constant)
 
 
@@ -391,7 +391,7 @@ def _mean_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     value = val_of(node.args[0])
     dims = dims_of(node.args[1], value)  # type: ignore[arg-type]
     if node.kwargs.get("dtype") not in (None, value.dtype):
-        return "it converts what it averages"
+        return "it averages in another dtype than its input has"
     if value.dim() == 3 and dims == [2]:
         return SEVERAL_DYNAMIC if dynamic_sizes(value.shape) > 1 else None
     if value.dim() == 4 and dims == [2, 3]:
@@ -437,11 +437,11 @@ def _resize_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | Non
     args = arguments(node)
     before, after = val_of(node.args[0]).shape[2:], val_of(node).shape[2:]
     if dynamic_sizes(after):
-        return "the size of its result is dynamic"
+        return "its result has dynamic sizes, and XNNPACK resizes to fixed ones"
     scales = args.get("scale_factors") or [args.get("scales_h"), args.get("scales_w")]
     for size, result, scale in zip(before, after, scales, strict=True):
         if scale is not None and size * scale != result:
-            return "it computes with the scale that it is given, and XNNPACK with that of the sizes"
+            return "its scale differs from the ratio of the sizes, with which XNNPACK computes"
     return None
 
 

@@ -38,7 +38,9 @@ from rushlight.ir.quantized_values import (
 aten = torch.ops.aten
 
 _INT8 = (torch.int8, -128, 127)
-_CHOSEN = "what is quantised as it comes is an input of `linear` or of a convolution, and no more"
+_CHOSEN = (
+    "a value that is quantised at run time may only be the input of `linear` or of a convolution"
+)
 _OTHERS = "its integers stand for other numbers elsewhere"
 _CONSTANT = "it dequantises a constant for a call that XNNPACK does not compute in integers"
 _PRODUCTS = (aten.linear.default, aten.convolution.default)
@@ -207,9 +209,11 @@ class IntegerValues:
         if quantization is None:
             return "its weights are quantised and its input is not: XNNPACK takes both or neither"
         if not path:
-            return "its weights and input are quantised and its result is not, as XNNPACK wants it"
+            return (
+                "its weights and input are quantised and its result is not: XNNPACK needs all three"
+            )
         if weights.group:
-            return "XNNPACK takes groups of weights only where the input is quantised as it comes"
+            return "its weights have scales for groups, but its input is not quantised at run time"
         scale = scale_of(quantization, self.constant)
         result = affine_of(path[-1])
         assert result is not None
@@ -225,14 +229,14 @@ class IntegerValues:
 
     def _why_not_rows(self, node: Node, bias: object) -> str | None:
         if isinstance(bias, Node) and self.constant(bias) is None:
-            return "its bias is no constant of real numbers, as XNNPACK wants it beside rows"
+            return "its input is quantised at run time, and its bias is not a constant of floats"
         if node.target is aten.linear.default:
             return None
         data = node.args[1].meta["val"]  # type: ignore[union-attr]
         if data.dim() == 4 and (data.shape[1] > 1 or node.args[6]):
             return None
         return (
-            "XNNPACK quantises images as they come for dense convolutions over two dimensions only"
+            "XNNPACK quantises images at run time for dense convolutions over two dimensions only"
         )
 
     def _drop_shared(self) -> None:
@@ -261,7 +265,7 @@ def why_not_values(affine: Affine | None, constant: Constant, is_clamped: bool) 
         is_clamped: whether the values are quantised, and so clamped to the range of `affine`.
     """
     if affine is None or affine.per != "tensor":
-        return "XNNPACK's values have one scale and zero point, and these have several"
+        return "its values have several scales or zero points, and XNNPACK takes one of each"
     limits = (affine.low, affine.high) if is_clamped else _INT8[1:]
     if (affine.dtype, *limits) != _INT8:
         dtype = str(affine.dtype).removeprefix("torch.")
@@ -271,7 +275,7 @@ def why_not_values(affine: Affine | None, constant: Constant, is_clamped: bool) 
         )
     scales, zero_points = affine.scales(constant), affine.zero_points(constant)
     if scales is None or zero_points is None:
-        return "its scale is computed"
+        return "its scale or zero point is computed at run time, and XNNPACK needs constants"
     zero = int(zero_points)
     if not -128 <= zero <= 127:
         return f"its zero point is {zero}, and XNNPACK's are from -128 to 127"

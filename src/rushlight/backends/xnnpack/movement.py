@@ -30,7 +30,7 @@ from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
-_MOST_INPUTS = 5
+_MAX_INPUTS = 5
 _CONCATENATE: dict[
     int, type[fb.Concatenate2 | fb.Concatenate3 | fb.Concatenate4 | fb.Concatenate5]
 ] = {
@@ -60,7 +60,7 @@ def _expand_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | Non
     added = len(after) - len(before)
     if keys_of([1] * added + list(before)) == keys_of(after):
         return _view_why_not(node, is_constant)
-    return "XNNPACK has no node that repeats a tensor"
+    return "it repeats elements, for which XNNPACK has no node"
 
 
 def _permute(b: Builder, node: Node) -> Value:
@@ -122,7 +122,7 @@ def _select_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | Non
 
 def _slice_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if arguments(node)["step"] != 1:
-        return "its step is not 1"
+        return "its step is not 1, and XNNPACK's slices take each element"
     return _part_why_not(node, is_constant)
 
 
@@ -145,7 +145,7 @@ def _split(b: Builder, node: Node) -> list[Value]:
 
 def _split_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if 0 in arguments(node)["split_sizes"]:
-        return "it makes a tensor without elements"
+        return "one of its results has no elements"
     return _part_why_not(node, is_constant)
 
 
@@ -170,8 +170,8 @@ def _cat(b: Builder, node: Node) -> Value:
     at = order.index(dim)
     while len(parts) > 1:
         joined = []
-        for i in range(0, len(parts), _MOST_INPUTS):
-            group = parts[i : i + _MOST_INPUTS]
+        for i in range(0, len(parts), _MAX_INPUTS):
+            group = parts[i : i + _MAX_INPUTS]
             joined.append(group[0] if len(group) == 1 else _joined(b, group, at))
         parts = joined
     return Value(parts[0][0], shape, order)
@@ -201,8 +201,10 @@ def _pad(b: Builder, node: Node) -> Value:
 def _pad_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     pad = arguments(node)["pad"]
     if any(not isinstance(p, int) for p in pad):
-        return "its padding is dynamic"
-    return "it cuts something off" if min(pad, default=0) < 0 else beyond_window(Limit.WINDOW, *pad)
+        return "its padding depends on dynamic sizes, and XNNPACK's is fixed"
+    return (
+        "its padding is negative" if min(pad, default=0) < 0 else beyond_window(Limit.WINDOW, *pad)
+    )
 
 
 KEEPS = Arithmetic.KEEPS

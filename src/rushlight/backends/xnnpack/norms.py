@@ -108,7 +108,7 @@ def _why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if used_results(node) - {0}:
         return "its statistics are used, which XNNPACK does not compute"
     if val_of(node.args[0]).dim() < 2:
-        return "it has no channels"
+        return "its input has fewer than 2 dimensions, and so no channels"
     return needs_constants("weight", "bias", "running_mean", "running_var", because=COMPUTED)(
         node, is_constant
     )

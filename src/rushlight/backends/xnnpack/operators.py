@@ -28,7 +28,7 @@ OPERATORS: dict[Any, Operator] = {
     **slopes.OPERATORS,
 }
 
-_MOST_DIMENSIONS = 6
+_MAX_DIMENSIONS = 6
 
 
 def arithmetic_of(node: Node) -> Arithmetic | None:
@@ -73,7 +73,7 @@ def _why_not_inputs(node: Node, is_constant: Callable[[Any], bool]) -> str | Non
         if isinstance(val, torch.SymInt) or _is_condition(node, val):
             continue
         if not isinstance(val, torch.Tensor):
-            return f"{one.name} is no tensor"
+            return f"{one.name} is not a tensor"
         if val.dim() == 0 and not is_constant(one):
             return f"{one.name} has no dimensions"
         dtypes.add(val.dtype)
@@ -108,8 +108,8 @@ def _is_condition(node: Node, val: Any) -> bool:
 def _why_not_value(name: str, val: torch.Tensor) -> str | None:
     if val.dtype not in DATATYPES:
         return f"{name} is {str(val.dtype).removeprefix('torch.')}; XNNPACK takes floats"
-    if val.dim() > _MOST_DIMENSIONS:
-        return f"{name} has more than {_MOST_DIMENSIONS} dimensions"
+    if val.dim() > _MAX_DIMENSIONS:
+        return f"{name} has more than {_MAX_DIMENSIONS} dimensions"
     if any(isinstance(size, int) and size == 0 for size in val.shape):
         return f"{name} has no elements"
     if math.prod(size for size in val.shape if isinstance(size, int)) > Limit.ELEMENTS:

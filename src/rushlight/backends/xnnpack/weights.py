@@ -17,8 +17,8 @@ aten = torch.ops.aten
 
 _FOUR_BITS = (-8, 7)
 _GROUPS_OF = 32
-_MOST_STEPS = 256
-_MOST_INT32 = 2**31 - 1
+_MAX_RATIO = 256
+_MAX_INT32 = 2**31 - 1
 _LEAST_NORMAL = torch.finfo(torch.float32).smallest_normal
 
 
@@ -99,13 +99,13 @@ def weights_of(node: Node, weight: Any, constant: Constant) -> Weights | str | N
         return None
     constants = affine.constants(constant)
     if constants is None:
-        return "its weights are quantised and computed, and XNNPACK packs weights at load"
+        return "its quantised weights are computed at run time, and XNNPACK packs weights at load"
     data, scales, zero_points = constants
     if affine.dtype != torch.int8 or zero_points.any():
         return "its weights are not int8 with zero points of 0"
     reason = why_not_scales(scales)
     if reason is not None:
-        return f"of its weights {reason}"
+        return f"its weights: {reason}"
     return _weights(node, affine, data, scales)
 
 
@@ -116,7 +116,7 @@ def _weights(node: Node, affine: Affine, data: torch.Tensor, scales: torch.Tenso
     bits = 4 if (affine.low, affine.high) == _FOUR_BITS else 8
     outputs = 1 if not is_linear and node.args[6] else 0
     if affine.axis is None or affine.axis % data.dim() != outputs:
-        return "its weights have scales along another dimension than its outputs"
+        return "its weights have scales along another dimension than that of its outputs"
     if not is_linear and (bits == 4 or affine.group):
         return "XNNPACK's convolutions have weights of 8 bits, with a scale of each output"
     if not is_linear and outputs and node.args[8] != 1:
@@ -128,7 +128,9 @@ def _weights(node: Node, affine: Affine, data: torch.Tensor, scales: torch.Tenso
             f"the width even, or take 8 bits"
         )
     if bits == 4 and not affine.group and node.meta["val"].dtype == torch.float16:
-        return "XNNPACK has no weights of 4 bits for half precision but in groups"
+        return (
+            "its weights have 4 bits and its input float16: XNNPACK needs scales for groups there"
+        )
     if not affine.group:
         return Weights(affine.source, bits, scales.reshape(-1))
     if affine.group % _GROUPS_OF or width % affine.group:
@@ -204,7 +206,7 @@ def bias_of(weights: Weights, scale: float, bias: Node | None, constant: Constan
     """
     if bias is None:
         return None
-    integers = _bias(weights, scale, bias, constant).clamp(-_MOST_INT32 - 1, _MOST_INT32)
+    integers = _bias(weights, scale, bias, constant).clamp(-_MAX_INT32 - 1, _MAX_INT32)
     data = integers.to(torch.int32)
     dims: list[Any] = list(data.shape)
     if not weights.scales.dim():
@@ -236,13 +238,13 @@ def why_not_bias(weights: Weights, scale: float, bias: Any, constant: Constant) 
     if affine is None and constant(bias) is None:
         return "its bias is computed, and XNNPACK packs it with the weights"
     if affine is not None and not _is_symmetric(affine, constant):
-        return "its bias is quantised in another way than to integers without a zero point"
+        return "its bias is quantised to other integers than int32 with zero points of 0"
     reason = why_not_scales(weights.scales * scale)
     if reason is not None:
-        return f"of what it adds up {reason}"
+        return f"the scales of its sums: {reason}"
     most = _bias(weights, scale, bias, constant).abs().max().item()
-    if most > _MOST_INT32 // 2:  # the other half is for the products
-        return f"its bias is {most:.3g} steps of its scale, and sums have 32 bits"
+    if most > _MAX_INT32 // 2:  # the other half is for the products
+        return f"its bias is {most:.3g} times its scale, which is too large for sums of 32 bits"
     return None
 
 
@@ -253,12 +255,12 @@ def why_not_result(weights: Weights, scale: float, result: float) -> str | None:
         weights: of the product.
         scale, result: the scales of its input and of its result.
     """
-    steps = weights.scales.max().item() * scale / result
-    if steps < _MOST_STEPS:
+    ratio = weights.scales.max().item() * scale / result
+    if ratio < _MAX_RATIO:
         return None
     return (
-        f"one step of what it adds up is {steps:.3g} of its result's, and XNNPACK takes less than "
-        f"{_MOST_STEPS}: calibrate with data that resembles what it will be given"
+        f"the scale of its sums is {ratio:.3g} times that of its result, and XNNPACK takes less "
+        f"than {_MAX_RATIO} times: calibrate with data that resembles the model's real inputs"
     )
 
 

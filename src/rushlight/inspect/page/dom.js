@@ -36,11 +36,12 @@ const above = (bytes, bound) =>
 // Round values for an axis: multiples of 1, 2 or 5 times a power of ten, or of two for bytes.
 function ticks(from, to, wanted, binary) {
   const raw = Math.max((to - from) / wanted, 1);
-  let step = binary ? 2 ** Math.ceil(Math.log2(raw)) : 10 ** Math.floor(Math.log10(raw));
-  if (!binary) step *= raw / step > 5 ? 10 : raw / step > 2 ? 5 : raw / step > 1 ? 2 : 1;
-  const found = [];
-  for (let at = Math.ceil(from / step) * step; at <= to; at += step) found.push(at);
-  return found;
+  let distance = binary ? 2 ** Math.ceil(Math.log2(raw)) : 10 ** Math.floor(Math.log10(raw));
+  const times = raw / distance;
+  if (!binary) distance *= times > 5 ? 10 : times > 2 ? 5 : times > 1 ? 2 : 1;
+  const values = [];
+  for (let at = Math.ceil(from / distance) * distance; at <= to; at += distance) values.push(at);
+  return values;
 }
 
 // A list of terms and what they are; those without a value are left out.

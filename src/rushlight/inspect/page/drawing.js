@@ -28,10 +28,10 @@ class Drawing {
     if ("selected" in what) this.centre();
   }
 
-  // Instructions to draw: all, or those a few steps away from the chosen one.
+  // Instructions to draw: all, or those a few edges away from the chosen one.
   chosen() {
     const { method, selected } = view;
-    if (this.whole) return method.instructions.map((step) => step.index);
+    if (this.whole) return method.instructions.map((instruction) => instruction.index);
     const start = Math.max(selected, 0);
     const found = new Set([start]);
     let edge = [start];
@@ -50,14 +50,14 @@ class Drawing {
 
   draw() {
     const { method } = view;
-    const steps = this.chosen();
-    if (!steps.length || !method.instructions.length) {
+    const indices = this.chosen();
+    if (!indices.length || !method.instructions.length) {
       this.stage.replaceChildren(el("p", { class: "empty" }, "This method runs no instructions."));
       this.note.textContent = "";
       this.canvas = null;
       return;
     }
-    const { nodes, edges } = this.parts(steps);
+    const { nodes, edges } = this.parts(indices);
     const plan = layered(nodes, edges);
     this.size(plan.nodes);
     this.boxes = new Map();
@@ -71,22 +71,22 @@ class Drawing {
       svg("g", {}, lines), svg("g", {}, plan.nodes.map((node) => this.box(node))));
     this.stage.replaceChildren(this.canvas);
     this.note.textContent = this.whole ? "" :
-      `Too large to draw whole: ${plural(steps.length, "instruction")} around the chosen one.`;
+      `Too large to draw whole: ${plural(indices.length, "instruction")} around the chosen one.`;
     this.fit();
   }
 
-  parts(steps) {
+  parts(indices) {
     const { method } = view;
-    const drawn = new Set(steps);
+    const drawn = new Set(indices);
     const nodes = [], edges = new Map();
     const slots = new Map();
     const link = (from, to) => edges.set(`${from}>${to}`, [from, to]);
     for (const slot of method.inputs) slots.set(slot.value, slot);
-    for (const at of steps) {
-      const step = method.instructions[at];
-      nodes.push({ id: at, step });
-      step.reads.forEach((value, k) => {
-        const from = step.from[k];
+    for (const at of indices) {
+      const instruction = method.instructions[at];
+      nodes.push({ id: at, instruction });
+      instruction.reads.forEach((value, k) => {
+        const from = instruction.from[k];
         if (from >= 0 && from < at && drawn.has(from)) link(from, at);
         const slot = slots.get(value) || slots.get(method.values[value].base);
         if (from < 0 && slot) link(`in ${slot.value}`, at);
@@ -105,25 +105,27 @@ class Drawing {
     return { nodes, edges: [...edges.values()] };
   }
 
-  box({ id, step, slot, kind, x, y }) {
+  box({ id, instruction, slot, kind, x, y }) {
     const left = x - BOX.width / 2, top = y - BOX.height / 2;
     const cut = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);
     const values = view.method.values;
-    const title = step ? shortOp(step.op) : slot.name;
-    const below = step ? (step.writes.length ? values[step.writes[0]].text : "") : slot.text;
+    const title = instruction ? shortOp(instruction.op) : slot.name;
+    const below = !instruction ? slot.text :
+      instruction.writes.length ? values[instruction.writes[0]].text : "";
     const group = svg("g", {
-      class: `box k-${step ? step.family : kind}`,
-      onclick: step && (() => !this.moved && view.select(step.index)),
+      class: `box k-${instruction ? instruction.family : kind}`,
+      onclick: instruction && (() => !this.moved && view.select(instruction.index)),
     },
-    svg("rect", { x: left, y: top, width: BOX.width, height: BOX.height, rx: step ? 6 : 20 }),
+    svg("rect", { x: left, y: top, width: BOX.width, height: BOX.height, rx: instruction ? 6 : 20 }),
     svg("rect", { class: "stripe", x: left, y: top + 7, width: 4, height: BOX.height - 14, rx: 2 }),
     svg("text", { class: "title", x: left + 14, y: top + 17 }, cut(title, 20)),
     svg("text", { x: left + 14, y: top + 32 }, cut(below, 25)),
-    svg("title", {}, step ? `#${step.index} ${step.op}\n${sourceText(step.source)}` : title));
-    if (step) {
+    svg("title", {}, !instruction ? title :
+      `#${instruction.index} ${instruction.op}\n${sourceText(instruction.source)}`));
+    if (instruction) {
       group.append(svg("text", {
         class: "number", x: left + BOX.width - 8, y: top + 17, "text-anchor": "end",
-      }, title.length > 16 ? "" : `#${step.index}`));
+      }, title.length > 16 ? "" : `#${instruction.index}`));
     }
     group.at = { x, y };
     this.boxes.set(id, group);

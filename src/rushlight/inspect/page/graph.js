@@ -4,8 +4,8 @@ const MAX_LINKS = 24; // consumers and producers that are listed
 
 class GraphList {
   constructor(root) {
-    this.list = el("ol", { class: "steps", tabindex: 0, "aria-label": "Instructions" });
-    this.detail = el("div", { class: "step-detail", "aria-live": "polite" });
+    this.list = el("ol", { class: "instructions", tabindex: 0, "aria-label": "Instructions" });
+    this.detail = el("div", { class: "instruction-detail", "aria-live": "polite" });
     this.found = el("span", { class: "hint" });
     this.stage = el("div", { class: "drawing" });
     root.append(el("h2", {}, "Graph ", this.found),
@@ -22,20 +22,21 @@ class GraphList {
 
   build() {
     const { method } = view;
-    this.rows = method.instructions.map((step) => this.row(step));
+    this.rows = method.instructions.map((instruction) => this.row(instruction));
     this.list.replaceChildren(...this.rows);
     this.list.scrollTop = 0;
   }
 
-  row(step) {
+  row(instruction) {
     const { method } = view;
-    const out = step.writes.length ? method.values[step.writes[0]] : null;
-    const target = step.kind === "jump" ? `→ #${step.target ?? -1}` : out ? out.text : "";
-    return el("li", { onclick: () => view.select(step.index) },
-      el("span", { class: "index" }, step.index),
-      el("span", { class: `op k-${step.family}` }, shortOp(step.op)),
+    const out = instruction.writes.length ? method.values[instruction.writes[0]] : null;
+    const isJump = instruction.kind === "jump";
+    const target = isJump ? `→ #${instruction.target ?? -1}` : out ? out.text : "";
+    return el("li", { onclick: () => view.select(instruction.index) },
+      el("span", { class: "index" }, instruction.index),
+      el("span", { class: `op k-${instruction.family}` }, shortOp(instruction.op)),
       el("span", { class: "out" }, target),
-      el("span", { class: "line" }, sourceLine(step)));
+      el("span", { class: "line" }, sourceLine(instruction)));
   }
 
   filter() {
@@ -57,43 +58,46 @@ class GraphList {
         this.list.scrollTop = top - clientHeight / 2;
       }
     }
-    const step = method.instructions[selected];
-    this.detail.replaceChildren(...(step ? this.describe(step) : [el("p", { class: "hint" },
-      "Choose an instruction to see what it takes, what it makes and the Python line it comes " +
-      "from. Press / to search, ↑ and ↓ to move.")]));
+    const instruction = method.instructions[selected];
+    const hint = "Choose an instruction to see what it takes, what it makes and the Python line it " +
+      "comes from. Press / to search, ↑ and ↓ to move.";
+    this.detail.replaceChildren(
+      ...(instruction ? this.describe(instruction) : [el("p", { class: "hint" }, hint)]));
   }
 
-  describe(step) {
+  describe(instruction) {
     const { method } = view;
-    const source = step.source;
+    const { source, kind } = instruction;
     const parts = [
-      el("h3", {}, el("span", { class: "index" }, `#${step.index}`), step.op),
-      facts(["node", step.name], ["module", source ? source.module : ""],
+      el("h3", {}, el("span", { class: "index" }, `#${instruction.index}`), instruction.op),
+      facts(["node", instruction.name], ["module", source ? source.module : ""],
         ["function", source ? source.function : ""],
-        ["jumps to", step.kind === "jump" ? `#${step.target ?? -1} if the value is false` : ""]),
+        ["jumps to", kind === "jump" ? `#${instruction.target ?? -1} if the value is false` : ""]),
     ];
     if (source && (source.text || source.file)) {
       parts.push(el("figure", { class: "code" },
         el("figcaption", {}, source.file ? `${source.file}:${source.line}` : ""),
         el("code", {}, source.text || "")));
     }
-    parts.push(el("h4", {}, "Arguments"), this.arguments(step));
-    parts.push(this.links("Comes from", [...new Set(step.from.filter((at) => at >= 0))]));
-    parts.push(this.links("Goes to", method.consumers[step.index]));
-    const returned = method.outputs.filter((slot) => method.writerOf(slot.value) === step.index);
+    parts.push(el("h4", {}, "Arguments"), this.arguments(instruction));
+    parts.push(this.links("Comes from", [...new Set(instruction.from.filter((at) => at >= 0))]));
+    parts.push(this.links("Goes to", method.consumers[instruction.index]));
+    const { index } = instruction;
+    const returned = method.outputs.filter((slot) => method.writerOf(slot.value) === index);
     if (returned.length) {
       parts.push(el("p", { class: "hint" }, `Returned as ${returned.map((s) => s.name).join(", ")}.`));
     }
     return parts;
   }
 
-  arguments(step) {
+  arguments(instruction) {
     const { method } = view;
-    const writes = new Set(step.writes);
-    const last = step.args.length - 1;
-    const again = last > 0 && step.args[last] === step.args[last - 1]; // what it returns
-    const rows = (again ? step.args.slice(0, last) : step.args).map((index, i) => {
-      const out = writes.has(index) || (step.kind === "kernel" && i === last);
+    const writes = new Set(instruction.writes);
+    const { args } = instruction;
+    const last = args.length - 1;
+    const again = last > 0 && args[last] === args[last - 1]; // what it returns
+    const rows = (again ? args.slice(0, last) : args).map((index, i) => {
+      const out = writes.has(index) || (instruction.kind === "kernel" && i === last);
       const value = method.values[index];
       const place = value.memory_id ? `memory ${value.memory_id} + ${count(value.offset || 0)}` :
         value.constant ? `constant ${value.constant}` : "";
@@ -104,19 +108,19 @@ class GraphList {
     return el("div", { class: "scroll" }, el("table", { class: "arguments" }, el("tbody", {}, rows)));
   }
 
-  links(title, steps) {
-    if (!steps.length) return null;
+  links(title, indices) {
+    if (!indices.length) return null;
     const { method } = view;
-    const more = steps.length - MAX_LINKS;
+    const more = indices.length - MAX_LINKS;
     return el("div", { class: "links" }, el("h4", {}, title),
-      steps.slice(0, MAX_LINKS).map((at) => el("button", {
+      indices.slice(0, MAX_LINKS).map((at) => el("button", {
         type: "button", onclick: () => view.select(at),
       }, el("span", { class: "index" }, `#${at}`), shortOp(method.instructions[at].op))),
       more > 0 ? el("span", { class: "hint" }, ` and ${more} more`) : null);
   }
 
   // Moves the choice by one instruction among those that are listed.
-  step(by) {
+  move(by) {
     const shown = this.rows.flatMap((row, i) => (row.hidden ? [] : [i]));
     if (!shown.length) return;
     const at = shown.indexOf(view.selected);
@@ -127,12 +131,12 @@ class GraphList {
   key(event) {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     event.preventDefault();
-    this.step(event.key === "ArrowDown" ? 1 : -1);
+    this.move(event.key === "ArrowDown" ? 1 : -1);
   }
 }
 
-function sourceLine(step) {
-  const { source } = step;
-  if (!source) return step.name || "";
-  return source.text || source.module || step.name || "";
+function sourceLine(instruction) {
+  const { source } = instruction;
+  if (!source) return instruction.name || "";
+  return source.text || source.module || instruction.name || "";
 }

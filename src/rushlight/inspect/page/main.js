@@ -39,8 +39,8 @@ function drawSummary() {
   const { method } = view;
   const planned = method.arenas.reduce((sum, arena) => sum + arena.bytes, 0);
   const bound = method.arenas.reduce((sum, arena) => sum + arena.lower_bound, 0);
-  const kernels = method.instructions.filter((step) => step.kind === "kernel").length;
-  const delegated = method.instructions.filter((step) => step.kind === "delegate").length;
+  const kernels = method.instructions.filter(({ kind }) => kind === "kernel").length;
+  const delegated = method.instructions.filter(({ kind }) => kind === "delegate").length;
   const backends = new Set(method.delegates.map((delegate) => delegate.backend)).size;
   const places = [kernels ? plural(kernels, "kernel") : "",
     delegated ? `${plural(delegated, "call")} to ${plural(backends, "backend")}` : ""];
@@ -107,9 +107,9 @@ function start() {
   box.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      graph.step(event.key === "ArrowDown" ? 1 : -1);
+      graph.move(event.key === "ArrowDown" ? 1 : -1);
     } else if (event.key === "Enter") {
-      if (view.hits && !view.hits.has(view.selected)) graph.step(1);
+      if (view.hits && !view.hits.has(view.selected)) graph.move(1);
       byId("graph").scrollIntoView({ behavior: "smooth", block: "start" });
     } else if (event.key === "Escape") {
       box.value = "";

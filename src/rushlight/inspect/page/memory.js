@@ -253,19 +253,19 @@ class MemoryChart {
     if (this.from !== null && this.from !== undefined) {
       this.place(this.brush, Math.min(this.from, at), Math.max(this.from, at));
     }
-    const instruction = Math.min(Math.floor(at), view.method.instructions.length - 1);
-    this.place(this.line, instruction, instruction + 1);
+    const index = Math.min(Math.floor(at), view.method.instructions.length - 1);
+    this.place(this.line, index, index + 1);
     const block = event.target.block;
     if (block) {
       tip.show(event, this.describe(block));
       return;
     }
-    const step = view.method.instructions[instruction];
-    if (!step) return;
+    const instruction = view.method.instructions[index];
+    if (!instruction) return;
     let live = 0;
-    for (const [from, bytes] of this.arena.live) if (from <= instruction) live = bytes;
-    tip.show(event, el("strong", {}, `#${instruction}  ${shortOp(step.op)}`),
-      facts(["live", size(live)], ["Python", sourceText(step.source)]));
+    for (const [from, bytes] of this.arena.live) if (from <= index) live = bytes;
+    tip.show(event, el("strong", {}, `#${index}  ${shortOp(instruction.op)}`),
+      facts(["live", size(live)], ["Python", sourceText(instruction.source)]));
   }
 
   describe(block) {

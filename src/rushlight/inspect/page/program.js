@@ -42,26 +42,26 @@ class Method {
     const last = new Map();
     for (const slot of this.inputs) last.set(slot.value, -1);
     this.uses = this.values.map(() => []);
-    this.instructions.forEach((step, i) => {
-      step.index = i;
-      step.source = step.source || null;
-      step.family = family(step);
+    this.instructions.forEach((instruction, i) => {
+      instruction.index = i;
+      instruction.source = instruction.source || null;
+      instruction.family = family(instruction);
       // For each value read: the instruction that computed it, or -1.
-      step.from = step.reads.map((value) => {
+      instruction.from = instruction.reads.map((value) => {
         this.uses[value].push(i);
         const base = this.values[value].base;
         return last.get(value) ?? (base === undefined ? -1 : last.get(base) ?? -1);
       });
-      for (const value of step.writes) last.set(value, i);
+      for (const value of instruction.writes) last.set(value, i);
     });
     this.last = last;
     this.consumers = this.instructions.map(() => []);
-    for (const step of this.instructions) {
-      for (const from of new Set(step.from)) {
-        if (from >= 0 && from !== step.index) this.consumers[from].push(step.index);
+    for (const instruction of this.instructions) {
+      for (const from of new Set(instruction.from)) {
+        if (from >= 0 && from !== instruction.index) this.consumers[from].push(instruction.index);
       }
     }
-    this.words = this.instructions.map((step) => this.searchText(step));
+    this.words = this.instructions.map((instruction) => this.searchText(instruction));
   }
 
   // The instruction that fills a value last, -1 if none does.
@@ -70,11 +70,11 @@ class Method {
     return this.last.get(value) ?? (base === undefined ? -1 : this.last.get(base) ?? -1);
   }
 
-  searchText(step) {
-    const source = step.source;
-    const values = [...step.reads, ...step.writes].map((v) => this.values[v]);
+  searchText(instruction) {
+    const source = instruction.source;
+    const values = [...instruction.reads, ...instruction.writes].map((v) => this.values[v]);
     const parts = [
-      `#${step.index}`, step.op, step.name || "",
+      `#${instruction.index}`, instruction.op, instruction.name || "",
       ...values.map((value) => `${value.name} ${value.text}`),
     ];
     if (source) {

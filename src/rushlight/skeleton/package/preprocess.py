@@ -28,7 +28,7 @@ from torch.utils._sympy.numbers import int_oo
 
 MAGIC, VERSION = 0x4C454B53, 1
 OPCODES = {torch.ops.aten.add.Tensor: 0, torch.ops.aten.mul.Tensor: 1}
-_MOST = 2**31 - 1
+_MAX_ELEMENTS = 2**31 - 1
 
 
 def refusal(node: Node) -> str | None:
@@ -36,20 +36,20 @@ def refusal(node: Node) -> str | None:
     if node.target not in OPCODES:
         return f"it has no instruction for {node.target}"
     if node.kwargs.get("alpha", 1) != 1:
-        return "its add has no alpha"
+        return "its alpha is not 1"
     left, right = node.args[:2]
     if not isinstance(left, Node) or not isinstance(right, Node):
-        return "an operand is no tensor"
+        return "an operand is not a tensor"
     for one in (left, right, node):
         value = one.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
-            return f"{one.name} is no float32 tensor"
+            return f"{one.name} is not a float32 tensor"
         if not value.is_contiguous():
             return f"{one.name} is not row-major"
     sizes = [list(one.meta["val"].shape) for one in (left, right)]
     if not statically_known_true(sym_eq(*sizes)):
         return f"it does not broadcast {sizes[0]} and {sizes[1]}"
-    if _most_elements(node) > _MOST:
+    if _most_elements(node) > _MAX_ELEMENTS:
         return f"{node.name} has no bound, or one too large"
     return None
 
@@ -57,14 +57,14 @@ def refusal(node: Node) -> str | None:
 def _most_elements(node: Node) -> int:
     """The bound on the elements of a tensor; more than any if there is none."""
     most = [_upper(size) for size in node.meta["val"].shape]
-    return math.prod(most) if all(size <= _MOST for size in most) else _MOST + 1
+    return math.prod(most) if all(size <= _MAX_ELEMENTS for size in most) else _MAX_ELEMENTS + 1
 
 
 def _upper(size: Any) -> int:
     if isinstance(size, int):
         return size
     upper = size.node.shape_env.bound_sympy(size.node.expr).upper
-    return _MOST + 1 if upper == int_oo or upper > _MOST else int(upper)
+    return _MAX_ELEMENTS + 1 if upper == int_oo or upper > _MAX_ELEMENTS else int(upper)
 
 
 class SkeletonBackend(BackendDetails):

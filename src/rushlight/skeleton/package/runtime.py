@@ -41,11 +41,13 @@ class SkeletonRuntime:
         payload = context.payload
         head = np.frombuffer(payload[: 4 * HEAD], "<u4").tolist() if len(payload) >= 24 else []
         if head[:2] != [MAGIC, VERSION]:
-            raise ValueError(f"the payload is none of version {VERSION}: export the program again")
+            raise ValueError(f"the payload is not of version {VERSION}: export the program again")
         n_inputs, n_keys, n_code, n_outputs = head[2:]
         n_words = HEAD + n_keys + 4 * n_code + n_outputs
         if 4 * n_words > len(payload):
-            raise ValueError("the payload is cut")
+            raise ValueError(
+                f"the payload is cut: it has {len(payload)} bytes and needs {4 * n_words}"
+            )
         words = np.frombuffer(payload[: 4 * n_words], "<u4").tolist()
         lengths, words = words[HEAD : HEAD + n_keys], words[HEAD + n_keys :]
         constants, at = [], 4 * n_words
@@ -59,7 +61,7 @@ class SkeletonRuntime:
             op >= len(FUNCTIONS) or max(operands) >= first + i
             for i, (op, *operands) in enumerate(code)
         ):
-            raise ValueError("the payload is damaged")
+            raise ValueError("the payload is damaged: an instruction names what is not there")
         if any(value >= first + n_code for value in outputs):
             raise ValueError("the payload is damaged: an output is a value that is not there")
         return Program(n_inputs, constants, code, outputs)
@@ -68,7 +70,9 @@ class SkeletonRuntime:
         """Run once: read the inputs, write the outputs, both where they lie."""
         n = program.n_inputs
         if len(args) != n + len(program.outputs):
-            raise ValueError(f"it is called with {len(args)} arguments")
+            raise ValueError(
+                f"it is called with {len(args)} arguments, and has {n + len(program.outputs)}"
+            )
         values: list[Floats] = [*args[:n], *program.constants]
         is_constant = [False] * n + [True] * len(program.constants)
         for i, (op, left, right) in enumerate(program.code):

@@ -91,19 +91,19 @@ void test_after_a_failure() {
 }
 
 void test_only_used_memory_is_touched() {
-  constexpr int32_t kMost = 4096;
-  EngineDelegate delegate(join_graph(kMost, 5), nullptr, size_t{1} << 18);
-  CHECK(delegate.loaded().ok() && delegate.memory_used() > kMost * 16);
+  constexpr int32_t kMaxRows = 4096;
+  EngineDelegate delegate(join_graph(kMaxRows, 5), nullptr, size_t{1} << 18);
+  CHECK(delegate.loaded().ok() && delegate.memory_used() > kMaxRows * 16);
   const std::vector<uint64_t> before = delegate.memory();
   const auto changed = [&] {
     size_t words = 0;
     for (size_t i = 0; i < before.size(); ++i) words += before[i] != delegate.memory()[i] ? 1 : 0;
     return words * sizeof(uint64_t);
   };
-  Join few(2, 1, kMost, 5);
+  Join few(2, 1, kMaxRows, 5);
   CHECK(delegate.run(few.args(), 2).ok() && few.is_right() && changed() < 4096);
-  Join many(kMost, 1, kMost, 5);
-  CHECK(delegate.run(many.args(), 2).ok() && many.is_right() && changed() > kMost * 8);
+  Join many(kMaxRows, 1, kMaxRows, 5);
+  CHECK(delegate.run(many.args(), 2).ok() && many.is_right() && changed() > kMaxRows * 8);
 }
 
 void attend_reference(int32_t queries, float* q, float* kv, std::vector<double>* out) {
@@ -332,11 +332,11 @@ void test_refused_at_run() {
   refused(with(7, size),
           "value 2: its sizes (7, 4) with strides (4, 1) from byte 0 on do not lie "
           "within the 96 bytes of its memory");
-  refused(with(2, size), "differ in sizes");
+  refused(with(2, size), "they must be equal");
   const auto stride = [](EngineGraph& g) { g.values[4].dynamic_strides = {5, -1}; };
   refused(with(-4, stride), "value 4: its sizes (3, 4) with strides (-4, 1)");
   refused(with(int64_t{1} << 60, stride), "value 4: its sizes (3, 4) with strides (2147483647, 1)");
-  refused(with(0, stride), "differ in dtype or sizes");  // an output that repeats elements
+  refused(with(0, stride), "which repeat elements");  // an output that repeats elements
   const auto offset = [](EngineGraph& g) { g.values[2].dynamic_offset = 5; };
   refused(with(-16, offset), "value 2 starts before its memory");
   refused(with(2, offset), "from byte 2 on are not valid");
@@ -361,7 +361,7 @@ void test_wrong_outputs() {
   graph.values[6].dynamic_sizes[0] = 5;  // of the reduction's result
   EngineDelegate odd(graph);
   CHECK(!odd.run(join.args(), 2).ok() && std::string(odd.place()) == "3");
-  CHECK(says(odd.message(), "its result has other sizes"));
+  CHECK(says(odd.message(), "of its result are not those of"));
 }
 
 // Version 1 has no expressions; its sizes are fixed for all inputs.

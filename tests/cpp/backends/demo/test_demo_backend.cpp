@@ -28,10 +28,10 @@ class Named : public NamedData {
   size_t skip = 0;  // bytes that are missing at its beginning
 
   Result<Span<const uint8_t>> get(StringView key) const override {
-    const auto found = data.find(std::string(key.data(), key.size()));
-    if (found == data.end()) return Code::NotFound;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(found->second.data());
-    return Span<const uint8_t>(bytes + skip, found->second.size() * sizeof(float) - cut - skip);
+    const auto entry = data.find(std::string(key.data(), key.size()));
+    if (entry == data.end()) return Code::NotFound;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(entry->second.data());
+    return Span<const uint8_t>(bytes + skip, entry->second.size() * sizeof(float) - cut - skip);
   }
 };
 
@@ -220,8 +220,8 @@ void test_arguments() {
   CHECK(delegate.run({&x, &y}).code() == Code::DelegateInvalidHandle);
   CHECK(says(delegate.message, "has 2 arguments, its payload 3"));
   CHECK(delegate.run({&x, &y, &x, &y}, 2).code() == Code::DelegateInvalidHandle);
-  CHECK(!delegate.run({&x, &ints, &y}).ok() && says(delegate.message, "input 1 is no dense"));
-  CHECK(!delegate.run({&x, &y, &ints}).ok() && says(delegate.message, "output 0 is no float32"));
+  CHECK(!delegate.run({&x, &ints, &y}).ok() && says(delegate.message, "input 1 is not a dense"));
+  CHECK(!delegate.run({&x, &y, &ints}).ok() && says(delegate.message, "output 0 is not a float32"));
   CHECK(!delegate.run({&x, &y, &narrow}).ok() && says(delegate.message, "no room for more"));
   CHECK(!delegate.run({&x, &y, &flat}).ok() && says(delegate.message, "that rank"));
   CHECK(delegate.run({&x, &y, &wide}).ok() && wide.tensor.numel == 2);
@@ -302,7 +302,7 @@ void test_payloads_that_are_none() {
       {"demo 1\nin 1\ndata %2 w 6\n", "counted in order"},
       {"demo 1\nin 1\ndata %1 v 6\n", "not in the program"},
       {"demo 1\nin 1\ndata %1\n", "not in the program"},
-      {"demo 1\nin 1\ndata %1 w 2 -3\n", "a size is no number"},
+      {"demo 1\nin 1\ndata %1 w 2 -3\n", "a size is not a number"},
       {"demo 1\nin 1\ndata %1 w 1 1 1 2 3\n", "one too many"},
       {"demo 1\nin 1\ndata %1 w 7\n", "another size"},
       {"demo 1\nin 1\ndata %1 w\n", "another size"},

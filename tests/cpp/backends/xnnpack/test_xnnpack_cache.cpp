@@ -45,10 +45,10 @@ class Files final : public FileStore {
  public:
   ~Files() { CHECK(n_open == 0); }
   Result<File> open(const char* path, Message&) override {
-    const auto found = files.find(path);
-    if (found == files.end()) return Code::NotFound;
+    const auto file = files.find(path);
+    if (file == files.end()) return Code::NotFound;
     void* block = nullptr;
-    const Bytes& bytes = found->second;
+    const Bytes& bytes = file->second;
     if (posix_memalign(&block, 64, bytes.size()) != 0) std::abort();
     if (!bytes.empty()) std::memcpy(block, bytes.data(), bytes.size());
     ++n_open;
@@ -84,22 +84,23 @@ std::vector<BackendOption> with_path(const char* path) {
 }
 
 // Loads a program and runs it with ones.
-Ran run(const char* path, FileStore* files, std::vector<BackendOption> given) {
+Ran run(const char* path, FileStore* files, std::vector<BackendOption> backend_options) {
   XnnpackBackend xnnpack(files);
   BackendTable table;
   CHECK(table.add(XnnpackBackend::kId, &xnnpack).ok());
   BackendOptionsMap map;
   Message message;
-  CHECK(map.set(XnnpackBackend::kId, {given.data(), given.size()}, message).ok());
+  CHECK(
+      map.set(XnnpackBackend::kId, {backend_options.data(), backend_options.size()}, message).ok());
   ModuleOptions options;
   options.backends = &table;
   options.backend_options = &map;
   Module module;
   CHECK(module.open(path, options).ok());
-  Result<Method*> found = module.method("forward");
+  Result<Method*> loaded = module.method("forward");
   Ran ran;
-  if (!found.ok()) return ran;
-  Method& method = *found.value();
+  if (!loaded.ok()) return ran;
+  Method& method = *loaded.value();
   const std::vector<float> ones(1 << 12, 1.0f);
   for (size_t i = 0; i < method.n_inputs(); ++i) {
     const TensorMeta meta = method.meta().input(i).tensor;

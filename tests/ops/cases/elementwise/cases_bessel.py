@@ -110,7 +110,7 @@ POLYNOMIALS = {
 ROUGH = (1e-4, 1e-4)
 
 OPS = [
-    *(bessel(name, *given) for name, given in BESSEL.items()),
+    *(bessel(name, *arguments) for name, arguments in BESSEL.items()),
     *(
         OpCases(f"aten::special_{name}.{overload}", samples, tolerance=ROUGH)
         for name, (low, high) in POLYNOMIALS.items()

@@ -128,7 +128,7 @@ def exactly(
         if shaped.dtype != torch.float64:
             return shaped
         tensors = [torch.as_tensor(a).expand(shaped.shape).flatten().tolist() for a in args]
-        values = [float(exact(*given)) for given in zip(*tensors, strict=True)]
+        values = [float(exact(*numbers)) for numbers in zip(*tensors, strict=True)]
         return torch.tensor(values, dtype=torch.float64).reshape(shaped.shape)
 
     return reference

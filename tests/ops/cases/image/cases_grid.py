@@ -59,7 +59,7 @@ OPS = [
 
 def error(message: str, op: str = "2d", **changed: Any) -> ErrorCase:
     def args(make: Maker) -> list[Any]:
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "input": make.tensor(1, 2, 4, 4),
             "grid": make.tensor(1, 3, 3, 2),
             "mode": 0,
@@ -67,7 +67,7 @@ def error(message: str, op: str = "2d", **changed: Any) -> ErrorCase:
             "align": False,
             "out": torch.zeros(1, 2, 3, 3),
         }
-        return list((given | changed).values())
+        return list((arguments | changed).values())
 
     return ErrorCase(f"aten::grid_sampler_{op}.out", args, message)
 

@@ -72,8 +72,8 @@ ROW = torch.zeros(2, 4)
 
 def call(query: torch.Tensor = ROW, key: torch.Tensor = ROW, **other: object) -> list[object]:
     """All arguments of a small call."""
-    given = {"mask": None, "dropout": 0.0, "causal": False, "gqa": False, **other}
-    rest = (given["mask"], given["dropout"], given["causal"], None, given["gqa"])
+    options = {"mask": None, "dropout": 0.0, "causal": False, "gqa": False, **other}
+    rest = (options["mask"], options["dropout"], options["causal"], None, options["gqa"])
     return [query, key, key, *rest, torch.zeros(*query.shape[:-1], key.shape[-1])]
 
 

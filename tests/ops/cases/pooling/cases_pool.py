@@ -121,21 +121,21 @@ def max_pool_error(
     message: str, *arguments: Any, shape: tuple[int, ...] = (1, 2, 8, 8)
 ) -> ErrorCase:
     """A call of max_pool2d with these arguments after self, completed by the defaults."""
-    given = [*arguments, *([[2], [], [0], [1], False][len(arguments) :])]
+    settings = [*arguments, *([[2], [], [0], [1], False][len(arguments) :])]
 
     def args(make: Maker) -> list[Any]:
         out = torch.zeros(1, 2, 4, 4)
-        return [make.tensor(*shape), *given, out, torch.zeros(1, 2, 4, 4, dtype=torch.int64)]
+        return [make.tensor(*shape), *settings, out, torch.zeros(1, 2, 4, 4, dtype=torch.int64)]
 
     return ErrorCase("aten::max_pool2d_with_indices.out", args, message)
 
 
 def avg_pool_error(message: str, *arguments: Any) -> ErrorCase:
     """The same for avg_pool2d."""
-    given = [*arguments, *([[2], [], [0], False, True, None][len(arguments) :])]
+    settings = [*arguments, *([[2], [], [0], False, True, None][len(arguments) :])]
     return ErrorCase(
         "aten::avg_pool2d.out",
-        lambda make: [make.tensor(1, 2, 8, 8), *given, torch.zeros(1, 2, 4, 4)],
+        lambda make: [make.tensor(1, 2, 8, 8), *settings, torch.zeros(1, 2, 4, 4)],
         message,
     )
 

@@ -64,10 +64,10 @@ def scalars(kind: str) -> list[Callable[..., list[Any]]]:
 def by_tensor(kind: str) -> Callable[[Maker], Iterator[Sample]]:
     def samples(make: Maker) -> Iterator[Sample]:
         for dtype, low, high in TYPES:
-            for given in scalars(kind):
+            for scalars_of_kind in scalars(kind):
                 for x in floats(make):
                     for scale, zero in ((0.037, 3), (0.5, 0), (1e-3, -7)):
-                        yield Sample(x, *given(scale, zero, low, high), dtype)
+                        yield Sample(x, *scalars_of_kind(scale, zero, low, high), dtype)
         if kind == "numbers":
             yield Sample(make.tensor(), 0.1, 0, -128, 127, torch.int8)
             odd = torch.tensor([math.inf, -math.inf, 1e30, -1e30, 0.0])
@@ -79,12 +79,12 @@ def by_tensor(kind: str) -> Callable[[Maker], Iterator[Sample]]:
 def back_by_tensor(kind: str) -> Callable[[Maker], Iterator[Sample]]:
     def samples(make: Maker) -> Iterator[Sample]:
         for dtype, low, high in TYPES:
-            for given in scalars(kind):
+            for scalars_of_kind in scalars(kind):
                 for x in whole(make, dtype, low, high):
                     for scale, zero in ((0.037, 3), (1e-3, -7)):
-                        yield Sample(x, *given(scale, zero, low, high), dtype)
+                        yield Sample(x, *scalars_of_kind(scale, zero, low, high), dtype)
                         for out in (torch.float64, *HALVES):
-                            rest = given(scale, zero, low, high)
+                            rest = scalars_of_kind(scale, zero, low, high)
                             yield Sample(x, *rest, dtype, out_dtype=out)
 
     return samples
@@ -206,7 +206,7 @@ ONE = torch.ones(1)
 ERRORS = [
     error(
         "quantize_per_tensor.out",
-        "quant_min is -129 and quant_max 127, which is no range of int8",
+        "quant_min is -129 and quant_max 127, which is not a range of int8",
         *(X, 0.1, 0, -129, 127, CHAR, bytes_of(2, 4)),
     ),
     error(

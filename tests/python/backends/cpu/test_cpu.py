@@ -80,11 +80,11 @@ def test_what_follows_a_convolution_is_part_of_it() -> None:
             inner = F.hardswish(self.norm(self.one(x)))
             return F.relu(self.two(inner) + inner)
 
-    for image in (IMAGE, LAST):  # the last step makes the result row-major
+    for image in (IMAGE, LAST):  # the last copy makes the result row-major
         assert whole(Block(), image) == ["Convolution+", "Convolution+", "Copy"]
 
 
-def test_a_chain_is_one_step_however_long() -> None:
+def test_a_chain_is_one_node_however_long() -> None:
     def chain(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         for _ in range(40):
             x = torch.tanh(x) * y + x
@@ -99,17 +99,17 @@ def test_a_chain_that_needs_too_many_registers_is_cut() -> None:
         terms = [a * b for a in terms for b in terms]
         return sum(terms[1:], terms[0])
 
-    steps = call(wide, *(torch.randn(4) for _ in range(20)))
-    assert set(steps) == {"Elementwise"} and len(steps) > 1
+    operators = call(wide, *(torch.randn(4) for _ in range(20)))
+    assert set(operators) == {"Elementwise"} and len(operators) > 1
 
 
 def test_a_value_that_others_need_is_stored() -> None:
     linear = nn.Linear(8, 8)
-    steps = whole(
+    operators = whole(
         Call(lambda a: (linear(a), F.relu(linear(a)), linear(a).sigmoid() + a)),
         X[..., :1].expand(3, 5, 8).contiguous(),
     )
-    assert "Product" in steps
+    assert "Product" in operators
 
 
 def test_a_transformer_needs_no_copies() -> None:
@@ -126,8 +126,8 @@ def test_a_transformer_needs_no_copies() -> None:
             x = x + self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
             return x + self.down(F.gelu(self.up(self.norms[1](x))))
 
-    steps = Counter(whole(Layer(), torch.randn(2, 9, 32)))
-    assert steps == {"Norm": 2, "Product": 1, "Product+": 3, "Attention": 1}
+    operators = Counter(whole(Layer(), torch.randn(2, 9, 32)))
+    assert operators == {"Norm": 2, "Product": 1, "Product+": 3, "Attention": 1}
 
 
 def test_a_tied_embedding_is_stored_once() -> None:
@@ -148,7 +148,7 @@ def test_a_tied_embedding_is_stored_once() -> None:
         rl.load(bytes(file))(x.flatten().index_fill(0, torch.tensor(9), 1003).view(2, 5))
 
 
-def test_steps_are_traced_to_their_lines() -> None:
+def test_nodes_are_traced_to_their_lines() -> None:
     class Network(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -237,7 +237,7 @@ def test_by_name() -> None:
     assert rl.load(program.buffer)(torch.ones(2, 4)).shape == (2, 3)
 
 
-def test_memory_between_steps_is_reported() -> None:
+def test_memory_between_nodes_is_reported() -> None:
     model = nn.Sequential(nn.Linear(4, 16), nn.LayerNorm(16), nn.Linear(16, 3))
     program = rl.export(model, (torch.randn(10, 4),), backend="cpu")
     [delegate] = program.report().methods[0].delegates
@@ -258,11 +258,11 @@ def test_memory_between_steps_is_reported() -> None:
         (lambda a: a + 1, (torch.ones(3, dtype=torch.int64),), "int64; tiles hold float32"),
         (lambda a: a.cumsum(0), (X,), "the engine has no aten.cumsum.default"),
         (lambda a, w: F.linear(a, w), (X, torch.randn(4, 7)), "its weight is computed"),
-        (lambda a: F.max_pool2d(a, 2, ceil_mode=True), (IMAGE,), "do not round up"),
+        (lambda a: F.max_pool2d(a, 2, ceil_mode=True), (IMAGE,), "its ceil_mode is True"),
     ],
 )
 def test_reasons(function: Callable[..., Any], inputs: tuple[Any, ...], reason: str) -> None:
     edge = lowered(Call(function), *inputs)
     left = get_non_lowered_nodes(edge.exported_program().graph)
-    said = [r for node in left for r in node.meta.get("declined", {}).values()]
-    assert any(reason in text for text in said), said
+    reasons = [r for node in left for r in node.meta.get("declined", {}).values()]
+    assert any(reason in text for text in reasons), reasons

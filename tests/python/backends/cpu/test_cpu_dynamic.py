@@ -24,14 +24,14 @@ from rushlight.schema import cpu_engine as fb
 
 Function = Callable[..., Any]
 
-ROWS, STEPS = Dim("rows", max=9), Dim("steps", min=3, max=33)
-SEQUENCE = {0: ROWS, 1: STEPS}
+ROWS, LENGTH = Dim("rows", max=9), Dim("length", min=3, max=33)
+SEQUENCE = {0: ROWS, 1: LENGTH}
 HEIGHT, WIDTH = Dim("height", min=8, max=40), Dim("width", min=8, max=40)
 IMAGES = {0: ROWS, 2: HEIGHT, 3: WIDTH}
 
 
 def sequences(width: int) -> list[torch.Tensor]:
-    """Inputs [rows, steps, width] of sizes between, least, greatest and odd."""
+    """Inputs [rows, length, width] of sizes between, least, greatest and odd."""
     return [torch.randn(*sizes, width) for sizes in ((4, 8), (1, 3), (9, 33), (2, 7), (3, 15))]
 
 
@@ -72,7 +72,7 @@ def test_movement(function: Function) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "steps"),
+    ("function", "operators"),
     [
         (lambda x: (x * 2).relu() + x, ["Elementwise"]),
         (lambda x: x - x[:, :1] * x[:1], ["Elementwise"]),
@@ -91,8 +91,8 @@ def test_movement(function: Function) -> None:
         (lambda x: torch.baddbmm(x, x @ x.transpose(1, 2), x), None),
     ],
 )
-def test_rows(function: Function, steps: list[str] | None) -> None:
-    assert steps in (of_sequence(function), None)
+def test_rows(function: Function, operators: list[str] | None) -> None:
+    assert operators in (of_sequence(function), None)
 
 
 def test_products() -> None:
@@ -113,7 +113,7 @@ def attend(x: torch.Tensor, **options: Any) -> torch.Tensor:
 def test_attention() -> None:
     table = nn.Buffer(torch.ones(40, 40, dtype=torch.bool).tril(2))
     bias = nn.Buffer(torch.randn(40, 40))
-    for options, steps in (
+    for options, operators in (
         (lambda x: {}, ["Attention"]),
         (lambda x: {"is_causal": True}, ["Attention"]),
         (lambda x: {"attn_mask": bias[: x.shape[1], : x.shape[1]]}, ["Attention"]),
@@ -126,7 +126,7 @@ def test_attention() -> None:
             ["Elementwise", "Elementwise", "Attention"],
         ),
     ):
-        assert of_sequence(lambda x, o=options: attend(x, **o(x)), 48) == steps
+        assert of_sequence(lambda x, o=options: attend(x, **o(x)), 48) == operators
 
 
 def test_a_mask_of_several_layers_is_made_once() -> None:
@@ -141,15 +141,15 @@ def test_a_mask_of_several_layers_is_made_once() -> None:
 def test_past_and_new_rows() -> None:
     past, new = Dim("past", max=20), Dim("new", min=1, max=8)
 
-    def step(x: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def decode(x: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
         k, v = torch.cat([k, x], 2), torch.cat([v, x], 2)
         return F.scaled_dot_product_attention(x, k, v), k, v
 
     calls = [
         tuple(torch.randn(2, 3, n, 8) for n in (a, b, b)) for a, b in ((3, 5), (1, 20), (8, 1))
     ]
-    steps = follows(Call(step), [{2: new}, {2: past}, {2: past}], *calls)
-    assert steps.count("Attention") == 1
+    operators = follows(Call(decode), [{2: new}, {2: past}, {2: past}], *calls)
+    assert operators.count("Attention") == 1
 
 
 def test_embeddings() -> None:
@@ -158,7 +158,7 @@ def test_embeddings() -> None:
     positions = nn.Embedding(40, 6)
     calls = [(x, torch.arange(x.shape[1])) for x in ids]
     function = Call(lambda x, at: table(x) + positions(at))
-    assert follows(function, [SEQUENCE, {0: STEPS}], *calls) == ["Gather", "Gather", "Elementwise"]
+    assert follows(function, [SEQUENCE, {0: LENGTH}], *calls) == ["Gather", "Gather", "Elementwise"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_images(layer: nn.Module) -> None:
 def test_lines() -> None:
     layer = nn.Sequential(nn.Conv1d(6, 8, 3, stride=2, padding=1), nn.ReLU())
     calls = [(x.transpose(1, 2).contiguous(),) for x in sequences(6)]
-    assert follows(layer, [{0: ROWS, 2: STEPS}], *calls)[0] == "Convolution+"
+    assert follows(layer, [{0: ROWS, 2: LENGTH}], *calls)[0] == "Convolution+"
 
 
 def test_empty_inputs() -> None:
@@ -205,24 +205,26 @@ def test_sizes_of_a_half() -> None:
     half = Dim("half", max=16)
     linear = nn.Linear(12, 5)
     calls = [(torch.randn(2 * n, 6),) for n in (3, 2, 16)]
-    steps = follows(Call(lambda x: linear(x.reshape(-1, 12)).relu()), [{0: 2 * half}], *calls)
-    assert steps == ["Product+"]
+    operators = follows(Call(lambda x: linear(x.reshape(-1, 12)).relu()), [{0: 2 * half}], *calls)
+    assert operators == ["Product+"]
 
 
 def test_sizes_behind_a_call_that_is_not_taken() -> None:
     one, two = nn.Conv2d(3, 4, 3, stride=2, padding=1), nn.Conv2d(4, 5, 3, stride=2, padding=1)
     # The second delegate sees (height - 1) // 2 + 1, from which height itself does not follow.
     function = Call(lambda x: two(one(x).cumsum(0)).relu())
-    steps = follows(function, [IMAGES], *((x,) for x in images(3)), left=["aten.cumsum.default"])
-    assert steps == ["Convolution", "Copy", "Convolution+", "Copy"]
+    operators = follows(
+        function, [IMAGES], *((x,) for x in images(3)), left=["aten.cumsum.default"]
+    )
+    assert operators == ["Convolution", "Copy", "Convolution+", "Copy"]
 
 
 def test_sizes_that_are_shown_as_a_sum() -> None:
     other = Dim("other", max=5)
     function = Call(lambda x, y: torch.cat([x, y]).cumsum(0)[1:] * 2)
     calls = [(torch.randn(n, 6), torch.randn(m, 6)) for n, m in ((4, 3), (1, 5), (9, 1))]
-    steps = follows(function, [{0: ROWS}, {0: other}], *calls, left=["aten.cumsum.default"])
-    assert steps == ["Copy", "Copy", "Elementwise"]
+    operators = follows(function, [{0: ROWS}, {0: other}], *calls, left=["aten.cumsum.default"])
+    assert operators == ["Copy", "Copy", "Elementwise"]
 
 
 def test_what_does_not_follow_from_a_delegate_s_inputs_stays_outside() -> None:
@@ -247,9 +249,9 @@ def test_sizes_that_are_passed_as_numbers() -> None:
 
     left = ["aten.sym_size.int", "aten.arange.start_step"]
     follows(Call(function), [SEQUENCE], *((x,) for x in sequences(6)), left=left)
-    given = Call(lambda x, n: x[:, :n] * 2)
+    model = Call(lambda x, n: x[:, :n] * 2)
     calls = [(torch.randn(2, s, 6), n) for s, n in ((8, 3), (33, 20), (3, 2), (5, 4))]
-    follows(given, [{1: STEPS}, Dim.DYNAMIC], *calls)
+    follows(model, [{1: LENGTH}, Dim.DYNAMIC], *calls)
     one = Call(lambda x, n: x[:, n] * 2)
     follows(one, [{0: ROWS}, Dim.DYNAMIC], *((torch.randn(n, 9, 6), n - 1) for n in (3, 1, 9)))
 
@@ -262,11 +264,11 @@ def test_values_are_those_at_the_upper_bounds() -> None:
     [part] = lowered_modules(edge.exported_program())
     graph = fb.unpack(part.processed_bytes)
     assert graph.version == 2 and graph.expressions is not None
-    given, result = (graph.values[i] for i in graph.arguments or ())
-    assert given.sizes == [9, 33, 4] and given.strides == [132, 4, 1]
+    argument, result = (graph.values[i] for i in graph.arguments or ())
+    assert argument.sizes == [9, 33, 4] and argument.strides == [132, 4, 1]
     assert result.sizes == [9, 33, 3] and result.place is fb.Place.OUTPUT
-    kinds = [graph.expressions[i].kind for i in (given.dynamic_sizes or ())[:2]]
-    assert kinds == [fb.ExpressionKind.INPUT_SIZE] * 2 and (given.dynamic_sizes or ())[2] == -1
+    kinds = [graph.expressions[i].kind for i in (argument.dynamic_sizes or ())[:2]]
+    assert kinds == [fb.ExpressionKind.INPUT_SIZE] * 2 and (argument.dynamic_sizes or ())[2] == -1
 
 
 def test_integers_are_moved_by_whom_uses_them() -> None:
@@ -278,7 +280,7 @@ def test_integers_are_moved_by_whom_uses_them() -> None:
 
     calls = [(torch.randint(0, 40, (2, n)),) for n in (5, 3, 33)]
     left = ["aten.cumsum.default", "aten.unsqueeze_copy.default"]
-    assert follows(Call(function), [{1: STEPS}], *calls, left=left) == ["Gather"]
+    assert follows(Call(function), [{1: LENGTH}], *calls, left=left) == ["Gather"]
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
@@ -304,7 +306,7 @@ TABLE = torch.randn(9, 6)
 @pytest.mark.parametrize(
     ("function", "sizes", "reason"),
     [
-        (lambda x: x.clamp(max=x.shape[1]), [{1: STEPS}], "is a number that only a run knows"),
+        (lambda x: x.clamp(max=x.shape[1]), [{1: LENGTH}], "is known only at run time"),
         (lambda x: x[x > 0] * 2, [{}], "has a size that depends on the values of a tensor"),
         (lambda x: TABLE[x.shape[1] - 2] * x, [{1: Dim("n", max=9)}], "its index may count from"),
         (lambda x, n: x[:1].expand(n, -1, -1).sum(0), [{}, Dim.DYNAMIC], "which has no maximum"),
@@ -314,8 +316,8 @@ def test_reasons(function: Function, sizes: Any, reason: str) -> None:
     inputs: tuple[Any, ...] = (X, 3)[: len(sizes)]
     exported = torch.export.export(Call(function), inputs, dynamic_shapes=(tuple(sizes),))
     edge = rl.to_edge(exported).exported_program()
-    said = CpuPartitioner().partition(edge).declined.values()
-    assert any(reason in text for text in said), said
+    reasons = CpuPartitioner().partition(edge).declined.values()
+    assert any(reason in text for text in reasons), reasons
 
 
 def test_the_runtime_refuses_what_is_beyond_the_bounds() -> None:
@@ -363,8 +365,11 @@ def test_an_image_model_of_any_batch_and_size() -> None:
         nn.Flatten(),
         nn.Linear(12, 7),
     )
-    steps = follows(model, [IMAGES], *((x,) for x in images(3)), tolerance=2e-4)
-    assert len(steps) == 12 and steps.count("Convolution+") + steps.count("Convolution") == 10
+    operators = follows(model, [IMAGES], *((x,) for x in images(3)), tolerance=2e-4)
+    assert (
+        len(operators) == 12
+        and operators.count("Convolution+") + operators.count("Convolution") == 10
+    )
 
 
 MEMORY = """
@@ -390,8 +395,8 @@ def test_memory_follows_the_sizes(tmp_path: Path) -> None:
     program = rl.export(model, args, dynamic_shapes=sizes, backend="cpu", verify=False)
     program.save(tmp_path / "m.pte", quiet=True)
     command = [sys.executable, "-c", MEMORY, str(tmp_path / "m.pte")]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    large, small, large_again, small_again = map(int, found.split())
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    large, small, large_again, small_again = map(int, printed.split())
     assert min(large, large_again) > 8 << 20  # 32 channels of 256 by 256 pixels
     assert max(small, small_again) < 4 << 20
 
@@ -404,8 +409,10 @@ def test_images_of_any_size_are_joined_again() -> None:
     )
     half = Dim("half", min=4, max=20)
     calls = [(torch.randn(1, 3, 2 * h, 16),) for h in (5, 4, 20)]
-    steps = follows(Call(lambda x: out(torch.cat([x, up(down(x))], 1))), [{2: 2 * half}], *calls)
-    assert steps.count("Convolution") == 3
+    operators = follows(
+        Call(lambda x: out(torch.cat([x, up(down(x))], 1))), [{2: 2 * half}], *calls
+    )
+    assert operators.count("Convolution") == 3
 
 
 def config(kind: Any, **options: Any) -> Any:
@@ -414,11 +421,11 @@ def config(kind: Any, **options: Any) -> Any:
 
 def left_of_masks(edge: rl.EdgeProgramManager) -> set[str]:
     """The dtypes of the tensors that stay outside delegates."""
-    found = set()
+    kinds = set()
     for node in get_non_lowered_nodes(edge.exported_program().graph):
         if isinstance(node.meta["val"], torch.Tensor):
-            found.add(str(node.meta["val"].dtype))
-    return found
+            kinds.add(str(node.meta["val"].dtype))
+    return kinds
 
 
 def model_follows(model: nn.Module, sizes: Any, *calls: tuple[torch.Tensor, ...]) -> None:

@@ -82,9 +82,9 @@ class Generated(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(N, N), nn.Linear(N, N, bias=False)])
         self.convolution = nn.Conv2d(2, 2, 3, padding=1)
 
-    def forward(self, *given: Value) -> list[Value]:
+    def forward(self, *inputs: Value) -> list[Value]:
         draw = random.Random(self.seed)
-        values = list(given)
+        values = list(inputs)
         for _ in range(15):
             kind = draw.random()
             x, y = draw.choice(values[-4:]), draw.choice(values)

@@ -125,9 +125,9 @@ def test_cuts_are_where_one_value_passes() -> None:
 class Chain(nn.Module):
     """Many calls of one kind, one after the other."""
 
-    def __init__(self, step: Callable[..., torch.Tensor], count: int, *rest: int) -> None:
+    def __init__(self, link: Callable[..., torch.Tensor], count: int, *rest: int) -> None:
         super().__init__()
-        self.step, self.count = step, count
+        self.link, self.count = link, count
         self.first = nn.Linear(8, 8) if rest else nn.Identity()
         self.a = nn.Parameter(1 + torch.rand(8) / 100)
         self.b = nn.Parameter(torch.randn(8) / 100)
@@ -135,11 +135,11 @@ class Chain(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.first(x)
         for i in range(self.count):
-            x = self.step(self, x, i)
+            x = self.link(self, x, i)
         return x
 
 
-STEPS: dict[str, Callable[..., torch.Tensor]] = {
+LINKS: dict[str, Callable[..., torch.Tensor]] = {
     "scaled": lambda m, x, i: x * m.a + m.b,
     "functions": lambda m, x, i: torch.relu(torch.sin(x)),
     "residual": lambda m, x, i: x + torch.tanh(x) / 300,
@@ -149,15 +149,15 @@ STEPS: dict[str, Callable[..., torch.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", LINKS)
 def test_chains_beyond_a_program(name: str) -> None:
-    steps = whole(Chain(STEPS[name], 300), torch.randn(3, 8), tolerance=1e-4)
-    assert set(steps) == {"Elementwise"} and 2 <= len(steps) <= 9
+    operators = whole(Chain(LINKS[name], 300), torch.randn(3, 8), tolerance=1e-4)
+    assert set(operators) == {"Elementwise"} and 2 <= len(operators) <= 9
 
 
 def test_a_chain_behind_a_product_is_cut_too() -> None:
-    steps = whole(Chain(STEPS["scaled"], 300, 1), torch.randn(3, 8), tolerance=1e-4)
-    assert steps[0].startswith("Product") and len(steps) <= 4
+    operators = whole(Chain(LINKS["scaled"], 300, 1), torch.randn(3, 8), tolerance=1e-4)
+    assert operators[0].startswith("Product") and len(operators) <= 4
 
 
 def test_pieces_of_a_concatenation_share_programs() -> None:
@@ -170,12 +170,12 @@ def test_pieces_of_a_concatenation_share_programs() -> None:
             same = torch.relu(x)
             return torch.cat([*(p * x for p in self.all), *[same] * 40]) + 1
 
-    steps = whole(Pieces(), torch.randn(4))
-    assert len(steps) <= 60
+    operators = whole(Pieces(), torch.randn(4))
+    assert len(operators) <= 60
 
 
 def test_every_program_of_a_file_is_within_the_limits() -> None:
-    exported = torch.export.export(Chain(STEPS["scaled"], 300).eval(), (torch.randn(3, 8),))
+    exported = torch.export.export(Chain(LINKS["scaled"], 300).eval(), (torch.randn(3, 8),))
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
     programs = operations(edge)
     assert len(programs) > 1
@@ -186,7 +186,7 @@ def test_every_program_of_a_file_is_within_the_limits() -> None:
 
 
 def test_each_program_of_a_cut_chain_tells_its_own_calls() -> None:
-    exported = torch.export.export(Chain(STEPS["scaled"], 600).eval(), (torch.randn(3, 8),))
+    exported = torch.export.export(Chain(LINKS["scaled"], 600).eval(), (torch.randn(3, 8),))
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
     [lowered] = lowered_modules(edge.exported_program())
     told = [[name for name, _, _ in rows] for rows in lowered.sources().values()]

@@ -41,12 +41,12 @@ TABLE = (nn.Embedding(10, 8), (torch.tensor([[1, 7]]),))
 PRODUCT = (Multiplies(), (torch.ones(2, 3),) * 2)
 
 
-def step_of(graph: fb.Graph, kind: type) -> Any:
-    return next(step for step in graph.nodes if isinstance(step.operation, kind))
+def node_of(graph: fb.Graph, kind: type) -> Any:
+    return next(node for node in graph.nodes if isinstance(node.operation, kind))
 
 
 def value_of(graph: fb.Graph, kind: type, number: int) -> fb.Value:
-    value: fb.Value = graph.values[step_of(graph, kind).inputs[number]]
+    value: fb.Value = graph.values[node_of(graph, kind).inputs[number]]
     return value
 
 
@@ -88,7 +88,7 @@ def sizes_behind_zero(graph: fb.Graph) -> None:
     value.sizes, value.strides = [0, 1 << 30, 1 << 30], [0, 0, 1]
 
 
-def large_step(graph: fb.Graph) -> None:
+def large_stride(graph: fb.Graph) -> None:
     value = value_of(graph, fb.Product, 0)
     value.sizes, value.strides = [1, 4], [1 << 41, 1]
 
@@ -98,34 +98,34 @@ def overlapping_rows(graph: fb.Graph) -> None:
 
 
 def writes_constant(graph: fb.Graph) -> None:
-    step = step_of(graph, fb.Product)
-    step.outputs = [step.inputs[1]]
+    node = node_of(graph, fb.Product)
+    node.outputs = [node.inputs[1]]
 
 
 def no_such_value(graph: fb.Graph) -> None:
-    step_of(graph, fb.Product).inputs[0] = 1000
+    node_of(graph, fb.Product).inputs[0] = 1000
 
 
 def negative_padding(graph: fb.Graph) -> None:
-    step_of(graph, fb.Convolution).operation.padding[0] = -1
+    node_of(graph, fb.Convolution).operation.padding[0] = -1
 
 
 def no_stride(graph: fb.Graph) -> None:
-    step_of(graph, fb.Convolution).operation.stride[1] = 0
+    node_of(graph, fb.Convolution).operation.stride[1] = 0
 
 
 def wide_kernel(graph: fb.Graph) -> None:
-    operation = step_of(graph, fb.Convolution).operation
+    operation = node_of(graph, fb.Convolution).operation
     operation.kernel[0] = 1 << 20
     operation.padding[:] = [1 << 20] * 4
 
 
 def many_groups(graph: fb.Graph) -> None:
-    step_of(graph, fb.Convolution).operation.groups = HUGE
+    node_of(graph, fb.Convolution).operation.groups = HUGE
 
 
 def deep_padding(graph: fb.Graph) -> None:
-    operation = step_of(graph, fb.Pooling).operation
+    operation = node_of(graph, fb.Pooling).operation
     operation.padding[:2] = [2, 2]
     operation.padding[2:] = [-2, -2]
 
@@ -135,20 +135,20 @@ def one_key_often(graph: fb.Graph) -> None:
 
 
 def rows_in_halves(graph: fb.Graph) -> None:
-    graph.values[step_of(graph, fb.Gather).outputs[0]].dtype = ScalarType.HALF
+    graph.values[node_of(graph, fb.Gather).outputs[0]].dtype = ScalarType.HALF
 
 
 def stores_nothing(graph: fb.Graph) -> None:
-    program = step_of(graph, fb.Elementwise).operation.program
+    program = node_of(graph, fb.Elementwise).operation.program
     program.code = program.code[:3]
 
 
 def unknown_instruction(graph: fb.Graph) -> None:
-    step_of(graph, fb.Elementwise).operation.program.code[0] |= 0xFF
+    node_of(graph, fb.Elementwise).operation.program.code[0] |= 0xFF
 
 
 def cut_program(graph: fb.Graph) -> None:
-    step_of(graph, fb.Elementwise).operation.program.code.pop()
+    node_of(graph, fb.Elementwise).operation.program.code.pop()
 
 
 @pytest.mark.parametrize(
@@ -158,24 +158,24 @@ def cut_program(graph: fb.Graph) -> None:
         (LINEAR, many_arguments, "the payload has too many arguments"),
         (LINEAR, much_scratch, "the method's memory has no room for the delegate"),
         (LINEAR, large_constant, f"named data has no {HUGE} bytes under"),
-        (LINEAR, half_rows, "an input is not float32"),
+        (LINEAR, half_rows, "its input 0 is bfloat16, but must be float32"),
         (LINEAR, panels_of_halves, "do not lie within the 256 bytes of its memory"),
         (LINEAR, large_size, r"value \d+: its sizes .* are not valid"),
         (LINEAR, sizes_behind_zero, r"value \d+: its sizes .* are not valid"),
-        (LINEAR, large_step, r"value \d+: its sizes .* are not valid"),
-        (LINEAR, overlapping_rows, "an input repeats elements"),
-        (LINEAR, writes_constant, "it writes an input or a constant"),
-        (LINEAR, no_such_value, "it names no value"),
+        (LINEAR, large_stride, r"value \d+: its sizes .* are not valid"),
+        (LINEAR, overlapping_rows, "its input 0 has sizes .* which repeat elements"),
+        (LINEAR, writes_constant, "its output 0 is value .*, which is an input or a constant"),
+        (LINEAR, no_such_value, "its input 0 is value 1000, which is not in the graph"),
         (CONVOLUTION, negative_padding, "its window is not valid"),
         (CONVOLUTION, no_stride, "its window is not valid"),
         (CONVOLUTION, wide_kernel, "do not fit its window"),
-        (CONVOLUTION, many_groups, "its channels do not fit its groups"),
-        (TRANSPOSED, many_groups, "its channels do not fit its groups"),
+        (CONVOLUTION, many_groups, "channels do not fit its groups"),
+        (TRANSPOSED, many_groups, "channels do not fit its groups"),
         (POOL, deep_padding, "its window is not valid"),
         (ATTENTION, one_key_often, "its values are not .* in rows of float32"),
-        (TABLE, rows_in_halves, "its values have other sizes, or gaps"),
+        (TABLE, rows_in_halves, "its table is float32 and its result float16"),
         (PRODUCT, stores_nothing, "its program stores nothing"),
-        (PRODUCT, unknown_instruction, "its program is not valid"),
+        (PRODUCT, unknown_instruction, "one that this runtime does not know"),
         (PRODUCT, cut_program, "its program is cut"),
     ],
 )

@@ -80,10 +80,10 @@ def squeezed(draw: random.Random, t: torch.Tensor, m: Layout) -> Both:
 def sliced(draw: random.Random, t: torch.Tensor, m: Layout) -> Both:
     if t.dim() == 0:
         return t, m
-    dim, start, step = draw.randrange(t.dim()), draw.randint(-3, 3), draw.randint(1, 2)
-    new = torch.ops.aten.slice.Tensor(t, dim, start, None, step)
+    dim, start, interval = draw.randrange(t.dim()), draw.randint(-3, 3), draw.randint(1, 2)
+    new = torch.ops.aten.slice.Tensor(t, dim, start, None, interval)
     first = min(m.at(dim, start), t.shape[dim])
-    return new, m.narrow(dim, first, new.shape[dim], step)
+    return new, m.narrow(dim, first, new.shape[dim], interval)
 
 
 def selected(draw: random.Random, t: torch.Tensor, m: Layout) -> Both:
@@ -136,8 +136,8 @@ def test_layouts_are_those_of_torch(seed: int) -> None:
         layout = Layout.of(tensor)
         for _ in range(5):
             tensor, layout = draw.choice(CHANGES)(draw, tensor, layout)
-            found = (layout.shape, layout.strides, layout.offset)
-            assert found == (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+            actual = (layout.shape, layout.strides, layout.offset)
+            assert actual == (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
             assert layout.is_contiguous() == tensor.is_contiguous()
             if tensor.dim() > 5:
                 break
@@ -173,16 +173,16 @@ def run(rows: Sequence[Expression], inputs: Sequence[tuple[int, ...] | int]) -> 
         ExpressionKind.MAXIMUM: max,
         ExpressionKind.MINIMUM: min,
     }
-    found: list[int] = []
+    numbers: list[int] = []
     for row in rows:
         if row.kind is ExpressionKind.CONSTANT:
-            found.append(row.a)
+            numbers.append(row.a)
         elif row.kind is ExpressionKind.INPUT_SIZE:
-            given = inputs[row.a]
-            found.append(given if isinstance(given, int) else given[row.b])
+            sizes = inputs[row.a]
+            numbers.append(sizes if isinstance(sizes, int) else sizes[row.b])
         else:
-            found.append(kinds[row.kind](found[row.a], found[row.b]))
-    return found
+            numbers.append(kinds[row.kind](numbers[row.a], numbers[row.b]))
+    return numbers
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -192,8 +192,8 @@ def test_expressions_are_computed_as_they_say(seed: int) -> None:
     table = Table(Known([(3, simple(2 * N + 1)), M]))
     number = table.number(size)
     for n, m in ((1, 1), (2, 7), (5, 3), (16, 9)):
-        found = size if number < 0 else run(table.rows, [(3, 2 * n + 1), m])[number]
-        assert found == value(size, n, m)
+        actual = size if number < 0 else run(table.rows, [(3, 2 * n + 1), m])[number]
+        assert actual == value(size, n, m)
 
 
 def test_what_inputs_tell() -> None:

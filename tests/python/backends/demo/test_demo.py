@@ -222,13 +222,13 @@ X = torch.randn(2, 3)
     ("call", "args", "reason"),
     [
         (torch.cos, (X,), "it has no instruction for aten.cos.default"),
-        (lambda x: torch.add(x, x, alpha=2), (X,), "its add has no alpha"),
-        (lambda x: x + x, (X.int(),), "is no float32 tensor"),
-        (lambda x: x + x, (X.double(),), "is no float32 tensor"),
+        (lambda x: torch.add(x, x, alpha=2), (X,), "its alpha is not 1"),
+        (lambda x: x + x, (X.int(),), "is not a float32 tensor"),
+        (lambda x: x + x, (X.double(),), "is not a float32 tensor"),
         (torch.sin, (torch.randn(1, 1, 1, 1, 2),), "has more than 4 dimensions"),
         (torch.add, (X, torch.randn(3)), "it does not broadcast [2, 3] and [3]"),
         (torch.add, (X, torch.randn(2, 1)), "it does not broadcast [2, 3] and [2, 1]"),
-        (F.linear, (X, torch.randn(3)), "its linear takes a matrix of weights"),
+        (F.linear, (X, torch.randn(3)), "its weight does not have 2 dimensions"),
     ],
 )
 def test_reasons(call: Any, args: Any, reason: str) -> None:

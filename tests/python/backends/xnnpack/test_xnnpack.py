@@ -56,13 +56,13 @@ X = torch.randn(1, 3, 10, 10)
 
 def _fields(graph: fb.Graph) -> list[tuple[str, dict[str, Any], Any]]:
     """Kinds, fields but numbers of tensors, and limits of a graph's nodes."""
-    found = []
+    kinds = []
     for node in graph.xnodes:
         operation = node.xnode_union
         names = [f.name for f in fb.XNNPACK.tables[type(operation)] if not f.name.endswith("_id")]
         fields = {name: getattr(operation, name) for name in names}
-        found.append((type(operation).__name__, fields, node.output_min_max))
-    return found
+        kinds.append((type(operation).__name__, fields, node.output_min_max))
+    return kinds
 
 
 @pytest.mark.interop
@@ -146,9 +146,9 @@ class Block(nn.Module):
 
 @pytest.mark.interop
 def test_images_are_moved_once_in_and_once_out(peer: Peer) -> None:
-    found = peer.whole(Block(), torch.randn(2, 8, 6, 7))
-    assert found.count("StaticTranspose") == 2
-    assert found[0] == found[-1] == "StaticTranspose"
+    nodes = peer.whole(Block(), torch.randn(2, 8, 6, 7))
+    assert nodes.count("StaticTranspose") == 2
+    assert nodes[0] == nodes[-1] == "StaticTranspose"
 
 
 def test_nodes_lead_to_python_lines() -> None:
@@ -193,20 +193,23 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda x: x.clamp(2, 1), "its limits are 2.0 and 1.0"),
     (lambda x: F.selu(x), "no scales|XNNPACK has no"),
     (lambda x: F.max_pool2d(x, 2, return_indices=True)[1], "its indices are used"),
-    (lambda x: F.max_pool2d(x, 1, 2), "pools of one element"),
-    (lambda x: F.avg_pool2d(x, 2, ceil_mode=True), "rounds up"),
+    (lambda x: F.max_pool2d(x, 1, 2), "for which XNNPACK has no pool"),
+    (lambda x: F.avg_pool2d(x, 2, ceil_mode=True), "its ceil_mode is True"),
     (lambda x: F.avg_pool2d(x, 2, divisor_override=3), "no divisor_override"),
     (lambda x: F.avg_pool2d(x[0], 2), "XNNPACK pools images"),
-    (lambda x: F.adaptive_avg_pool2d(x, 4), "of several sizes"),
+    (lambda x: F.adaptive_avg_pool2d(x, 4), "its windows differ in size"),
     (lambda x: x.mean(1), "height and width"),
-    (lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear"), "the scale that it is given"),
+    (
+        lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear"),
+        "its scale differs from the ratio",
+    ),
     (lambda x: F.interpolate(x, scale_factor=2.0), "XNNPACK has no aten.upsample_nearest2d"),
     (lambda x: F.conv2d(x, x[:, :, :3, :3]), "its weight is computed"),
     (lambda x: F.conv3d(x[None], torch.randn(3, 2, 2, 2, 2)), "one or two dimensions"),
-    (lambda x: x[..., ::2], "its step is not 1"),
-    (lambda x: x.sin().expand(3, 2, 4, 6, 6), "repeats a tensor"),
+    (lambda x: x[..., ::2], "its step is not 1, and XNNPACK's slices take each element"),
+    (lambda x: x.sin().expand(3, 2, 4, 6, 6), "it repeats elements"),
     (lambda x: torch.where(x > 1, x, x * 2), "PReLU only"),
-    (lambda x: x.half().max(2)[1], "in float32 only"),
+    (lambda x: x.half().max(2)[1], "computes for float32 only"),
     (lambda x: F.linear(x.half(), x.half()[0, 0]), "in float32 only"),
     (lambda x: x.reshape(1, 2, 1, 4, 1, 6, 6).sin(), "more than 6 dimensions"),
     (lambda x: x.sum().sin(), "no dimensions"),
@@ -276,8 +279,8 @@ def test_attention_with_dynamic_sizes(peer: Peer, dims: Any) -> None:
         (8 if 0 in dims else 3, 16 if 1 in dims else 6),
     ]
     peer.compare(edge, model, *([torch.randn(*s, 16)] for s in sizes))
-    found = nodes_of(edge)
-    assert found.count("FullyConnected") == 2 and found.count("BatchMatrixMultiply") == 2
+    nodes = nodes_of(edge)
+    assert nodes.count("FullyConnected") == 2 and nodes.count("BatchMatrixMultiply") == 2
     assert bool(left(edge)) == (len(dims) + (0 not in dims) > 1)
 
 
@@ -292,10 +295,10 @@ MODELS = [
 def test_models(peer: Peer, models: ModuleType, name: str) -> None:
     case = models.build(name)
     edge = rl.to_edge_transform_and_lower(case.export(), partitioner=[XnnpackPartitioner()])
-    found = peer.results(bytes(edge.to_executorch().buffer), *case.leaves())
+    actual = peer.results(bytes(edge.to_executorch().buffer), *case.leaves())
     with torch.no_grad():
         eager = flat(case.module(*case.args, **case.kwargs))
-    for one, other in zip(found, eager, strict=True):
+    for one, other in zip(actual, eager, strict=True):
         torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4 * float(other.abs().max()))
     nodes = nodes_of(edge)
     if name in ("mobilenet_v2_tiny", "resnet50_tiny"):

@@ -24,19 +24,19 @@ def peer(executorch: ExecuTorch, tmp_path: Path) -> Peer:
     return Peer(executorch, tmp_path)
 
 
-class Steps(nn.Module):
-    """A cell over the steps of a sequence, one after the other."""
+class Unrolled(nn.Module):
+    """A cell over the rows of a sequence, one after the other."""
 
     def __init__(self, cell: nn.Module) -> None:
         super().__init__()
         self.cell = cell
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        state, found = None, []
-        for step in x.unbind(1):
-            state = self.cell(step, state)
-            found.append(flat(state)[0])
-        return torch.stack(found, 1)
+        state, outputs = None, []
+        for row in x.unbind(1):
+            state = self.cell(row, state)
+            outputs.append(flat(state)[0])
+        return torch.stack(outputs, 1)
 
 
 class WholeAndParts(nn.Module):
@@ -64,8 +64,8 @@ def _drawn(*sizes: int) -> torch.Tensor:
         (nn.Transformer(16, 2, 1, 1, 32, batch_first=True), [(2, 5, 16), (2, 4, 16)]),
         (nn.GRU(8, 6, 2, bidirectional=True, batch_first=True), [(2, 3, 8)]),
         (nn.LSTM(8, 6, proj_size=3, bidirectional=True), [(3, 2, 8)]),
-        (Steps(nn.LSTMCell(8, 6)), [(2, 3, 8)]),
-        (Steps(nn.GRUCell(8, 6)), [(2, 3, 8)]),
+        (Unrolled(nn.LSTMCell(8, 6)), [(2, 3, 8)]),
+        (Unrolled(nn.GRUCell(8, 6)), [(2, 3, 8)]),
         (WholeAndParts(), [(3, 32)]),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",

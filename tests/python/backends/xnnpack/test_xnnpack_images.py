@@ -41,9 +41,9 @@ def test_convolutions(peer: Peer, dtype: torch.dtype) -> None:
         nn.Conv2d(6, 4, 3, padding="same"),
     ]
     x = torch.randn(2, 6, 11, 9).to(dtype)
-    found = _each(convolutions, x, peer)
+    nodes = _each(convolutions, x, peer)
     # Of the results one has a single channel: it is only reshaped.
-    assert found == {"Conv2d": 8, "StaticTranspose": 1 + 7, "StaticReshape": 1}
+    assert nodes == {"Conv2d": 8, "StaticTranspose": 1 + 7, "StaticReshape": 1}
 
 
 def test_one_number_stands_for_both_sides(peer: Peer) -> None:
@@ -59,8 +59,8 @@ def test_depthwise_convolutions(peer: Peer, dtype: torch.dtype) -> None:
         nn.Conv2d(6, 18, 3, groups=6, bias=False, stride=2),
         nn.Conv2d(6, 12, (5, 1), groups=6, padding=(2, 0), dilation=(1, 2)),
     ]
-    found = _each(convolutions, torch.randn(2, 6, 11, 9).to(dtype), peer)
-    assert found["DepthwiseConv2d"] == 3
+    nodes = _each(convolutions, torch.randn(2, 6, 11, 9).to(dtype), peer)
+    assert nodes["DepthwiseConv2d"] == 3
     one = [nn.Conv2d(1, 5, 3, stride=2, padding=1), nn.Conv2d(1, 1, 2)]
     assert _each(one, torch.randn(2, 1, 7, 8).to(dtype), peer)["DepthwiseConv2d"] == 2
 
@@ -75,8 +75,8 @@ def test_transposed_convolutions(peer: Peer, dtype: torch.dtype) -> None:
         nn.ConvTranspose2d(6, 4, 3, dilation=2),
         nn.ConvTranspose2d(6, 1, 4, stride=3, padding=2, output_padding=(0, 2)),
     ]
-    found = _each(convolutions, torch.randn(2, 6, 7, 5).to(dtype), peer)
-    assert found["ConvTranspose2d"] == 6
+    nodes = _each(convolutions, torch.randn(2, 6, 7, 5).to(dtype), peer)
+    assert nodes["ConvTranspose2d"] == 6
 
 
 @DTYPES
@@ -89,9 +89,9 @@ def test_convolutions_over_lines(peer: Peer, dtype: torch.dtype) -> None:
         nn.ConvTranspose1d(6, 4, 3, stride=2, padding=1, output_padding=1),
         nn.Sequential(nn.Conv1d(6, 4, 3), nn.BatchNorm1d(4), nn.ReLU(), nn.Conv1d(4, 5, 2)),
     ]
-    found = _each(convolutions, torch.randn(2, 6, 13).to(dtype), peer)
-    assert (found["Conv2d"], found["DepthwiseConv2d"], found["ConvTranspose2d"]) == (5, 1, 1)
-    assert "Clamp" not in found and "Multiply" not in found
+    nodes = _each(convolutions, torch.randn(2, 6, 13).to(dtype), peer)
+    assert (nodes["Conv2d"], nodes["DepthwiseConv2d"], nodes["ConvTranspose2d"]) == (5, 1, 1)
+    assert "Clamp" not in nodes and "Multiply" not in nodes
 
 
 def _settled(norm: Any) -> Any:
@@ -115,9 +115,9 @@ def test_batch_norms(peer: Peer, dtype: torch.dtype) -> None:
         ),
     ]
     x = torch.randn(2, 6, 7, 8).to(dtype)
-    found = _each(folded, x, peer)
-    assert not {"Add", "Multiply", "Clamp"} & set(found), found
-    assert sum(found.values()) - found["StaticTranspose"] == 3 + 3 + 0
+    nodes = _each(folded, x, peer)
+    assert not {"Add", "Multiply", "Clamp"} & set(nodes), nodes
+    assert sum(nodes.values()) - nodes["StaticTranspose"] == 3 + 3 + 0
 
     apart = nn.Sequential(_settled(nn.BatchNorm2d(6)), nn.ReLU())
     assert _each([apart], x.float(), peer) == {"Multiply": 1, "Add": 1}
@@ -142,9 +142,9 @@ def test_pools(peer: Peer, dtype: torch.dtype) -> None:
     ]
     means = [nn.AvgPool2d(**w, count_include_pad=c) for w in windows for c in (False, True)]
     adaptive = [nn.AdaptiveAvgPool2d(s) for s in (1, (4, 3), (2, 9), (12, 3))]
-    found = _each([*maxima, *means, *adaptive], torch.randn(2, 5, 12, 9).to(dtype), peer)
-    assert (found["MaxPooling2d"], found["AvgPooling2d"]) == (len(maxima), len(means) + 3)
-    assert (found["GlobalAvgPooling2d"], found["StaticConstantPad"]) == (1, 3)
+    nodes = _each([*maxima, *means, *adaptive], torch.randn(2, 5, 12, 9).to(dtype), peer)
+    assert (nodes["MaxPooling2d"], nodes["AvgPooling2d"]) == (len(maxima), len(means) + 3)
+    assert (nodes["GlobalAvgPooling2d"], nodes["StaticConstantPad"]) == (1, 3)
     lines = [nn.MaxPool1d(2), nn.AvgPool1d(3, 2), nn.AdaptiveAvgPool1d(1)]
     _each(lines, torch.randn(2, 5, 12).to(dtype), peer)
 
@@ -157,15 +157,15 @@ def test_reductions(peer: Peer, dtype: torch.dtype) -> None:
     ]
     functions.append(lambda x: x[0].mean(-1))
     functions.append(lambda x: x.max(3, keepdim=True).values)
-    found = _each(functions, torch.randn(2, 5, 4, 7).to(dtype), peer)
-    assert (found["GlobalAvgPooling2d"], found["AvgPooling2d"]) == (5, 4)
+    nodes = _each(functions, torch.randn(2, 5, 4, 7).to(dtype), peer)
+    assert (nodes["GlobalAvgPooling2d"], nodes["AvgPooling2d"]) == (5, 4)
 
 
 def test_places_of_maxima(peer: Peer) -> None:
     functions = [lambda x, d=d, k=k: x.max(d, keepdim=k) for d in (2, 3) for k in (True, False)]
     functions.append(lambda x: torch.max(x * 0, 3))  # all alike: the first
-    found = _each(functions, torch.randn(2, 5, 4, 7), peer)
-    assert found["ArgMaxPooling2d"] == 5
+    nodes = _each(functions, torch.randn(2, 5, 4, 7), peer)
+    assert nodes["ArgMaxPooling2d"] == 5
 
 
 @DTYPES
@@ -177,8 +177,8 @@ def test_resizing(peer: Peer, dtype: torch.dtype) -> None:
     ]
     functions.append(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"))
     functions.append(lambda x: F.interpolate(x, scale_factor=(0.5, 3), mode="bilinear"))
-    found = _each(functions, torch.randn(2, 3, 4, 7).to(dtype), peer)
-    assert found["StaticResizeBilinear2D"] >= 11
+    nodes = _each(functions, torch.randn(2, 3, 4, 7).to(dtype), peer)
+    assert nodes["StaticResizeBilinear2D"] >= 11
 
 
 @DTYPES
@@ -200,10 +200,10 @@ def test_movement(peer: Peer, dtype: torch.dtype) -> None:
         lambda x: [x.permute(3, 1, 0, 2), x.transpose(0, 1).reshape(3, 4, -1)],
         lambda x: x.expand(1, 2, 6, 5, 8),
     ]
-    found = peer.calls(functions, torch.randn(2, 6, 5, 8).to(dtype), held=[conv])
-    joined = [found[f"Concatenate{n}"] for n in (2, 3, 4, 5)]
-    assert joined == [3, 3, 1, 3], found
-    assert (found["StaticConstantPad"], found["Copy"]) == (3, 1)
+    nodes = peer.calls(functions, torch.randn(2, 6, 5, 8).to(dtype), held=[conv])
+    joined = [nodes[f"Concatenate{n}"] for n in (2, 3, 4, 5)]
+    assert joined == [3, 3, 1, 3], nodes
+    assert (nodes["StaticConstantPad"], nodes["Copy"]) == (3, 1)
 
 
 def test_zeros_around_images_are_part_of_convolutions(peer: Peer) -> None:
@@ -212,14 +212,14 @@ def test_zeros_around_images_are_part_of_convolutions(peer: Peer) -> None:
         lambda x: [dense(y := F.pad(x, (1, 0, 2, 3))), depthwise(y)],
         lambda x: depthwise(F.pad(x, (0, 4))),
     ]
-    found = peer.calls(functions, torch.randn(2, 3, 7, 9), held=[dense, depthwise])
-    assert "StaticConstantPad" not in found and found["DepthwiseConv2d"] == 2
+    nodes = peer.calls(functions, torch.randn(2, 3, 7, 9), held=[dense, depthwise])
+    assert "StaticConstantPad" not in nodes and nodes["DepthwiseConv2d"] == 2
     kept = [
         lambda x: dense(F.pad(x, (1, 1), value=1.0)),
         lambda x: [y := F.pad(x, (0, 1)), dense(y)],
     ]
-    found = peer.calls(kept, torch.randn(2, 3, 7, 9), held=[dense])
-    assert found["StaticConstantPad"] == 2
+    nodes = peer.calls(kept, torch.randn(2, 3, 7, 9), held=[dense])
+    assert nodes["StaticConstantPad"] == 2
 
 
 def test_conversions(peer: Peer) -> None:

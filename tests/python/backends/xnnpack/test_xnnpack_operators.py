@@ -46,8 +46,8 @@ def test_functions(peer: Peer, dtype: torch.dtype) -> None:
     shapes = [(1,), (7, 33), (2, 3, 5, 7), (1, 2, 1, 3, 2, 5)]
     inputs = [(torch.randn(shape) * 3).to(dtype) for shape in shapes]
     inputs[0].fill_(0.7)  # errors are relative to the greatest result, here one that is not near 0
-    found = peer.calls([lambda *xs: [f(x) for f in UNARY.values() for x in xs]], *inputs)
-    assert all(found[kind] == len(shapes) for kind in UNARY), found
+    nodes = peer.calls([lambda *xs: [f(x) for f in UNARY.values() for x in xs]], *inputs)
+    assert all(nodes[kind] == len(shapes) for kind in UNARY), nodes
 
 
 BINARY = {
@@ -68,8 +68,8 @@ def test_functions_of_two(peer: Peer, dtype: torch.dtype) -> None:
         lambda x, *ys: [f(x, y) for f in BINARY.values() for y in ys],
         lambda x, *ys: [f(y, x) for f in BINARY.values() for y in ys],
     ]
-    found = peer.calls(functions, x, *others)
-    assert all(found[kind] >= len(others) for kind in BINARY), found
+    nodes = peer.calls(functions, x, *others)
+    assert all(nodes[kind] >= len(others) for kind in BINARY), nodes
 
 
 def test_numbers_and_constants(peer: Peer) -> None:
@@ -88,8 +88,8 @@ def test_numbers_and_constants(peer: Peer) -> None:
         lambda x: torch.reciprocal(x + 9),
         lambda x: F.silu(x) + F.hardsigmoid(x),
     ]
-    found = peer.calls(functions, torch.randn(2, 3, 5, 7))
-    assert "StaticReshape" not in found
+    nodes = peer.calls(functions, torch.randn(2, 3, 5, 7))
+    assert "StaticReshape" not in nodes
 
 
 def test_layouts_of_operands(peer: Peer) -> None:
@@ -115,8 +115,8 @@ def test_clamps(peer: Peer, dtype: torch.dtype) -> None:
         lambda x: x.clamp(max=-0.25),
         lambda x: x.clamp(-1, 1).clamp(-2, 0.5),
     ]
-    found = peer.calls(functions, (torch.randn(3, 41) * 4).to(dtype))
-    assert found == {"Clamp": len(functions)}
+    nodes = peer.calls(functions, (torch.randn(3, 41) * 4).to(dtype))
+    assert nodes == {"Clamp": len(functions)}
 
 
 FUSED = {
@@ -144,15 +144,15 @@ def test_activations_are_part_of_what_is_before(peer: Peer) -> None:
         ],
         lambda x, y: [f(x).relu() for f in ALONE.values()],
     ]
-    found = peer.calls(functions, x, y, held=FUSED.values())
-    assert all(found[kind] == 2 for kind in FUSED), found
-    assert found["Clamp"] == len(ALONE)
+    nodes = peer.calls(functions, x, y, held=FUSED.values())
+    assert all(nodes[kind] == 2 for kind in FUSED), nodes
+    assert nodes["Clamp"] == len(ALONE)
 
 
 def test_activations_stay_apart_where_what_is_before_is_used(peer: Peer) -> None:
     functions = [lambda x: [y := x + 1, y.relu()], lambda x: (y := x * 2).relu() - y]
-    found = peer.calls(functions, torch.randn(5, 7))
-    assert found["Clamp"] == 2
+    nodes = peer.calls(functions, torch.randn(5, 7))
+    assert nodes["Clamp"] == 2
 
 
 def test_slopes(peer: Peer) -> None:
@@ -165,8 +165,8 @@ def test_slopes(peer: Peer) -> None:
         lambda *xs: [F.elu(x, a) for a in (0.3, 1.7) for x in xs],
         lambda *xs: [torch.where(x > 0, x, x * torch.full((1,), -0.5)) for x in xs],
     ]
-    found = peer.calls(functions, *inputs, held=[one, each])
-    assert (found["PReLU"], found["LeakyReLU"], found["ELU"]) == (9, 12, 6)
+    nodes = peer.calls(functions, *inputs, held=[one, each])
+    assert (nodes["PReLU"], nodes["LeakyReLU"], nodes["ELU"]) == (9, 12, 6)
 
 
 @DTYPES
@@ -190,8 +190,8 @@ def test_products_with_weights(peer: Peer, dtype: torch.dtype) -> None:
             for i, x in enumerate(xs)
         ],
     ]
-    found = peer.calls(functions, *inputs, held=linears)
-    assert found["FullyConnected"] == 5 * len(inputs)
+    nodes = peer.calls(functions, *inputs, held=linears)
+    assert nodes["FullyConnected"] == 5 * len(inputs)
 
 
 def test_products_with_computed_weights(peer: Peer) -> None:
@@ -202,8 +202,8 @@ def test_products_with_computed_weights(peer: Peer) -> None:
         lambda x, w, b: torch.addmm(b, x, w.t()),
         lambda x, w, b: torch.mm(w, x.t()),
     ]
-    found = peer.calls(functions, torch.randn(5, 9), torch.randn(7, 9), torch.randn(7))
-    assert found["FullyConnected"] == 5
+    nodes = peer.calls(functions, torch.randn(5, 9), torch.randn(7, 9), torch.randn(7))
+    assert nodes["FullyConnected"] == 5
 
 
 @DTYPES
@@ -217,13 +217,13 @@ def test_batches_of_products(peer: Peer, dtype: torch.dtype) -> None:
         lambda a, b: a @ a.transpose(-1, -2),
         lambda a, b: F.scaled_dot_product_attention(a, a, a),
     ]
-    found = peer.calls(functions, one, other)
-    assert found["BatchMatrixMultiply"] == 6
+    nodes = peer.calls(functions, one, other)
+    assert nodes["BatchMatrixMultiply"] == 6
 
 
 @DTYPES
 def test_softmax_over_any_dimension(peer: Peer, dtype: torch.dtype) -> None:
     shapes = [(9,), (3, 9), (2, 3, 5), (2, 3, 5, 7)]
     inputs = [(torch.randn(shape) * 4).to(dtype) for shape in shapes]
-    found = peer.calls([lambda *xs: [x.softmax(d) for x in xs for d in range(x.dim())]], *inputs)
-    assert found["Softmax"] == sum(map(len, shapes))
+    nodes = peer.calls([lambda *xs: [x.softmax(d) for x in xs for d in range(x.dim())]], *inputs)
+    assert nodes["Softmax"] == sum(map(len, shapes))

@@ -93,10 +93,10 @@ def test_layers(peer: Quantizer, per_channel: bool) -> None:
     layers, shapes = zip(*LAYERS, strict=True)
     inputs = tuple(map(torch.randn, shapes))
     program = peer.quantized(Layers(*layers), inputs, per_channel=per_channel)
-    found = peer.agree(program, inputs, [x * 2 for x in inputs])
-    assert found.count("FullyConnected") == 4 and found.count("ConvTranspose2d") == 1
-    assert found.count("DepthwiseConv2d") == 2 and found.count("Conv2d") == 4
-    assert found.count("Convert") == 2 * len(LAYERS)
+    nodes = peer.agree(program, inputs, [x * 2 for x in inputs])
+    assert nodes.count("FullyConnected") == 4 and nodes.count("ConvTranspose2d") == 1
+    assert nodes.count("DepthwiseConv2d") == 2 and nodes.count("Conv2d") == 4
+    assert nodes.count("Convert") == 2 * len(LAYERS)
 
 
 def _calls(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
@@ -117,8 +117,8 @@ def _calls(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
 def test_calls(peer: Quantizer) -> None:
     inputs = torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8) * 2
     program = peer.quantized(Calls(_calls), inputs)
-    found = peer.agree(program, inputs, [x * 1.5 for x in inputs])
-    assert {"Add", "Multiply", "Concatenate2", "MaxPooling2d", "GlobalAvgPooling2d"} <= {*found}
+    nodes = peer.agree(program, inputs, [x * 1.5 for x in inputs])
+    assert {"Add", "Multiply", "Concatenate2", "MaxPooling2d", "GlobalAvgPooling2d"} <= {*nodes}
 
 
 IN, OTHER, OUT = Integers(0.03, -5), Integers(0.025, 7), Integers(0.021, 3)
@@ -142,11 +142,11 @@ FUNCTIONS: dict[str, Any] = {
 
 
 def near(peer: Quantizer, model: nn.Module, *inputs: torch.Tensor) -> list[str]:
-    """The nodes of a model whose results in real ExecuTorch are eager's, or one step beside."""
+    """The nodes of a model whose results in real ExecuTorch are eager's, or one integer beside."""
     edge = lowered(torch.export.export(model.eval(), inputs))
     assert not left(edge)
-    found = peer.results(bytes(edge.to_executorch().buffer), *inputs)
-    for i, (one, other) in enumerate(zip(found, model(*inputs), strict=True)):
+    actual = peer.results(bytes(edge.to_executorch().buffer), *inputs)
+    for i, (one, other) in enumerate(zip(actual, model(*inputs), strict=True)):
         assert one.shape == other.shape
         assert float((one - other).abs().max()) <= IN.form[0] * 1.001, f"result {i}"
     return nodes_of(edge)
@@ -154,8 +154,8 @@ def near(peer: Quantizer, model: nn.Module, *inputs: torch.Tensor) -> list[str]:
 
 def test_functions_on_integers(peer: Quantizer) -> None:
     x = torch.randn(3, 70)
-    found = near(peer, Calls(lambda x: [OUT(f(IN(x))) for f in FUNCTIONS.values()]), x)
-    assert sorted(found) == sorted([*FUNCTIONS, *["Convert"] * (1 + len(FUNCTIONS))])
+    nodes = near(peer, Calls(lambda x: [OUT(f(IN(x))) for f in FUNCTIONS.values()]), x)
+    assert sorted(nodes) == sorted([*FUNCTIONS, *["Convert"] * (1 + len(FUNCTIONS))])
 
 
 def test_integers_of_one_scale_are_handed_on(peer: Quantizer) -> None:
@@ -171,8 +171,8 @@ def test_integers_of_one_scale_are_handed_on(peer: Quantizer) -> None:
         lambda x: OUT(OUT(x) - OTHER(x)),
         lambda x: OUT(OUT(x).mean((2, 3))),
     ]
-    found = near(peer, Calls(*functions), torch.randn(2, 4, 6, 6))
-    assert found.count("Convert") == 3 + len(functions)
+    nodes = near(peer, Calls(*functions), torch.randn(2, 4, 6, 6))
+    assert nodes.count("Convert") == 3 + len(functions)
 
 
 def test_patterns_without_an_end_compute_real_numbers(peer: Quantizer) -> None:
@@ -207,8 +207,8 @@ def test_patterns_around_what_is_left_out(peer: Quantizer) -> None:
     x, model = torch.randn(5, 32), Gated().eval()
     edge = lowered(torch.export.export(model, (x,)))
     assert not any("quantize" in name or "linear" in name for name in left(edge))
-    found = nodes_of(edge)
-    assert found.count("FullyConnected") == 2 and len(graphs_of(edge)) == 3
+    nodes = nodes_of(edge)
+    assert nodes.count("FullyConnected") == 2 and len(graphs_of(edge)) == 3
     [result] = peer.results(bytes(edge.to_executorch().buffer), x)
     assert float((result - model(x)).abs().max()) <= 2 * OUT.form[0] * 1.001
 

@@ -29,9 +29,9 @@ def test_resnet_in_integers(peer: Quantizer, models: ModuleType) -> None:
     case = models.build("resnet50_tiny")
     images = tuple(case.leaves())
     program = peer.quantized_program(case.export(), images)
-    found = peer.agree(program, images, [x * 2 for x in images])
-    assert found[0] == found[-1] == "Convert" and found.count("Convert") == 2
-    assert found.count("StaticTranspose") == 1
+    nodes = peer.agree(program, images, [x * 2 for x in images])
+    assert nodes[0] == nodes[-1] == "Convert" and nodes.count("Convert") == 2
+    assert nodes.count("StaticTranspose") == 1
 
 
 @pytest.mark.full
@@ -40,8 +40,8 @@ def test_mobilenet_in_integers(peer: Quantizer, models: ModuleType) -> None:
     convolution all the same."""
     case = models.build("mobilenet_v2_tiny")
     images = tuple(case.leaves())
-    found = peer.agree(peer.quantized_program(case.export(), images), images)
-    assert "StaticConstantPad" not in found and found.count("StaticTranspose") == 1
+    nodes = peer.agree(peer.quantized_program(case.export(), images), images)
+    assert "StaticConstantPad" not in nodes and nodes.count("StaticTranspose") == 1
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,13 @@ def test_our_quantizer(peer: Quantizer, models: ModuleType, name: str) -> None:
     images = tuple(case.leaves())
     program = quantize(case.module, images, calibrate=[images], recipe="int8")
     edge = lowered(program)
-    found = nodes_of(edge)
-    assert not left(edge) and {*found}.isdisjoint({"Clamp", "StaticConstantPad"})
-    assert found.count("Convert") == 2 and found.count("StaticTranspose") == 1
+    nodes = nodes_of(edge)
+    assert not left(edge) and {*nodes}.isdisjoint({"Clamp", "StaticConstantPad"})
+    assert nodes.count("Convert") == 2 and nodes.count("StaticTranspose") == 1
     [result] = peer.results(bytes(edge.to_executorch().buffer), *images)
     [expected] = flat(program.module()(*images))
-    steps = (result - expected).abs() / expected.abs().max() * 127
-    assert float(steps.max()) < 4 and float((steps > 0.01).float().mean()) < 0.1
+    errors = (result - expected).abs() / expected.abs().max() * 127
+    assert float(errors.max()) < 4 and float((errors > 0.01).float().mean()) < 0.1
 
 
 @pytest.mark.parametrize(("bits", "group"), [(8, 0), pytest.param(4, 32, marks=pytest.mark.full)])

@@ -45,16 +45,16 @@ def _groups(size: int, depth: int, bits: int = 4) -> Made:
     data = torch.randint(-half, half, (6, depth), dtype=torch.int8)
     scales = torch.full((6, depth // size), 0.01)
     form = (-half, half - 1, torch.int8, size, torch.float32)
-    given: Any = (data, scales, None, *form)
-    return lambda: OPS.dequantize_per_channel_group(*given)  # type: ignore[no-any-return]
+    parameters: Any = (data, scales, None, *form)
+    return lambda: OPS.dequantize_per_channel_group(*parameters)  # type: ignore[no-any-return]
 
 
 def _tokens(*shape: int) -> Made:
     """A function that dequantises a constant with a scale for each row."""
     data = torch.randint(-9, 9, shape, dtype=torch.int8)
     scales, zeros = torch.full((shape[0], 1), 0.01), torch.zeros(shape[0], 1, dtype=torch.int64)
-    given: Any = (data, scales, zeros, *IN.form[2:], torch.float32)
-    return lambda: OPS.dequantize_per_token(*given)  # type: ignore[no-any-return]
+    parameters: Any = (data, scales, zeros, *IN.form[2:], torch.float32)
+    return lambda: OPS.dequantize_per_token(*parameters)  # type: ignore[no-any-return]
 
 
 def _there_and_back(x: torch.Tensor, form: tuple[Any, ...], **options: Any) -> torch.Tensor:
@@ -114,7 +114,7 @@ PRODUCTS: list[tuple[str, Any, Made, torch.Tensor]] = [
     ("its input is not", _real, _weight(6, 64), X),
     ("its input is not", lambda x, w: IN(F.linear(x, w())), _weight(6, 64), X),
     ("its input is not", lambda x, w: F.linear(_rows(x, torch.uint8), w()), _weight(6, 64), X),
-    ("less than 256", lambda x, w: IN(F.linear(FAR(x), w())), _weight(6, 64, scale=10.0), X),
+    ("less than 256 times", lambda x, w: IN(F.linear(FAR(x), w())), _weight(6, 64, scale=10.0), X),
     ("its result is not", lambda x, w: F.linear(IN(x), w()), _weight(6, 64), X),
     ("another dimension", _static, _weight(6, 64, axis=1), X),
     ("another dimension than", _static, _tokens(6, 64), X),
@@ -126,12 +126,17 @@ PRODUCTS: list[tuple[str, Any, Made, torch.Tensor]] = [
     ("63 columns", _dynamic, _weight(6, 63, low=-8), ODD),
     ("groups of 16", _dynamic, _groups(16, 64), X),
     ("groups of 24", _dynamic, _groups(24, 48), NARROW),
-    ("half precision but in groups", _half, _weight(6, 64, low=-8, dtype=torch.float16), X),
+    ("needs scales for groups there", _half, _weight(6, 64, low=-8, dtype=torch.float16), X),
     ("groups are of 4 bits", _dynamic, _groups(32, 64, bits=8), X),
-    ("groups of weights only where", _static, _groups(32, 64), X),
-    ("and no more", lambda x, w: F.linear(y := _rows(x), w()) + y[:, :6], _weight(6, 64), X),
+    ("its weights have scales for groups", _static, _groups(32, 64), X),
     (
-        *("sums have 32 bits", lambda x, w: IN(F.linear(IN(x), w(), NINE))),
+        "may only be the input of",
+        lambda x, w: F.linear(y := _rows(x), w()) + y[:, :6],
+        _weight(6, 64),
+        X,
+    ),
+    (
+        *("too large for sums of 32 bits", lambda x, w: IN(F.linear(IN(x), w(), NINE))),
         *(_weight(1, 64, scale=1e-9), X),
     ),
     (
@@ -154,12 +159,12 @@ PRODUCTS: list[tuple[str, Any, Made, torch.Tensor]] = [
 
 
 @pytest.mark.parametrize(
-    ("reason", "function", "weight", "given"), PRODUCTS, ids=[r for r, *_ in PRODUCTS]
+    ("reason", "function", "weight", "example"), PRODUCTS, ids=[r for r, *_ in PRODUCTS]
 )
 def test_products_left_out_name_their_layer(
-    reason: str, function: Any, weight: Made, given: torch.Tensor
+    reason: str, function: Any, weight: Made, example: torch.Tensor
 ) -> None:
-    program = torch.export.export(Model(lambda x: function(x, weight)), (given,))
+    program = torch.export.export(Model(lambda x: function(x, weight)), (example,))
     reasons = left(lowered(program)).values()
     assert any(re.search(f"^layer head: .*{re.escape(reason)}", r) for r in reasons), reasons
 
@@ -175,9 +180,9 @@ VALUES: list[tuple[Any, str]] = [
     (lambda x: _as(x, -32767, 32767, torch.int16).tanh(), "int16"),
     (lambda x: _as(x, -127, 127, torch.int8).tanh(), "from -127 to 127"),
     (lambda x: _as(x, -128, 127, torch.int8, 1e-39).tanh(), "a scale is 1e-39"),
-    (lambda x: _rows(x).tanh(), "and no more"),
+    (lambda x: _rows(x).tanh(), "may only be the input of"),
     (lambda x: x + PLAIN(), "dequantises a constant"),
-    (lambda x: IN(x) + ROWS(), "these have several"),
+    (lambda x: IN(x) + ROWS(), "its values have several scales"),
     (
         lambda x: OPS.dequantize_per_tensor(
             OPS.quantize_per_tensor(x, 0.1, 0, -128, 127, torch.int8),

@@ -39,8 +39,8 @@ class Head(nn.Module):
 def test_rows_of_8_bits(peer: Quantizer) -> None:
     x = torch.randn(2, 3, 64)
     program = peer.quantized(Head(), (x,), dynamic=True)
-    found = peer.agree(program, [x], [x.abs() * 3 + 1], [torch.zeros(2, 3, 64)])
-    assert found.count("FullyConnected") == 3 and found.count("Convert") == 2
+    nodes = peer.agree(program, [x], [x.abs() * 3 + 1], [torch.zeros(2, 3, 64)])
+    assert nodes.count("FullyConnected") == 3 and nodes.count("Convert") == 2
 
 
 def test_images_of_8_bits(peer: Quantizer) -> None:
@@ -48,8 +48,8 @@ def test_images_of_8_bits(peer: Quantizer) -> None:
     model = Calls(*layers)
     x = torch.randn(3, 4, 8, 9)
     program = peer.quantized(model, (x,), dynamic=True)
-    found = peer.agree(program, [x], [x * torch.tensor([1, 5, 0.1]).reshape(3, 1, 1, 1)])
-    assert found.count("Conv2d") == 2 and found.count("Convert") == 1
+    nodes = peer.agree(program, [x], [x * torch.tensor([1, 5, 0.1]).reshape(3, 1, 1, 1)])
+    assert nodes.count("Conv2d") == 2 and nodes.count("Convert") == 1
 
 
 FORMS = [
@@ -65,8 +65,8 @@ def test_weights_of_8_and_4_bits(peer: Quantizer) -> None:
     model = Calls(*(Rows(nn.Linear(128, 6), bits, group) for bits, group, _ in FORMS))
     x = torch.randn(5, 128)
     program = torch.export.export(model.eval(), (x,))
-    found = peer.agree(program, [x], [x.abs() * 3 + 1], [torch.zeros(5, 128)])
-    assert found == ["Convert"] + ["FullyConnected"] * len(FORMS)
+    nodes = peer.agree(program, [x], [x.abs() * 3 + 1], [torch.zeros(5, 128)])
+    assert nodes == ["Convert"] + ["FullyConnected"] * len(FORMS)
     pte = bytes(lowered(program).to_executorch().buffer)
     filters = [fields["filter_id"] for _, fields, _ in nodes_in(pte)[1:]]
     assert [filter[0] for filter in filters] == [datatype for _, _, datatype in FORMS]
@@ -81,7 +81,7 @@ def test_rows_in_half_precision(peer: Quantizer) -> None:
     x = torch.randn(5, 128).half()
     edge = lowered(torch.export.export(model.eval(), (x,)))
     assert not left(edge)
-    found = peer.results(bytes(edge.to_executorch().buffer), x)
-    for one, other in zip(found, model(x), strict=True):
+    actual = peer.results(bytes(edge.to_executorch().buffer), x)
+    for one, other in zip(actual, model(x), strict=True):
         assert one.dtype == torch.float16
         torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-2)

@@ -34,7 +34,7 @@ def check(
     model: nn.Module,
     args: Tensors,
     *datatypes: Datatype,
-    steps: int = 0,
+    most: int = 0,
     **options: Any,
 ) -> bytes:
     """Quantise and export with real ExecuTorch, and compare the results of both runtimes."""
@@ -43,12 +43,12 @@ def check(
     module = rl.load(pte, threads=2)
     for scale in (1, 0.5, 3):
         inputs = tuple(x * scale for x in args)
-        found, expected = flat(module(*inputs)), peer.results(pte, *inputs)
-        for one, other in zip(found, expected, strict=True):
+        actual, expected = flat(module(*inputs)), peer.results(pte, *inputs)
+        for one, other in zip(actual, expected, strict=True):
             assert one.shape == other.shape and one.dtype == other.dtype
             distinct = other.unique()
-            step = float(distinct.diff().min()) if len(distinct) > 1 else 1.0
-            assert float((one - other).abs().max()) <= steps * step * 1.01 + 1e-6 * step
+            unit = float(distinct.diff().min()) if len(distinct) > 1 else 1.0
+            assert float((one - other).abs().max()) <= (most * 1.01 + 1e-6) * unit
     return pte
 
 
@@ -92,7 +92,7 @@ def test_paddings_between_scales(peer: Quantizer) -> None:
     assert {"StaticConstantPad", "Convert", "Clamp"} <= set(kinds_of(pte))
 
 
-def test_limits_and_scales_need_no_step_of_numbers(peer: Quantizer) -> None:
+def test_limits_and_scales_need_no_nodes_of_numbers(peer: Quantizer) -> None:
     """A limit belongs to the node before it, and another scale is one table."""
     x = torch.randn(1, 3, 9, 8)
     layers = [nn.Conv2d(3, 8, 3), nn.Hardtanh(0, 6), nn.ZeroPad2d(1), nn.Conv2d(8, 8, 3, groups=8)]
@@ -119,7 +119,7 @@ def test_residuals_and_pools(peer: Quantizer) -> None:
             w = F.max_pool2d(z, 2, 2) * F.avg_pool2d(z, 2, 2, count_include_pad=False)
             return torch.cat([w, w], 1).flatten(1), z.mean((2, 3), keepdim=True)
 
-    pte = check(peer, Block(), (torch.randn(2, 3, 8, 8),), Datatype.QINT8, steps=1)
+    pte = check(peer, Block(), (torch.randn(2, 3, 8, 8),), Datatype.QINT8, most=1)
     assert {"Add", "Conv2d"} <= set(kinds_of(pte))
 
 

@@ -116,11 +116,11 @@ class Layout:
             [d for d in range(self.dim()) if d not in left or not same(self.shape[d], 1)]
         )
 
-    def narrow(self, dim: int, start: Size, size: Size, step: int = 1) -> Layout:
-        """Elements from `start` on in one dimension, every `step`-th of them."""
+    def narrow(self, dim: int, start: Size, size: Size, interval: int = 1) -> Layout:
+        """Elements from `start` on in one dimension, every `interval`-th of them."""
         dim %= self.dim()
         pairs = list(zip(self.shape, self.strides, strict=True))
-        pairs[dim] = (size, product((self.strides[dim], step)))
+        pairs[dim] = (size, product((self.strides[dim], interval)))
         offset = simple(self.offset + product((start, self.strides[dim])))
         return replace(self._with(pairs), offset=offset)
 

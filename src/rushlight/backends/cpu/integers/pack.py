@@ -21,7 +21,7 @@ from rushlight.schema.cpu_engine import ConvolutionKind
 _TERMS = 4  # that one instruction multiplies and adds
 _HALF_TERMS = 8  # of 4 bits
 _AT_ONCE = 256  # panels that are packed or summed at a time
-_MOST = 2**31 - 1
+_MAX_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def sums(
     # A channel of weights near zero has a tiny scale, in units of which its bias may exceed an
     # int32. Its weights are then rounded more coarsely: beside such a bias they hardly count.
     most = shift.abs() + GREATEST * flat.abs().sum(1)
-    factor = torch.exp2(torch.ceil(torch.log2(most / _MOST)).clamp(min=0))
+    factor = torch.exp2(torch.ceil(torch.log2(most / _MAX_INT32)).clamp(min=0))
     flat = torch.round(flat / factor[:, None])
     start = torch.round(shift / factor) - quantization.zero_point * flat.sum(1)
     return Sums(

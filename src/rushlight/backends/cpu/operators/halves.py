@@ -42,7 +42,7 @@ def _cast_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     source: Any = node.args[0]
     before, after = val_of(source).dtype, val_of(node).dtype
     if before == after or before not in REALS or after not in REALS:
-        return "the engine has no conversions but those of half types and float32"
+        return "the engine converts only between half types and float32"
     if list(source.meta["val"].dim_order()) != list(val_of(node).dim_order()):
         return "it also changes the order of dimensions"
     rounds = after in HALVES and _is_cast_again(node)

@@ -77,7 +77,7 @@ def _convolution(b: Builder, node: Node) -> View:
 
 
 # Winograd's weights are four times as large as plain ones: the most bytes that they may add.
-_MOST_MORE_BYTES = 2 << 20
+_MAX_EXTRA_BYTES = 2 << 20
 # With fewer tiles than the tallest tile of a product has rows, Winograd is not quicker.
 _LEAST_TILES = 14
 
@@ -91,7 +91,7 @@ def _suits_winograd(
         return False
     if outputs % pack.PANEL or inputs % pack.PANEL:
         return False
-    if outputs * inputs * (36 - 9) * weight.element_size() > _MOST_MORE_BYTES:
+    if outputs * inputs * (36 - 9) * weight.element_size() > _MAX_EXTRA_BYTES:
         return False
     batch = sizes[0] if isinstance(sizes[0], int) else 1
     image = [magnitude(size) for size in sizes[2:]]  # a dynamic size is taken for a large one
@@ -183,7 +183,7 @@ def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if val_of(args["self"]).dim() != 4:
         return "the engine pools images [N, C, H, W]"
     if args["ceil_mode"]:
-        return "the engine's pools do not round up"
+        return "its ceil_mode is True, and the engine's pools round down"
     reason = beyond_window(Limit.WINDOW, *(n for numbers in window_of(args) for n in numbers))
     if reason is not None:
         return reason

@@ -49,9 +49,9 @@ def _addmm(b: Builder, node: Node) -> View:
 def _addmm_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     args = arguments(node)
     if args["beta"] != 1 or args["alpha"] != 1:
-        return "the engine's addmm has no alpha and beta"
+        return "its alpha or beta is not 1, which the engine's addmm needs"
     if val_of(args["self"]).dim() != 1 or val_of(args["self"]).shape[0] != val_of(node).shape[1]:
-        return "what it adds is not one number for each column"
+        return "its bias is not one number for each column"
     return needs_constants("self", "mat2", because=PREPARED)(node, is_constant)
 
 

@@ -1,4 +1,4 @@
-"""Recurrent layers: a whole stack of them over a sequence is one step."""
+"""Recurrent layers: a whole stack of them over a sequence is one node of the engine."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     layer = recurrence_of(node)
     assert layer is not None
     if layer.drops:
-        return "it drops elements between layers, as in training"
+        return "it has dropout between layers, as in training"
     parameters = [*layer.matrices, *layer.biases]
     if not all(map(is_constant, parameters)):
         return "its weights are computed: the engine prepares weights ahead of time"
     if val_of(layer.x).shape[-1] == 0:
-        return "the elements of its sequence are empty"
+        return "the width of its sequence is 0"
     if len({val_of(one).dtype for one in parameters}) > 1:
         return "its weights have several dtypes"
     return None
@@ -46,7 +46,7 @@ def _recurrent(b: Builder, node: Node) -> list[View]:
     assert layer is not None
     key = tuple(layer.matrices)
     weights = b.stored((*key, "weights"), lambda: _packed(b, layer), key[0])
-    return _step(b, layer, _data(b, layer.layers[0].hidden).shape, weights)
+    return _layers(b, layer, _data(b, layer.layers[0].hidden).shape, weights)
 
 
 def _packed(b: Builder, layer: Recurrence) -> torch.Tensor:
@@ -65,13 +65,13 @@ def _recurrent_of_bytes(b: Builder, node: Node) -> list[View]:
     scaled = [integers.scales_of(one) for one in matrices]
     scales = b.constant((*key, "scales"), lambda: torch.cat([one.scales for one in scaled]))
     shares = b.constant((*key, "shares"), lambda: torch.cat([one.shares for one in scaled]))
-    return _step(b, layer, matrices[1].data.shape, weights, scales, shares)
+    return _layers(b, layer, matrices[1].data.shape, weights, scales, shares)
 
 
-def _step(
+def _layers(
     b: Builder, layer: Recurrence, hidden: Sequence[int], weights: View, *scales: View
 ) -> list[View]:
-    """The step of layers, the first of which have hidden weights of these sizes."""
+    """One node for all layers; `hidden` are the sizes of the first hidden weights."""
     columns, outputs = hidden
     units = columns // {"lstm": 4, "gru": 3}.get(layer.kind, 1)
     x = _rows(b, b.value(layer.x))

@@ -138,7 +138,7 @@ def _any(b: Builder, node: Node) -> View:
 
 def _any_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if val_of(node.args[0]).dtype != torch.bool or val_of(node.args[0]).dim() == 0:
-        return "the engine's any looks at rows of conditions"
+        return "its input is not a bool tensor with dimensions, which the engine's any needs"
     return None
 
 
@@ -212,8 +212,12 @@ def _variance_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | N
         return reason
     count = _count(node)
     if not isinstance(count, int):
-        return "it is the variance of a number of elements that is dynamic"
-    return None if count > _correction(arguments(node)) else "it is of too few elements"
+        return "its variance is over a dynamic number of elements, and the engine needs a fixed one"
+    return (
+        None
+        if count > _correction(arguments(node))
+        else "its variance is over no more elements than its correction"
+    )
 
 
 def is_without_gaps(view: View) -> bool:
@@ -223,9 +227,9 @@ def is_without_gaps(view: View) -> bool:
 
 def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if arguments(node).get("dtype") not in (None, *REALS):
-        return "the engine reduces real numbers to real numbers"
+        return "its dtype is not a floating point type, which the engine's reductions give"
     if val_of(arguments(node)["self"]).dim() == 0:
-        return "it reduces a single number"
+        return "its input has no dimensions to reduce"
     return None
 
 

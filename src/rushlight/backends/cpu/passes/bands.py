@@ -28,7 +28,7 @@ from rushlight.schema import cpu_engine as fb
 # Scratch memory is small enough if it stays in the second-level cache, or beside the constants.
 _SMALL_BYTES, _SMALL_SHARE = 1 << 18, 1 / 8
 _LESS = 7 / 8  # bands are worth while if they leave at most this share of it
-_MOST_WORK = 1 / 32  # the most that bands may add to the convolutions' multiplications
+_MAX_WORK = 1 / 32  # the most that bands may add to the convolutions' multiplications
 _NODE_WORK = 1 << 18  # multiplications that take as long as the threads' barrier after a node
 _LONGEST = 4  # convolutions that are cut together
 _UNIT = 4  # rows of a band are a multiple, which two threads share evenly
@@ -44,7 +44,7 @@ def cut_into_bands(graph: Graph) -> None:
     if not all(isinstance(memory.size, int) for memory, _, _ in lives):
         return
     live = _live_bytes(lives, len(graph.nodes))
-    most_work = _MOST_WORK * sum(_work(node) for node in graph.nodes if _is_cut_by_rows(node))
+    most_work = _MAX_WORK * sum(_work(node) for node in graph.nodes if _is_cut_by_rows(node))
     small = max(_SMALL_BYTES, _SMALL_SHARE * sum(data.nbytes for data in graph.constants))
     level: float = max(live, default=0)
     if level <= small:

@@ -17,7 +17,7 @@ from rushlight.backends.cpu.tiles.clusters import is_anchor_target
 from rushlight.backends.cpu.tiles.terms import TERMS
 
 aten = torch.ops.aten
-_MOST_PIECES = 4
+_MAX_PIECES = 4
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _pieces(cat: Node) -> _Pieces | None:
         for node in nodes
         if len(traced_shape(node)) == len(traced_shape(cat))
     ]
-    if len(nodes) > _MOST_PIECES or len(sizes) != len(nodes):
+    if len(nodes) > _MAX_PIECES or len(sizes) != len(nodes):
         return None
     if not all(isinstance(size, int) and size > 0 for size in sizes):
         return None
@@ -103,7 +103,7 @@ def _interleaved(cat: Node, view: Node) -> _Pieces | None:
     count = len(nodes)
     if _dim(cat) != len(shape) - 1 or not alike(flat, [*shape[:-2], shape[-2] * count]):
         return None
-    if count > _MOST_PIECES or not isinstance(flat[-1], int):
+    if count > _MAX_PIECES or not isinstance(flat[-1], int):
         return None
     return _Pieces(nodes, len(flat) - 1, [(i, flat[-1], count) for i in range(count)])
 
@@ -184,7 +184,7 @@ def _slice(
     shape = traced_shape(node)
     if len(shape) < -dim or size == 1 or not alike([shape[dim]], [size]):
         return node
-    start, end, step = where
-    shape[dim] = (end - start + step - 1) // step
+    start, end, interval = where
+    shape[dim] = (end - start + interval - 1) // interval
     dtype, at = node.meta["val"].dtype, len(shape) + dim
     return r.call(before, aten.slice_copy.Tensor, node, at, *where, shape=shape, dtype=dtype)

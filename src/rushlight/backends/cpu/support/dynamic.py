@@ -78,7 +78,7 @@ class DynamicSizes:
         """
         numbers = [n for n in node.all_input_nodes if is_number(n)]
         if numbers and node.target not in _TAKE_NUMBERS and not is_number(node):
-            return f"its argument {numbers[0].name} is a number that only a run knows"
+            return f"its argument {numbers[0].name} is known only at run time"
         for one in (*node.all_input_nodes, node):
             for size in _numbers_of(one):
                 reason = self._why_not_size(size, one)

@@ -57,7 +57,11 @@ def why_not_quantized(node: Node, data: Constant) -> str | None:
         picked = [user for user in node.users if user.target is operator.getitem]
         quantizing = [u for one in picked for u in one.users if quantizes(u)]
         reasons = [_why_not_at_run(user, data) for user in quantizing]
-        return next(filter(None, reasons), None) if reasons else "nothing quantises by what it says"
+        return (
+            next(filter(None, reasons), None)
+            if reasons
+            else "no call quantises with its scale and zero point"
+        )
     affine = affine_of(node)
     if affine is None or affine.axis is not None:
         return f"the engine has no {node.target}"
@@ -73,7 +77,7 @@ def _why_not_known(node: Node, data: Constant) -> str | None:
     if args["dtype"] not in (torch.int8, torch.uint8):
         return f"its integers are {_name(args['dtype'])}; the engine's are int8 and uint8"
     if read(node, data) is None:
-        return "its scale is no positive float32, or its zero point is beyond its integers"
+        return "its scale is not a positive float32, or its zero point is beyond its integers"
     numbers = node if dequantizes(node) else node.args[0]
     dtype = val_of(numbers).dtype
     return None if dtype == torch.float32 else f"its numbers are {_name(dtype)}, not float32"
@@ -90,14 +94,14 @@ def _why_not_at_run(node: Node, data: Constant) -> str | None:
 def _why_not_rows(node: Node, data: Constant) -> str | None:
     """Why a call that dequantises rows quantised at run time is not taken."""
     if rows_of(node) is None:
-        return "it is quantised in a way that the engine does not have at run time"
+        return "the engine quantises at run time only rows, each with a scale and a zero point"
     for user in node.users:
         layer = recurrence_of(user)
         if layer is not None and layer.x is node and recurrent_weights(user, data) is not None:
             continue
         operands = operands_of(user)
         if operands is None or operands.x is not node:
-            return "the engine quantises at run time what is multiplied with quantised weights"
+            return "the engine quantises at run time only inputs of products with quantised weights"
         reason = why_not_product(user, operands, data)
         if reason is not None:
             return reason
@@ -113,7 +117,7 @@ def _why_not_constant(node: Node, data: Constant) -> str | None:
         if operands is None or node not in (operands.weight, operands.bias):
             if is_static(node, data) and val_of(node.args[0]).dtype in (torch.int8, torch.uint8):
                 continue
-            return "it is not dequantised as the weights of a product"
+            return f"{user.name} does not use it as the weight or bias of a product"
         if node is operands.weight:
             reason = why_not_product(user, operands, data)
             if reason is not None:

@@ -17,8 +17,8 @@ from rushlight.schema.cpu_engine import TileOp
 Polynomial = dict[tuple[int, ...], float]
 """{ascending numbers of unknowns: factor}: `3 * x * x + 1` is `{(0, 0): 3, (): 1}`."""
 
-_MOST_PRODUCTS = 8
-_MOST_UNKNOWNS = 5  # in a product
+_MAX_PRODUCTS = 8
+_MAX_UNKNOWNS = 5  # in a product
 # The relative difference of a constant written with the digits of float32 or of float64.
 _CLOSE = 1e-6
 
@@ -200,7 +200,7 @@ def _product(one: Polynomial, other: Polynomial) -> Polynomial | None:
 
 def _within_limits(polynomial: Polynomial) -> Polynomial | None:
     kept = {key: factor for key, factor in polynomial.items() if factor != 0.0}
-    small = len(kept) <= _MOST_PRODUCTS and all(len(key) <= _MOST_UNKNOWNS for key in kept)
+    small = len(kept) <= _MAX_PRODUCTS and all(len(key) <= _MAX_UNKNOWNS for key in kept)
     return kept if kept and small else None
 
 

@@ -1,4 +1,4 @@
-"""The cpu backend: graphs that are quantised statically become integer steps, equal to eager."""
+"""The cpu backend: statically quantised graphs become operators on integers, equal to eager."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from cpu_quantized_models import (
     lowered,
     names_of,
     near,
+    nodes_in,
     qdq,
     quantized,
     rows_at_run,
-    steps_in,
     whole,
 )
 from torch import Tensor, nn
@@ -65,7 +65,7 @@ IMAGES = ["Convert", "QuantizedConvolution", "Copy", "Convert"]
 )
 def test_linear(sizes: tuple[int, int], settings: dict[str, Any], kind: Any) -> None:
     model = Between(Linear(*sizes, **settings), kind=kind)
-    assert whole(model, torch.randn(3, 4, sizes[1]), step=0.05, most=1) == PRODUCT
+    assert whole(model, torch.randn(3, 4, sizes[1]), scale=0.05, most=1) == PRODUCT
 
 
 CONVOLUTIONS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
@@ -87,20 +87,20 @@ def test_convolutions() -> None:
     def forward(x: Tensor) -> list[Tensor]:
         return [part(x) for part in parts]
 
-    steps = whole(Holding(*parts, forward), image(), step=0.05, most=1)
-    assert steps.count("QuantizedConvolution") == len(parts)
-    assert set(steps) == set(IMAGES)
+    operators = whole(Holding(*parts, forward), image(), scale=0.05, most=1)
+    assert operators.count("QuantizedConvolution") == len(parts)
+    assert set(operators) == set(IMAGES)
 
 
 def test_pointwise_convolutions_are_products() -> None:
-    steps = whole(Between(Conv(10, 6, 1, 1)), image(), step=0.05, most=1)
-    assert steps == ["Convert", "Copy", "QuantizedProduct", "Copy", "Convert"]
+    operators = whole(Between(Conv(10, 6, 1, 1)), image(), scale=0.05, most=1)
+    assert operators == ["Convert", "Copy", "QuantizedProduct", "Copy", "Convert"]
 
 
 def test_convolutions_over_lines() -> None:
     model = Between(Conv(8, 6, 3, padding=1, stride=2))
-    steps = whole(model, torch.randn(2, 6, 21), step=0.05, most=1)
-    assert "QuantizedConvolution" in steps
+    operators = whole(model, torch.randn(2, 6, 21), scale=0.05, most=1)
+    assert "QuantizedConvolution" in operators
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_convolutions_over_lines() -> None:
 )
 def test_activations_are_clamps_of_results(after: Any, low: int, high: int) -> None:
     model = Between(Linear(8, 16), after)
-    assert whole(model, torch.randn(5, 16), step=0.05, most=1) == PRODUCT
-    [_, product, _] = steps_in(lowered(model, torch.randn(5, 16)))
+    assert whole(model, torch.randn(5, 16), scale=0.05, most=1) == PRODUCT
+    [_, product, _] = nodes_in(lowered(model, torch.randn(5, 16)))
     assert product.operation.requantize == fb.Requantize(121, low, high)
 
 
@@ -130,7 +130,7 @@ def test_a_clamp_between_two_quantisations_is_one_of_the_result_before_it() -> N
             y = qdq(self.linear(qdq(x, 0.03)), 0.05, -7)
             return qdq(functional.hardtanh(y, 0, 2), 0.05, -7)
 
-    assert whole(Model(), torch.randn(5, 16), step=0.05, most=1) == PRODUCT
+    assert whole(Model(), torch.randn(5, 16), scale=0.05, most=1) == PRODUCT
 
 
 def test_float32_results() -> None:
@@ -142,8 +142,8 @@ def test_float32_results() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.linear(qdq(x, 0.03, 4))
 
-    steps = whole(Model(), torch.randn(5, 16), step=1e-3, most=1)
-    assert steps == ["Convert", "QuantizedProduct"]
+    operators = whole(Model(), torch.randn(5, 16), scale=1e-3, most=1)
+    assert operators == ["Convert", "QuantizedProduct"]
 
 
 def test_integers_in_and_out() -> None:
@@ -153,7 +153,7 @@ def test_integers_in_and_out() -> None:
         return quantized(linear(dequantized(x, 0.03, 4)), 0.05, -7)
 
     x = torch.randint(-128, 128, (5, 16), dtype=torch.int8)
-    assert whole(Holding(linear, forward), x, step=1, most=1) == PRODUCT
+    assert whole(Holding(linear, forward), x, scale=1, most=1) == PRODUCT
 
 
 def test_unsigned_integers_need_no_conversion() -> None:
@@ -163,7 +163,7 @@ def test_unsigned_integers_need_no_conversion() -> None:
         return quantized(linear(dequantized(x, 0.03, 130, UINT8)), 0.05, 120, UINT8)
 
     x = torch.randint(0, 256, (5, 16), dtype=torch.uint8)
-    assert whole(Holding(linear, forward), x, step=1, most=1) == ["QuantizedProduct"]
+    assert whole(Holding(linear, forward), x, scale=1, most=1) == ["QuantizedProduct"]
 
 
 # --- of bytes -------------------------------------------------------------------------------------
@@ -185,16 +185,16 @@ def test_binary(shape: tuple[int, ...]) -> None:
         x, y = qdq(a, 0.03, 4), qdq(b, 0.02, -9)
         return [qdq(function(x, y), 0.04, 11) for function in BINARY]
 
-    steps = whole(Call(forward), torch.randn(4, 5, 7), torch.randn(shape), step=0.04, most=1)
-    assert steps.count("QuantizedBinary") == len(BINARY)
-    assert steps.count("Convert") == 2 + len(BINARY) == len(steps) - len(BINARY)
+    operators = whole(Call(forward), torch.randn(4, 5, 7), torch.randn(shape), scale=0.04, most=1)
+    assert operators.count("QuantizedBinary") == len(BINARY)
+    assert operators.count("Convert") == 2 + len(BINARY) == len(operators) - len(BINARY)
 
 
 def test_scales_too_far_apart_stay_float32() -> None:
     def forward(a: Tensor, b: Tensor) -> Tensor:
         return qdq(qdq(a, 40.0) + qdq(b, 0.02), 0.04)
 
-    names = {type(s.operation).__name__ for s in steps_in(lowered(Call(forward), *[image()] * 2))}
+    names = {type(s.operation).__name__ for s in nodes_in(lowered(Call(forward), *[image()] * 2))}
     assert names == {"Convert", "Elementwise"}
 
 
@@ -215,12 +215,12 @@ FUNCTIONS = [
 
 def test_functions_of_a_byte_are_tables() -> None:
     def forward(x: Tensor) -> list[Tensor]:
-        given = qdq(x, 0.03, 4)
-        return [qdq(function(given), 0.011, -3) for function in FUNCTIONS]
+        quantised = qdq(x, 0.03, 4)
+        return [qdq(function(quantised), 0.011, -3) for function in FUNCTIONS]
 
-    steps = whole(Call(forward), image(), step=0.011)
-    assert steps.count("Lookup") == len(FUNCTIONS)
-    assert steps.count("Convert") == 1 + len(FUNCTIONS) == len(steps) - len(FUNCTIONS)
+    operators = whole(Call(forward), image(), scale=0.011)
+    assert operators.count("Lookup") == len(FUNCTIONS)
+    assert operators.count("Convert") == 1 + len(FUNCTIONS) == len(operators) - len(FUNCTIONS)
 
 
 def test_tables_behind_one_another_are_one() -> None:
@@ -228,7 +228,7 @@ def test_tables_behind_one_another_are_one() -> None:
         y = qdq(torch.sigmoid(qdq(x, 0.03, 4)), 1 / 256, -128)
         return qdq(torch.tanh(y), 0.01, 2)
 
-    assert whole(Call(forward), image(), step=0.01) == ["Convert", "Lookup", "Convert"]
+    assert whole(Call(forward), image(), scale=0.01) == ["Convert", "Lookup", "Convert"]
 
 
 POOLS = [
@@ -246,17 +246,17 @@ def test_pools() -> None:
     def forward(x: Tensor) -> list[Tensor]:
         return [qdq(pool(qdq(x, 0.03, 3)), 0.05, -7) for pool in POOLS]
 
-    steps = whole(Call(forward), image(), step=0.05, most=1)
-    assert steps.count("QuantizedPooling") == len(POOLS)
-    assert set(steps) == {"Convert", "Copy", "QuantizedPooling", "Lookup"}
+    operators = whole(Call(forward), image(), scale=0.05, most=1)
+    assert operators.count("QuantizedPooling") == len(POOLS)
+    assert set(operators) == {"Convert", "Copy", "QuantizedPooling", "Lookup"}
 
 
 def test_means_of_images() -> None:
     def forward(x: Tensor) -> Tensor:
         return qdq(qdq(x, 0.03, 4).mean((2, 3)), 0.01, 2)
 
-    steps = whole(Call(forward), image(), step=0.01, most=1)
-    assert steps == ["Convert", "Copy", "QuantizedPooling", "Convert"]
+    operators = whole(Call(forward), image(), scale=0.01, most=1)
+    assert operators == ["Convert", "Copy", "QuantizedPooling", "Convert"]
 
 
 MOVES = [
@@ -278,16 +278,16 @@ def test_movement_is_of_bytes() -> None:
     def forward(x: Tensor) -> list[Tensor]:
         return [qdq(move(qdq(x, 0.03, 4)), 0.03, 4) for move in MOVES]
 
-    steps = whole(Call(forward), image(), step=0.03)
-    assert steps.count("Convert") == 1 + len(MOVES) and set(steps) == {"Convert", "Copy"}
+    operators = whole(Call(forward), image(), scale=0.03)
+    assert operators.count("Convert") == 1 + len(MOVES) and set(operators) == {"Convert", "Copy"}
 
 
 def test_joined_pieces_of_other_scales_go_through_a_table() -> None:
     def forward(x: Tensor, y: Tensor) -> Tensor:
         return qdq(torch.cat([qdq(x, 0.03, 4), qdq(y, 0.02, -5)], 1), 0.03, 4)
 
-    steps = whole(Call(forward), image(), image(), step=0.03)
-    assert steps.count("Lookup") == 1 and steps.count("Convert") == 3
+    operators = whole(Call(forward), image(), image(), scale=0.03)
+    assert operators.count("Lookup") == 1 and operators.count("Convert") == 3
 
 
 def test_pads_before_convolutions_are_part_of_them() -> None:
@@ -297,11 +297,11 @@ def test_pads_before_convolutions_are_part_of_them() -> None:
         padded = qdq(functional.pad(qdq(x, 0.03, 4), (0, 1, 0, 1)), 0.03, 4)
         return qdq(conv(padded), 0.05)
 
-    steps = whole(Holding(conv, forward), image(), step=0.05, most=1)
-    assert steps == IMAGES
+    operators = whole(Holding(conv, forward), image(), scale=0.05, most=1)
+    assert operators == IMAGES
     [window] = [
         s.operation
-        for s in steps_in(lowered(Holding(conv, forward), image()))
+        for s in nodes_in(lowered(Holding(conv, forward), image()))
         if isinstance(s.operation, fb.QuantizedConvolution)
     ]
     assert window.padding == [0, 0, 1, 1] and window.padding_value == 132
@@ -337,9 +337,9 @@ def inverted_block() -> nn.Module:
 @pytest.mark.parametrize("make", [residual_block, inverted_block])
 def test_blocks_are_integer_from_end_to_end(make: Any) -> None:
     """Each operator may be off by one integer, and then the operators after it too."""
-    steps = whole(make(), image(), step=0.06, most=3)
-    assert steps[0] == steps[-1] == "Convert" and steps.count("Convert") == 2
-    assert set(steps) <= {
+    operators = whole(make(), image(), scale=0.06, most=3)
+    assert operators[0] == operators[-1] == "Convert" and operators.count("Convert") == 2
+    assert set(operators) <= {
         *("Convert", "Copy", "Lookup"),
         *("QuantizedConvolution", "QuantizedProduct", "QuantizedBinary"),
     }
@@ -356,7 +356,7 @@ def test_a_channel_of_zeros_keeps_its_bias() -> None:
     linear.bias.data[2] = 1.5
     model = Between(linear)
     x = torch.randn(5, 16)
-    whole(model, x, step=0.05, most=1)
+    whole(model, x, scale=0.05, most=1)
     assert torch.allclose(model(x)[:, 2], torch.tensor(1.5), atol=0.03)
 
 
@@ -388,7 +388,7 @@ def test_transposed_convolutions_run_in_float32() -> None:
 
     edge = lowered(Holding(conv, forward), image())
     assert not left_of(edge)
-    names = [type(s.operation).__name__ for s in steps_in(edge)]
+    names = [type(s.operation).__name__ for s in nodes_in(edge)]
     assert names.count("Convert") == 4 and "Convolution" in names
 
 
@@ -416,15 +416,15 @@ def test_integers_are_passed_between_delegates() -> None:
     one = Linear(16, 16)
 
     def forward(x: Tensor) -> Tensor:
-        given = qdq(x, 0.03)
-        y, z = qdq(one(given), 0.05, 3), qdq(given.cumsum(0), 0.04, -5)
+        quantised = qdq(x, 0.03)
+        y, z = qdq(one(quantised), 0.05, 3), qdq(quantised.cumsum(0), 0.04, -5)
         return qdq(y + z, 0.06)
 
     model, x = Holding(one, forward), torch.randn(5, 16)
     edge = lowered(model, x)
     assert list(left_of(edge)) == ["cumsum"]
-    steps = names_of(steps_in(edge))
-    assert "QuantizedBinary" in steps and "Elementwise" not in steps
+    operators = names_of(nodes_in(edge))
+    assert "QuantizedBinary" in operators and "Elementwise" not in operators
     module = rl.load(bytes(edge.to_executorch().buffer))
     near(module(x), model(x), 0.12, "the sum")
 

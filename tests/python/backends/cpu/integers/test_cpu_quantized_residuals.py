@@ -14,9 +14,9 @@ from cpu_quantized_models import (
     left_of,
     lowered,
     names_of,
+    nodes_in,
     qdq,
     residuals_of,
-    steps_in,
     whole,
 )
 from torch import Tensor, nn
@@ -77,15 +77,15 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_residuals_are_added_by_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = Bottlenecks(), image()
-    steps = whole(model, x, step=0.3, most=3)
-    assert "QuantizedBinary" not in steps
+    operators = whole(model, x, scale=0.3, most=3)
+    assert "QuantizedBinary" not in operators
     edge = lowered(model, x)
-    assert len(residuals_of(steps_in(edge))) == 4
+    assert len(residuals_of(nodes_in(edge))) == 4
     fused = [module_of(edge, threads)(x) for threads in (1, 2)]
     apart(monkeypatch)
     before = lowered(model, x)
-    assert names_of(steps_in(before)).count("QuantizedBinary") == 4
-    assert not residuals_of(steps_in(before))
+    assert names_of(nodes_in(before)).count("QuantizedBinary") == 4
+    assert not residuals_of(nodes_in(before))
     wanted = module_of(before)(x)
     assert len(wanted.unique()) > 20
     assert all(torch.equal(one, wanted) for one in fused)
@@ -99,7 +99,7 @@ def test_batches_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
         exported = torch.export.export(model, (image(),), dynamic_shapes=sizes)
         edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
         assert not left_of(edge)
-        return module_of(edge, 2), len(residuals_of(steps_in(edge)))
+        return module_of(edge, 2), len(residuals_of(nodes_in(edge)))
 
     fused, count = loaded()
     apart(monkeypatch)
@@ -113,8 +113,8 @@ def test_batches_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def sums_of(model: nn.Module, *args: Tensor, most: int = 3) -> list[fb.QuantizedBinary]:
     """Compare results with the reference, and with eager within `most` integers; returns the fused
     sums."""
-    whole(model, *args, step=0.06, most=most)
-    return [residual.sum for residual in residuals_of(steps_in(lowered(model, *args)))]
+    whole(model, *args, scale=0.06, most=most)
+    return [residual.sum for residual in residuals_of(nodes_in(lowered(model, *args)))]
 
 
 def one_sum(combine: Callable[[Tensor, Tensor], Tensor], inner: Any = None) -> nn.Module:
@@ -140,10 +140,10 @@ SUMS: list[Any] = [
 
 @pytest.mark.parametrize("combine, expected", SUMS)
 def test_which_sums(combine: Any, expected: tuple[Any, float, float]) -> None:
-    [found] = sums_of(one_sum(combine), image())
-    assert found.kind is expected[0]
-    assert (found.a_scale, found.b_scale) == pytest.approx(expected[1:])
-    assert (found.a_zero_point, found.b_zero_point) == (131, 132)
+    [kind] = sums_of(one_sum(combine), image())
+    assert kind.kind is expected[0]
+    assert (kind.a_scale, kind.b_scale) == pytest.approx(expected[1:])
+    assert (kind.a_zero_point, kind.b_zero_point) == (131, 132)
 
 
 APART: list[Any] = [
@@ -157,7 +157,7 @@ APART: list[Any] = [
 
 
 @pytest.mark.parametrize("combine", APART)
-def test_what_stays_a_step_of_its_own(combine: Any) -> None:
+def test_what_stays_a_node_of_its_own(combine: Any) -> None:
     assert not sums_of(one_sum(combine), image())
 
 
@@ -178,8 +178,8 @@ def test_of_two_products_the_last_one_adds() -> None:
         return qdq(qdq(one(x), 0.05, 3) + qdq(other(x), 0.07, 2), 0.06, 1)
 
     model = Holding(one, other, forward)
-    [found] = sums_of(model, image())
-    assert found.a_scale == pytest.approx(0.07)
+    [kind] = sums_of(model, image())
+    assert kind.a_scale == pytest.approx(0.07)
 
 
 def test_linear_layers_add() -> None:
@@ -232,24 +232,24 @@ def test_a_pad_that_is_added_is_there() -> None:
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def in_place(model: nn.Module, *args: Tensor, step: float = 0.06) -> list[bool]:
+def in_place(model: nn.Module, *args: Tensor, scale: float = 0.06) -> list[bool]:
     """For each fused sum, whether it is stored in the memory of its residual."""
-    whole(model, *args, step=step, most=3)
+    whole(model, *args, scale=scale, most=3)
     [part] = lowered_modules(lowered(model, *args).exported_program())
     graph = fb.unpack(part.processed_bytes)
-    found = []
-    for step in graph.nodes:
-        if residuals_of([step]):
-            out = graph.values[step.outputs[0]]
-            added = graph.values[residuals_of([step])[0].value]
-            found.append((out.place, out.offset) == (added.place, added.offset))
-    return found
+    shared = []
+    for node in graph.nodes:
+        if residuals_of([node]):
+            out = graph.values[node.outputs[0]]
+            added = graph.values[residuals_of([node])[0].value]
+            shared.append((out.place, out.offset) == (added.place, added.offset))
+    return shared
 
 
 def test_sums_replace_their_residuals() -> None:
     """All do except the last one, whose residual is also the input of its convolution."""
     model, x = Bottlenecks(), image()
-    assert in_place(model, x, step=0.3) == [True, True, True, False]
+    assert in_place(model, x, scale=0.3) == [True, True, True, False]
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 3)])
@@ -277,8 +277,8 @@ def test_inputs_are_not_replaced() -> None:
         x, y = (dequantize(one, 0.03, 4, 0, 255, torch.uint8) for one in (x, y))
         return qdq(qdq(linear(x), 0.05, 3) + y, 0.06, 1)
 
-    given = [torch.randint(0, 256, (5, 16), dtype=torch.uint8) for _ in range(2)]
-    assert in_place(Holding(linear, forward), *given) == [False]
+    inputs = [torch.randint(0, 256, (5, 16), dtype=torch.uint8) for _ in range(2)]
+    assert in_place(Holding(linear, forward), *inputs) == [False]
 
 
 # --- reports --------------------------------------------------------------------------------------
@@ -288,10 +288,10 @@ def test_both_calls_are_in_the_profile() -> None:
     model, x = one_sum(lambda x, y: torch.relu(x + y)), image()
     program = rl.export(model.eval(), (x,), backend="cpu", verify=False)
     [work] = [one for one in work_of(program.buffer)["forward"] if one.nodes]
-    [step] = [one for one in work.inside.values() if one.name.endswith("+")]
-    assert step.name == "QuantizedConvolution+"
-    assert {"convolution", "add", "relu"} <= set(step.nodes)
-    lines = {source.text for source in step.sources}
+    [convolution] = [one for one in work.inside.values() if one.name.endswith("+")]
+    assert convolution.name == "QuantizedConvolution+"
+    assert {"convolution", "add", "relu"} <= set(convolution.nodes)
+    lines = {source.text for source in convolution.sources}
     assert any("conv(x" in line for line in lines) and any("x + y" in line for line in lines)
     weights, columns = 9 * 2 * 64, 2 * 16 * 4
-    assert step.bytes == 3 * x.numel() + weights + columns
+    assert convolution.bytes == 3 * x.numel() + weights + columns

@@ -14,8 +14,8 @@ from cpu_quantized_models import (
     left_of,
     lowered,
     names_of,
+    nodes_in,
     rows_at_run,
-    steps_in,
     tensor_at_run,
     whole,
 )
@@ -34,14 +34,14 @@ def test_linear(sizes: tuple[int, int], at_run: Any) -> None:
     """With one row, quantising by rows and quantising the whole tensor are the same."""
     linear = Linear(*sizes)
     model = Holding(linear, lambda x: linear(at_run(x)))
-    assert whole(model, torch.randn(1, sizes[1]), step=1e-4, most=1) == ROWS
+    assert whole(model, torch.randn(1, sizes[1]), scale=1e-4, most=1) == ROWS
 
 
 def test_rows_have_parameters_of_their_own() -> None:
     linear = Linear(20, 36, bias=False)
     x = torch.randn(2, 3, 36) * torch.tensor([1.0, 10.0, 0.1]).reshape(1, 3, 1)
     model = Holding(linear, lambda x: linear(rows_at_run(x)))
-    assert whole(model, x, step=1e-3, most=1) == ROWS
+    assert whole(model, x, scale=1e-3, most=1) == ROWS
 
 
 def test_layers_of_one_input_share_its_rows() -> None:
@@ -50,8 +50,8 @@ def test_layers_of_one_input_share_its_rows() -> None:
     def forward(x: Tensor) -> list[Tensor]:
         return [layer(rows_at_run(x)) for layer in (q, k, v)]
 
-    steps = whole(Holding(q, k, v, forward), torch.randn(5, 24), step=1e-4, most=1)
-    assert steps == ["QuantizeRows", *["DynamicProduct"] * 3]
+    operators = whole(Holding(q, k, v, forward), torch.randn(5, 24), scale=1e-4, most=1)
+    assert operators == ["QuantizeRows", *["DynamicProduct"] * 3]
 
 
 def test_what_follows_is_part_of_the_product() -> None:
@@ -63,9 +63,9 @@ def test_what_follows_is_part_of_the_product() -> None:
 
     x = torch.randn(5, 24)
     model = Holding(first, second, forward)
-    steps = steps_in(lowered(model, x))
-    assert names_of(steps) == ROWS * 2
-    assert steps[1].operation.epilogue.program is not None and steps[3].operation.epilogue.added
+    nodes = nodes_in(lowered(model, x))
+    assert names_of(nodes) == ROWS * 2
+    assert nodes[1].operation.epilogue.program is not None and nodes[3].operation.epilogue.added
     close_to_eager(model, x)
 
 
@@ -75,7 +75,7 @@ def test_weights_in_groups_take_half_bytes(sizes: tuple[int, int, int], exact: b
     columns, depth, size = sizes
     layer = Groups(columns, depth, size, exact)
     model = Holding(layer, lambda x: layer(rows_at_run(x)))
-    assert whole(model, torch.randn(3, depth), step=1e-3, most=1) == ROWS
+    assert whole(model, torch.randn(3, depth), scale=1e-3, most=1) == ROWS
     edge = lowered(model, torch.randn(3, depth))
     [part] = lowered_modules(edge.exported_program())
     wide = -(-columns // 16) * 16
@@ -90,7 +90,7 @@ def test_constant_and_zero_rows() -> None:
     linear = Linear(8, 16)
     model = Holding(linear, lambda x: linear(rows_at_run(x)))
     x = torch.stack([torch.zeros(16), torch.full((16,), 3.0), torch.full((16,), -2.0)])
-    assert whole(model, x, step=1e-3, most=1) == ROWS
+    assert whole(model, x, scale=1e-3, most=1) == ROWS
 
 
 # --- what is left ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from cpu_integers import Reference
-from cpu_quantized_models import CpuPartitioner, left_of, names_of, near, residuals_of, steps_in
+from cpu_quantized_models import CpuPartitioner, left_of, names_of, near, nodes_in, residuals_of
 from torch.export import ExportedProgram
 from xnnpack_quantized import Quantizer
 
@@ -54,7 +54,7 @@ def held_to_reference(edge: rl.EdgeProgramManager, image: torch.Tensor) -> None:
 def is_integer(edge: rl.EdgeProgramManager) -> Counter[str]:
     """Check that a program computes integers from its first node to its last; counts the nodes."""
     assert not left_of(edge)
-    names = names_of(steps_in(edge))
+    names = names_of(nodes_in(edge))
     assert set(names) <= INTEGER
     assert names[0] == names[-1] == "Convert" and names.count("Convert") == 2
     return Counter(names)
@@ -67,7 +67,7 @@ def test_our_quantizer(models: ModuleType, name: str) -> None:
     program = quantize(case.module, images, calibrate=[images], recipe="int8")
     edge = lowered(program)
     is_integer(edge)
-    assert residuals_of(steps_in(edge))
+    assert residuals_of(nodes_in(edge))
     held_to_reference(edge, *images)
     assert noise_in(program, edge, images, {}) > 25
 
@@ -88,20 +88,20 @@ def test_quantizer_of_executorch(
     program = Quantizer(executorch, tmp_path).quantized_program(case.export(), images)
     edge = lowered(program)
     is_integer(edge)
-    assert residuals_of(steps_in(edge))
+    assert residuals_of(nodes_in(edge))
     held_to_reference(edge, *images)
     assert noise_in(program, edge, images, {}) > least
 
 
 def stored(edge: rl.EdgeProgramManager) -> int:
     """Bytes of the weights of rows that are quantised at run time."""
-    found = 0
+    size = 0
     for part in lowered_modules(edge.exported_program()):
         graph = fb.unpack(part.processed_bytes)
-        for step in graph.nodes:
-            if isinstance(step.operation, fb.DynamicProduct):
-                found += graph.constants[graph.values[step.inputs[2]].index].size
-    return found
+        for node in graph.nodes:
+            if isinstance(node.operation, fb.DynamicProduct):
+                size += graph.constants[graph.values[node.inputs[2]].index].size
+    return size
 
 
 @pytest.mark.parametrize(("recipe", "bits"), [("int8-dynamic", 8), ("int4-dynamic", 4)])
@@ -111,7 +111,7 @@ def test_text_by_rows(models: ModuleType, recipe: str, bits: int) -> None:
     program = quantize(case.module, case.args, case.kwargs, recipe=recipe)
     edge = lowered(program)
     assert not any("quantize" in name for name in left_of(edge))
-    names = names_of(steps_in(edge))
+    names = names_of(nodes_in(edge))
     assert names.count("DynamicProduct") == 12 and names.count("QuantizeRows") == 8
     assert noise_in(program, edge, case.args, case.kwargs) > 20
     layers = [m for m in case.module.modules() if isinstance(m, torch.nn.Linear)]
@@ -135,6 +135,6 @@ def test_transposed_convolutions_of_other_channels(
     model = torch.nn.Sequential(kind(4, 8, 3, **settings), torch.nn.ReLU(), kind(8, 6, 3)).eval()
     x = torch.randn(2, 4, *(7,) * (1 if lines else 2))
     program = rl.quantize(model, calibrate=[(x,)], recipe=recipe)
-    found = torch.as_tensor(rl.load(rl.export(program, backend="cpu").buffer)(x))
+    actual = torch.as_tensor(rl.load(rl.export(program, backend="cpu").buffer)(x))
     expected = program.module()(x)
-    assert (found - expected).abs().max() <= 0.01 * expected.abs().max()
+    assert (actual - expected).abs().max() <= 0.01 * expected.abs().max()

@@ -13,8 +13,8 @@ from cpu_quantized_models import (
     left_of,
     lowered,
     names_of,
+    nodes_in,
     qdq,
-    steps_in,
     whole,
 )
 from torch import Tensor, nn
@@ -31,11 +31,11 @@ from rushlight.schema import cpu_engine as fb
 @pytest.mark.parametrize("sizes", [(5, 8), (64, 33), (40, 700)])
 def test_a_scale_for_each_column(sizes: tuple[int, int], bias: bool, low: int) -> None:
     x = torch.randn(3, sizes[1])
-    assert whole(Linear(*sizes, bias=bias, low=low), x, step=1e-5, most=1) == ["Product"]
+    assert whole(Linear(*sizes, bias=bias, low=low), x, scale=1e-5, most=1) == ["Product"]
 
 
 def test_one_scale() -> None:
-    assert whole(Linear(20, 24, per_channel=False), torch.randn(2, 3, 24), step=1e-5, most=1)
+    assert whole(Linear(20, 24, per_channel=False), torch.randn(2, 3, 24), scale=1e-5, most=1)
 
 
 @pytest.mark.parametrize("low", [-128, -8], ids=["int8", "int4"])
@@ -44,7 +44,7 @@ def test_one_scale() -> None:
 def test_a_scale_for_each_group(sizes: tuple[int, int, int], exact: bool, low: int) -> None:
     columns, depth, _ = sizes
     layer, x = Groups(*sizes, exact, low), torch.randn(9, depth)
-    assert whole(layer, x, step=2e-5, most=1) == ["Product"]
+    assert whole(layer, x, scale=2e-5, most=1) == ["Product"]
     [part] = lowered_modules(lowered(layer, x).exported_program())
     panels = -(-columns // 16)
     scales = panels * 16 * (depth // sizes[2]) * (2 if exact else 4)
@@ -61,10 +61,10 @@ def test_what_follows_is_part_of_the_product() -> None:
 
     for rows in (1, 5, 40):
         model, x = Holding(first, second, forward), torch.randn(rows, 24)
-        steps = steps_in(lowered(model, x))
-        assert names_of(steps) == ["Product"] * 2
-        assert steps[0].operation.epilogue.program is not None
-        assert steps[1].operation.epilogue.added and steps[1].operation.epilogue.clamped
+        nodes = nodes_in(lowered(model, x))
+        assert names_of(nodes) == ["Product"] * 2
+        assert nodes[0].operation.epilogue.program is not None
+        assert nodes[1].operation.epilogue.added and nodes[1].operation.epilogue.clamped
         close_to_eager(model, x)
 
 
@@ -97,10 +97,10 @@ def test_weights_are_exact(low: int) -> None:
     layer = Linear(40, 4096, bias=False, low=low)
     layer.weight[::2] = 0
     x = torch.rand(3, 4096)
-    found = rl.load(bytes(lowered(layer, x).to_executorch().buffer))(x)
+    actual = rl.load(bytes(lowered(layer, x).to_executorch().buffer))(x)
     exact = x.double() @ layer.number().double().t()
-    assert bool((found[:, ::2] == 0).all())
-    assert float((found - exact).abs().max()) < 2e-6 * float(exact.abs().max())
+    assert bool((actual[:, ::2] == 0).all())
+    assert float((actual - exact).abs().max()) < 2e-6 * float(exact.abs().max())
 
 
 def test_rows_that_are_repeated() -> None:
@@ -126,8 +126,8 @@ def test_weights_in_groups_beside_integers_stay_as_small() -> None:
     """Activations in int8 with weights that the engine multiplies only with floats or rows."""
     layer = Groups(32, 64, 16)
     model, x = Holding(layer, lambda x: layer(qdq(x, 0.02))), torch.randn(3, 64)
-    steps = steps_in(lowered(model, x))
-    assert names_of(steps)[-1] == "Product" and len(steps[-1].inputs) == 4
+    nodes = nodes_in(lowered(model, x))
+    assert names_of(nodes)[-1] == "Product" and len(nodes[-1].inputs) == 4
     close_to_eager(model, x)
 
 
@@ -153,6 +153,6 @@ def test_recipes_run_whole(recipe: str, bits: int) -> None:
     weights = 2 * 256 * 512 * bits // 8
     scales = 4 * (2 * 256 * 512 // 32 if bits == 4 else 768)
     assert weights + scales < len(program.buffer) < weights + scales + 8192
-    exact, found = model(x), rl.load(program.buffer)(x)
-    noise = ((found - exact).square().mean() / exact.square().mean()).sqrt()
+    exact, actual = model(x), rl.load(program.buffer)(x)
+    noise = ((actual - exact).square().mean() / exact.square().mean()).sqrt()
     assert noise < (0.01 if bits == 8 else 0.2)

@@ -1,4 +1,4 @@
-"""The cpu backend: attention that a model writes out becomes the same step as torch's own."""
+"""The cpu backend: attention that a model writes out becomes the same node as torch's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from cpu_models import Call, call, equal, lowered, steps_of
+from cpu_models import Call, call, equal, lowered, operators_of
 from torch import nn
 
 import rushlight as rl
@@ -101,8 +101,8 @@ def test_other_ranks() -> None:
     matrices = [torch.randn(L, D) for _ in range(3)]
     assert call(lambda q, k, v: (q @ k.t() * 0.5).softmax(-1) @ v, *matrices) == ["Attention"]
     q, k, v, m = (torch.randn(B, L, n) for n in (D, D, D, L))
-    steps = call(lambda q, k, v, m: torch.baddbmm(m, q, k.mT).softmax(-1) @ v, q, k, v, m)
-    assert steps == ["Attention", "Copy"]
+    operators = call(lambda q, k, v, m: torch.baddbmm(m, q, k.mT).softmax(-1) @ v, q, k, v, m)
+    assert operators == ["Attention", "Copy"]
 
 
 def test_grouped_heads() -> None:
@@ -141,18 +141,18 @@ def test_what_is_no_attention() -> None:
 
 @pytest.mark.parametrize("mask", ["none", "causal", "bool", "float"])
 def test_as_torch_decomposes_it(mask: str) -> None:
-    given = {"bool": torch.rand(B, 1, L, L) > 0.3, "float": torch.randn(L, L)}.get(mask)
+    masks = {"bool": torch.rand(B, 1, L, L) > 0.3, "float": torch.randn(L, L)}.get(mask)
     model = Call(
         flat(
             lambda q, k, v: F.scaled_dot_product_attention(
-                q, k, v, given, is_causal=mask == "causal"
+                q, k, v, masks, is_causal=mask == "causal"
             )
         )
     )
     inputs = (heads(), heads(), heads())
     exported = torch.export.export(model, inputs).run_decompositions()
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
-    assert steps_of(edge) == ["Attention"]
+    assert operators_of(edge) == ["Attention"]
     equal(rl.load(bytes(edge.to_executorch().buffer))(*inputs), model(*inputs))
 
 
@@ -169,8 +169,8 @@ class Plain(nn.Module):
         self.model, self.fixed = model, fixed
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        given = {} if mask is None else {"attention_mask": mask}
-        out: torch.Tensor = self.model(x, **given, **self.fixed)[0]
+        options = {} if mask is None else {"attention_mask": mask}
+        out: torch.Tensor = self.model(x, **options, **self.fixed)[0]
         return out
 
 
@@ -205,6 +205,6 @@ def test_transformers(name: str) -> None:
         model, args = transformer(name, attention)
         edge = lowered(model, *args)
         equal(rl.load(bytes(edge.to_executorch().buffer))(*args), model(*args), 2e-4)
-        counts.append(steps_of(edge).count("Attention"))
-        assert "Softmax" not in steps_of(edge)
+        counts.append(operators_of(edge).count("Attention"))
+        assert "Softmax" not in operators_of(edge)
     assert counts == [2, 2]

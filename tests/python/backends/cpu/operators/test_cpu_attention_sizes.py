@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from cpu_models import equal, steps_of
+from cpu_models import equal, operators_of
 from torch import nn
 
 import rushlight as rl
@@ -47,14 +47,14 @@ def test_a_layer() -> None:
     model = Layer()
     exported = torch.export.export(model, args, dynamic_shapes=shapes)
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
-    steps = steps_of(edge)
-    assert steps.count("Attention") == steps.count("Norm") == 1
-    assert "Softmax" not in steps and "BatchProduct" not in steps
+    operators = operators_of(edge)
+    assert operators.count("Attention") == operators.count("Norm") == 1
+    assert "Softmax" not in operators and "BatchProduct" not in operators
     module = rl.load(bytes(edge.to_executorch().buffer))
     for rows, columns in ((2, 9), (1, 1), (4, 16), (3, 5)):
-        given = (torch.randn(rows, columns, 24), torch.randn(columns, columns))
+        inputs = (torch.randn(rows, columns, 24), torch.randn(columns, columns))
         with torch.no_grad():
-            equal(module(*given), model(*given))
+            equal(module(*inputs), model(*inputs))
 
 
 @pytest.mark.parametrize("name", ["llama_tiny", "minilm_tiny"])
@@ -66,9 +66,9 @@ def test_models(models: ModuleType, name: str) -> None:
     inputs = tuple(case.leaves())
     exported = torch.export.export(case.module, inputs, dynamic_shapes=tuple(shapes))
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
-    assert steps_of(edge).count("Attention") == 2
+    assert operators_of(edge).count("Attention") == 2
     module = rl.load(bytes(edge.to_executorch().buffer))
     for n in (16, 7, 2):
-        given = [x[:, :n].contiguous() for x in inputs]
+        parts = [x[:, :n].contiguous() for x in inputs]
         with torch.no_grad():
-            equal(module(*given), case.module(*given), 2e-4)
+            equal(module(*parts), case.module(*parts), 2e-4)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cpu_models import equal, lowered, steps_of
+from cpu_models import equal, lowered, operators_of
 from torch import nn
 
 import rushlight as rl
@@ -62,7 +62,7 @@ def test_results_are_those_of_rounded_weights() -> None:
     torch.manual_seed(0)
     model = Layers()
     edge = halved(model, TOKENS)
-    assert steps_of(edge).count("Product") + steps_of(edge).count("Product+") == 3
+    assert operators_of(edge).count("Product") + operators_of(edge).count("Product+") == 3
     module = rl.load(bytes(edge.to_executorch().buffer), threads=2)
     with torch.no_grad():
         equal(module(TOKENS), rounded(model, *WEIGHTS)(TOKENS))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from cpu_quantized_models import left_of, names_of, steps_in
+from cpu_quantized_models import left_of, names_of, nodes_in
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -37,19 +37,19 @@ def lowered(model: nn.Module, *args: Any, sizes: Any = None) -> rl.EdgeProgramMa
 
 
 def check(model: nn.Module, *args: Any) -> list[fb.Node]:
-    """Holds results to those of the same numbers in float32, rounded; the delegate's steps."""
+    """Compare results with those of the same numbers in float32; returns the delegate's nodes."""
     edge = lowered(model, *args)
     assert not left_of(edge)
-    found = flat(rl.load(bytes(edge.to_executorch().buffer), threads=2)(*args))
+    actual = flat(rl.load(bytes(edge.to_executorch().buffer), threads=2)(*args))
     wide = [a.float() if a.is_floating_point() else a for a in args]
     with torch.no_grad():
         exact = flat(copy.deepcopy(model).float()(*wide))
         eager = flat(model(*args))
-    for ours, real, theirs in zip(found, exact, eager, strict=True):
+    for ours, real, theirs in zip(actual, exact, eager, strict=True):
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
-        step = torch.finfo(ours.dtype).eps if ours.is_floating_point() else 0
-        torch.testing.assert_close(ours.float(), real.float(), rtol=step, atol=step / 50)
-    return steps_in(edge)
+        eps = torch.finfo(ours.dtype).eps if ours.is_floating_point() else 0
+        torch.testing.assert_close(ours.float(), real.float(), rtol=eps, atol=eps / 50)
+    return nodes_in(edge)
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -59,8 +59,8 @@ def test_layers(dtype: torch.dtype, rows: int) -> None:
         return norm(second(functional.gelu(first(x))) + x)
 
     model = Calls(forward, nn.Linear(24, 40), nn.Linear(40, 24), nn.LayerNorm(24)).to(dtype)
-    steps = check(model, torch.randn(rows, 24).to(dtype))
-    assert names_of(steps) == ["Copy", "Product", "Product", "Norm", "Copy"]
+    nodes = check(model, torch.randn(rows, 24).to(dtype))
+    assert names_of(nodes) == ["Copy", "Product", "Product", "Norm", "Copy"]
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -111,8 +111,8 @@ def test_attention_with_a_mask(dtype: torch.dtype) -> None:
         return functional.scaled_dot_product_attention(q, k, v, mask)
 
     q, k, v = (torch.randn(2, 3, 7, 16).to(dtype) for _ in range(3))
-    steps = check(Calls(forward), q, k, v, torch.randn(2, 1, 7, 7).to(dtype))
-    assert names_of(steps).count("Attention") == 1
+    nodes = check(Calls(forward), q, k, v, torch.randn(2, 1, 7, 7).to(dtype))
+    assert names_of(nodes).count("Attention") == 1
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -126,8 +126,8 @@ def test_conversions_within_a_part_are_left_out(dtype: torch.dtype) -> None:
 
     model = Calls(forward, nn.Linear(32, 8)).to(dtype)
     x, y = (torch.randn(3, 32).to(dtype) for _ in range(2))
-    steps = check(model, x, y)
-    assert names_of(steps).count("Copy") == 3  # two inputs and a result
+    nodes = check(model, x, y)
+    assert names_of(nodes).count("Copy") == 3  # two inputs and a result
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -154,11 +154,11 @@ def test_a_large_constant_mask(dtype: torch.dtype) -> None:
     q, k, v = (torch.randn(1, 2, 80, 16).to(dtype) for _ in range(3))
     edge = lowered(Calls(forward), q, k, v)
     assert not left_of(edge)
-    [attention] = [s for s in steps_in(edge) if isinstance(s.operation, fb.Attention)]
+    [attention] = [s for s in nodes_in(edge) if isinstance(s.operation, fb.Attention)]
     assert attention.operation.causal
-    found = rl.load(bytes(edge.to_executorch().buffer))(q, k, v)
-    step = torch.finfo(dtype).eps
-    torch.testing.assert_close(found, forward(q, k, v), rtol=2 * step, atol=2 * step)
+    actual = rl.load(bytes(edge.to_executorch().buffer))(q, k, v)
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(actual, forward(q, k, v), rtol=2 * eps, atol=2 * eps)
 
 
 def test_a_constant_that_is_converted() -> None:
@@ -224,8 +224,8 @@ def test_rounding_that_a_model_asks_for_stays(function: Callable[[Tensor], Any])
     x = torch.randn(50)
     edge = lowered(Calls(function), x)
     assert any("rounds" in str(reason) for reason in left_of(edge).values())
-    found = flat(rl.load(bytes(edge.to_executorch().buffer))(x))
-    for ours, wanted in zip(found, flat(function(x)), strict=True):
+    actual = flat(rl.load(bytes(edge.to_executorch().buffer))(x))
+    for ours, wanted in zip(actual, flat(function(x)), strict=True):
         assert torch.equal(ours, wanted)
 
 
@@ -244,6 +244,6 @@ def test_recipes_run_whole(recipe: str) -> None:
     program = rl.export(model, (x,), quantize=recipe, backend="cpu")
     assert len(program.buffer) < 2 * 2 * 256 * 512 + 4 * 768 + 8192
     dtype = getattr(torch, recipe)
-    found = rl.load(program.buffer)(x.to(dtype))
-    step = torch.finfo(dtype).eps
-    torch.testing.assert_close(found.float(), model(x), rtol=4 * step, atol=4 * step)
+    actual = rl.load(program.buffer)(x.to(dtype))
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(actual.float(), model(x), rtol=4 * eps, atol=4 * eps)

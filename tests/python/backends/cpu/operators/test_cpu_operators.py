@@ -49,14 +49,14 @@ def test_functions_of_two(target: Any) -> None:
     x, y = torch.rand(3, 40) + 0.5, torch.rand(3, 40) + 0.5
     y[:, ::3] = x[:, ::3]
     if target is aten.where.self:
-        steps = call(lambda a, b: torch.where(a > b, a, b), x, y)
+        operators = call(lambda a, b: torch.where(a > b, a, b), x, y)
     elif "logical" in str(target):
-        steps = call(target, x > 1, y > 1)
+        operators = call(target, x > 1, y > 1)
     elif "Scalar" in str(target):
-        steps = call(lambda a: target(a, 0.75), x)
+        operators = call(lambda a: target(a, 0.75), x)
     else:
-        steps = call(target, x, y)
-    assert steps == ["Elementwise"]
+        operators = call(target, x, y)
+    assert operators == ["Elementwise"]
 
 
 @pytest.mark.parametrize("alpha", [1, 2.5])
@@ -186,8 +186,8 @@ def test_products() -> None:
     ids=str,
 )
 def test_convolutions(image: torch.Tensor, settings: dict[str, Any]) -> None:
-    steps = whole(nn.Conv2d(6, 12, **settings), image)
-    assert steps.count("Convolution") == 1
+    operators = whole(nn.Conv2d(6, 12, **settings), image)
+    assert operators.count("Convolution") == 1
 
 
 @pytest.mark.parametrize("size", [(16, 16), (17, 30), (8, 40)])
@@ -202,10 +202,10 @@ def test_winograd(size: tuple[int, int]) -> None:
             return F.relu(x + self.second(F.gelu(self.first(x))))
 
     model, image = Block(), torch.randn(2, 16, *size)
-    steps = whole(model, image)
-    assert len([step for step in steps if step.startswith("Convolution")]) == 2
+    operators = whole(model, image)
+    assert len([name for name in operators if name.startswith("Convolution")]) == 2
     [delegate] = lowered_modules(lowered(model, image).exported_program())
-    operations = [step.operation for step in fb.unpack(delegate.processed_bytes).nodes]
+    operations = [node.operation for node in fb.unpack(delegate.processed_bytes).nodes]
     kinds = [one.kind for one in operations if isinstance(one, fb.Convolution)]
     assert kinds == [fb.ConvolutionKind.WINOGRAD] * 2
 
@@ -236,8 +236,8 @@ def test_convolutions_over_lines() -> None:
 def test_pads(pad: tuple[int, ...], value: float) -> None:
     call(lambda a: F.pad(a, pad, value=value), IMAGE)
     convolution = nn.Conv2d(6, 4, 3, stride=2)
-    steps = whole(nn.Sequential(Call(lambda a: F.pad(a, pad, value=value)), convolution), IMAGE)
-    assert (steps == ["Convolution", "Copy"]) == (value == 0 and min(pad) >= 0)
+    operators = whole(nn.Sequential(Call(lambda a: F.pad(a, pad, value=value)), convolution), IMAGE)
+    assert (operators == ["Convolution", "Copy"]) == (value == 0 and min(pad) >= 0)
 
 
 @pytest.mark.parametrize("image", [IMAGE, LAST], ids=["contiguous", "channels_last"])

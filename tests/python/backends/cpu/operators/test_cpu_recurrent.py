@@ -1,4 +1,4 @@
-"""Recurrent layers are one step of the engine, and equal eager."""
+"""Recurrent layers are one node of the engine, and equal eager."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from cpu_models import equal, lowered, operations, steps_of, whole
+from cpu_models import equal, lowered, operations, operators_of, whole
 from torch import nn
 from torch.export import Dim
 from torch.utils import _pytree as pytree
@@ -41,7 +41,7 @@ def made(kind: str, width: int, units: int, **options: Any) -> nn.Module:
 
 def follows(model: nn.Module, sizes: Any, *calls: tuple[Any, ...]) -> list[str]:
     """Holds a program with dynamic sizes to eager for each of the calls, in this order and back;
-    the model is captured with the first. Returns the steps of the delegates."""
+    the model is captured with the first. Returns the operators of the delegates."""
     captured = capture(model, calls[0], dynamic_shapes=sizes)
     edge = rl.to_edge_transform_and_lower(captured, partitioner=[CpuPartitioner()])
     program = edge.to_executorch()
@@ -51,7 +51,7 @@ def follows(model: nn.Module, sizes: Any, *calls: tuple[Any, ...]) -> list[str]:
     with torch.no_grad():
         for args in (*calls, *reversed(calls)):
             equal(module(*args), model(*args))
-    return steps_of(edge)
+    return operators_of(edge)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -62,10 +62,10 @@ def test_equals_eager(name: str, batch: int, units: int) -> None:
     assert whole(made(kind, 10, units, **options), torch.randn(shape)) == ["Recurrent"]
 
 
-@pytest.mark.parametrize("steps", [1, 2, 8, 9, 56, 57, 120])
-def test_equals_eager_at_any_length(steps: int) -> None:
+@pytest.mark.parametrize("length", [1, 2, 8, 9, 56, 57, 120])
+def test_equals_eager_at_any_length(length: int) -> None:
     layer = made("GRU", 7, 19, bidirectional=True)
-    assert whole(layer, torch.randn(steps, 2, 7)) == ["Recurrent"]
+    assert whole(layer, torch.randn(length, 2, 7)) == ["Recurrent"]
 
 
 @pytest.mark.parametrize("batch", [7, 60])
@@ -96,8 +96,8 @@ class Given(nn.Module):
     def forward(
         self, x: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor | None = None
     ) -> list[torch.Tensor]:
-        given: Any = hidden if cell is None else (hidden, cell)
-        out, last = self.layer(x, given)
+        state: Any = hidden if cell is None else (hidden, cell)
+        out, last = self.layer(x, state)
         results = (out, *(last if isinstance(last, tuple) else (last,)))
         return [results[i] for i in self.used]
 
@@ -148,10 +148,10 @@ class Tagger(nn.Module):
 
 def test_stands_among_other_layers() -> None:
     torch.manual_seed(0)
-    tokens = (torch.randint(0, 30, (n, steps)) for n, steps in ((3, 11), (8, 31), (1, 2)))
-    dims = {0: BATCH, 1: Dim("steps", min=2, max=32)}
-    steps = follows(Tagger().eval(), (dims,), *((one,) for one in tokens))
-    assert steps.count("Recurrent") == 3
+    tokens = (torch.randint(0, 30, (n, length)) for n, length in ((3, 11), (8, 31), (1, 2)))
+    dims = {0: BATCH, 1: Dim("length", min=2, max=32)}
+    operators = follows(Tagger().eval(), (dims,), *((one,) for one in tokens))
+    assert operators.count("Recurrent") == 3
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -167,9 +167,9 @@ def test_half_precision_keeps_its_weights(dtype: torch.dtype, batch: int) -> Non
 def test_a_large_model_is_one_instruction_of_the_size_of_its_weights() -> None:
     layer = made("LSTM", 80, 256, num_layers=2)
     edge = lowered(layer, torch.randn(200, 1, 80))
-    [step] = operations(edge)
-    assert isinstance(step, fb.Recurrent)
-    assert (step.layers, step.units, step.outputs) == (2, 256, 256)
+    [recurrent] = operations(edge)
+    assert isinstance(recurrent, fb.Recurrent)
+    assert (recurrent.layers, recurrent.units, recurrent.outputs) == (2, 256, 256)
     program = edge.to_executorch()
     [plan] = program.executorch_program.execution_plan
     assert [len(chain.instructions) for chain in plan.chains] == [1]
@@ -212,7 +212,7 @@ def test_bytes_are_close_to_eager(recipe: str, kind: str, options: dict[str, Any
     edge = rl.to_edge_transform_and_lower(
         quantised(recipe, layer, x), partitioner=[CpuPartitioner()]
     )
-    assert steps_of(edge) == ["Recurrent"]
+    assert operators_of(edge) == ["Recurrent"]
     program = edge.to_executorch()
     weights = sum(p.numel() for p in layer.parameters())
     assert len(program.buffer) < 1.3 * weights + 20_000
@@ -268,7 +268,7 @@ def test_a_sequence_that_is_bytes_already() -> None:
     edge = rl.to_edge_transform_and_lower(
         quantised("int8", model, x), partitioner=[CpuPartitioner()]
     )
-    assert steps_of(edge).count("Recurrent") == 1
+    assert operators_of(edge).count("Recurrent") == 1
     program = edge.to_executorch()
     assert len(program.buffer) < 1.5 * sum(p.numel() for p in model.parameters()) + 20_000
     got, wanted = torch.as_tensor(rl.load(bytes(program.buffer))(x)), model(x).detach()

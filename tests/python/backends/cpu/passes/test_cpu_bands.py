@@ -21,7 +21,7 @@ from rushlight.backends.cpu.passes import bands
 @pytest.fixture
 def at_any_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut small images too, even where it does not pay."""
-    for name, value in {"_SMALL_BYTES": 0, "_SMALL_SHARE": 0, "_MOST_WORK": 10}.items():
+    for name, value in {"_SMALL_BYTES": 0, "_SMALL_SHARE": 0, "_MAX_WORK": 10}.items():
         monkeypatch.setattr(bands, name, value)
 
 
@@ -43,8 +43,8 @@ def becomes(model: nn.Module, *args: Any) -> float:
     """The share of the scratch memory that is left; holds results to those without bands."""
     whole, cut = without_bands(model, *args), exported(model, *args)
     for threads in (1, 2):
-        wanted, found = (rl.load(p.buffer, threads=threads)(*args) for p in (whole, cut))
-        np.testing.assert_array_equal(found, wanted)
+        wanted, actual = (rl.load(p.buffer, threads=threads)(*args) for p in (whole, cut))
+        np.testing.assert_array_equal(actual, wanted)
     return scratch(cut) / scratch(whole)
 
 

@@ -16,7 +16,7 @@ WIDER = {"one": torch.ones(8, 2, 1, 1), "two": torch.ones(2, 8, 3, 1)}
 @pytest.fixture
 def at_any_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small images are cut, too, whatever it costs."""
-    for name, value in {"_SMALL_BYTES": 0, "_SMALL_SHARE": 0, "_MOST_WORK": 1e6}.items():
+    for name, value in {"_SMALL_BYTES": 0, "_SMALL_SHARE": 0, "_MAX_WORK": 1e6}.items():
         monkeypatch.setattr(bands, name, value)
 
 

@@ -8,7 +8,10 @@ from quantized_values import COLUMNS, rounded, weights
 from rushlight.backends.cpu.patterns.integers.residuals import fuse_residuals
 
 X, Y = torch.ones(2, 4), torch.ones(2, 3)
-fused = on_bytes(fuse_results, fuse_residuals)
+
+
+def fused(model, *args, constants=COLUMNS):  # type: ignore[no-untyped-def]
+    return after(on_bytes(fuse_results, fuse_residuals), model, *args, **constants)
 
 
 def product(x, w, s, z):  # type: ignore[no-untyped-def]
@@ -17,13 +20,7 @@ def product(x, w, s, z):  # type: ignore[no-untyped-def]
 
 def test_a_product_adds_the_other_operand() -> None:
     assert_expected_inline(
-        after(
-            fused,
-            lambda x, y, w, s, z: rounded(product(x, w, s, z) + rounded(y, 0.25), 1.0),
-            X,
-            Y,
-            **COLUMNS,
-        ),
+        fused(lambda x, y, w, s, z: rounded(product(x, w, s, z) + rounded(y, 0.25), 1.0), X, Y),
         """\
 x: float32[2, 4]
 y: float32[2, 3]
@@ -42,13 +39,7 @@ return [%4]
 
 def test_a_product_that_comes_second_is_the_first_operand_of_the_pair() -> None:
     assert_expected_inline(
-        after(
-            fused,
-            lambda x, y, w, s, z: rounded(rounded(y, 0.25) + product(x, w, s, z), 1.0),
-            X,
-            Y,
-            **COLUMNS,
-        ),
+        fused(lambda x, y, w, s, z: rounded(rounded(y, 0.25) + product(x, w, s, z), 1.0), X, Y),
         """\
 x: float32[2, 4]
 y: float32[2, 3]
@@ -67,13 +58,7 @@ return [%4]
 
 def test_only_a_first_operand_is_subtracted_from() -> None:
     assert_expected_inline(
-        after(
-            fused,
-            lambda x, y, w, s, z: rounded(rounded(y, 0.25) - product(x, w, s, z), 1.0),
-            X,
-            Y,
-            **COLUMNS,
-        ),
+        fused(lambda x, y, w, s, z: rounded(rounded(y, 0.25) - product(x, w, s, z), 1.0), X, Y),
         """\
 x: float32[2, 4]
 y: float32[2, 3]
@@ -92,13 +77,7 @@ return [%5]
 
 def test_of_two_products_the_last_one_adds() -> None:
     assert_expected_inline(
-        after(
-            fused,
-            lambda x, y, w, s, z: rounded(product(x, w, s, z) + product(y, w, s, z)),
-            X,
-            X,
-            **COLUMNS,
-        ),
+        fused(lambda x, y, w, s, z: rounded(product(x, w, s, z) + product(y, w, s, z)), X, X),
         """\
 x: float32[2, 4]
 y: float32[2, 4]
@@ -123,7 +102,7 @@ def test_a_product_that_others_read_adds_nothing() -> None:
         return rounded(made + rounded(y)), made
 
     assert_expected_inline(
-        after(fused, model, X, Y, **COLUMNS),
+        fused(model, X, Y),
         """\
 x: float32[2, 4]
 y: float32[2, 3]
@@ -143,13 +122,7 @@ return [%6, %3]
 
 def test_a_residual_that_is_broadcast_is_added_afterwards() -> None:
     assert_expected_inline(
-        after(
-            fused,
-            lambda x, y, w, s, z: rounded(product(x, w, s, z) + rounded(y)),
-            X,
-            torch.ones(1, 3),
-            **COLUMNS,
-        ),
+        fused(lambda x, y, w, s, z: rounded(product(x, w, s, z) + rounded(y)), X, torch.ones(1, 3)),
         """\
 x: float32[2, 4]
 y: float32[1, 3]
@@ -168,13 +141,7 @@ return [%5]
 
 def test_a_product_is_not_multiplied() -> None:
     assert_expected_inline(
-        after(
-            fused,
-            lambda x, y, w, s, z: rounded(product(x, w, s, z) * rounded(y)),
-            X,
-            Y,
-            **COLUMNS,
-        ),
+        fused(lambda x, y, w, s, z: rounded(product(x, w, s, z) * rounded(y)), X, Y),
         """\
 x: float32[2, 4]
 y: float32[2, 3]
@@ -199,12 +166,11 @@ def line(x, w, s, z):  # type: ignore[no-untyped-def]
 def test_the_residual_of_a_line_is_an_image_of_one_row() -> None:
     kernels = {**COLUMNS, "w": torch.ones(3, 2, 3, dtype=torch.int8)}
     assert_expected_inline(
-        after(
-            fused,
+        fused(
             lambda x, y, w, s, z: rounded(line(x, w, s, z) + rounded(y)),
             torch.ones(1, 2, 8),
             torch.ones(1, 3, 8),
-            **kernels,
+            constants=kernels,
         ),
         """\
 x: float32[1, 2, 8]
@@ -234,7 +200,7 @@ def test_a_convolution_of_each_channel_adds_nothing() -> None:
     kernels = {**COLUMNS, "w": torch.ones(3, 1, 1, 1, dtype=torch.int8)}
     image = torch.ones(1, 3, 2, 2)
     assert_expected_inline(
-        after(fused, model, image, image, **kernels),
+        fused(model, image, image, constants=kernels),
         """\
 x: float32[1, 3, 2, 2]
 y: float32[1, 3, 2, 2]

@@ -59,10 +59,10 @@ def test_rotary_embedding_is_one_pass(name: str, heads_inside: bool) -> None:
     function = ROTARY[name]
     if heads_inside:  # as a projection leaves them
         x = Q.transpose(1, 2).contiguous()
-        steps = call(lambda x: function(x.transpose(1, 2)).transpose(1, 2), x)
+        operators = call(lambda x: function(x.transpose(1, 2)).transpose(1, 2), x)
     else:
-        steps = call(function, Q)
-    assert steps[0] == "Elementwise" and steps[1:] in ([], ["Copy"])
+        operators = call(function, Q)
+    assert operators[0] == "Elementwise" and operators[1:] in ([], ["Copy"])
 
 
 def test_rotary_embedding_of_a_part() -> None:
@@ -81,14 +81,14 @@ def test_what_follows_pieces() -> None:
     assert call(lambda a, b: torch.cat([a, b], 1).relu() + 1, x, y) == ["Elementwise"] * 2
     assert call(lambda a: torch.cat([a.exp(), a, a.sin()], 1), x) == ["Elementwise", "Copy"]
     # What others need as well is stored by itself.
-    steps = call(lambda a: ((e := a.exp()), torch.cat([e, a], 2)), x)
-    assert sorted(steps) == ["Copy", "Copy", "Elementwise"]
+    operators = call(lambda a: ((e := a.exp()), torch.cat([e, a], 2)), x)
+    assert sorted(operators) == ["Copy", "Copy", "Elementwise"]
     call(lambda a: torch.cat([a.exp(), a.exp()], 0) * a.mean(0, keepdim=True), x)
     call(lambda a: torch.cat([a > 0, a < 1], 0), x)
     call(lambda a: torch.cat([a, a * 2], 1) + torch.cat([a * 3, a], 1), LAST)
     linear = nn.Linear(7, 7)
-    steps = whole(Call(lambda a, b: torch.cat([a, b], 1) * linear(torch.cat([a, b], 1))), x, y)
-    assert "Product+" in steps
+    operators = whole(Call(lambda a, b: torch.cat([a, b], 1) * linear(torch.cat([a, b], 1))), x, y)
+    assert "Product+" in operators
 
 
 def test_many_registers_in_pieces() -> None:
@@ -97,9 +97,9 @@ def test_many_registers_in_pieces() -> None:
         terms = [a * b for a in terms for b in terms]
         return torch.cat([sum(terms[1:], terms[0]), inputs[0].sin()])
 
-    steps = call(wide, *(torch.randn(4) for _ in range(20)))
-    assert set(steps) == {"Elementwise"}
-    assert len(steps) < 40  # of some 800 calls
+    operators = call(wide, *(torch.randn(4) for _ in range(20)))
+    assert set(operators) == {"Elementwise"}
+    assert len(operators) < 40  # of some 800 calls
 
 
 # --- norms ----------------------------------------------------------------------------------------
@@ -167,10 +167,10 @@ def test_what_is_no_norm() -> None:
     assert "Norm" not in call(lambda x: x * torch.rsqrt(x.pow(3).mean(-1, True).abs() + 1), X)
     assert "Norm" not in call(lambda x: x * torch.rsqrt(x.var(-1, keepdim=True) + 1e-6), X)
     # The mean of another value is taken off.
-    steps = call(
+    operators = call(
         lambda x, y: (d := x - y.mean(-1, True)) / (d.pow(2).mean(-1, True) + 1).sqrt(), X, X + 1
     )
-    assert "Reduction" in steps
+    assert "Reduction" in operators
 
 
 @pytest.mark.parametrize("correction", [0, 1, 2.5])
@@ -242,11 +242,11 @@ def test_spelled_activations_are_one_instruction(name: str, op: TileOp) -> None:
     for before in (TileOp.ADD_VALUE, TileOp.MUL_VALUE):
         changed = (lambda x: x + 1.5) if before is TileOp.ADD_VALUE else (lambda x: x * 1.5)
         call(lambda x, changed=changed: function(changed(x)) * 2, X)
-        found = instructions(Call(lambda x, changed=changed: function(changed(x)) * 2), X)
-        assert found == [TileOp.LOAD, before, op, TileOp.MUL_VALUE, TileOp.STORE]
+        code = instructions(Call(lambda x, changed=changed: function(changed(x)) * 2), X)
+        assert code == [TileOp.LOAD, before, op, TileOp.MUL_VALUE, TileOp.STORE]
     call(lambda x, y: function(x + y), X, X.flip(0))
-    found = instructions(Call(lambda x, y: function(x + y)), X, X.flip(0))
-    assert found == [TileOp.LOAD, TileOp.LOAD, TileOp.ADD, op, TileOp.STORE]
+    code = instructions(Call(lambda x, y: function(x + y)), X, X.flip(0))
+    assert code == [TileOp.LOAD, TileOp.LOAD, TileOp.ADD, op, TileOp.STORE]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,11 @@ def test_what_is_nearly_an_activation_is_none(function: Function) -> None:
 
 def test_layers_of_a_language_model(models: ModuleType) -> None:
     case = models.build("llama_tiny")
-    steps = Counter(whole(case.module, *case.args, tolerance=2e-4))
+    operators = Counter(whole(case.module, *case.args, tolerance=2e-4))
     # For each layer: rotary embedding of queries and keys, and four products that are finished.
-    assert steps["Elementwise"] == 2 * 2 and steps["Attention"] == 2 and steps["Norm"] == 2 * 2 + 1
-    assert steps["Copy"] == steps["Reduction"] == 0
+    assert (
+        operators["Elementwise"] == 2 * 2
+        and operators["Attention"] == 2
+        and operators["Norm"] == 2 * 2 + 1
+    )
+    assert operators["Copy"] == operators["Reduction"] == 0

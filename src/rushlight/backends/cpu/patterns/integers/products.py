@@ -103,8 +103,8 @@ def why_not_multiplied(r: Rewriter, node: Node) -> str:
     if weights is None:
         return "its weights are not int8 with a scale for each column and no zero points"
     if weights.group_size:
-        return "weights with scales for groups are not multiplied by integers known ahead"
-    return why_not_summed(weights) or "its bias is no constant"
+        return "its weights have scales for groups, but its input is quantised with known scales"
+    return why_not_summed(weights) or "its bias is computed: the engine prepares it at export"
 
 
 def why_not_summed(weights: Weights) -> str | None:

@@ -20,7 +20,7 @@ from rushlight.ir.operators import arguments
 from rushlight.schema.cpu_engine import QuantizedBinaryKind
 
 aten = torch.ops.aten
-_MOST_CALLS = 64  # that become one table
+_MAX_CALLS = 64  # that become one table
 _BINARY = {
     aten.add.Tensor: QuantizedBinaryKind.ADD,
     aten.sub.Tensor: QuantizedBinaryKind.SUBTRACT,
@@ -81,7 +81,7 @@ def _table(r: Rewriter, node: Node) -> _Table | None:
             stack += one.all_input_nodes
         else:
             return None
-        if len(order) > _MOST_CALLS or len(leaves) > 1:
+        if len(order) > _MAX_CALLS or len(leaves) > 1:
             return None
     if not leaves:
         return None
