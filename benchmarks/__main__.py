@@ -15,8 +15,9 @@ NOT_BENCHMARKS = ("__main__",)
 
 def main(arguments: list[str]) -> int:
     """Run the named benchmarks; the first status that is not 0, or 0."""
-    scripts = [p for p in FOLDER.glob("*.py") if '__name__ == "__main__"' in p.read_text()]
-    known = sorted(p.stem for p in scripts if p.stem not in NOT_BENCHMARKS)
+    files = [*FOLDER.glob("*.py"), *FOLDER.glob("llm/*.py")]
+    scripts = {p.stem: p for p in files if '__name__ == "__main__"' in p.read_text()}
+    known = sorted(name for name in scripts if name not in NOT_BENCHMARKS)
     named = [a for a in arguments if a in known]
     rest = [a for a in arguments if a not in known]
     if rest in (["-h"], ["--help"]) and not named:
@@ -25,8 +26,7 @@ def main(arguments: list[str]) -> int:
     status = 0
     for name in named or known:
         print(f"== {name}", flush=True)
-        script = str(FOLDER / f"{name}.py")
-        status = subprocess.run([sys.executable, script, *rest]).returncode or status
+        status = subprocess.run([sys.executable, str(scripts[name]), *rest]).returncode or status
     return status
 
 

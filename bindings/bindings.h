@@ -38,5 +38,6 @@ void init_kv_cache(nb::module_& m);
 void init_tokenizer(nb::module_& m);
 void init_grammar(nb::module_& m);
 void init_llm_template(nb::module_& m);
+void init_llm_reply(nb::module_& m);
 
 }  // namespace rushlight::python

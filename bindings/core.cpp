@@ -30,5 +30,6 @@ NB_MODULE(_core, m) {
   rushlight::python::init_tokenizer(m);
   rushlight::python::init_grammar(m);
   rushlight::python::init_llm_template(m);
+  rushlight::python::init_llm_reply(m);
   rushlight::bind_kernels(m);
 }

@@ -1,5 +1,6 @@
-"""Writes cpp/llm/tokenizer/unicode_tables.cpp: what the peers' regular expressions and normalisers
-know of each character.
+"""Writes cpp/llm/tokenizer/unicode/unicode_tables.cpp.
+
+It has what the peers' regular expressions and normalisers know of each character.
 
 `tokenizers` itself is asked, character by character: its regular expressions have a newer Unicode
 than Python's `unicodedata`, and its normalisers are compiled from an older one. `tiktoken` agrees
@@ -20,7 +21,7 @@ from pathlib import Path
 import tokenizers
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-TARGET = Path(__file__).resolve().parent.parent / "cpp/llm/tokenizer/unicode_tables.cpp"
+TARGET = Path(__file__).resolve().parent.parent / "cpp/llm/tokenizer/unicode/unicode_tables.cpp"
 CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 PAGE = 64
 NFC, NFD, NFKC = normalizers.NFC(), normalizers.NFD(), normalizers.NFKC()
@@ -29,7 +30,7 @@ CLASSES = (r"\p{L}", r"\p{N}", r"\s", r"\p{M}", r"[\p{Lu}\p{Lt}]", r"\p{Ll}")
 
 HEAD = """\
 // Written by codegen/unicode_tables.py from what tokenizers {version} answers; do not edit.
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {{
 """

@@ -5,10 +5,12 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "gil.h"
 #include "llm/grammar.h"
 #include "rushlight/llm/grammar/state.h"
+#include "rushlight/llm/grammar/tools.h"
 #include "rushlight/llm/json/parse.h"
 
 namespace rushlight::python {
@@ -94,6 +97,37 @@ GrammarHandle schema_grammar(const std::string& schema, const VocabularyHandle& 
   return {std::move(*grammar)};
 }
 
+// `format`: (begin, end, separator, is_list, key of the name, key of the arguments), or a family.
+GrammarHandle tools_grammar(const std::string& tools, const std::string& choice, bool parallel,
+                            const nb::object& format, const VocabularyHandle& vocabulary,
+                            const std::string& white_space, size_t cache_bytes) {
+  Message message;
+  llm::ToolFormat used;
+  if (nb::isinstance<nb::str>(format)) {
+    const auto family = nb::cast<std::string>(format);
+    const llm::ToolFormat* known = llm::tool_format(view(family));
+    if (known == nullptr) {
+      fail(Code::NotSupported, "models of the family '" + family +
+                                   "' have no form for calls of tools: give the markers");
+    }
+    used = *known;
+  } else {
+    std::tie(used.begin, used.end, used.separator, used.is_list, used.name, used.arguments) =
+        nb::cast<std::tuple<std::string, std::string, std::string, bool, std::string, std::string>>(
+            format);
+  }
+  const GilRelease release;
+  const auto listed = llm::parse_json(view(tools), &message);
+  if (!listed.ok()) fail(listed.status().code(), message);
+  const auto chosen = llm::parse_json(view(choice), &message);
+  if (!chosen.ok()) fail(chosen.status().code(), message);
+  auto grammar =
+      llm::grammar_from_tools(listed.value(), chosen.value(), parallel, used, vocabulary.vocabulary,
+                              options_of(white_space, cache_bytes), &message);
+  if (!grammar.ok()) fail(grammar.status().code(), message);
+  return {std::move(*grammar)};
+}
+
 void bind_state(nb::module_& m) {
   nb::class_<GrammarState>(m, "GrammarState")
       .def(
@@ -154,6 +188,8 @@ void init_grammar(nb::module_& m) {
         nb::arg("cache_bytes"));
   m.def("schema_grammar", &schema_grammar, nb::arg("schema"), nb::arg("vocabulary"),
         nb::arg("white_space"), nb::arg("cache_bytes"));
+  m.def("tools_grammar", &tools_grammar, nb::arg("tools"), nb::arg("choice"), nb::arg("parallel"),
+        nb::arg("format"), nb::arg("vocabulary"), nb::arg("white_space"), nb::arg("cache_bytes"));
   bind_state(m);
 }
 

@@ -306,6 +306,7 @@ class LlmRunner:
     def score(self, tokens: list[int]) -> list[float]: ...
     def vocabulary(self) -> Vocabulary: ...
     def cache_bytes(self) -> int: ...
+
 class Tokenizer:
     """See `rushlight.llm.tokenizer.Tokenizer`, which describes it."""
 
@@ -323,6 +324,7 @@ class TextStream:
     def __init__(self, tokenizer: Tokenizer, skip_special: bool) -> None: ...
     def push(self, token: int) -> bytes: ...
     def flush(self) -> bytes: ...
+
 class Vocabulary:
     """The tokens of a model as bytes; see `rushlight.llm.grammar`."""
 
@@ -341,6 +343,16 @@ def regex_grammar(pattern: str, vocabulary: Vocabulary, cache_bytes: int) -> Gra
 def schema_grammar(
     schema: str, vocabulary: Vocabulary, white_space: str, cache_bytes: int
 ) -> Grammar: ...
+def tools_grammar(
+    tools: str,
+    choice: str,
+    parallel: bool,
+    format: str | tuple[str, str, str, bool, str, str],
+    vocabulary: Vocabulary,
+    white_space: str,
+    cache_bytes: int,
+) -> Grammar:
+    """`format`: the name of a family, or (begin, end, separator, is_list, name, arguments)."""
 
 class GrammarState:
     """A reply that a grammar constrains."""
@@ -358,6 +370,7 @@ class GrammarState:
     def has_ended(self) -> bool: ...
     def rewind(self, tokens: int) -> bool: ...
     def fork(self) -> GrammarState: ...
+
 class ChatTemplate:
     """See `rushlight.llm.template.ChatTemplate`, which describes it."""
 
@@ -378,3 +391,18 @@ def rewrite_json(
     sorts_keys: bool,
 ) -> str:
     """JSON text, read and written again in a style."""
+
+class ReplyParser:
+    """See `rushlight.llm.template.ReplyParser`, which describes it."""
+
+    def __init__(
+        self, format: str, takes_calls: bool, takes_reasoning: bool, in_reasoning: bool
+    ) -> None: ...
+    def push(self, text: bytes) -> tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]: ...
+    def finish(self) -> tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]: ...
+
+def reply_format_of(source: str) -> str:
+    """The name of the reply format that a chat template shows."""
+
+def opens_reasoning(prompt: str) -> bool:
+    """Whether a prompt ends within a block of reasoning."""

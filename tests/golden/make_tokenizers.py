@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests/python/llm/tokenizer python tests/golden/make_tokenizers.py
 
-Files that are there are kept: they must load for ever. `tokenizers.json` has texts and their tokens.
+Files that are there are kept: they must load for ever. tokenizers.json has texts and tokens.
 """
 
 from __future__ import annotations
@@ -21,12 +21,21 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from rushlight.llm.tokenizer import Tokenizer, compile
 
 FOLDER = Path(__file__).parent
-TEXT = """A rushlight was the smallest torch: the pith of a rush, dipped in fat, a penny for a dozen.
+TEXT = """\
+A rushlight was the smallest torch: the pith of a rush, dipped in fat, a penny for a dozen.
 It's light in every cottage; they'll burn for 30 minutes, we've counted 1234 of them, and more.
 Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. Ça va, où êtes-vous ?
 def light(rush, fat=2): return [dip(r, fat) for r in rush]  # 中文 日本語 한국어 привет мир
 """
-TEXTS = [TEXT, "", " ", "they'll  light\n\n\n it 😀", "12345 <|end|> É́x 中文", "ﬁｗ①\t<s>x</s> <sep>y", "a" * 50]
+TEXTS = [
+    TEXT,
+    "",
+    " ",
+    "they'll  light\n\n\n it 😀",
+    "12345 <|end|> É́x 中文",
+    "ﬁｗ①\t<s>x</s> <sep>y",
+    "a" * 50,
+]
 RULES = "FB01\t66 69\nFF57\t77\n2460\t31\n9\t20\n45 301\tC9\n"
 
 

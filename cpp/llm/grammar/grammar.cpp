@@ -50,7 +50,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(
     const GrammarOptions& options, Message* message) {
   Automaton automaton;
   grammar::SchemaCompiler compiler(schema, options.white_space, &automaton, message);
-  RL_TRY(compiler.compile(&automaton.root));
+  RL_TRY(compiler.compile());
   return std::shared_ptr<const Grammar>(
       std::make_shared<Grammar>(std::move(automaton), std::move(vocabulary), options.cache_bytes));
 }

@@ -19,7 +19,7 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) : twins_(pieces.siz
     const int compared = piece(a).compare(piece(b));
     return compared != 0 ? compared < 0 : a < b;
   });
-  nodes_.push_back({0, -1, 0, 0});
+  nodes_.push_back({0, -1, 0, 0, 0, false});
   std::vector<uint32_t> path = {0};  // the nodes from the root to the last one
   for (const int32_t token : order) {
     const std::string& text = piece(token);
@@ -33,13 +33,27 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) : twins_(pieces.siz
     }
     for (size_t i = shared; i < text.size(); ++i) {
       path.push_back(static_cast<uint32_t>(nodes_.size()));
-      nodes_.push_back({0, -1, static_cast<uint16_t>(i + 1), static_cast<uint8_t>(text[i])});
+      const auto byte = static_cast<uint8_t>(text[i]);
+      const auto depth = static_cast<uint16_t>(i + 1);
+      nodes_.push_back({0, -1, 0, depth, byte, is_plain(byte)});
     }
     TrieNode& last = nodes_[path.back()];
     twins_[static_cast<size_t>(token)] = last.token;
     last.token = token;
   }
   for (const uint32_t node : path) nodes_[node].end = static_cast<uint32_t>(nodes_.size());
+  for (TrieNode& node : nodes_) {
+    node.first = static_cast<uint32_t>(in_order_.size());
+    for (int32_t token = node.token; token >= 0; token = twin(token)) {
+      in_order_.push_back(static_cast<uint32_t>(token));
+    }
+  }
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    for (uint32_t below = static_cast<uint32_t>(i) + 1; below < nodes_[i].end;
+         below = nodes_[below].end) {
+      nodes_[i].is_plain = nodes_[i].is_plain && nodes_[below].is_plain;
+    }
+  }
 }
 
 uint32_t TokenTrie::child(uint32_t node, uint8_t byte) const {

@@ -1,6 +1,6 @@
 #include "rushlight/llm/tokenizer/added.h"
 
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {
@@ -12,18 +12,13 @@ struct Match {
 
 class Search {
  public:
-  Search(const Table& table, const Trie& trie, StringView text)
-      : table_(table), trie_(trie), text_(text) {
-    for (uint32_t node = trie.first[0]; node < trie.first[1]; ++node) {
-      starts_[trie.labels[node]] = node;
-    }
-  }
+  Search(const Trie& trie, StringView text) : trie_(trie), text_(text) {}
 
   Match next(size_t from) const {
     const char* text = text_.data();
     const size_t size = text_.size();
     for (size_t i = from; i < size; ++i) {
-      uint32_t node = starts_[static_cast<uint8_t>(text[i])];
+      uint32_t node = trie_.starts[static_cast<uint8_t>(text[i])];
       Match match{i, i, kNone};
       for (size_t end = i + 1; node != 0; ++end) {
         if (trie_.values[node] != kNone) match = {i, end, trie_.values[node]};
@@ -68,10 +63,8 @@ class Search {
     return i;
   }
 
-  const Table& table_;
   const Trie& trie_;
   StringView text_;
-  uint32_t starts_[256] = {};
 };
 
 }  // namespace
@@ -79,7 +72,7 @@ class Search {
 void find_added(const Table& table, const Trie& trie, StringView text, bool special,
                 AddedSink* sink) {
   if (trie.empty()) return sink->between(text, 0);
-  const Search search(table, trie, text);
+  const Search search(trie, text);
   size_t done = 0;
   for (Match match = search.next(0); match.index != kNone; match = search.next(match.end)) {
     const AddedToken& token = table.added_tokens[match.index];

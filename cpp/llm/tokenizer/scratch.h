@@ -98,10 +98,9 @@ struct Scratch {
   std::vector<LinkedSymbol> linked;
   std::vector<Merge> merges;
   std::vector<BestPath> paths;
-  std::string repaired, normalized[2];
+  std::string normalized[2];
   std::vector<std::string> pieces;  // for operations of pre-tokenizers that change the text
-  std::vector<uint32_t> codes, more_codes;
-  std::vector<int32_t> tokens;
+  std::vector<uint32_t> codes;
 };
 
 // The calling thread's.

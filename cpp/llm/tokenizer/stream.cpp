@@ -1,6 +1,6 @@
 #include "rushlight/llm/tokenizer/stream.h"
 
-#include "rushlight/llm/tokenizer/repair.h"
+#include "rushlight/llm/tokenizer/unicode/repair.h"
 
 namespace rushlight::llm {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "rushlight/llm/tokenizer/operations.h"
-#include "rushlight/llm/tokenizer/pattern.h"
+#include "rushlight/llm/tokenizer/splitter/pattern.h"
 
 namespace rushlight::llm {
 namespace {
@@ -62,7 +62,7 @@ class Reader {
 
   Status read_sections();
   Status read(Table* table);
-  Status check(const Table& table);
+  Status check(Table* table);
 
  private:
   template <class T>
@@ -80,7 +80,7 @@ class Reader {
         "the tokenizer's table is damaged: %s is wrong (%u); export the model again", what, where);
   }
   Status check_tokens(Span<const uint32_t> tokens, bool may_be_none, const char* what);
-  Status check_trie(const Trie& trie, size_t values, const char* what);
+  Status check_trie(Trie* trie, size_t values, const char* what);
   Status check_operations(const Table& table, Span<const Operation> operations, bool splits);
   Status check_bpe(const Table& table);
   Status check_model(const Table& table);
@@ -176,7 +176,8 @@ Status Reader::check_tokens(Span<const uint32_t> tokens, bool may_be_none, const
 }
 
 // Children stand after their parent, so that a walk ends.
-Status Reader::check_trie(const Trie& trie, size_t values, const char* what) {
+Status Reader::check_trie(Trie* checked, size_t values, const char* what) {
+  const Trie& trie = *checked;
   const size_t nodes = trie.values.size();
   if (nodes == 0) {
     return trie.first.empty() && trie.labels.empty() ? Status() : fault(what, 0);
@@ -190,6 +191,9 @@ Status Reader::check_trie(const Trie& trie, size_t values, const char* what) {
       return fault(what, static_cast<uint32_t>(i));
     }
     if (trie.values[i] >= values && trie.values[i] != kNone) return fault(what, trie.values[i]);
+  }
+  for (uint32_t child = trie.first[0]; child < trie.first[1]; ++child) {
+    checked->starts[trie.labels[child]] = child;
   }
   return {};
 }
@@ -277,7 +281,8 @@ Status Reader::check_charsmap(const Table& table) {
   return fault("the map of characters", static_cast<uint32_t>(texts.size()));
 }
 
-Status Reader::check(const Table& table) {
+Status Reader::check(Table* checked) {
+  const Table& table = *checked;
   vocabulary_ = table.settings.vocabulary;
   RL_TRY(check_pieces(table));
   if (table.settings.unknown >= vocabulary_ && table.settings.unknown != kNone) {
@@ -297,11 +302,11 @@ Status Reader::check(const Table& table) {
   for (const uint16_t page : table.character_pages) {
     if (size_t{page} * 256 + 256 > table.characters.size()) return fault("a page", page);
   }
-  RL_TRY(check_trie(table.model, vocabulary_, "the model's trie"));
+  RL_TRY(check_trie(&checked->model, vocabulary_, "the model's trie"));
   const size_t added = table.added_tokens.size();
-  RL_TRY(check_trie(table.raw_added, added, "the trie of added tokens"));
-  RL_TRY(check_trie(table.added, added, "the trie of normalised added tokens"));
-  RL_TRY(check_trie(table.kept, vocabulary_, "the trie of texts that are kept"));
+  RL_TRY(check_trie(&checked->raw_added, added, "the trie of added tokens"));
+  RL_TRY(check_trie(&checked->added, added, "the trie of normalised added tokens"));
+  RL_TRY(check_trie(&checked->kept, vocabulary_, "the trie of texts that are kept"));
   for (const AddedToken& token : table.added_tokens) {
     if (token.token >= vocabulary_ || token.text > table.texts.size() ||
         token.text_size > table.texts.size() - token.text) {
@@ -321,7 +326,7 @@ Result<Table> Table::open(Span<const uint8_t> data, Message* message) {
   Table table;
   RL_TRY(reader.read_sections());
   RL_TRY(reader.read(&table));
-  RL_TRY(reader.check(table));
+  RL_TRY(reader.check(&table));
   return table;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "rushlight/core/message.h"
 #include "rushlight/core/span.h"
@@ -76,17 +77,19 @@ constexpr uint32_t kLeftStrip = 1, kRightStrip = 2, kSingleWord = 4, kSpecialAdd
 struct Trie {
   Span<const uint32_t> first, values;
   Span<const uint8_t> labels;
+  uint32_t starts[256] = {};  // the root's children
 
   bool empty() const { return values.size() <= 1; }
   // The child of `node` for `byte`, or 0.
   uint32_t child(uint32_t node, uint8_t byte) const {
-    uint32_t low = first[node], high = first[node + 1];
-    while (high - low > 4) {
-      const uint32_t middle = (low + high) / 2;
-      (labels[middle] <= byte ? low : high) = middle;
+    const uint32_t begin = first[node], end = first[node + 1];
+    if (end - begin > 4) {
+      const void* label = std::memchr(labels.data() + begin, byte, end - begin);
+      if (label == nullptr) return 0;
+      return static_cast<uint32_t>(static_cast<const uint8_t*>(label) - labels.data());
     }
-    for (; low < high; ++low) {
-      if (labels[low] == byte) return low;
+    for (uint32_t i = begin; i < end; ++i) {
+      if (labels[i] == byte) return i;
     }
     return 0;
   }

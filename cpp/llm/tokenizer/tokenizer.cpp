@@ -3,13 +3,13 @@
 #include <atomic>
 
 #include "rushlight/llm/tokenizer/added.h"
-#include "rushlight/llm/tokenizer/bpe.h"
-#include "rushlight/llm/tokenizer/normalizer.h"
-#include "rushlight/llm/tokenizer/repair.h"
+#include "rushlight/llm/tokenizer/models/bpe.h"
+#include "rushlight/llm/tokenizer/models/unigram.h"
+#include "rushlight/llm/tokenizer/models/word_piece.h"
+#include "rushlight/llm/tokenizer/normalizer/normalizer.h"
 #include "rushlight/llm/tokenizer/scratch.h"
-#include "rushlight/llm/tokenizer/splitter.h"
-#include "rushlight/llm/tokenizer/unigram.h"
-#include "rushlight/llm/tokenizer/word_piece.h"
+#include "rushlight/llm/tokenizer/splitter/splitter.h"
+#include "rushlight/llm/tokenizer/unicode/repair.h"
 
 namespace rushlight::llm {
 namespace {
@@ -24,7 +24,8 @@ uint64_t next_identity() {
 }
 
 bool is_low_block(StringView text, size_t i) {
-  return text.size() - i >= kLowBlockSize && std::memcmp(text.data() + i, kLowBlock, 3) == 0;
+  return text.data()[i] == kLowBlock[0] && text.size() - i >= kLowBlockSize &&
+         text.data()[i + 1] == kLowBlock[1] && text.data()[i + 2] == kLowBlock[2];
 }
 
 // Takes a text through the stages: added tokens, normaliser, normalised added tokens,
@@ -98,7 +99,7 @@ class Encoder final : public WordSink {
     const uint64_t key = WordCache::key(identity_, word);
     WordCache::Entry& entry = scratch_.cache.at(key);
     if (WordCache::holds(entry, key, word)) {
-      out_->insert(out_->end(), entry.token, entry.token + entry.tokens);
+      for (size_t i = 0; i < entry.tokens; ++i) out_->push_back(entry.token[i]);
       return;
     }
     const size_t begin = out_->size();

@@ -116,7 +116,7 @@ class Worker {
     block.keys = a_.causal ? least(keys, row + block.rows - key) : keys;
     block.seen = a_.causal ? row + 1 - key : kUnlimited;
     block.hidden = -kUnlimited;
-    block.step_rows = 1;
+    block.position_rows = 1;
     block.first = key == 0;
     block.max = scratch_ + layout_.states + state * layout_.state;
     block.sum = block.max + kRowStats;

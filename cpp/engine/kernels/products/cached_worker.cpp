@@ -123,7 +123,7 @@ void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float*
   if (scores.keys <= 0 || run_.first_seen(unit, row) >= block.end) return;
   scores.seen = run_.position_of(unit, row) + 1 - block.first;
   scores.hidden = run_.a.window > 0 ? scores.seen - run_.a.window : -kMostTileRows;
-  scores.step_rows = run_.group;
+  scores.position_rows = run_.group;
   scores.phase = row % run_.group;
   scores.softcap = run_.a.softcap * kLog2E;
   const State state = run_.state_at(states, row - unit.first_row);

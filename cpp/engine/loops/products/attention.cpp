@@ -262,15 +262,15 @@ void soften(const ScoreBlock& block) {
   float shift[kMostTileRows];
   for (int64_t i = 0; i < block.rows; ++i) {
     float* const scores = block.scores + i * kScoreStride;
-    const int64_t step = (block.phase + i) / block.step_rows;
-    int64_t seen = block.seen + step < block.keys ? block.seen + step : block.keys;
+    const int64_t position = (block.phase + i) / block.position_rows;
+    int64_t seen = block.seen + position < block.keys ? block.seen + position : block.keys;
     if (seen < 0) seen = 0;
     if (block.softcap > 0) cap(scores, block.softcap, seen);
     if (block.mask != nullptr) {
       add_mask(scores, block.mask + i * block.mask_row, block.mask_column, seen);
     }
     hide(scores, seen, block.keys);
-    const int64_t hidden = block.hidden + step;
+    const int64_t hidden = block.hidden + position;
     if (hidden > 0) hide_first(scores, hidden < seen ? hidden : seen);
     former[i] = block.first ? -kInf : block.max[i];
     const float max = greatest(scores, seen);

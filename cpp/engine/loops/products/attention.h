@@ -23,10 +23,10 @@ constexpr int64_t kMostPanel = 32;
 struct ScoreBlock {
   float* scores;  // a row each kScoreStride; become e^(score - max), zeros where a key is not seen
   int64_t rows, keys;
-  // Row i sees the keys from hidden + s to seen + s - 1, for the step s = (phase + i) / step_rows.
+  // Row i sees the keys from hidden + p to seen + p - 1, where p = (phase + i) / position_rows.
   int64_t seen;
   int64_t hidden;
-  int64_t step_rows, phase;
+  int64_t position_rows, phase;
   float softcap;  // scores become softcap * tanh(score / softcap); 0: they stay
   // Added to scores; element (i, j) at i * mask_row + j * mask_column. May be nullptr.
   const float* mask;

@@ -34,6 +34,26 @@ void Automaton::add_text(uint32_t from, const std::string& text, uint32_t to) {
   }
 }
 
+uint32_t Automaton::append(const Automaton& other) {
+  const auto first_state = static_cast<uint32_t>(states.size());
+  const auto first_rule = static_cast<uint32_t>(rules.size());
+  for (State state : other.states) {
+    state.rule += first_rule;
+    for (Edge& edge : state.edges) edge.target += first_state;
+    for (Jump& jump : state.jumps) jump.target += first_state;
+    for (Call& call : state.calls) {
+      call.rule += first_rule;
+      call.after += first_state;
+    }
+    states.push_back(std::move(state));
+  }
+  for (Rule rule : other.rules) {
+    rule.start += first_state;
+    rules.push_back(std::move(rule));
+  }
+  return first_rule + other.root;
+}
+
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;

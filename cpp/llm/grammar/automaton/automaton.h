@@ -57,6 +57,8 @@ struct Automaton {
   uint32_t add_rule(std::string where);
   uint32_t add_state(uint32_t rule);
   void add_text(uint32_t from, const std::string& text, uint32_t to);
+  // Adds the rules of another automaton; returns its root.
+  uint32_t append(const Automaton& other);
 
   // Whether a call that has counted `count` can go on at, or end in, this state.
   bool viable(uint32_t state, uint64_t count) const {

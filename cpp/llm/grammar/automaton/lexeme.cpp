@@ -32,7 +32,8 @@ struct ByteRange {
 // The bytes of a part: hex digits are up to three ranges.
 void append_ranges(const BytePart& part, std::vector<ByteRange>* out) {
   if (!part.is_hex) return out->push_back({part.low, part.high});
-  if (part.low < 10) out->push_back({'0' + part.low, '0' + std::min<uint32_t>(part.high, 9)});
+  if (part.low < 10)
+    out->push_back({'0' + uint32_t{part.low}, '0' + std::min<uint32_t>(part.high, 9)});
   if (part.high < 10) return;
   const uint32_t low = std::max<uint32_t>(part.low, 10) - 10, high = part.high - 10u;
   out->push_back({'A' + low, 'A' + high});

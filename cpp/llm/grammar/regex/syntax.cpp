@@ -1,5 +1,6 @@
 #include "rushlight/llm/grammar/regex/syntax.h"
 
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -280,67 +281,62 @@ Status Parser::hex_escape(char kind, uint32_t* out) {
   return surrogate || *out > kLastCode ? fail("names a code that is no character") : Status();
 }
 
+// The set of \d, \W and their like; false for another letter.
+bool class_of(char letter, CodeSet* out) {
+  switch (letter | 0x20) {
+    case 'd':
+      *out = digit_codes();
+      break;
+    case 'w':
+      *out = word_codes();
+      break;
+    case 's':
+      *out = space_codes();
+      break;
+    default:
+      return false;
+  }
+  if (letter < 'a') *out = complement(*out);
+  return true;
+}
+
+// The character of a letter after '\\', or 0.
+char control_of(char letter) {
+  static const char letters[] = "nrtfv", controls[] = "\n\r\t\f\v";
+  const char* at = std::strchr(letters, letter);
+  return at == nullptr || letter == '\0' ? '\0' : controls[at - letters];
+}
+
 Status Parser::escape(bool in_set, CodeSet* out) {
   if (at_end()) return fail("ends in '\\'");
   const char c = peek();
   uint32_t code = 0;
-  if (static_cast<unsigned char>(c) < 0x80) ++at_;
-  switch (c) {
-    case 'd':
-    case 'D':
-      *out = c == 'd' ? digit_codes() : complement(digit_codes());
-      return Code::Ok;
-    case 'w':
-    case 'W':
-      *out = c == 'w' ? word_codes() : complement(word_codes());
-      return Code::Ok;
-    case 's':
-    case 'S':
-      *out = c == 's' ? space_codes() : complement(space_codes());
-      return Code::Ok;
-    case 'n':
-      code = '\n';
-      break;
-    case 'r':
-      code = '\r';
-      break;
-    case 't':
-      code = '\t';
-      break;
-    case 'f':
-      code = '\f';
-      break;
-    case 'v':
-      code = '\v';
-      break;
-    case '0':
-      if (peek() >= '0' && peek() <= '9') return fail("has an octal escape: write \\xHH");
-      break;
-    case 'x':
-    case 'u':
-      RL_TRY(hex_escape(c, &code));
-      break;
-    case 'b':
-      if (!in_set) return fail("has \\b: word boundaries are not supported");
-      code = '\b';
-      break;
-    case 'B':
-      return fail("has \\B: word boundaries are not supported");
-    case 'p':
-    case 'P':
-      return fail("has \\p: classes of Unicode are not supported; list the ranges of characters");
-    case 'k':
-      return fail("refers back to a group, which is not supported");
-    default:
-      if (c >= '1' && c <= '9') return fail("refers back to a group, which is not supported");
-      if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
-        return fail("has an unknown escape: '\\' before a letter that needs none");
-      }
-      if (static_cast<unsigned char>(c) >= 0x80) {
-        RL_TRY(read_code(&code));
-      } else {
-        code = static_cast<uint32_t>(c);
-      }
+  if (static_cast<unsigned char>(c) >= 0x80) {
+    RL_TRY(read_code(&code));
+    *out = {{code, code}};
+    return Code::Ok;
+  }
+  ++at_;
+  const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  if (is_letter && class_of(c, out)) return Code::Ok;
+  if (control_of(c) != '\0') {
+    code = static_cast<uint32_t>(control_of(c));
+  } else if (c == 'x' || c == 'u') {
+    RL_TRY(hex_escape(c, &code));
+  } else if (c == 'b' && in_set) {
+    code = '\b';
+  } else if (c == 'b' || c == 'B') {
+    return fail("has \\b: word boundaries are not supported");
+  } else if (c == 'p' || c == 'P') {
+    return fail("has \\p: classes of Unicode are not supported; list the ranges of characters");
+  } else if (c == 'k' || (c >= '1' && c <= '9')) {
+    return fail("refers back to a group, which is not supported");
+  } else if (c == '0' && peek() >= '0' && peek() <= '9') {
+    return fail("has an octal escape: write \\xHH");
+  } else if (is_letter) {
+    return fail("has an unknown escape: '\\' before a letter that needs none");
+  } else if (c != '0') {
+    code = static_cast<uint32_t>(c);
   }
   *out = {{code, code}};
   return Code::Ok;

@@ -8,6 +8,7 @@ namespace rushlight::llm::grammar {
 namespace {
 
 constexpr size_t kFew = 8;              // transitions of a node before it has a table
+constexpr uint32_t kManyNodes = 4;      // of the tree, for which it is asked if they need no walk
 constexpr size_t kNodeBytes = 200;      // that a node takes besides its places
 constexpr uint32_t kCounts = 1u << 31;  // in a row: the transition counts
 
@@ -117,6 +118,13 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
       i = node.end;
       continue;
     }
+    if (node.is_plain && node.end > i + kManyNodes && takes_plain(next)) {
+      const auto first = trie_.in_order().begin();
+      const auto last = first + trie_.first_after(i);
+      for (auto at = first + node.first; at != last; ++at) tokens->push_back({*at, counts});
+      i = node.end;
+      continue;
+    }
     if (node.token >= 0) append_twins(node.token, counts, tokens);
     ++i;
     if (i == node.end) continue;  // a leaf
@@ -124,6 +132,18 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
     rows_path_[depth] = row_of(next);
     if (nodes_[next].ends) exits->push_back({i - 1, counts});
   }
+}
+
+// Whether plain text, however long, changes nothing: so it is within strings.
+bool MaskCache::takes_plain(uint32_t id) {
+  if (nodes_[id].plain != Plain::Unknown) return nodes_[id].plain == Plain::Yes;
+  bool takes = !nodes_[id].ends;
+  for (uint32_t byte = 0; byte < 0x7F && takes; ++byte) {
+    const auto b = static_cast<uint8_t>(byte);
+    takes = !is_plain(b) || after(id, b) == id;
+  }
+  nodes_[id].plain = takes ? Plain::Yes : Plain::No;
+  return takes;
 }
 
 void MaskCache::append_twins(int32_t token, uint32_t counts, std::vector<Counted>* tokens) const {
@@ -151,8 +171,7 @@ const uint32_t* MaskCache::counting_row(uint32_t state) {
 // One walk serves all counts: it notes how many each token needs.
 void MaskCache::walk_counting(uint32_t state, Entry* entry) {
   const std::vector<TrieNode>& trie = trie_.nodes();
-  std::vector<Counted> open;
-  open.swap(drawn_);
+  drawn_.clear();
   rows_path_[0] = counting_row(state);
   counts_path_[0] = 0;
   for (uint32_t i = 1; i < trie.size();) {
@@ -166,16 +185,14 @@ void MaskCache::walk_counting(uint32_t state, Entry* entry) {
     const uint32_t counts = counts_path_[node.depth - 1u] + (next >= kCounts ? 1 : 0);
     const auto needed = counts + static_cast<uint32_t>(reached.least);
     const bool is_open = reached.most == kEndless;
-    if (node.token >= 0) append_twins(node.token, needed, is_open ? &open : &entry->closed);
+    if (node.token >= 0) append_twins(node.token, needed, is_open ? &drawn_ : &entry->closed);
     ++i;
     if (i == node.end) continue;
     rows_path_[node.depth] = counting_row(next & ~kCounts);
     counts_path_[node.depth] = counts;
     if (reached.accepts) entry->exits.push_back({i - 1, counts});
   }
-  sort_by_counts(open, &entry->open);
-  open.clear();
-  drawn_.swap(open);
+  sort_by_counts(drawn_, &entry->open);
 }
 
 void MaskCache::sort_by_counts(const std::vector<Counted>& tokens, std::vector<Counted>* sorted) {

@@ -27,10 +27,13 @@ class MaskCache {
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX, kNowhere = 0;
 
+  enum class Plain : uint8_t { Unknown, Yes, No };
+
   // Closed places, relative to the end of the call that a walk began in.
   struct Node {
     Places places;
     bool ends = false;
+    Plain plain = Plain::Unknown;                   // see takes_plain()
     std::vector<std::pair<uint8_t, uint32_t>> few;  // byte and node after it
     std::vector<uint32_t> all;                      // by byte, once there are more
   };
@@ -72,6 +75,7 @@ class MaskCache {
             std::vector<Counted>* exits);
   void walk_counting(uint32_t state, Entry* entry);
   const uint32_t* counting_row(uint32_t state);
+  bool takes_plain(uint32_t node);
   void append_twins(int32_t token, uint32_t counts, std::vector<Counted>* tokens) const;
   void sort_by_counts(const std::vector<Counted>& tokens, std::vector<Counted>* sorted);
   void set_bits(const std::vector<Counted>& tokens, Entry* entry) const;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "rushlight/llm/json/write.h"
-
 namespace rushlight::llm::grammar {
 
 using WhiteSpace = GrammarOptions::WhiteSpace;
@@ -23,11 +21,10 @@ std::string key_of(const SchemaSet& set) {
 
 }  // namespace
 
-Status SchemaCompiler::compile(uint32_t* rule) {
+Status SchemaCompiler::compile() {
   RL_TRY(document_.check());
   RL_TRY(facts_.check_one_ofs());
-  *rule = rule_of({&document_.root()});
-  automaton_.root = *rule;
+  automaton_.root = rule_of({&document_.root()});
   while (!open_.empty()) {
     const Open next = std::move(open_.back());
     open_.pop_back();
@@ -38,7 +35,7 @@ Status SchemaCompiler::compile(uint32_t* rule) {
     }
   }
   const std::vector<bool> has_text = prune(&automaton_);
-  return has_text[*rule] ? Status() : unsatisfiable(has_text);
+  return has_text[automaton_.root] ? Status() : unsatisfiable(has_text);
 }
 
 Status SchemaCompiler::unsatisfiable(const std::vector<bool>& has_text) {
@@ -89,14 +86,12 @@ bool SchemaCompiler::check_limits(const char* low, const char* high, const Limit
 }
 
 Status SchemaCompiler::add_values(const Facts& facts, uint32_t start, uint32_t end) {
-  JsonStyle style = JsonStyle::compact();
-  if (white_space_ != WhiteSpace::Compact) style = JsonStyle();
   bool any = false;
   for (const JsonValue* value : facts.values) {
     bool fits = false;
     RL_TRY(facts_.accepts(facts.schemas, *value, &fits));
     if (!fits) continue;
-    automaton_.add_text(start, write_json(*value, style), end);
+    add_literal(start, *value, end);
     any = true;
   }
   if (!any) note("no value of 'enum' or 'const' satisfies the rest of the schema");

@@ -14,6 +14,9 @@
 
 namespace rushlight::llm::grammar {
 
+// JSON's white space, as much as there is, is read at a state.
+void add_white_space(uint32_t state, Automaton* automaton);
+
 class SchemaCompiler {
  public:
   SchemaCompiler(const JsonValue& schema, GrammarOptions::WhiteSpace white_space,
@@ -24,8 +27,8 @@ class SchemaCompiler {
         automaton_(*automaton),
         message_(message) {}
 
-  // Adds the rules of the whole schema; *rule is the root's. It has a text.
-  Status compile(uint32_t* rule);
+  // Makes the automaton, which was empty. Its root has a text.
+  Status compile();
 
  private:
   struct Open {
@@ -41,9 +44,14 @@ class SchemaCompiler {
   Status add_number(const Facts& facts, uint32_t start, uint32_t end);
   Status add_array(const Facts& facts, uint32_t start, uint32_t end);
   Status add_object(const Facts& facts, uint32_t start, uint32_t end);
+  static constexpr uint32_t kNoRule = UINT32_MAX;
+  bool check_required(const Facts& facts);
+  void add_property(uint32_t from, const std::string& name, uint32_t names, const SchemaSet& value,
+                    uint32_t after);
   Status add_key(const Region& region, const std::string& where, uint32_t* rule);
   Status call_lexeme(const std::string& key, Lexeme lexeme, const Facts& facts, uint32_t start,
                      uint32_t end);
+  void add_literal(uint32_t from, const JsonValue& value, uint32_t to);
   // A rule of its own if the limits need counts; else the part between start and end.
   void open_counted(const Limits& limits, const Facts& facts, uint32_t* start, uint32_t* end);
   // A state after `text` and perhaps white space.

@@ -16,6 +16,7 @@ namespace {
 #define RL_LS32 "(?:" RL_H16 ":" RL_H16 "|" RL_IPV4 ")"
 #define RL_LABEL "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 #define RL_HOST "(?:" RL_LABEL "\\.){0,8}" RL_LABEL
+#define RL_ATEXT "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 #define RL_URI_CHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})"
 
 struct Format {
@@ -31,7 +32,7 @@ constexpr Format kFormats[] = {
      "P(?:\\d+W|(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)(?:T(?:\\d+H(?:\\d+M(?:\\d+S)?)?"
      "|"
      "\\d+M(?:\\d+S)?|\\d+S))?|T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S))"},
-    {"email", "[A-Za-z0-9_+-]+(?:\\.[A-Za-z0-9_+-]+)*@" RL_LABEL "(?:\\." RL_LABEL "){1,8}"},
+    {"email", RL_ATEXT "(?:\\." RL_ATEXT ")*@" RL_LABEL "(?:\\." RL_LABEL "){1,8}"},
     {"hostname", RL_HOST},
     {"ipv4", RL_IPV4},
     {"ipv6",
@@ -41,7 +42,7 @@ constexpr Format kFormats[] = {
      ":){0,3}" RL_H16 ")?::" RL_H16 ":" RL_LS32 "|(?:(?:" RL_H16 ":){0,4}" RL_H16 ")?::" RL_LS32
      "|(?:(?:" RL_H16 ":){0,5}" RL_H16 ")?::" RL_H16 "|(?:(?:" RL_H16 ":){0,6}" RL_H16 ")?::"},
     {"uuid", "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"},
-    {"uri", "[A-Za-z][A-Za-z0-9+.-]*:" RL_URI_CHAR "+(?:\\?(?:" RL_URI_CHAR
+    {"uri", "[A-Za-z][A-Za-z0-9+.-]*:" RL_URI_CHAR "*(?:\\?(?:" RL_URI_CHAR
             "|\\?)*)?(?:#(?:" RL_URI_CHAR "|\\?)*)?"},
 };
 

@@ -9,12 +9,14 @@ namespace rushlight::llm::grammar {
 
 using WhiteSpace = GrammarOptions::WhiteSpace;
 
-void SchemaCompiler::add_space(uint32_t state) {
-  if (white_space_ != WhiteSpace::Flexible) return;
-  for (const char c : {' ', '\n', '\r', '\t'}) {
-    const auto byte = static_cast<uint8_t>(c);
-    automaton_.states[state].edges.push_back({byte, byte, false, state});
+void add_white_space(uint32_t state, Automaton* automaton) {
+  for (const uint8_t byte : {' ', '\n', '\r', '\t'}) {
+    automaton->states[state].edges.push_back({byte, byte, false, state});
   }
+}
+
+void SchemaCompiler::add_space(uint32_t state) {
+  if (white_space_ == WhiteSpace::Flexible) add_white_space(state, &automaton_);
 }
 
 uint32_t SchemaCompiler::after_text(uint32_t from, const char* text) {
@@ -65,50 +67,80 @@ Status SchemaCompiler::add_array(const Facts& facts, uint32_t start, uint32_t en
   return Code::Ok;
 }
 
+// A value of `enum` or `const`.
+void SchemaCompiler::add_literal(uint32_t from, const JsonValue& value, uint32_t to) {
+  const bool spaced = white_space_ == WhiteSpace::Spaced;
+  const char *comma = spaced ? ", " : ",", *colon = spaced ? ": " : ":";
+  if (!value.is_array() && !value.is_object()) {
+    return automaton_.add_text(from, write_json(value), to);
+  }
+  from = after_text(from, value.is_array() ? "[" : "{");
+  const size_t size = std::max(value.items().size(), value.members().size());
+  for (size_t i = 0; i < size; ++i) {
+    if (value.is_object()) {
+      from = after_text(from, write_json(JsonValue(value.members()[i].key)).c_str());
+      from = after_text(from, colon);
+    }
+    const uint32_t read = automaton_.add_state(automaton_.states[from].rule);
+    add_literal(from, value.is_array() ? value.items()[i] : value.members()[i].value, read);
+    add_space(read);
+    from = i + 1 < size ? after_text(read, comma) : read;
+  }
+  automaton_.add_text(from, value.is_array() ? "]" : "}", to);
+}
+
+// Whether the object can have the properties that it must have.
+bool SchemaCompiler::check_required(const Facts& facts) {
+  const auto is_false = [](const JsonValue* s) { return s->is_boolean() && !s->boolean(); };
+  for (const Property& property : facts.named) {
+    const SchemaSet& value = property.value;
+    const bool is_refused = std::any_of(value.begin(), value.end(), is_false);
+    if (!property.is_required || (property.is_possible && !is_refused)) continue;
+    note("the required property '" + shown(property.name, 100) + "' is not allowed");
+    return false;
+  }
+  return true;
+}
+
+// A property, from before its key to `after`: the colon, the value, and white space. `names` is the
+// rule of the key; without one it is `name`.
+void SchemaCompiler::add_property(uint32_t from, const std::string& name, uint32_t names,
+                                  const SchemaSet& value, uint32_t after) {
+  const uint32_t rule = automaton_.states[from].rule;
+  const uint32_t key = automaton_.add_state(rule), read = automaton_.add_state(rule);
+  if (names != kNoRule) {
+    call(from, names, key);
+  } else {
+    automaton_.add_text(from, write_json(JsonValue(name)), key);
+  }
+  add_space(key);
+  call(after_text(key, white_space_ == WhiteSpace::Spaced ? ": " : ":"), rule_of(value), read);
+  automaton_.states[read].jumps.push_back({after, automaton_.rules[rule].counts});
+}
+
 // The properties in the order of the schema, then others. Between them there are two states: one
 // where no property was written yet, and one where a comma comes before the next.
 Status SchemaCompiler::add_object(const Facts& facts, uint32_t start, uint32_t end) {
   if (!check_limits("minProperties", "maxProperties", facts.properties)) return Code::Ok;
-  const auto is_false = [](const JsonValue* s) { return s->is_boolean() && !s->boolean(); };
-  for (const Property& property : facts.named) {
-    if (!property.is_required) continue;
-    const SchemaSet& value = property.value;
-    const bool is_refused = std::any_of(value.begin(), value.end(), is_false);
-    if (property.is_possible && !is_refused) continue;
-    note("the required property '" + shown(property.name, 100) + "' is not allowed");
-    return Code::Ok;
-  }
+  if (!check_required(facts)) return Code::Ok;
   open_counted(facts.properties, facts, &start, &end);
-  const std::string colon = white_space_ == WhiteSpace::Spaced ? ": " : ":";
   const char* comma = white_space_ == WhiteSpace::Spaced ? ", " : ",";
   const uint32_t rule = automaton_.states[start].rule;
-  const bool counts = automaton_.rules[rule].counts;
-  const auto add = [&] { return automaton_.add_state(rule); };
-  const auto jump = [&](uint32_t from, uint32_t to, bool count) {
-    automaton_.states[from].jumps.push_back({to, count});
+  const auto jump = [&](uint32_t from, uint32_t to) {
+    automaton_.states[from].jumps.push_back({to, false});
   };
-  // After the key: the colon, the value, and white space.
-  const auto add_rest = [&](uint32_t key, const SchemaSet& value, uint32_t after) {
-    const uint32_t read = add();
-    add_space(key);
-    call(after_text(key, colon.c_str()), rule_of(value), read);
-    jump(read, after, counts);
-  };
-  uint32_t none = after_text(start, "{"), some = add();
+  uint32_t none = after_text(start, "{"), some = automaton_.add_state(rule);
   for (const Property& property : facts.named) {
     if (!property.is_possible) continue;
-    const uint32_t key = add(), next = add(), read = add();
-    std::string name;
-    write_json_string({property.name.data(), property.name.size()}, false, &name);
-    jump(none, key, false);
-    jump(after_text(some, comma), key, false);
-    automaton_.add_text(key, name, read);
-    add_rest(read, property.value, next);
+    const uint32_t key = automaton_.add_state(rule), next = automaton_.add_state(rule);
+    jump(none, key);
+    jump(after_text(some, comma), key);
+    add_property(key, property.name, kNoRule, property.value, next);
     add_space(next);
-    const uint32_t skipped = add();
+    const uint32_t skipped = automaton_.add_state(rule);
     if (!property.is_required) {
-      jump(none, skipped, false);
-      jump(some, next, false);
+      jump(none, skipped);
+      jump(some, next);
     }
     none = skipped;
     some = next;
@@ -116,19 +148,16 @@ Status SchemaCompiler::add_object(const Facts& facts, uint32_t start, uint32_t e
   automaton_.add_text(none, "}", end);
   automaton_.add_text(some, "}", end);
   if (facts.regions.empty()) return Code::Ok;
-  const uint32_t key = add();
-  jump(none, key, false);
-  jump(after_text(some, comma), key, false);
-  const uint32_t again = add();
+  const uint32_t key = automaton_.add_state(rule), again = automaton_.add_state(rule);
+  jump(none, key);
+  jump(after_text(some, comma), key);
   add_space(again);
   automaton_.add_text(again, "}", end);
-  jump(after_text(again, comma), key, false);
+  jump(after_text(again, comma), key);
   for (const Region& region : facts.regions) {
     uint32_t names = 0;
-    const uint32_t read = add();
     RL_TRY(add_key(region, "the schema at " + document_.path(facts.schemas), &names));
-    call(key, names, read);
-    add_rest(read, region.value, again);
+    add_property(key, "", names, region.value, again);
   }
   return Code::Ok;
 }

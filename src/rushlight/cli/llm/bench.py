@@ -116,8 +116,8 @@ def measure(
 
 def _tokens(runner: Runner, count: int, salt: int) -> list[int]:
     """Tokens that do not repeat, so that nothing is guessed or found in the cache."""
-    step = 7919 + 2 * salt
-    return [(salt * 104729 + i * step) % runner.vocabulary_size for i in range(count)]
+    stride = 7919 + 2 * salt
+    return [(salt * 104729 + i * stride) % runner.vocabulary_size for i in range(count)]
 
 
 def _run(

@@ -7,6 +7,6 @@ logits[~state.mask()] = -inf  # then sample a token
 state.accept(token)
 """
 
-from rushlight.llm.grammar.grammar import Grammar, State, Vocabulary
+from rushlight.llm.grammar.grammar import Grammar, State, ToolFormat, Vocabulary
 
-__all__ = ["Grammar", "State", "Vocabulary"]
+__all__ = ["Grammar", "State", "ToolFormat", "Vocabulary"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,35 @@ _CACHE_BYTES = 64 << 20
 
 def _error(failure: _core.Failure) -> Error:
     return Error(failure.args[1], code=Code(failure.args[0]))
+
+
+def _check_white_space(white_space: str) -> None:
+    if white_space not in WHITE_SPACE:
+        raise Error(
+            f"white_space is {white_space!r}: it can be {', '.join(WHITE_SPACE)}",
+            code=Code.INVALID_ARGUMENT,
+        )
+
+
+@dataclass(frozen=True)
+class ToolFormat:
+    """How a model writes calls of tools: JSON objects between markers.
+
+    Args:
+        begin: the text before a call; it may name special tokens.
+        end: the text after it.
+        separator: the text between calls.
+        is_list: all calls are one JSON array between the markers.
+        name: the key of the tool's name.
+        arguments: the key of its arguments.
+    """
+
+    begin: str
+    end: str
+    separator: str = ""
+    is_list: bool = False
+    name: str = "name"
+    arguments: str = "arguments"
 
 
 class Vocabulary:
@@ -100,14 +130,44 @@ class Grammar:
             white_space: "compact" (none), "spaced" (as `json.dumps` writes) or "flexible" (any).
             cache_bytes: how much memory masks may take.
         """
-        if white_space not in WHITE_SPACE:
-            raise Error(
-                f"white_space is {white_space!r}: it can be {', '.join(WHITE_SPACE)}",
-                code=Code.INVALID_ARGUMENT,
-            )
+        _check_white_space(white_space)
         text = schema if isinstance(schema, str) else json.dumps(schema)
         try:
             core = _core.schema_grammar(text, vocabulary._core, white_space, cache_bytes)
+        except _core.Failure as failure:
+            raise _error(failure) from None
+        return cls(core, len(vocabulary))
+
+    @classmethod
+    def from_tools(
+        cls,
+        tools: Sequence[Mapping[str, Any]],
+        vocabulary: Vocabulary,
+        *,
+        family: str | ToolFormat,
+        tool_choice: str | Mapping[str, Any] = "auto",
+        parallel: bool = True,
+        white_space: str = "spaced",
+        cache_bytes: int = _CACHE_BYTES,
+    ) -> Grammar:
+        """Calls of tools, as OpenAI's API describes them, in the form of a family of models.
+
+        Args:
+            tools: [{"type": "function", "function": {"name", "parameters"}}, ...].
+            vocabulary: the tokens.
+            family: the model's family, or the form of its calls.
+            tool_choice: "none", "auto" (text, then perhaps calls), "required", or the one tool.
+            parallel: whether several calls may be made.
+            white_space: as for :meth:`from_json_schema`.
+            cache_bytes: how much memory masks may take.
+        """
+        _check_white_space(white_space)
+        form = family if isinstance(family, str) else astuple(family)
+        texts = json.dumps(list(tools)), json.dumps(tool_choice)
+        try:
+            core = _core.tools_grammar(
+                *texts, parallel, form, vocabulary._core, white_space, cache_bytes
+            )
         except _core.Failure as failure:
             raise _error(failure) from None
         return cls(core, len(vocabulary))

@@ -10,6 +10,23 @@ from typing import Any
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 
 
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+
+
+def _strftime(format: str, now: int) -> str:
+    moment = datetime.now() if now < 0 else datetime.fromtimestamp(now, timezone.utc)
+    return moment.strftime(format)
+
+
 def environment(now: int = -1) -> Any:
     """Jinja's environment, set as `transformers` sets it.
 
@@ -52,31 +69,12 @@ def environment(now: int = -1) -> Any:
     def raise_exception(message: str) -> None:
         raise jinja2.exceptions.TemplateError(message)
 
-    def tojson(
-        value: Any,
-        ensure_ascii: bool = False,
-        indent: int | None = None,
-        separators: tuple[str, str] | None = None,
-        sort_keys: bool = False,
-    ) -> str:
-        return json.dumps(
-            value,
-            ensure_ascii=ensure_ascii,
-            indent=indent,
-            separators=separators,
-            sort_keys=sort_keys,
-        )
-
-    def strftime_now(format: str) -> str:
-        moment = datetime.now() if now < 0 else datetime.fromtimestamp(now, timezone.utc)
-        return moment.strftime(format)
-
     made = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
     )
-    made.filters["tojson"] = tojson
+    made.filters["tojson"] = _tojson
     made.globals["raise_exception"] = raise_exception
-    made.globals["strftime_now"] = strftime_now
+    made.globals["strftime_now"] = lambda format: _strftime(format, now)
     made.globals["namespace"] = Namespace
     return made
 

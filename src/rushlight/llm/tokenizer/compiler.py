@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ def compile(source: Any) -> bytes:
     """The table of a tokenizer, for a program's named data "rushlight/tokenizer".
 
     Args:
-        source: a folder with tokenizer.json or tokenizer.model, one of these files, or a
+        source: a folder with tokenizer.json, or with tokenizer.model and tokenizer_config.json (it
+            asks for tokens at the beginning and end of a text); one of these files; or a
             `tokenizers.Tokenizer`, a fast tokenizer of `transformers`, a
             `sentencepiece.SentencePieceProcessor` or a `tiktoken.Encoding`.
 
@@ -37,7 +39,7 @@ def _read(source: Any) -> Tokens:
                 code=Code.INVALID_ARGUMENT,
             )
         source, module = source.backend_tokenizer, "tokenizers"
-    if module == "tokenizers":
+    if module == "tokenizers" and type(source).__name__ == "Tokenizer":
         from rushlight.llm.tokenizer.from_tokenizers import read_tokenizer
 
         return read_tokenizer(source)
@@ -77,6 +79,29 @@ def _read_path(path: Path) -> Tokens:
                 f"tokenizers cannot read {path}: {error}", code=Code.INVALID_ARGUMENT
             ) from error
         return read_tokenizer(tokenizer)
+    if path.suffix == ".model":
+        return _read_model(path)
     raise ExportError(
         f"{path} is not a tokenizer.json or tokenizer.model", code=Code.INVALID_ARGUMENT
     )
+
+
+def _read_model(path: Path) -> Tokens:
+    """A model of SentencePiece, with the tokens around a text that a file beside it asks for."""
+    import sentencepiece
+
+    from rushlight.llm.tokenizer.from_sentencepiece import read_processor
+
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ExportError(
+            f"sentencepiece cannot read {path}: {error}", code=Code.INVALID_ARGUMENT
+        ) from error
+    beside = path.with_name("tokenizer_config.json")
+    try:
+        options = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
+    except ValueError as error:
+        raise ExportError(f"{beside} is not JSON: {error}", code=Code.INVALID_ARGUMENT) from error
+    bos, eos = (bool(options.get(f"add_{name}_token")) for name in ("bos", "eos"))
+    return read_processor(processor, bos=bos, eos=eos)

@@ -78,7 +78,7 @@ def decoder_of(source: dict[str, Any] | None) -> Decoder:
 
 
 def _strips_one_space(source: dict[str, Any]) -> bool:
-    return source["content"] == " " and source["start"] == 1 and source["stop"] == 0
+    return bool(source["content"] == " " and source["start"] == 1 and source["stop"] == 0)
 
 
 def _text(piece: str | bytes, change: Callable[[str], str]) -> str | bytes:

@@ -53,7 +53,6 @@ def read_processor(processor: Any, *, bos: bool = False, eos: bool = False) -> T
     trainer, normalizer = _Fields(model.bytes(2)), _Fields(model.bytes(3))
     pieces = [_piece(_Fields(data)) for data in model.all(1)]
     _refuse_others(pieces, trainer, model)
-    # sentencepiece has a token for the beginning even if no text gets it
     begin, end = processor.bos_id(), processor.eos_id()
     special = [
         AddedToken(piece.text.encode(), token, special=True)

@@ -8,7 +8,7 @@ from rushlight.errors import Code, ExportError
 
 
 class Alternative(IntEnum):
-    """The alternatives, as `cpp/llm/tokenizer/pattern.h` numbers them."""
+    """The alternatives, as `cpp/llm/tokenizer/splitter/pattern.h` numbers them."""
 
     CONTRACTION = 0
     ANY_CASE_CONTRACTION = auto()

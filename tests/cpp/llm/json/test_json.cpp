@@ -1,6 +1,6 @@
 // The JSON reader and writer: values, order, numbers, escapes, styles, limits and errors; and that
 // texts with random changes are refused or read back as they were written. Python's json is the
-// oracle in tests/python/llm/json.
+// oracle in tests/python/llm/template.
 #include <cmath>
 #include <cstring>
 #include <random>

@@ -68,10 +68,24 @@ class Fuzz {
   }
 
   std::string text() {
-    static const char* const kParts[] = {
-        "the smallest torch", " they'll", "12345", "<|end|>", "<sep>", "<s>",     "[CLS]",
-        "\xE4\xB8\xAD",       "\xC3\xA9", "e\xCC\x81", "\r\n\n", "\xF0\x9F\x98\x80", "\xE2\x96\x81",
-        "\xFF",               "\xE4\xB8", "\xED\xA0\x80", "\xEF\xBC\xB7", "aaaaaaaaaaaaaaaaaaaaaaaa"};
+    static const char* const kParts[] = {"the smallest torch",
+                                         " they'll",
+                                         "12345",
+                                         "<|end|>",
+                                         "<sep>",
+                                         "<s>",
+                                         "[CLS]",
+                                         "\xE4\xB8\xAD",
+                                         "\xC3\xA9",
+                                         "e\xCC\x81",
+                                         "\r\n\n",
+                                         "\xF0\x9F\x98\x80",
+                                         "\xE2\x96\x81",
+                                         "\xFF",
+                                         "\xE4\xB8",
+                                         "\xED\xA0\x80",
+                                         "\xEF\xBC\xB7",
+                                         "aaaaaaaaaaaaaaaaaaaaaaaa"};
     std::string made;
     for (size_t n = below(12); n > 0; --n) {
       const size_t way = below(4);
@@ -100,7 +114,8 @@ class Fuzz {
     return (offset + below(size < 64 || below(2) == 0 ? size : 64)) % table.size();
   }
   void put(std::vector<uint8_t>* table, size_t at) {
-    static constexpr uint32_t kNumbers[] = {0, 1, 2, 8, 255, 256, 0xFFFF, 0x10FFFF, 0x7FFFFFFF, ~0u};
+    static constexpr uint32_t kNumbers[] = {0,   1,      2,        8,          255,
+                                            256, 0xFFFF, 0x10FFFF, 0x7FFFFFFF, ~0u};
     uint32_t number = kNumbers[below(sizeof kNumbers / sizeof kNumbers[0])];
     if (below(3) == 0) number = static_cast<uint32_t>(random_());
     const size_t width = below(2) == 0 ? 1 : 4;

@@ -24,7 +24,7 @@ BATCH, WANTED = 96, 8
 Call = tuple[torch.Tensor, ...]
 
 
-class Step(nn.Module):
+class Decoder(nn.Module):
     """A decoder of few layers in the form that language models are exported in."""
 
     def __init__(self, value_width: int = WIDTH, window: int = 0, softcap: float = 0.0) -> None:
@@ -60,7 +60,7 @@ class Step(nn.Module):
         return self.head(nn.functional.embedding(wanted, x))
 
 
-def step(*rows: tuple[int, Sequence[int]], wanted: Sequence[int] | None = None) -> Call:
+def inputs_of(*rows: tuple[int, Sequence[int]], wanted: Sequence[int] | None = None) -> Call:
     """The inputs of a call with these (sequence, positions), and the tokens of `wanted` logits."""
     positions = torch.tensor([p for _, places in rows for p in places], dtype=torch.int64)
     sequences = torch.tensor([s for s, places in rows for _ in places], dtype=torch.int64)
@@ -73,7 +73,9 @@ def lowered(model: nn.Module) -> rl.EdgeProgramManager:
     n, m = Dim("n", min=1, max=BATCH), Dim("m", min=0, max=WANTED)
     shapes = ({0: n}, {0: n}, {0: n}, {0: m})
     with EagerCache().active():
-        exported = torch.export.export(model.eval(), step((0, range(5))), dynamic_shapes=shapes)
+        exported = torch.export.export(
+            model.eval(), inputs_of((0, range(5))), dynamic_shapes=shapes
+        )
     return rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
 
 
@@ -109,14 +111,14 @@ CALLS = [
         ({"window": 90, "softcap": 1.5}, "float32", 1e-5),
     ],
 )
-def test_steps_equal_eager(options: dict[str, Any], dtype: str, tolerance: float) -> None:
+def test_equals_eager(options: dict[str, Any], dtype: str, tolerance: float) -> None:
     torch.manual_seed(0)
-    model = Step(**options)
+    model = Decoder(**options)
     module, cache = load(model, dtype)
     module["forward"]._core.set_kv_cache(cache)
     with EagerCache().active(), torch.no_grad():
         for rows in CALLS:
-            inputs = step(*rows)
+            inputs = inputs_of(*rows)
             equal(module(*inputs), model(*inputs), tolerance)
             cut = (*inputs[:3], torch.empty(0, dtype=torch.int64))  # the same tokens, no logits
             assert module(*cut).shape == (0, VOCABULARY)
@@ -124,26 +126,26 @@ def test_steps_equal_eager(options: dict[str, Any], dtype: str, tolerance: float
 
 def test_results_do_not_depend_on_threads() -> None:
     torch.manual_seed(0)
-    model = Step()
+    model = Decoder()
     for dtype in ("float32", "float16", "int8"):
         results = []
         for threads in (1, 2):
             torch.manual_seed(1)
             module, cache = load(model, dtype, threads)
             module["forward"]._core.set_kv_cache(cache)
-            results.append([module(*step(*rows)) for rows in CALLS])
+            results.append([module(*inputs_of(*rows)) for rows in CALLS])
         assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
 
 
-def test_a_step_without_a_cache_says_what_it_needs() -> None:
-    module, cache = load(Step())
+def test_a_run_without_a_cache_says_what_it_needs() -> None:
+    module, cache = load(Decoder())
     with pytest.raises(rl.RunError, match="needs the key-value cache of a language model's runner"):
-        module(*step((0, [0])))
+        module(*inputs_of((0, [0])))
     module["forward"]._core.set_kv_cache(cache)
-    module(*step((0, [0])))
+    module(*inputs_of((0, [0])))
     module["forward"]._core.set_kv_cache(None)
     with pytest.raises(rl.RunError, match=r"load the program with rushlight\.llm\.load"):
-        module(*step((0, [0])))
+        module(*inputs_of((0, [0])))
 
 
 @pytest.mark.parametrize(
@@ -158,26 +160,26 @@ def test_a_step_without_a_cache_says_what_it_needs() -> None:
     ],
 )
 def test_tokens_that_do_not_fit_the_cache_are_refused(rows: Any, message: str) -> None:
-    module, cache = load(Step())
+    module, cache = load(Decoder())
     module["forward"]._core.set_kv_cache(cache)
     with pytest.raises(rl.RunError, match=message):
-        module(*step(*rows))
-    module(*step((0, [0])))  # usable afterwards
+        module(*inputs_of(*rows))
+    module(*inputs_of((0, [0])))  # usable afterwards
 
 
 def test_a_cache_of_another_model_is_refused() -> None:
-    module, _ = load(Step())
+    module, _ = load(Decoder())
     for layers, heads, width in ((1, KEY_HEADS, WIDTH), (LAYERS, 1, WIDTH), (LAYERS, KEY_HEADS, 4)):
         cache = _core.KvCache("float32", layers, heads, width, WIDTH, 1, 64)
         module["forward"]._core.set_kv_cache(cache)
         with pytest.raises(rl.RunError, match="does not fit the key-value cache of"):
-            module(*step((0, [0])))
+            module(*inputs_of((0, [0])))
 
 
 @pytest.mark.parametrize("backend", ["portable", "xnnpack"])
 def test_other_backends_refuse_it_by_name(backend: str) -> None:
     with EagerCache().active(), pytest.raises(rl.ExportError, match="backend='cpu'") as caught:
-        rl.export(Step(), step((0, range(5))), backend=backend, verify=False)
+        rl.export(Decoder(), inputs_of((0, range(5))), backend=backend, verify=False)
     assert "rushlight::cached_attention" in str(caught.value)
 
 

@@ -1,6 +1,6 @@
-#include "rushlight/llm/tokenizer/pattern.h"
+#include "rushlight/llm/tokenizer/splitter/pattern.h"
 
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {
@@ -23,18 +23,31 @@ class Matcher {
  private:
   Item at(size_t i) const {
     if (i >= size_) return {};
+    if (is_ascii(i)) return {byte(i), 1, kClasses[byte(i)]};
     const Point point = read_point(text_ + i, size_ - i);
     return {point.code, point.bytes, classes_of(point.code)};
   }
   // The end of the run of characters of some of the classes.
   size_t skip(size_t i, uint16_t classes) const {
-    for (Item item = at(i); item.is(classes); item = at(i)) i += item.bytes;
-    return i;
+    for (;;) {
+      while (i < size_ && is_ascii(i) && (kClasses[byte(i)] & classes) != 0) ++i;
+      if (i == size_ || is_ascii(i)) return i;
+      const Item item = at(i);
+      if (!item.is(classes)) return i;
+      i += item.bytes;
+    }
   }
   size_t skip_others(size_t i, uint16_t classes) const {
-    for (Item item = at(i); item.bytes != 0 && !item.is(classes); item = at(i)) i += item.bytes;
-    return i;
+    for (;;) {
+      while (i < size_ && is_ascii(i) && (kClasses[byte(i)] & classes) == 0) ++i;
+      if (i == size_ || is_ascii(i)) return i;
+      const Item item = at(i);
+      if (item.is(classes)) return i;
+      i += item.bytes;
+    }
   }
+  uint8_t byte(size_t i) const { return static_cast<uint8_t>(text_[i]); }
+  bool is_ascii(size_t i) const { return byte(i) < 0x80; }
   size_t skip_bytes(size_t i, char a, char b, char c) const {
     while (i < size_ && (text_[i] == a || text_[i] == b || text_[i] == c)) ++i;
     return i;

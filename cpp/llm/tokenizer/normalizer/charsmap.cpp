@@ -1,4 +1,4 @@
-#include "rushlight/llm/tokenizer/charsmap.h"
+#include "rushlight/llm/tokenizer/normalizer/charsmap.h"
 
 namespace rushlight::llm {
 namespace {

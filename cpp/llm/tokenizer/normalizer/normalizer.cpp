@@ -1,9 +1,9 @@
-#include "rushlight/llm/tokenizer/normalizer.h"
+#include "rushlight/llm/tokenizer/normalizer/normalizer.h"
 
-#include "rushlight/llm/tokenizer/charsmap.h"
-#include "rushlight/llm/tokenizer/compose.h"
-#include "rushlight/llm/tokenizer/sentence_piece.h"
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/normalizer/charsmap.h"
+#include "rushlight/llm/tokenizer/normalizer/compose.h"
+#include "rushlight/llm/tokenizer/normalizer/sentence_piece.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {

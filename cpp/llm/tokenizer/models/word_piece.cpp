@@ -1,6 +1,6 @@
-#include "rushlight/llm/tokenizer/word_piece.h"
+#include "rushlight/llm/tokenizer/models/word_piece.h"
 
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {

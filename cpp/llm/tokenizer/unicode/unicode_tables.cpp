@@ -1,5 +1,5 @@
 // Written by codegen/unicode_tables.py from what tokenizers 0.23.3 answers; do not edit.
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 

@@ -1,8 +1,8 @@
-#include "rushlight/llm/tokenizer/sentence_piece.h"
+#include "rushlight/llm/tokenizer/normalizer/sentence_piece.h"
 
-#include "rushlight/llm/tokenizer/charsmap.h"
+#include "rushlight/llm/tokenizer/normalizer/charsmap.h"
 #include "rushlight/llm/tokenizer/operations.h"
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {
@@ -13,11 +13,10 @@ constexpr char kSpaceMark[] = "\xE2\x96\x81";  // U+2581
 size_t longest_start(const Trie& trie, StringView text) {
   size_t longest = 0;
   if (trie.empty()) return 0;
-  uint32_t node = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    node = trie.child(node, static_cast<uint8_t>(text.data()[i]));
-    if (node == 0) break;
-    if (trie.values[node] != kNone) longest = i + 1;
+  uint32_t node = trie.starts[static_cast<uint8_t>(text.data()[0])];
+  for (size_t i = 1; node != 0; ++i) {
+    if (trie.values[node] != kNone) longest = i;
+    node = i < text.size() ? trie.child(node, static_cast<uint8_t>(text.data()[i])) : 0;
   }
   return longest;
 }

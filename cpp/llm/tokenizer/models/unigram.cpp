@@ -1,9 +1,9 @@
-#include "rushlight/llm/tokenizer/unigram.h"
+#include "rushlight/llm/tokenizer/models/unigram.h"
 
 #include <algorithm>
 
-#include "rushlight/llm/tokenizer/bpe.h"
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/models/bpe.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {
@@ -16,11 +16,7 @@ class Search {
         single_(table.settings.model == Model::Unigram32),
         unknown_score_(table.scores[table.settings.vocabulary]),
         paths_(scratch->paths),
-        out_(out) {
-    for (uint32_t node = table.model.first[0]; node < table.model.first[1]; ++node) {
-      starts_[table.model.labels[node]] = node;
-    }
-  }
+        out_(out) {}
 
   // Where no piece reaches beyond a position, the best path to it is final: it is given out, and
   // the search goes on from there.
@@ -50,7 +46,7 @@ class Search {
     const double score = paths_[begin - base_].score;
     const size_t bytes = read_point(text_.data() + begin, text_.size() - begin).bytes;
     bool has_character = false;
-    uint32_t node = starts_[static_cast<uint8_t>(text_.data()[begin])];
+    uint32_t node = table_.model.starts[static_cast<uint8_t>(text_.data()[begin])];
     for (size_t end = begin + 1; node != 0; ++end) {
       const uint32_t token = table_.model.values[node];
       if (token != kNone) {
@@ -108,7 +104,7 @@ class Search {
     }
   }
   uint32_t whole(StringView text) const {
-    uint32_t node = starts_[static_cast<uint8_t>(text.data()[0])];
+    uint32_t node = table_.model.starts[static_cast<uint8_t>(text.data()[0])];
     for (size_t i = 1; i < text.size() && node != 0; ++i) {
       node = table_.model.child(node, static_cast<uint8_t>(text.data()[i]));
     }
@@ -124,7 +120,6 @@ class Search {
   std::vector<int32_t>* out_;
   size_t base_ = 0, reach_ = 0;
   size_t unknown_ = 0, unknown_size_ = 0;
-  uint32_t starts_[256] = {};
 };
 
 }  // namespace

@@ -44,11 +44,14 @@ T look_up(const uint16_t* pages, const T* values, uint32_t code) {
   return code > 0x10FFFF ? T() : values[size_t{pages[code >> 6]} << 6 | (code & 63)];
 }
 
-inline uint16_t classes_of(uint32_t code) { return look_up(kClassesPage, kClasses, code); }
+// The first pages of classes are those of ASCII.
+inline uint16_t classes_of(uint32_t code) {
+  return code < 0x80 ? kClasses[code] : look_up(kClassesPage, kClasses, code);
+}
 inline uint8_t combining_class(uint32_t code) { return look_up(kCombiningPage, kCombining, code); }
 
-// A character of text that was checked before; what is not valid all the same is read without
-// leaving the text.
+// A character of text that was checked before. Bytes that are not valid all the same are read as
+// some character, without leaving the text.
 struct Point {
   uint32_t code;
   uint32_t bytes;
@@ -56,9 +59,12 @@ struct Point {
 
 inline Point read_point(const char* text, size_t size) {
   const uint8_t first = static_cast<uint8_t>(text[0]);
+  const auto next = [&](size_t i) { return static_cast<uint8_t>(text[i]) & 0x3Fu; };
   if (first < 0x80) return {first, 1};
-  const Character character = read_utf8(text, size);
-  return {character.code, character.bytes};
+  if (first < 0xE0 && size >= 2) return {(first & 0x1Fu) << 6 | next(1), 2};
+  if (first < 0xF0 && size >= 3) return {(first & 0xFu) << 12 | next(1) << 6 | next(2), 3};
+  if (size < 4) return {kReplacement, 1};
+  return {(first & 0x7u) << 18 | next(1) << 12 | next(2) << 6 | next(3), 4};
 }
 
 }  // namespace rushlight::llm

@@ -1,8 +1,8 @@
-#include "rushlight/llm/tokenizer/compose.h"
+#include "rushlight/llm/tokenizer/normalizer/compose.h"
 
 #include <algorithm>
 
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {

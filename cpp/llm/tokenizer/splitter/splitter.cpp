@@ -1,9 +1,9 @@
-#include "rushlight/llm/tokenizer/splitter.h"
+#include "rushlight/llm/tokenizer/splitter/splitter.h"
 
 #include <string>
 
-#include "rushlight/llm/tokenizer/pattern.h"
-#include "rushlight/llm/tokenizer/unicode.h"
+#include "rushlight/llm/tokenizer/splitter/pattern.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 namespace {

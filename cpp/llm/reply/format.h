@@ -1,0 +1,45 @@
+// How the models of a family write calls of tools into their replies.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/core/span.h"
+
+namespace rushlight::llm {
+
+enum class CallBody : uint8_t {
+  Json,   // an object with a name and arguments, or an array of them
+  Named,  // the name, then the arguments as an object
+  Code,   // JSON, or code: `search.call(query="…")`, or Python
+};
+
+// One call, or a list of calls. Without `begin`, a reply is a call if it is nothing but JSON.
+struct CallSyntax {
+  const char* begin;
+  const char* end;  // "" if nothing ends it but the text itself
+  const char*
+      separator;  // of Named: between what stands before the name, or after it, and the rest
+  CallBody body;
+};
+
+struct ReplyFormat {
+  const char* name;
+  const char* hint;  // the text by which a chat template shows that its model writes this
+  CallSyntax call;
+  const char* around[2];  // texts around all calls, which are dropped
+  bool takes_bare_json;   // a reply that begins with a JSON object may be a call as well
+};
+
+// All formats; the last one is that of models without markers, which answer with JSON.
+Span<const ReplyFormat> reply_formats();
+
+// The format of this name; null if there is none.
+const ReplyFormat* find_reply_format(StringView name);
+
+// The format that the source of a chat template shows.
+const ReplyFormat& reply_format_of(StringView chat_template);
+
+// Whether a prompt ends within a block of reasoning, as templates of models that always reason do.
+bool opens_reasoning(StringView prompt);
+
+}  // namespace rushlight::llm
