@@ -18,7 +18,17 @@ NOT_IN_FILES = ("llama-dynamic", "gpt2-scaled", "qwen2")
 """Options that llama.cpp's files cannot say."""
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in NOT_IN_FILES])
+QUICK = ("llama3", "llama-yarn", "mistral", "qwen3", "gemma2", "gemma3", "phi4", "gpt2")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[] if case in QUICK else [pytest.mark.full])
+        for case in CASES
+        if case not in NOT_IN_FILES
+    ],
+)
 def test_logits_equal_transformers(case: str, tmp_path: Path) -> None:
     model = small_model(case)
     path = write_gguf(model, tmp_path / "model.gguf")
