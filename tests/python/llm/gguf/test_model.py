@@ -63,6 +63,6 @@ def test_weights_of_every_type_are_computed_with(case: str, kind: str, tmp_path:
     with torch.no_grad():
         wanted = model(prompt[None]).logits[0]
     got = Session(program).give(prompt)
-    # Types with minimums are requantised.
-    allowed = 1e-4 if kind in (*FORMS, "F32", "F16", "BF16") else 2e-2
+    # Types with minimums are requantised, with 0.5 % of error in each matrix.
+    allowed = 1e-4 if kind in (*FORMS, "F32", "F16", "BF16") else 5e-2
     assert (got - wanted).norm() < allowed * wanted.norm()
