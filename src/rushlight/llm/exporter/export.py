@@ -89,8 +89,7 @@ def export(
             "embed=True: what a module of your own returns are its logits; it has no hidden states",
             code=Code.INVALID_ARGUMENT,
         )
-    if folder is not None:
-        about = _with_folder(about, folder)
+    about = _with_folder(about, folder) if folder else about
     texts = _texts(about, tokenizer, chat_template, folder)
     say("quantise" if recipe.bits or recipe.embedding else "convert weights")
     release = folder.release if folder else lambda: None
@@ -108,8 +107,7 @@ def export(
         debug=debug,
         progress=progress,
     )
-    if isinstance(folder, GgufModel):
-        program.quantization += folder.losses()
+    program.quantization += folder.losses() if isinstance(folder, GgufModel) else []
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
     release()

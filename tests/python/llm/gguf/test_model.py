@@ -18,7 +18,17 @@ NOT_IN_FILES = ("llama-dynamic", "gpt2-scaled", "qwen2")
 """Options that llama.cpp's files cannot say."""
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in NOT_IN_FILES])
+QUICK = ("llama3", "llama-yarn", "mistral", "qwen3", "gemma2", "gemma3", "phi4", "gpt2")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[] if case in QUICK else [pytest.mark.full])
+        for case in CASES
+        if case not in NOT_IN_FILES
+    ],
+)
 def test_logits_equal_transformers(case: str, tmp_path: Path) -> None:
     model = small_model(case)
     path = write_gguf(model, tmp_path / "model.gguf")
@@ -53,6 +63,6 @@ def test_weights_of_every_type_are_computed_with(case: str, kind: str, tmp_path:
     with torch.no_grad():
         wanted = model(prompt[None]).logits[0]
     got = Session(program).give(prompt)
-    # Types with minimums are requantised.
-    allowed = 1e-4 if kind in (*FORMS, "F32", "F16", "BF16") else 2e-2
+    # Types with minimums are requantised, with 0.5 % of error in each matrix.
+    allowed = 1e-4 if kind in (*FORMS, "F32", "F16", "BF16") else 5e-2
     assert (got - wanted).norm() < allowed * wanted.norm()
