@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 
 from rushlight.api import Program
 from rushlight.api import export as export_program
@@ -95,9 +96,7 @@ def export(
     release = folder.release if folder else lambda: None
     convert_layers(step, recipe, release)
     say("capture")
-    captured = {STEP: capture_step(step, about, STEP)}
-    if embed:
-        captured[EMBED] = capture_step(_embedding_step(step), about, EMBED)
+    captured = _methods(step, about, embed)
     program = export_program(
         captured,
         backend=backend,
@@ -116,6 +115,14 @@ def export(
             say(f"{name}: verify")
             check_steps(program.manager, name, one, about, form.partitioners)
     return program
+
+
+def _methods(step: Step, about: Description, embed: bool) -> dict[str, ExportedProgram]:
+    """The captured methods of the program, by name."""
+    captured = {STEP: capture_step(step, about, STEP)}
+    if embed:
+        captured[EMBED] = capture_step(_embedding_step(step), about, EMBED)
+    return captured
 
 
 def _read(path: Path) -> Folder | GgufModel:
