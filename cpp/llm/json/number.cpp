@@ -66,7 +66,7 @@ std::string write_double(double number) {
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
   const std::string text = shortest(number);
   const size_t mark = text.find('e');
-  const int exponent = std::atoi(text.c_str() + mark + 1);
+  const int exponent = static_cast<int>(std::strtol(text.c_str() + mark + 1, nullptr, 10));
   const std::string sign = std::signbit(number) ? "-" : "";
   std::string digits;
   for (size_t i = sign.size(); i < mark; ++i) {

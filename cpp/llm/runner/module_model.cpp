@@ -1,6 +1,6 @@
 #include "rushlight/llm/runner/module_model.h"
 
-#include "rushlight/backends/xnnpack/weights/digest.h"
+#include "rushlight/core/digest.h"
 #include "rushlight/engine/types/kv_page.h"
 
 namespace rushlight::llm {
@@ -124,7 +124,7 @@ Result<Span<float>> ModuleModel::step(const StepRows& rows, Message* message) {
 }
 
 uint64_t ModuleModel::digest() {
-  if (digest_ == 0) digest_ = xnnpack::digest(module_.program().image());
+  if (digest_ == 0) digest_ = digest_of(module_.program().image());
   return digest_;
 }
 

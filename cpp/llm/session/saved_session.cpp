@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "rushlight/backends/xnnpack/weights/digest.h"
+#include "rushlight/core/digest.h"
 #include "rushlight/module/files/desktop_files.h"
 
 namespace rushlight::llm {
@@ -50,7 +50,7 @@ Header header_of(const SessionOrigin& origin) {
 }
 
 uint64_t combine(uint64_t digest, Span<const uint8_t> part) {
-  return (digest << 23 | digest >> 41) ^ xnnpack::digest(part);
+  return (digest << 23 | digest >> 41) ^ digest_of(part);
 }
 
 uint64_t digest_of(const Header& header, Span<const uint8_t> tokens,
@@ -145,6 +145,7 @@ Status SavedSession::read(Span<const uint8_t> file, const SessionOrigin& origin,
   cached_ = header.cached;
   page_bytes_ = origin.page_bytes;
   std::vector<Span<const uint8_t>> parts;
+  parts.reserve(pages);
   for (size_t i = 0; i < pages; ++i) parts.push_back({page(i), page_bytes_});
   if (digest_of(header, tokens_, {parts.data(), parts.size()}) != header.digest) {
     return damaged("its content");

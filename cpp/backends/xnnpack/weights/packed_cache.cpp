@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "rushlight/backends/xnnpack/weights/digest.h"
+#include "rushlight/core/digest.h"
 
 namespace rushlight::xnnpack {
 namespace {
@@ -30,9 +30,9 @@ uint64_t digest_of_program(const NamedData* data) {
   for (size_t i = 0; i < n; ++i) {
     const StringView key = data->key(i);
     const auto stored = data->get(key);
-    const uint64_t numbers[] = {sum, digest(bytes_of(Span<const char>(key.data(), key.size()))),
+    const uint64_t numbers[] = {sum, digest_of(bytes_of(Span<const char>(key.data(), key.size()))),
                                 stored.ok() ? stored.value().size() : 0};
-    sum = digest(bytes_of(Span<const uint64_t>(numbers)));
+    sum = digest_of(bytes_of(Span<const uint64_t>(numbers)));
   }
   return sum;
 }
@@ -55,8 +55,8 @@ struct PackedCache::Header {
 
   uint64_t digest_with(Span<const Entry> entries) const {
     Header copy = *this;
-    copy.digest = xnnpack::digest(bytes_of(entries));
-    return xnnpack::digest(bytes_of(Span<const Header>(&copy, 1)));
+    copy.digest = digest_of(bytes_of(entries));
+    return digest_of(bytes_of(Span<const Header>(&copy, 1)));
   }
 };
 
@@ -68,11 +68,11 @@ struct PackedCache::Entry {
 };
 
 PackedKey packed_key(Span<const int64_t> how, Span<const uint8_t> what) {
-  const uint64_t parts[] = {digest(bytes_of(how)), digest(what), what.size()};
+  const uint64_t parts[] = {digest_of(bytes_of(how)), digest_of(what), what.size()};
   const uint64_t again[] = {parts[1], parts[0], parts[2]};
   PackedKey key;
-  key.words[0] = digest(bytes_of(Span<const uint64_t>(parts)));
-  key.words[1] = digest(bytes_of(Span<const uint64_t>(again)));
+  key.words[0] = digest_of(bytes_of(Span<const uint64_t>(parts)));
+  key.words[1] = digest_of(bytes_of(Span<const uint64_t>(again)));
   return key;
 }
 
@@ -157,7 +157,7 @@ Span<const float> PackedCache::find(PackedKey key, int64_t floats, Workers* work
   const Span<const uint8_t> bytes(file_.bytes.data() + entry->offset,
                                   static_cast<size_t>(entry->size));
   const bool fits = entry->size == static_cast<uint64_t>(floats) * sizeof(float);
-  if (fits && digest(bytes, workers) == entry->digest) {
+  if (fits && digest_of(bytes, workers) == entry->digest) {
     return {reinterpret_cast<const float*>(bytes.data()), static_cast<size_t>(floats)};
   }
   warn("packed weights in '%s' are damaged, and are packed anew", path_);
@@ -204,7 +204,7 @@ Status PackedCache::write(Span<Entry> all, Span<Span<const uint8_t>> parts, Work
   };
   for (const Added& added : added_.span()) {
     const Span<const uint8_t> bytes = bytes_of(added.packed);
-    append(added.key, bytes, digest(bytes, workers));
+    append(added.key, bytes, digest_of(bytes, workers));
   }
   const size_t n_added = n;
   for (size_t i = 0; i < n_entries_; ++i) {

@@ -165,7 +165,7 @@ class RecurrentLayers final : public Operator {
         "its input has sizes %s and its result %s, but must be [length, batch, width] and [length, "
         "batch, %lld]",
         text_of(*x_).text(), text_of(*out_).text(),
-        static_cast<long long>(s.directions * s.outputs));
+        static_cast<long long>(s.directions) * static_cast<long long>(s.outputs));
   }
 
   const View* x_ = nullptr;

@@ -108,6 +108,7 @@ class Pruner {
     }
     remove_useless();
     std::vector<bool> has_text;
+    has_text.reserve(automaton_.rules.size());
     for (uint32_t i = 0; i < automaton_.rules.size(); ++i) has_text.push_back(works(i));
     return has_text;
   }

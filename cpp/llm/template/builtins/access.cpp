@@ -119,7 +119,7 @@ Status own_attribute(RunContext& run, const Value& value, const std::string& nam
     method->depth = value.depth() + 1;
     method->weight = value.weight() + 1;
     if (method->depth > run.limits.depth) return run.fail("values nest too deep");
-    *out = Value::object(Kind::Method, std::move(method));
+    *out = Value::object(Kind::Method, method);
     return Code::Ok;
   }
   *out = Value::missing();

@@ -92,7 +92,7 @@ Status make_namespace(RunContext& run, const Arguments& arguments, Value* out) {
     }
   }
   run.keep(space);
-  *out = Value::object(Kind::Namespace, std::move(space));
+  *out = Value::object(Kind::Namespace, space);
   return Code::Ok;
 }
 

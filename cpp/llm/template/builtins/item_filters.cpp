@@ -127,7 +127,7 @@ Status sum(RunContext& run, const Value& value, const Arguments& arguments, Valu
     const Value before = total;
     RL_TRY(arithmetic(run, Arithmetic::Add, before, part, &total));
   }
-  *out = total;
+  *out = std::move(total);
   return Code::Ok;
 }
 
@@ -307,6 +307,7 @@ Status sort(RunContext& run, const Value& value, const Arguments& arguments, Val
   }
   RL_TRY(sort_keyed(run, is_true(parts[0]), &keyed));
   std::vector<Value> sorted;
+  sorted.reserve(keyed.size());
   for (Keyed& one : keyed) sorted.push_back(std::move(one.item));
   return run.make_items(Kind::List, std::move(sorted), out);
 }
@@ -329,6 +330,7 @@ Status dictsort(RunContext& run, const Value& value, const Arguments& arguments,
   }
   RL_TRY(sort_keyed(run, is_true(parts[2]), &keyed));
   std::vector<Value> sorted;
+  sorted.reserve(keyed.size());
   for (Keyed& one : keyed) sorted.push_back(std::move(one.item));
   return run.make_items(Kind::List, std::move(sorted), out);
 }

@@ -174,6 +174,7 @@ Status format(RunContext& run, const Value& value, const Arguments& arguments, V
   if (!arguments.named.empty()) {
     if (!arguments.values.empty()) return run.fail("'format' takes values or named values");
     std::vector<Entry> entries;
+    entries.reserve(arguments.named.size());
     for (const NamedValue& named : arguments.named) {
       entries.emplace_back(string_value({named.first.data(), named.first.size()}), named.second);
     }

@@ -50,7 +50,7 @@ Value Interpreter::make_macro(const Node& node) {
   macro->node = &node;
   macro->scope = scope_;
   if (scope_) run_.keep(scope_);
-  return Value::object(Kind::Macro, std::move(macro));
+  return Value::object(Kind::Macro, macro);
 }
 
 Status Interpreter::call_macro(const Value& macro, const Arguments& arguments, Value* out) {

@@ -49,7 +49,7 @@ class Interpreter {
   Status execute_one(const Node& node);
   Status execute_print(const Node& node);
   Status execute_for(const Node& node);
-  Status loop_over(const Node& node, Ref<ListObject> items);
+  Status loop_over(const Node& node, const Ref<ListObject>& items);
   Status chosen_items(const Node& node, const ListObject& items, Ref<ListObject>* chosen);
   Status execute_set_block(const Node& node);
   Status execute_with(const Node& node);

@@ -110,7 +110,7 @@ Status Interpreter::chosen_items(const Node& node, const ListObject& items,
   return Code::Ok;
 }
 
-Status Interpreter::loop_over(const Node& node, Ref<ListObject> items) {
+Status Interpreter::loop_over(const Node& node, const Ref<ListObject>& items) {
   Ref<LoopObject> loop = make_ref<LoopObject>();
   loop->items = items;
   loop->depth = items->depth + 1;

@@ -87,7 +87,7 @@ Status RunContext::make_items(Kind kind, std::vector<Value> items, Value* out, c
   RL_TRY(check(*list, depth + 1, weight));
   list->items = std::move(items);
   list->view = view;
-  *out = Value::object(kind, std::move(list));
+  *out = Value::object(kind, list);
   return Code::Ok;
 }
 
@@ -102,7 +102,7 @@ Status RunContext::make_dict(std::vector<Entry> entries, Value* out) {
   }
   RL_TRY(check(*dict, depth + 1, weight));
   dict->entries = std::move(entries);
-  *out = Value::object(Kind::Dict, std::move(dict));
+  *out = Value::object(Kind::Dict, dict);
   return Code::Ok;
 }
 

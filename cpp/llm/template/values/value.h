@@ -117,7 +117,7 @@ class Value {
     return value;
   }
   template <typename T>
-  static Value object(Kind kind, Ref<T> object) {
+  static Value object(Kind kind, const Ref<T>& object) {
     return Value(kind, object.get());
   }
 

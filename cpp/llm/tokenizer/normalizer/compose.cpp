@@ -58,7 +58,7 @@ uint32_t composed(uint32_t first, uint32_t second) {
   uint32_t low = 0, high = kCompositions;
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
-    const uint32_t* triple = kComposition + 3 * middle;
+    const uint32_t* triple = kComposition + size_t{3} * middle;
     if (triple[0] == first && triple[1] == second) return triple[2];
     const bool is_less = triple[0] != first ? triple[0] < first : triple[1] < second;
     (is_less ? low : high) = is_less ? middle + 1 : middle;

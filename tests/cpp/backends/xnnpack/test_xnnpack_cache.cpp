@@ -15,8 +15,8 @@
 
 #include "check.h"
 #include "damage.h"
-#include "rushlight/backends/xnnpack/weights/digest.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
+#include "rushlight/core/digest.h"
 #include "rushlight/module/files/desktop_files.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
@@ -130,8 +130,8 @@ void seal(Bytes* bytes) {
   const uint64_t n =
       std::min<uint64_t>(number_at(*bytes, kEntriesAt), (bytes->size() - kHeader) / kEntry);
   const size_t size = static_cast<size_t>(n) * kEntry;
-  put(bytes, kDigestAt, xnnpack::digest({bytes->data() + kHeader, size}), 8);
-  put(bytes, kDigestAt, xnnpack::digest({bytes->data(), kHeader}), 8);
+  put(bytes, kDigestAt, digest_of({bytes->data() + kHeader, size}), 8);
+  put(bytes, kDigestAt, digest_of({bytes->data(), kHeader}), 8);
 }
 
 // Checks the effect of the file `damaged`: the same results as without a file, `why` in the log, a
@@ -174,7 +174,7 @@ void test_that_it_is_read(const char* path, const Bytes& whole, const Ran& expec
     const size_t offset = number_at(bytes, entry + 16);
     const size_t size = number_at(bytes, entry + 24);
     std::memset(bytes.data() + offset, 0, size);
-    put(&bytes, entry + 32, xnnpack::digest({bytes.data() + offset, size}), 8);
+    put(&bytes, entry + 32, digest_of({bytes.data() + offset, size}), 8);
   }
   seal(&bytes);
   Files files;

@@ -1,9 +1,9 @@
-#include "rushlight/backends/xnnpack/weights/digest.h"
+#include "rushlight/core/digest.h"
 
 #include <atomic>
 #include <cstring>
 
-namespace rushlight::xnnpack {
+namespace rushlight {
 namespace {
 
 constexpr size_t kLanes = 8;
@@ -44,7 +44,7 @@ uint64_t digest_of_piece(Span<const uint8_t> bytes, uint64_t number) {
 
 }  // namespace
 
-uint64_t digest(Span<const uint8_t> bytes, Workers* workers) {
+uint64_t digest_of(Span<const uint8_t> bytes, Workers* workers) {
   std::atomic<uint64_t> sum{bytes.size()};
   const auto pieces = static_cast<int64_t>((bytes.size() + kPiece - 1) / kPiece);
   share_out(workers, pieces, 1, [&](int64_t begin, int64_t end) {
@@ -59,4 +59,4 @@ uint64_t digest(Span<const uint8_t> bytes, Workers* workers) {
   return mixed(sum.load(std::memory_order_relaxed));
 }
 
-}  // namespace rushlight::xnnpack
+}  // namespace rushlight

@@ -6,10 +6,10 @@
 #include "rushlight/core/span.h"
 #include "rushlight/platform/workers.h"
 
-namespace rushlight::xnnpack {
+namespace rushlight {
 
 // Any change within eight bytes changes it. It does not depend on the number of threads. `workers`
 // may be nullptr.
-uint64_t digest(Span<const uint8_t> bytes, Workers* workers = nullptr);
+uint64_t digest_of(Span<const uint8_t> bytes, Workers* workers = nullptr);
 
-}  // namespace rushlight::xnnpack
+}  // namespace rushlight
