@@ -35,12 +35,18 @@ using Words = nb::ndarray<uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 StringView view(const std::string& text) { return {text.data(), text.size()}; }
 
 // A tokenizer in Python. What it raises is kept from the caller: longest tokens serve then.
-Vocabulary::Encode encode_by(nb::object function) {
+Vocabulary::Encode encode_by(nb::object object) {
+  // A grammar may be destroyed by a thread that does not hold the GIL.
+  const std::shared_ptr<nb::object> function(new nb::object(std::move(object)),
+                                             [](nb::object* last) {
+                                               const GilAcquire acquire;
+                                               delete last;
+                                             });
   return [function](StringView text, std::vector<int32_t>* tokens) {
     const GilAcquire acquire;
     try {
       const nb::bytes bytes(text.data(), text.size());
-      for (const int32_t token : nb::cast<std::vector<int32_t>>(function(bytes))) {
+      for (const int32_t token : nb::cast<std::vector<int32_t>>((*function)(bytes))) {
         tokens->push_back(token);
       }
       return true;

@@ -29,6 +29,11 @@ struct RunnerHandle {
   llm::Runner runner;
 };
 
+struct KeptVocabulary {
+  std::shared_ptr<RunnerHandle> runner;
+  std::shared_ptr<const llm::Vocabulary> vocabulary;
+};
+
 struct SessionHandle {
   std::shared_ptr<RunnerHandle> runner;
   std::unique_ptr<llm::Session> session;
@@ -42,6 +47,7 @@ struct GenerationHandle {
   std::shared_ptr<RunnerHandle> runner;
   std::shared_ptr<SessionHandle> session;
   std::unique_ptr<llm::Generation> generation;
+  bool is_read = false;  // by a thread that waits without the GIL
   ~GenerationHandle() {
     const GilRelease release;
     generation.reset();
@@ -186,10 +192,18 @@ nb::object token_of(const llm::Drawn& drawn) {
 nb::object next(GenerationHandle& self) {
   llm::Piece piece;
   bool has_more = false;
+  if (self.is_read) {
+    Message message;
+    const Status status = message.fail(
+        Code::InvalidState, "another thread waits for this text: read a stream on one thread");
+    fail(status.code(), message);
+  }
+  self.is_read = true;
   {
     const GilRelease release;
     has_more = self.generation->next(&piece);
   }
+  self.is_read = false;  // what follows reads the views with the GIL
   if (!has_more) {
     Message message;
     const Status status = self.generation->status(&message);
@@ -288,9 +302,12 @@ void init_llm_runner(nb::module_& m) {
       .def("defaults", [](RunnerHandle& self) { return self.runner.defaults(); })
       .def("facts", facts)
       .def("vocabulary",
-           [](RunnerHandle& self) {
-             return VocabularyHandle{
-                 call([&](Message* message) { return self.runner.vocabulary(message); })};
+           [](const std::shared_ptr<RunnerHandle>& self) {
+             const std::shared_ptr<const llm::Vocabulary> made =
+                 call([&](Message* message) { return self->runner.vocabulary(message); });
+             // It encodes by the runner's tokenizer, so it keeps the runner.
+             const auto kept = std::make_shared<KeptVocabulary>(KeptVocabulary{self, made});
+             return VocabularyHandle{{kept, made.get()}};
            })
       .def(
           "score",

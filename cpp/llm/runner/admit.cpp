@@ -88,9 +88,20 @@ bool Scheduler::reclaim(const uint8_t* shared_page) {
     if (sequence->busy || sequence->table.size() == 0) continue;
     if (oldest == nullptr || sequence->used < oldest->used) oldest = sequence;
   }
-  if (oldest == nullptr) return false;
+  if (oldest == nullptr) return reclaim_queued();
   oldest->keep_cache(0);
   return true;
+}
+
+// Gives up the pages of the youngest session that waits in the queue.
+bool Scheduler::reclaim_queued() {
+  for (size_t i = queue_.size(); i-- > 0;) {
+    Sequence* const sequence = queue_[i].choice->sequence;
+    if (sequence->table.size() == 0) continue;
+    sequence->keep_cache(0);
+    return true;
+  }
+  return false;
 }
 
 bool Scheduler::is_planned(const Choice* choice) const {

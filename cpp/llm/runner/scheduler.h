@@ -103,6 +103,7 @@ class Scheduler {
   void start(const Entry& entry);
   size_t pages_in_use() const;
   bool reclaim(const uint8_t* shared_page);
+  bool reclaim_queued();
   bool preempt(const Choice* than);
   bool is_planned(const Choice* choice) const;
   // plan.cpp

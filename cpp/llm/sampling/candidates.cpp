@@ -125,7 +125,9 @@ void Candidates::keep_typical(float p) {
   if (p >= 1.0f) return;
   double expected = 0.0;
   for (size_t i = 0; i < count_; ++i) {
-    expected += static_cast<double>(weights_[i]) * static_cast<double>(scores_[i]);
+    if (weights_[i] > 0.0f) {  // the score of another may be -infinity
+      expected += static_cast<double>(weights_[i]) * static_cast<double>(scores_[i]);
+    }
   }
   // How far a token's information is from the entropy is how far its score is from the mean.
   const auto mean = static_cast<float>(expected / sum_);

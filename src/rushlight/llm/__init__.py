@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rushlight.llm.description import Description
     from rushlight.llm.exporter.attention import attention
     from rushlight.llm.exporter.export import export
-    from rushlight.llm.load import load, restore
+    from rushlight.llm.loading import load, restore
 
 __all__ = ["Description", "attention", "export", "load", "restore"]
 
@@ -23,8 +23,8 @@ _HOME_OF = {
     "Description": "rushlight.llm.description",
     "attention": "rushlight.llm.exporter.attention",
     "export": "rushlight.llm.exporter.export",
-    "load": "rushlight.llm.load",
-    "restore": "rushlight.llm.load",
+    "load": "rushlight.llm.loading",
+    "restore": "rushlight.llm.loading",
 }
 
 

@@ -116,14 +116,14 @@ def _statistics(figures: dict[str, int]) -> Statistics:
     submitted, first = times["submitted_ns"], times["first_token_ns"]
     prefill = _seconds(times["started_ns"], first)
     decode = _seconds(first, times["finished_ns"])
-    computed = figures["prompt_tokens"] - figures["reused_tokens"]
+    computed = max(0, figures["prompt_tokens"] - figures["reused_tokens"])
     return Statistics(
         **figures,
         waited=_seconds(submitted, times["started_ns"]),
         first_token=_seconds(submitted, first),
         total=_seconds(submitted, times["finished_ns"]),
         prefill_rate=computed / prefill if prefill else 0.0,
-        decode_rate=(figures["output_tokens"] - 1) / decode if decode else 0.0,
+        decode_rate=max(0, figures["output_tokens"] - 1) / decode if decode else 0.0,
     )
 
 
@@ -148,10 +148,11 @@ class Stream:
         Raises:
             RunError: the model failed.
         """
-        if self._core is None:
+        core = self._core  # another thread may close this one
+        if core is None:
             raise StopIteration
         with run_errors():
-            news = self._core.next()
+            news = core.next()
         if news is None:
             self.close()
             raise StopIteration
@@ -162,7 +163,7 @@ class Stream:
         choice.tokens += piece.tokens
         choice.finish = finish
         if finish:
-            choice.stopped_by = self._core.stopped_by(index)
+            choice.stopped_by = core.stopped_by(index)
         return piece
 
     def cancel(self) -> None:

@@ -15,6 +15,7 @@ from torchao.quantization.pt2e import quantize_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from rushlight.capture import Model, capture
+from rushlight.capture.tracing import one_at_a_time
 from rushlight.errors import Code, ExportError, answers_keywords
 from rushlight.quantization.calibrate import (
     Item,
@@ -133,6 +134,7 @@ class Examples(NamedTuple):
     dynamic_shapes: Any
 
 
+@one_at_a_time  # a function of torchao is replaced meanwhile
 def converted(
     prepared: GraphModule, examples: Examples, *, is_qat: bool = False
 ) -> ExportedProgram:

@@ -50,6 +50,15 @@ def runner(program: Path) -> Runner:
     return rushlight.llm.load(program, threads=1, kv="float32")
 
 
+def test_a_step_of_one_token(model: Any, tmp_path: Path) -> None:
+    rushlight.llm.export(model, context=CONTEXT, batch=1, wanted=1).save(
+        tmp_path / "one.pte", quiet=True
+    )
+    one = rushlight.llm.load(tmp_path / "one.pte", threads=1, kv="float32")
+    prompt = _prompt(4, 9)
+    assert one.generate(prompt, max_tokens=8).tokens == _expected(model, prompt, 8)
+
+
 def _prompt(seed: int, count: int) -> list[int]:
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(3, 320, (count,), generator=generator).tolist()

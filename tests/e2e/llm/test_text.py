@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 import rushlight.llm
 from rushlight.cli import app
 from rushlight.errors import RunError
-from rushlight.llm.grammar import Grammar
+from rushlight.llm.grammar import Grammar, State
 from rushlight.llm.runner import Runner
 from rushlight.llm.tokenizer import compile
 
@@ -141,6 +142,13 @@ def test_a_grammar_holds(runner: Runner, guesses: int) -> None:
         reply = runner.generate("the", grammar=grammar, temperature=1.5, seed=seed, guesses=guesses)
         assert re.fullmatch(pattern, reply.text) and reply.finish == "stop"
         assert reply.statistics.steps < len(reply.tokens)  # what is forced is not decoded
+
+
+def test_a_vocabulary_outlives_its_runner(program: Path) -> None:
+    vocabulary = rushlight.llm.load(program, threads=1).vocabulary
+    gc.collect()
+    state = State(Grammar.from_regex("abc", vocabulary))
+    assert isinstance(state.forced(), list)
 
 
 def test_a_grammar_of_another_vocabulary(runner: Runner) -> None:

@@ -52,7 +52,7 @@ def main(
 ) -> None:
     """The command; `HELP` is its help page."""
     from rushlight.inspect.text import table_of
-    from rushlight.llm.load import load
+    from rushlight.llm.loading import load
 
     for name, value in (("prompt", prompt), ("output", output), ("sessions", sessions)):
         if value < 1:

@@ -63,7 +63,7 @@ def main(
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
-    from rushlight.llm.load import load
+    from rushlight.llm.loading import load
 
     runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit)
     options = {

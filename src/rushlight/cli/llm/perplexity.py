@@ -44,7 +44,7 @@ def main(
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
-    from rushlight.llm.load import load
+    from rushlight.llm.loading import load
 
     try:
         with open(file, encoding="utf-8") as opened:

@@ -172,8 +172,8 @@ def load_into(model: Any, tensors: Mapping[str, torch.Tensor], where: str) -> No
         for name, tensor in tensors.items()
         if not name.endswith(_COMPUTED)
     }
-    tied = set(model._tied_weights_keys or ()) if model.config.tie_word_embeddings else set()
-    missing = sorted(set(wanted) - set(given) - tied)
+    tied = dict(model._tied_weights_keys or {}) if model.config.tie_word_embeddings else {}
+    missing = sorted(set(wanted) - set(given) - set(tied))
     if missing:
         raise ExportError(
             f"{where} has no tensor {missing[0]!r}{_more(missing)}: copy the missing files there, "
@@ -195,8 +195,14 @@ def load_into(model: Any, tensors: Mapping[str, torch.Tensor], where: str) -> No
                 f"{list(wanted[name].shape)} of a floating dtype: config.json is of another model",
                 code=Code.INVALID_EXTERNAL_DATA,
             )
-    for name in tied & set(given):
-        del given[name]  # a copy of the tensor that it is tied to
+    for name in set(tied) & set(given):
+        if not torch.equal(given[name], given[tied[name]]):
+            raise ExportError(
+                f"{where} has a tensor {name!r} that differs from {tied[name]!r}, but config.json "
+                f"says that they are one: write tie_word_embeddings: false there to use both",
+                code=Code.INVALID_EXTERNAL_DATA,
+            )
+        del given[name]
     model.load_state_dict(given, strict=False, assign=True)
     model.tie_weights()
 

@@ -61,8 +61,10 @@ def capture_step(step: torch.nn.Module, description: Description, name: str) -> 
     """
     tokens, wanted = example_rows(description)
     positions = torch.arange(len(tokens))
-    rows = Dim("tokens", min=1, max=description.batch)
-    asked = Dim("wanted", min=0, max=description.wanted)
+    # torch fixes a size that is 1 in the example and takes no range of one size; for tokens, 2 in
+    # the example leaves the inputs' sizes different ones.
+    rows = Dim("tokens", min=1, max=max(3, description.batch))
+    asked = Dim("wanted", min=0, max=max(2, description.wanted))
     shapes = ({0: rows}, {0: rows}, {0: rows}, {0: asked})
     args = (tokens, positions, torch.zeros_like(positions), wanted)
     with torch.no_grad():
@@ -71,6 +73,6 @@ def capture_step(step: torch.nn.Module, description: Description, name: str) -> 
 
 def example_rows(description: Description) -> tuple[Tensor, Tensor]:
     """Tokens and numbers of wanted rows to capture a step with."""
-    count = min(_EXAMPLE_ROWS, description.batch)
+    count = max(3, min(_EXAMPLE_ROWS, description.batch))
     tokens = torch.arange(count) % description.vocabulary
-    return tokens, torch.arange(count)[-min(_EXAMPLE_WANTED, description.wanted) :]
+    return tokens, torch.arange(count)[-max(2, min(_EXAMPLE_WANTED, description.wanted)) :]

@@ -17,8 +17,7 @@ from rushlight.pipeline import ExecutorchProgramManager, to_edge_transform_and_l
 
 _FLOAT = Tolerance(relative=1e-3)
 _POSITIONS = 64  # of the cache
-# (sequence, position) of the rows of each step: a prompt, then a token of it beside another prompt.
-_STEPS = ([(0, i) for i in range(6)], [(0, 6), *((1, i) for i in range(3))])
+_PROMPT = 6
 
 
 def check_steps(
@@ -47,8 +46,11 @@ def check_steps(
     sizes = (about.layers, about.key_heads, about.width, about.value_width)
     cache = _core.KvCache("float32", *sizes, 2, min(about.context, _POSITIONS))
     tolerance = None if quantises(program) else _FLOAT
+    prompt = min(_PROMPT, about.batch, about.context)
+    # (sequence, position) of the rows: a prompt, then a token of it beside another prompt.
+    steps = [(0, i) for i in range(prompt)], [(0, prompt), *((1, i) for i in range(3))]
     with EagerCache().active():
-        for rows in _STEPS:
+        for rows in steps:
             here = [row for row in rows if row[1] < about.context][: about.batch]
             if not here:
                 continue

@@ -107,7 +107,8 @@ def architecture_of(facts: Facts) -> Architecture:
 def _common(facts: Facts) -> Fields:
     """What all configurations have."""
     layers = facts.size("block_count")
-    if f"blk.{layers - 1}.attn_norm.weight" not in facts.file.tensors:
+    tensors = facts.file.tensors
+    if layers > len(tensors) or f"blk.{layers - 1}.attn_norm.weight" not in tensors:
         raise ExportError(
             f"{facts.file.path} has no tensor 'blk.{layers - 1}.attn_norm.weight', and "
             f"{facts.name}.block_count is {layers}: copy or download it again",

@@ -144,6 +144,12 @@ def _overwrite(folder: Path, offset: int, data: bytes) -> None:
         file.write(data)
 
 
+def _vocabulary(folder: Path) -> tuple[int, int]:
+    """The shape of the embedding."""
+    config = json.loads((folder / "config.json").read_text())
+    return config["vocab_size"], config["hidden_size"]
+
+
 FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no-config": (lambda f: (f / "config.json").unlink(), "has no config.json"),
     "config-no-json": (lambda f: (f / "config.json").write_text("{"), "is no JSON"),
@@ -183,6 +189,10 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "cut": (
         lambda f: _shards(f)[0].write_bytes(_shards(f)[0].read_bytes()[:-100]),
         "has other bytes than its shape, or none",
+    ),
+    "own-head": (
+        lambda f: _change(f, lambda t: t.update({"lm_head.weight": torch.ones(*_vocabulary(f))})),
+        "'lm_head.weight' that differs from 'model.embed_tokens.weight'",
     ),
     "missing-key": (
         lambda f: _change(f, lambda t: t.pop(sorted(t)[0])),

@@ -223,6 +223,8 @@ def _embedding(b: Builder, node: Node) -> View:
     data, scales = b.data(args["weight"]), b.data(args["weight_scales"])
     assert data is not None and scales is not None
     limits = args["weight_quant_min"], args["weight_quant_max"]
+    if limits != (-8, 7) or not bool(((data >= -8) & (data <= 7)).all()):
+        limits = -128, 127  # the operator does not hold integers to the limits that it is given
     weights = Weights(args["weight"], 0, data, scales.reshape(len(data), -1), *limits)
     panels, stored, _ = _weights(b, node, weights)
     out = b.new(shape_of(node))
@@ -239,6 +241,10 @@ def _embedding_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | 
     dtypes = [val_of(args[name]).dtype for name in ("weight", "weight_scales", "indices")]
     if dtypes != [torch.int8, torch.float32, torch.int64] or val_of(node).dtype != torch.float32:
         return "the engine's tables are int8 with float32 scales, their indices int64"
+    width, scales = val_of(args["weight"]).shape[1], val_of(args["weight_scales"])
+    groups = scales.shape[1] if scales.dim() > 1 else 1
+    if width % groups:
+        return f"its rows of {width} integers have {groups} groups of unequal size"
     return None
 
 
