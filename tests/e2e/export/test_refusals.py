@@ -372,7 +372,7 @@ def test_assertions_speak_of_the_users_names() -> None:
     for x, k, text in (
         (args[0], 9, rf"the value of `k\.item\(\)` \({name}:\d+\) <= 6"),
         (args[0], 4, rf"the value of `k\.item\(\)` \({name}:\d+\) != size 0 of x"),
-        (args[0] * 0, 3, rf"size 0 of found \({name}:\d+\) >= 3"),
+        (args[0] * 0, 3, rf"size 0 of places \({name}:\d+\) >= 3"),
     ):
         with pytest.raises(rl.RunError, match=f"an assertion of the model failed: {text}"):
             module(x, torch.tensor(k))

@@ -163,7 +163,7 @@ def test_snapshots_of_other_programs_are_refused(counter: bytes, cache: bytes) -
     module, other = rl.load(counter), rl.load(cache)
     before = module.state["count"]
     for snapshot in (other.state.snapshot(), type(other.state.snapshot())(b"RLSTATE2")):
-        with pytest.raises(rl.RunError, match="no snapshot of this program's state"):
+        with pytest.raises(rl.RunError, match="not a snapshot of this program's state"):
             module.state.restore(snapshot)
     with pytest.raises(rl.RunError, match="not bytes"):
         module.state.restore(b"")  # type: ignore[arg-type]
