@@ -252,6 +252,8 @@ def _options() -> dict[str, set[str]]:
         name = re.search(r'^NAME = "([a-z-]+)"', path.read_text("utf-8"), re.M)
         if name is not None:
             options[name[1]] = _option_names(path) | common | {"--help"}
+    group = [_option_names(path) for path in (PACKAGE / "cli" / "llm").glob("*.py")]
+    options["llm"] = common.union({"--help"}, *group)
     return options
 
 

@@ -231,8 +231,8 @@ def test_what_is_declined_has_its_reason() -> None:
     assert left(lowered(Model(), (torch.rand(3),))) == {
         "aten.erfinv.default": "OpenVINO has no counterpart of aten.erfinv.default that gives the "
         "same results",
-        "dim_order_ops._to_dim_order_copy.default": "it converts float32 to float64, where "
-        "OpenVINO saturates",
+        "dim_order_ops._to_dim_order_copy.default": "it converts float32 to float64, and "
+        "OpenVINO saturates where eager wraps",
         "aten.add.Tensor": "it computes with float64, which OpenVINO does in float32",
     }
 

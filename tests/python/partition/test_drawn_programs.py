@@ -155,7 +155,7 @@ def test_results_of_the_file(seed: int, data: st.DataObject) -> None:
     plain = rl.load(plain_file(seed))
     for _ in range(CALLS):
         args = [a.numpy() for a in ARGS]
-        if "random" in Drawn(seed).steps:
+        if "random" in Drawn(seed).kinds:
             module(*args)  # draws other numbers than eager; that it runs is what is left
             continue
         torch.testing.assert_close(flat(module(*args)), flat(plain(*args)))
@@ -174,5 +174,5 @@ def test_everything_but_random_numbers_in_as_few_parts_as_can_be(seed: int) -> N
         SupportedOperatorPartitioner(DelegationSpec("Interpreted"), support)
     )
     count = len(lowered_modules(manager.exported_program()))
-    assert 1 <= count <= 1 + Drawn(seed).steps.count("random")
+    assert 1 <= count <= 1 + Drawn(seed).kinds.count("random")
     torch.testing.assert_close(results(manager.exported_program()), expected(seed))

@@ -223,7 +223,7 @@ def test_partitioners_by_method() -> None:
     )
     counts = {m: len(lowered_modules(lowered.exported_program(m))) for m in programs}
     assert counts == {"one": 1, "two": 0, "three": 0}
-    with pytest.raises(ExportError, match=r"partitioners for \['four'\]"):
+    with pytest.raises(ExportError, match=r"do not exist: \['four'\]"):
         rl.to_edge_transform_and_lower(programs, partitioner={"four": [taking("aten.sin")]})
 
 
