@@ -50,7 +50,7 @@ def runner(program: Path) -> Runner:
     return rushlight.llm.load(program, threads=1, kv="float32")
 
 
-def test_a_step_of_one_token(model: Any, tmp_path: Path) -> None:
+def test_one_token_at_a_time(model: Any, tmp_path: Path) -> None:
     rushlight.llm.export(model, context=CONTEXT, batch=1, wanted=1).save(
         tmp_path / "one.pte", quiet=True
     )
