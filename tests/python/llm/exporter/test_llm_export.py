@@ -80,6 +80,7 @@ def test_a_chat_template_travels_in_the_file() -> None:
 
 CONTEXTS: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", {"context": 513}, "the model has learned 512 positions"),
+    ("llama", {"context": 0}, "context=0: give a positive integer"),
     ("llama-dynamic", {"context": 2048}, "scaled by 'dynamic'.*context=1024 or less"),
 ]
 
