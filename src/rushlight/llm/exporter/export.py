@@ -15,13 +15,14 @@ from rushlight.api import Program
 from rushlight.api import export as export_program
 from rushlight.errors import Code, ExportError
 from rushlight.forms import Form, forms_of
+from rushlight.ir.mapped_weights import released_by
 from rushlight.llm.description import KEY, Description
 from rushlight.llm.exporter.families import Decoder, Head, decoder_of, description_of
 from rushlight.llm.exporter.folder import Folder, read_folder
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step, capture_step, copied
 from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, tokenizer_of
-from rushlight.llm.exporter.verify import check_steps
+from rushlight.llm.exporter.verify import check_steps, written
 from rushlight.llm.gguf.model import GgufModel, read_gguf
 
 STEP, EMBED = "step", "embed"
@@ -99,24 +100,38 @@ def export(
     convert_layers(step, recipe, release, embedding=embedding)
     say("capture")
     captured = _methods(step, about, embed)
-    program = export_program(
-        captured,
-        backend=backend,
-        constant_methods=about.constant_methods(),
-        verify=False,
-        strict=strict,
-        debug=debug,
-        progress=progress,
-    )
+    with released_by(release):
+        program = export_program(
+            captured,
+            backend=backend,
+            constant_methods=about.constant_methods(),
+            verify=False,
+            strict=strict,
+            debug=debug,
+            progress=progress,
+        )
     program.quantization += folder.losses() if isinstance(folder, GgufModel) else []
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
     release()
     if verify:
+        with released_by(release):
+            _verify(program, captured, about, form, say)
+    return program
+
+
+def _verify(
+    program: Program,
+    captured: dict[str, ExportedProgram],
+    about: Description,
+    form: Form,
+    say: Callable[[str], None],
+) -> None:
+    """Check the methods of a finished program."""
+    with written(program.manager) as file:
         for name, one in captured.items():
             say(f"{name}: verify")
-            check_steps(program.manager, name, one, about, form.partitioners)
-    return program
+            check_steps(program.manager, name, one, about, form.partitioners, file)
 
 
 def _methods(step: Step, about: Description, embed: bool) -> dict[str, ExportedProgram]:

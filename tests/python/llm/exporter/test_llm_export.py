@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,6 +78,17 @@ def test_a_chat_template_travels_in_the_file() -> None:
     named = read_pte(program.buffer).named_data
     assert bytes(named["rushlight/chat_template"]).decode() == template
     assert described(program)["family"] == "llama" and KEY in named
+
+
+def test_a_program_is_verified_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model("llama", num_hidden_layers=1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    program = rl.llm.export(model, batch=8, quantize="8da4w")
+    assert program.manager._buffer is None  # there are not two copies of the weights
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(rl.ExportError, match="cannot write the program to .*set TMPDIR"):
+        rl.llm.export(model, batch=8)
 
 
 CONTEXTS: list[tuple[str, dict[str, Any], str]] = [
