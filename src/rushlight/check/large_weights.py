@@ -97,5 +97,5 @@ def _takes_rows(user: Node, node: Node, found: set[Node]) -> bool:
 def _is_by_rows(node: Node) -> bool:
     name = str(node.target)  # libraries define some of these only when they are imported
     if name == "quantized_decomposed.dequantize_per_channel.default":
-        return node.args[3] == 0
+        return bool(node.args[3] == 0)
     return name in _BY_ROWS

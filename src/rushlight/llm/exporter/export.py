@@ -165,7 +165,7 @@ def _texts(
 ) -> dict[str, bytes]:
     """The named data of the tokenizer and the chat template, as far as there are such."""
     if folder is not None:
-        tokenizer = tokenizer or folder.tokenizer
+        tokenizer = folder.tokenizer if tokenizer is None else tokenizer
         template = template or folder.template
     texts = {}
     if tokenizer is not None:
