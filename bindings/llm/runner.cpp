@@ -194,6 +194,7 @@ nb::object token_of(const llm::Drawn& drawn) {
   return nb::make_tuple(drawn.token, drawn.logprob, top);
 }
 
+// Marks a generation as being read.
 class Reading {
  public:
   explicit Reading(bool* flag) : flag_(flag) { *flag_ = true; }

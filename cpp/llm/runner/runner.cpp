@@ -368,7 +368,7 @@ Result<std::unique_ptr<Session>> Session::fork(Message* message) {
   std::unique_ptr<Session> copy = runner_->new_session();
   const Scheduler::Turn turn(runner_->scheduler_);
   RL_TRY(check_idle(message));
-  copy->sequence_.copy(sequence_);
+  copy->sequence_.copy_from(sequence_);
   copy->sequence_.used = runner_->scheduler_.tick();
   return copy;
 }
@@ -391,7 +391,7 @@ Status Session::save(const char* path, Message* message) {
   {
     const Scheduler::Turn turn(runner_->scheduler_);
     RL_TRY(check_idle(message));
-    copy.copy(sequence_);
+    copy.copy_from(sequence_);
     origin = runner_->origin();
   }
   const Status status = save_sequence(copy, origin, path, message);

@@ -36,7 +36,7 @@ struct Sequence {
     keep_cache(first);
   }
   // Becomes the same text, and shares its cache.
-  void copy(const Sequence& other) {
+  void copy_from(const Sequence& other) {
     tokens.assign(other.tokens.begin(), other.tokens.end());
     table.share(other.table, other.cached);
     cached = other.cached;

@@ -27,6 +27,7 @@ _FLAGS = ("ignore_eos", "echo", "special")
 _TOKENS = ("stop_tokens", "dry_breakers")
 # Filters, which say nothing if the most probable token is taken anyway.
 _FILTERS = ("top_k", "top_p", "min_p", "typical_p")
+_LEAST_TEMPERATURE = 1e-6  # below it the most probable token is taken
 _MOST_COUNT = (1 << 31) - 1
 # What other libraries call it, or why there is none.
 _ADVICE = {
@@ -89,12 +90,22 @@ def with_tokens(given: Mapping[str, Any], runner: _core.LlmRunner) -> dict[str, 
     options = dict(given)
     bias, breakers = options.get("logit_bias"), options.get("dry_breakers")
     if isinstance(bias, Mapping) and any(isinstance(token, str) for token in bias):
+        _need_tokenizer("logit_bias", runner)
         items = [(_token_of(token, runner), value) for token, value in bias.items()]
         options["logit_bias"] = _as_bias(bias, items)
     if isinstance(breakers, Sequence) and not isinstance(breakers, str | bytes):
+        if any(isinstance(item, str) for item in breakers):
+            _need_tokenizer("dry_breakers", runner)
         found = [_breakers_of(item, runner) for item in breakers]
         options["dry_breakers"] = [token for tokens in found for token in tokens]
     return options
+
+
+def _need_tokenizer(name: str, runner: _core.LlmRunner) -> None:
+    if not runner.facts()["has_text"]:
+        raise refuse(
+            f"{name} names a token by its text, and the program has no tokenizer: use token ids"
+        )
 
 
 def _as_bias(given: Mapping[Any, Any], items: list[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -134,10 +145,10 @@ def _breakers_of(item: Any, runner: _core.LlmRunner) -> list[Any]:
 
 def _check_together(options: _core.LlmOptions, given: Mapping[str, Any]) -> None:
     filters = [name for name in _FILTERS if name in given]
-    if options.temperature == 0 and filters:
+    if options.temperature < _LEAST_TEMPERATURE and filters:
         if "temperature" in given:
             raise refuse(
-                f"temperature=0 takes the most probable token, so {filters[0]}= has no effect: "
+                f"temperature={given['temperature']} takes the most probable token, so {filters[0]}= has no effect: "
                 f"leave one of them out"
             )
         options.temperature = 1.0  # who filters wants to sample

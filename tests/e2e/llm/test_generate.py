@@ -177,6 +177,8 @@ def test_cancelling_from_another_thread(runner: Runner) -> None:
         ([1], {"stop": "x"}, "the program has none"),
         ("text", {}, "the program has none"),
         ([1], {"logit_bias": {400: 1.0}}, "token 400"),
+        ([1], {"logit_bias": {"a": 1.0}}, "no tokenizer: use token ids"),
+        ([1], {"dry_multiplier": 1, "dry_breakers": [1, "a"]}, "no tokenizer: use token ids"),
         ([1], {"keep": 4}, "context_full='shift'"),
         (b"text", {}, "a list of token ids"),
     ],

@@ -170,7 +170,7 @@ void Parser::note_read(uint32_t name) {
   note(name);
 }
 
-// Outside of inner scopes.
+// A name that is read or set outside of inner scopes.
 void Parser::note(uint32_t name) {
   if (scopes_ != 0) return;
   if (is_noted_.size() <= name) is_noted_.resize(name + 1);
