@@ -148,8 +148,8 @@ def _check_together(options: _core.LlmOptions, given: Mapping[str, Any]) -> None
     if options.temperature < _LEAST_TEMPERATURE and filters:
         if "temperature" in given:
             raise refuse(
-                f"temperature={given['temperature']} takes the most probable token, so {filters[0]}= has no effect: "
-                f"leave one of them out"
+                f"temperature={given['temperature']} takes the most probable token, so "
+                f"{filters[0]}= has no effect: leave one of them out"
             )
         options.temperature = 1.0  # who filters wants to sample
     if "keep" in given and not options.shift:

@@ -305,13 +305,15 @@ def test_a_stream_that_is_read_twice_at_once(runner: Runner) -> None:
                 reads.append(failure)
 
     is_inside = False
+    # Lists that are kept make the next ones new objects, which are what the collector counts.
+    kept: list[object] = [[] for _ in range(200)]
     threshold = gc.get_threshold()
     gc.callbacks.append(read_again)
     gc.set_threshold(1)
     try:
         for _ in range(10):
             is_inside = True
-            core.next()
+            kept.append(core.next())
             is_inside = False
     finally:
         gc.set_threshold(*threshold)
