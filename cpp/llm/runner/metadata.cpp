@@ -10,6 +10,11 @@ namespace {
 constexpr int64_t kVersion = 1;
 constexpr int64_t kMost = int64_t{1} << 31;  // of any count
 
+const char* pooling_name(Pooling pooling) {
+  const char* names[] = {"last", "mean", "cls"};
+  return names[static_cast<size_t>(pooling)];
+}
+
 const JsonValue& member(const JsonValue& object, const char* name) {
   static const JsonValue none;
   const JsonValue* value = object.find(name);
@@ -29,6 +34,31 @@ Status read_count(const JsonValue& object, const char* name, Count* count, Messa
   if (value < 1 || value >= kMost) return fail(message, name, "positive integer");
   *count = static_cast<Count>(value);
   return {};
+}
+
+// The sizes of the cache; an encoder has no layers with one.
+Status read_cache(const JsonValue& root, ModelFacts* facts, Message* message) {
+  const JsonValue& layers = member(root, "layers");
+  facts->is_encoder = layers.is_integer() && layers.integer() == 0;
+  if (facts->is_encoder) return {};
+  RL_TRY(read_count(root, "layers", &facts->cache.layers, message));
+  RL_TRY(read_count(root, "key_heads", &facts->cache.heads, message));
+  RL_TRY(read_count(root, "width", &facts->cache.width, message));
+  return read_count(root, "value_width", &facts->cache.value_width, message);
+}
+
+Status read_embedding(const JsonValue& root, ModelFacts* facts, Message* message) {
+  const JsonValue& hidden = member(root, "hidden");
+  const bool has_none = hidden.is_null() || (hidden.is_integer() && hidden.integer() == 0);
+  if (has_none && !facts->is_encoder) return {};
+  RL_TRY(read_count(root, "hidden", &facts->hidden, message));
+  const std::string& pooling = member(root, "pooling").string();
+  for (const Pooling known : {Pooling::Last, Pooling::Mean, Pooling::First}) {
+    if (pooling != pooling_name(known)) continue;
+    facts->pooling = known;
+    return {};
+  }
+  return fail(message, "pooling", "known kind of");
 }
 
 bool is_token(const JsonValue& value, size_t vocabulary) {
@@ -94,10 +124,8 @@ Result<Metadata> read_metadata(StringView json, Message* message) {
   RL_TRY(read_count(root, "context", &facts.context, message));
   RL_TRY(read_count(root, "batch", &facts.batch, message));
   RL_TRY(read_count(root, "wanted", &facts.wanted, message));
-  RL_TRY(read_count(root, "layers", &facts.cache.layers, message));
-  RL_TRY(read_count(root, "key_heads", &facts.cache.heads, message));
-  RL_TRY(read_count(root, "width", &facts.cache.width, message));
-  RL_TRY(read_count(root, "value_width", &facts.cache.value_width, message));
+  RL_TRY(read_cache(root, &facts, message));
+  RL_TRY(read_embedding(root, &facts, message));
   metadata.family = member(root, "family").string();
   metadata.tokens = member(root, "tokens");
   const JsonValue& bos = member(root, "bos");

@@ -26,6 +26,7 @@ std::unique_ptr<Session> Runner::new_session() {
 // Options that contradict each other or the model.
 Status Runner::check(const GenerateOptions& options, size_t prompt, Message* message) const {
   const ModelFacts& facts = scheduler_.facts();
+  if (facts.is_encoder) return refuse_encoder("generate", message);
   RL_TRY(options.sampling.check(facts.vocabulary, message));
   if (prompt == 0) {
     return message->fail(Code::InvalidArgument,
