@@ -193,16 +193,16 @@ nb::object embed_texts(RunnerHandle& self, const std::vector<nb::bytes>& texts, 
   std::vector<StringView> views;
   for (const nb::bytes& text : texts) views.push_back({text.c_str(), text.size()});
   return array_of(self, call([&](Message* message) {
-                    const Span<const StringView> given(views.data(), views.size());
-                    return llm::embed(self.runner, given, {normalize, truncate}, message);
+                    const Span<const StringView> all(views.data(), views.size());
+                    return llm::embed(self.runner, all, {normalize, truncate}, message);
                   }));
 }
 
 nb::object embed_tokens(RunnerHandle& self, const std::vector<std::vector<int32_t>>& texts,
                         bool normalize, bool truncate) {
   return array_of(self, call([&](Message* message) {
-                    const Span<const std::vector<int32_t>> given(texts.data(), texts.size());
-                    return llm::embed(self.runner, given, {normalize, truncate}, message);
+                    const Span<const std::vector<int32_t>> all(texts.data(), texts.size());
+                    return llm::embed(self.runner, all, {normalize, truncate}, message);
                   }));
 }
 

@@ -103,7 +103,7 @@ def test_a_folder_of_sentence_transformers(
     got = runner.embed(SENTENCES)
     assert _distances(got, _sentences(minilm)).max() < most
     np.testing.assert_allclose(np.linalg.norm(got, axis=1), 1, rtol=1e-5)
-    assert (got[0] @ got[1]) > 0.6 > (got[0] @ got[2])
+    assert got[0] @ got[1] > 2 * abs(got[0] @ got[2])
     too_long = ["word " * 300]
     with pytest.raises(RunError, match="text 0 has 302 tokens; the model's context has 256"):
         runner.embed(too_long)

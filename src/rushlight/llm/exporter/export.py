@@ -54,10 +54,11 @@ def export(
 
     Args:
         model: a folder as `save_pretrained` of `transformers` or sentence-transformers writes it; a
-            GGUF file; a `transformers` model for causal language modelling, or an encoder; or an `nn.Module` of your own, whose
-            forward takes (tokens, positions, sequences), int64 [n] each, calls
-            `rushlight.llm.attention` in its layers, and returns logits [n, vocabulary]. If its
-            forward also takes `wanted`, int64 [m], it returns the logits of these rows alone.
+            GGUF file; a `transformers` model for causal language modelling, or an encoder; or an
+            `nn.Module` of your own, whose forward takes (tokens, positions, sequences), int64 [n]
+            each, calls `rushlight.llm.attention` in its layers, and returns logits [n, vocabulary].
+            If its forward also takes `wanted`, int64 [m], it returns the logits of these rows
+            alone.
         description: of an `nn.Module` of your own.
         context: the greatest number of positions of a sequence; default: the model's own.
         batch: the greatest number of tokens of one step, which memory is planned for; of an

@@ -28,8 +28,8 @@ def tokenizer_of(source: Any, about: Description, lowers: bool = False) -> bytes
     tokenizer = Tokenizer(table)
     if lowers and tokenizer.encode("Ab") != tokenizer.encode("ab"):
         raise ExportError(
-            "sentence_bert_config.json says do_lower_case, and the tokenizer keeps upper case: give "
-            "tokenizer= one whose normaliser has Lowercase()",
+            "sentence_bert_config.json says do_lower_case, and the tokenizer keeps upper case: "
+            "give tokenizer= one whose normaliser has Lowercase()",
             code=Code.NOT_SUPPORTED,
         )
     count = len(tokenizer)

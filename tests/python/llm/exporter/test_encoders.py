@@ -13,6 +13,8 @@ from llm_models import small_model
 import rushlight.llm
 from rushlight.llm.runner import Runner
 
+ALIKE = ("electra", "xlm-roberta", "camembert")  # their definitions are BERT's or RoBERTa's
+FULL_POOLINGS = [pytest.param(name, marks=pytest.mark.full) for name in ("last", "cls")]
 LENGTHS = (1, 17, 98, 5, 40, 2, 61, 33, 1)
 
 
@@ -38,7 +40,9 @@ def _runner(model: Any, **options: Any) -> Runner:
     return rushlight.llm.load(rushlight.llm.export(model, **options).buffer, threads=1)
 
 
-@pytest.mark.parametrize("case", ENCODER_CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=pytest.mark.full) if c in ALIKE else c for c in ENCODER_CASES]
+)
 def test_encoders_equal_transformers(case: str) -> None:
     model = small_encoder(case)
     runner = _runner(model, pooling="cls")
@@ -49,7 +53,7 @@ def test_encoders_equal_transformers(case: str) -> None:
     assert np.abs(got - wanted).max() < 1e-4 * np.abs(wanted).max()
 
 
-@pytest.mark.parametrize("pooling", ["mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean", pytest.param("last", marks=pytest.mark.full)])
 def test_poolings_of_encoders(pooling: str) -> None:
     model = small_encoder("bert")
     got = _runner(model, pooling=pooling, verify=False).embed(_texts(), normalize=False)
@@ -64,16 +68,19 @@ def test_encoders_on_other_backends(backend: str, case: str) -> None:
     np.testing.assert_allclose(got, _expected(model, _texts(), "mean"), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("quantize", "most"), [("int8", 0.01), ("8da4w", 0.1), ("bf16", 1e-3)])
+@pytest.mark.parametrize(
+    ("quantize", "most"),
+    [("int8", 0.01), ("8da4w", 0.1), pytest.param("bf16", 1e-3, marks=pytest.mark.full)],
+)
 def test_quantised_encoders(quantize: str, most: float) -> None:
     model = small_encoder("bert", hidden_size=96, intermediate_size=192)
     runner = _runner(model, quantize=quantize, quantize_embedding="int8")
     assert _distances(runner.embed(_texts()), _expected(model, _texts(), "mean")).max() < most
 
 
-@pytest.mark.parametrize("pooling", ["last", "mean", "cls"])
+@pytest.mark.parametrize("pooling", ["mean", *FULL_POOLINGS])
 def test_decoders(pooling: str) -> None:
-    model = small_model("qwen3")
+    model = small_model("qwen3", num_hidden_layers=1)
     program = rushlight.llm.export(
         model, context=98, batch=24, wanted=4, embed=True, pooling=pooling, verify=False
     )
