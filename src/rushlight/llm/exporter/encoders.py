@@ -127,7 +127,7 @@ class Encoder(torch.nn.Module):
         types = {"token_type_ids": torch.zeros_like(tokens)[None]} if self._has_types else {}
         result = self.base(
             input_ids=tokens[None],
-            position_ids=(positions + self._first)[None],
+            position_ids=(positions + self._first if self._first else positions)[None],
             attention_mask=self._masks(positions, sequences),
             **types,
         )
@@ -136,11 +136,30 @@ class Encoder(torch.nn.Module):
 
     def _masks(self, positions: Tensor, sequences: Tensor) -> Tensor | dict[str, Tensor]:
         """Which rows see which: a mask, or one for each kind of layer."""
-        same = (sequences[:, None] == sequences)[None, None]
         if self._window is None:
-            return same
-        near = (positions[:, None] - positions).abs() <= self._window
-        return {"full_attention": same, "sliding_attention": same & near}
+            return _mask(positions, sequences, None)
+        return {
+            "full_attention": _mask(positions, sequences, None),
+            "sliding_attention": _mask(positions, sequences, self._window),
+        }
+
+
+_FAR = 2.0**24  # positions between texts: more than a text has
+
+
+def _mask(positions: Tensor, sequences: Tensor, window: int | None) -> Tensor:
+    """What is added to scores [1, 1, rows, rows]: -inf for rows of other texts, and for those at
+    more than `window` positions.
+
+    Backends compute it as one fused operator, as it is made of floats.
+    """
+    text = sequences.float()
+    distance = (text[:, None] - text).abs() * _FAR
+    if window is not None:
+        place = positions.float()
+        distance = distance + (place[:, None] - place).abs()
+    reach = _FAR / 2 if window is None else float(window)
+    return torch.where(distance <= reach, 0.0, -torch.inf)[None, None]
 
 
 def encoder_of(model: Any, context: int) -> Encoder:

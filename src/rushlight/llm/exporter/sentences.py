@@ -55,11 +55,22 @@ def read_sentences(path: Path) -> Sentences:
                 f"embeddings",
                 code=Code.NOT_SUPPORTED,
             )
+    _refuse_default_prompt(path / "config_sentence_transformers.json")
     about = folder / "sentence_bert_config.json"
     options = _object(about) if about.is_file() else {}
     return Sentences(
         folder, pooling, options.get("max_seq_length"), bool(options.get("do_lower_case"))
     )
+
+
+def _refuse_default_prompt(path: Path) -> None:
+    name = _object(path).get("default_prompt_name") if path.is_file() else None
+    if name is not None:
+        raise ExportError(
+            f"{path} puts the prompt {name!r} before every text, which a program does not do: set "
+            f"default_prompt_name to null there, and begin the texts with the prompt",
+            code=Code.NOT_SUPPORTED,
+        )
 
 
 def _modules(path: Path) -> list[dict[str, Any]]:

@@ -45,7 +45,9 @@ def _runner(model: Any, **options: Any) -> Runner:
 )
 def test_encoders_equal_transformers(case: str) -> None:
     model = small_encoder(case)
-    runner = _runner(model, pooling="cls")
+    program = rushlight.llm.export(model, pooling="cls")
+    assert len(program.manager.payloads) == 1  # the masks are computed with the rest
+    runner = rushlight.llm.load(program.buffer, threads=1)
     assert runner.is_encoder and runner.hidden == 48 and runner.context in (100, 98)
     got = runner.embed(_texts(), normalize=False)
     assert got.dtype == np.float32

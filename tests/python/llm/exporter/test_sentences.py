@@ -65,6 +65,17 @@ def test_what_is_refused(tmp_path: Path, modules: Any, pooling: Any, told: str) 
         read_sentences(tmp_path)
 
 
+def test_a_prompt_before_every_text_is_refused(tmp_path: Path) -> None:
+    _write(tmp_path, [TRANSFORMER, POOLING], {"pooling_mode_cls_token": True})
+    prompts: dict[str, Any] = {"prompts": {"query": "query: "}, "default_prompt_name": None}
+    path = tmp_path / "config_sentence_transformers.json"
+    path.write_text(json.dumps(prompts))
+    assert read_sentences(tmp_path).pooling == "cls"
+    path.write_text(json.dumps({**prompts, "default_prompt_name": "query"}))
+    with pytest.raises(rl.ExportError, match="the prompt 'query' before every text"):
+        read_sentences(tmp_path)
+
+
 def test_files_that_are_missing_or_damaged(tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text(json.dumps([TRANSFORMER, POOLING]))
     with pytest.raises(rl.ExportError, match=r"cannot read .*1_Pooling"):
