@@ -41,7 +41,8 @@ QuantizeOption = Annotated[
     ),
 ]
 GroupOption = Annotated[
-    int, typer.Option("--group-size", help="Of 8da4w: weights that share a scale.")
+    int | None,
+    typer.Option("--group-size", help="Of weights of 4 bits: how many share a scale; default: 32."),
 ]
 EmbeddingOption = Annotated[
     str | None,
@@ -77,7 +78,7 @@ def main(
     ],
     output: OutputOption = None,
     quantize: QuantizeOption = None,
-    group_size: GroupOption = 32,
+    group_size: GroupOption = None,
     quantize_embedding: EmbeddingOption = None,
     context: ContextOption = None,
     batch: BatchOption = 512,
