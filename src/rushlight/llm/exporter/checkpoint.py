@@ -215,7 +215,7 @@ def load_into(model: Any, tensors: Mapping[str, torch.Tensor], where: str) -> No
     model.tie_weights()
 
 
-_COMPUTED = (".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq")
+_COMPUTED = (".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq", "embeddings.position_ids")
 """Ends of names of tensors that old checkpoints have and that models compute."""
 
 

@@ -51,7 +51,9 @@ def check_steps(
         return to_edge_transform_and_lower(piece, None, partitioners).to_executorch()
 
     sizes = (about.layers, about.key_heads, about.width, about.value_width)
-    cache = _core.KvCache("float32", *sizes, 2, min(about.context, _POSITIONS))
+    cache = None
+    if not about.is_encoder:
+        cache = _core.KvCache("float32", *sizes, 2, min(about.context, _POSITIONS))
     tolerance = None if quantises(program) else _FLOAT
     prompt = min(_PROMPT, about.batch, about.context)
     # (sequence, position) of the rows: a prompt, then a token of it beside another prompt.
