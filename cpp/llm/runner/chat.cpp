@@ -22,6 +22,7 @@ Status Chat::open(StringView source, const JsonValue& tokens, const TextCodec* c
   template_ = std::move(parsed.value());
   tokens_ = tokens.is_object() ? tokens : JsonValue::object();
   codec_ = codec;
+  reply_format_ = &reply_format_of(source);
   for (size_t i = 0; i < codec->vocabulary(); ++i) {
     const auto token = static_cast<int32_t>(i);
     if (codec->is_special(token) && !codec->piece(token).empty()) {

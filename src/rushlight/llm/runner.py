@@ -12,6 +12,7 @@ from rushlight import _core
 from rushlight.llm.grammar import Vocabulary
 from rushlight.llm.options import read_options, read_tokens, refuse
 from rushlight.llm.reply import Piece, Reply, Stream, finished, run_errors
+from rushlight.llm.structured import Structured
 
 OnPiece = Callable[[Piece], object]
 
@@ -20,6 +21,7 @@ class _Generates:
     """What `Runner` and `Session` have in common: generations."""
 
     _handle: _core.LlmRunner | _core.LlmSession
+    structured: Structured
 
     def _runner_core(self) -> _core.LlmRunner:
         raise NotImplementedError
@@ -34,6 +36,7 @@ class _Generates:
 
     def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
         chat = _chat_arguments(prompt, given)
+        self.structured.read(given, chat["tools"])
         options = read_options(self._runner_core().defaults(), given)
         tokens = self._tokens_of(prompt, chat)
         if is_conversation(prompt) and options.shift and "keep" not in given:
@@ -82,6 +85,9 @@ class Runner(_Generates):
         has_chat: whether it has a chat template.
         load_seconds: how long loading took.
         has_text: whether the program has a tokenizer; without one there are only token ids.
+        reply_format: how the model writes reasoning and calls of tools, for
+            `rushlight.llm.template.parse_reply`; "" without a chat template.
+        structured: makes grammars of `response_format` and `tools`.
     """
 
     def __init__(self, core: _core.LlmRunner, load_seconds: float) -> None:
@@ -94,6 +100,8 @@ class Runner(_Generates):
         self.cache_limit: int = facts["cache_limit"]
         self.has_chat: bool = facts["has_chat"]
         self.has_text: bool = facts["has_text"]
+        self.reply_format: str = facts["reply_format"]
+        self.structured = Structured(core, self.reply_format)
 
     def _runner_core(self) -> _core.LlmRunner:
         return self._handle
@@ -186,6 +194,18 @@ class Runner(_Generates):
         with run_errors():
             return self._handle.decode(read_tokens("tokens", tokens), not special)
 
+    def piece(self, token: int) -> bytes:
+        """The bytes that a token adds to a text; of a special token its text.
+
+        Args:
+            token: its number.
+
+        Raises:
+            RunError: the program has no tokenizer.
+        """
+        with run_errors():
+            return self._handle.piece(token)
+
     def score(self, tokens: Any) -> list[float]:
         """The log probability of each token but the first, after those before it.
 
@@ -221,6 +241,7 @@ class Session(_Generates):
 
     def __init__(self, runner: Runner, core: _core.LlmSession) -> None:
         self._runner = runner
+        self.structured = runner.structured
         self._handle: _core.LlmSession = core
 
     def _runner_core(self) -> _core.LlmRunner:

@@ -1,0 +1,37 @@
+"""Servers of a tiny model, and OpenAI's client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from openai import OpenAI
+from servers import serving
+from tiny_model import make_model, make_tokenizer, save
+
+import rushlight.llm
+from rushlight.llm.runner import Runner
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("serve")
+    return save(make_model(), make_tokenizer(), folder / "tiny.pte")
+
+
+@pytest.fixture(scope="session")
+def runner(program: Path) -> Runner:
+    return rushlight.llm.load(program, threads=1)
+
+
+@pytest.fixture(scope="session")
+def port(runner: Runner) -> Iterator[int]:
+    with serving(runner) as port:
+        yield port
+
+
+@pytest.fixture
+def client(port: int) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0) as client:
+        yield client
