@@ -17,8 +17,6 @@ from rushlight.llm.serve.settings import Settings
 if TYPE_CHECKING:
     from rushlight.llm.runner import Runner
 
-_CLOSE_SECONDS = 3
-
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that takes connections.
@@ -133,6 +131,6 @@ def make_server(runner: Runner, settings: Settings) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         limit_concurrency=settings.connections,
-        timeout_graceful_shutdown=_CLOSE_SECONDS,
+        timeout_graceful_shutdown=settings.close_seconds,
     )
     return uvicorn.Server(config)

@@ -21,6 +21,7 @@ class Settings:
         body_seconds: how long a request may take to arrive.
         seconds: how long it may wait and be computed.
         connections: the most connections at once.
+        close_seconds: how long texts may go on when the server is told to end.
         created: when the model came to be, in seconds since 1970.
     """
 
@@ -34,4 +35,5 @@ class Settings:
     body_seconds: float = 30.0
     seconds: float = 600.0
     connections: int = 512
+    close_seconds: int = 3
     created: int = field(default_factory=lambda: int(time.time()))
