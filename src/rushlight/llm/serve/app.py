@@ -47,6 +47,10 @@ class Server:
         self._jobs = Jobs(settings, self._metrics.add)
         self._metrics.watch(runner, self._jobs)
 
+    def end(self) -> None:
+        """End the texts that are generated."""
+        self._jobs.cancel()
+
     def app(self) -> Starlette:
         """The application, for uvicorn."""
         routes: list[Route | Mount] = [

@@ -19,6 +19,8 @@ from rushlight.llm.template import Reply, ReplyParser, opens_reasoning
 
 _THINK = "<think>"
 _TAIL = 16  # tokens that "<think>" and white space have at most
+# Variables of chat templates that a request says by fields of its own.
+_OWN_FIELDS = {"messages", "tools", "add_generation_prompt"}
 # Fields that are variables of chat templates.
 _VARIABLES = {"enable_thinking": bool, "reasoning_effort": str}
 
@@ -62,6 +64,8 @@ class ChatCall:
             "parallel_tool_calls": fields.read("parallel_tool_calls", bool),
         }
         self._variables = fields.read("chat_template_kwargs", dict, {})
+        for name in _OWN_FIELDS & set(self._variables):
+            raise bad("chat_template_kwargs", f"has {name!r}, which the request says: leave it out")
         for name, kind in _VARIABLES.items():
             value = fields.read(name, kind)
             if value is not None:

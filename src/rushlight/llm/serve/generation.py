@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from rushlight.errors import Error
 from rushlight.llm.reply import Piece, Statistics, Stream
 from rushlight.llm.serve.errors import ApiError, Json, as_api_error, json_bytes
-from rushlight.llm.serve.jobs import Job, Jobs
+from rushlight.llm.serve.jobs import Job, Jobs, ending
 from rushlight.llm.serve.sampling import Streaming
 
 _HEADERS = [
@@ -84,6 +84,7 @@ class Generation:
                 async for batch in job.news():
                     for stream, piece in batch:
                         self._call.add(stream, piece)
+                _check(job)
                 whole = self._call.finished(job.statistics)
                 await Json(whole)(scope, receive, send)
         finally:
@@ -96,6 +97,7 @@ class Generation:
         async for batch in job.news():
             events = [self._call.add(stream, piece) for stream, piece in batch]
             await _send(send, [event for event in events if event is not None])
+        _check(job)
         if self._call.streaming.usage:
             await _send(send, [self._call.usage(job.statistics)])
         await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
@@ -103,6 +105,11 @@ class Generation:
     async def _fail(self, send: Send, error: ApiError) -> None:
         await _send(send, [error.body()])
         await send({"type": "http.response.body", "body": b""})
+
+
+def _check(job: Job) -> None:
+    if job.is_cancelled:  # and the client is there
+        raise ending()
 
 
 async def _send(send: Send, events: list[dict[str, Any]]) -> None:

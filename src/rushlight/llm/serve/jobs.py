@@ -21,10 +21,19 @@ News = tuple[int, Piece]
 _RETRY_SECONDS = "1"
 
 
+def ending() -> ApiError:
+    """What clients are told whose request the server did not do any more."""
+    return ApiError(503, "the server was told to end", type="server_error")
+
+
 class Job:
     """The streams of one request.
 
+    Args:
+        start: starts them.
+
     Attributes:
+        is_cancelled: somebody cancelled it.
         statistics: of each stream, when the job has ended.
     """
 
@@ -32,7 +41,7 @@ class Job:
         self.statistics: list[Statistics] = []
         self._start = start
         self._streams: Sequence[Stream] = ()
-        self._is_cancelled = False
+        self.is_cancelled = False
         self._loop = asyncio.get_running_loop()
         self._started: asyncio.Future[None] = self._loop.create_future()
         # None: the end.
@@ -45,7 +54,7 @@ class Job:
         except BaseException as error:
             self._tell(self._fail, error)
             return
-        if self._is_cancelled:
+        if self.is_cancelled:
             self.cancel()
         self._tell(self._begin)
         try:
@@ -70,7 +79,7 @@ class Job:
 
     def cancel(self) -> None:
         """End it at the next token; from any thread, also before it has begun."""
-        self._is_cancelled = True
+        self.is_cancelled = True
         for stream in self._streams:
             stream.cancel()
 
@@ -143,6 +152,7 @@ class Jobs:
         self._slots = asyncio.Semaphore(settings.running)
         self._threads = ThreadPoolExecutor(settings.running, "rushlight-serve")
         self._jobs: set[Job] = set()
+        self._is_closing = False
 
     async def start(self, start: Callable[[], Sequence[Stream]]) -> Job:
         """Compute a request when there is room.
@@ -191,6 +201,9 @@ class Jobs:
             await self._slots.acquire()
         finally:
             self.waiting -= 1
+        if self._is_closing:
+            self._slots.release()
+            raise ending()
         self.running += 1
         future = asyncio.get_running_loop().run_in_executor(self._threads, function)
         # The slot is free when the thread is, even if the client has left before.
@@ -205,8 +218,13 @@ class Jobs:
         self.running -= 1
         self._slots.release()
 
-    def close(self) -> None:
-        """Cancel what is computed, and wait for its threads."""
+    def cancel(self) -> None:
+        """Refuse what waits, and cancel what is computed."""
+        self._is_closing = True
         for job in list(self._jobs):
             job.cancel()
+
+    def close(self) -> None:
+        """Cancel all, and wait for the threads."""
+        self.cancel()
         self._threads.shutdown(wait=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import math
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -16,6 +18,8 @@ from rushlight.llm.serve.settings import Settings
 
 if TYPE_CHECKING:
     from rushlight.llm.runner import Runner
+
+_LAST_SECONDS = 5  # for clients to take the end of what they are sent
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -114,6 +118,19 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
     return Protocol
 
 
+class _Server(uvicorn.Server):
+    """uvicorn's server, which lets texts go on for a while when it is told to end."""
+
+    def __init__(self, config: uvicorn.Config, end: Callable[[], None], seconds: float) -> None:
+        super().__init__(config)
+        self._end = end
+        self._seconds = seconds
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(self._seconds, self._end)
+        await super().shutdown(sockets)
+
+
 def make_server(runner: Runner, settings: Settings) -> uvicorn.Server:
     """The server, ready to run.
 
@@ -121,8 +138,9 @@ def make_server(runner: Runner, settings: Settings) -> uvicorn.Server:
         runner: the model.
         settings: how it is served.
     """
+    application = Server(runner, settings)
     config = uvicorn.Config(
-        Server(runner, settings).app(),
+        application.app(),
         http=_protocol(settings.body_seconds),
         ws="none",
         loop="asyncio",
@@ -131,6 +149,6 @@ def make_server(runner: Runner, settings: Settings) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         limit_concurrency=settings.connections,
-        timeout_graceful_shutdown=settings.close_seconds,
+        timeout_graceful_shutdown=math.ceil(settings.close_seconds) + _LAST_SECONDS,
     )
-    return uvicorn.Server(config)
+    return _Server(config, application.end, settings.close_seconds)

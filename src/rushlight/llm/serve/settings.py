@@ -35,5 +35,5 @@ class Settings:
     body_seconds: float = 30.0
     seconds: float = 600.0
     connections: int = 512
-    close_seconds: int = 3
+    close_seconds: float = 3.0
     created: int = field(default_factory=lambda: int(time.time()))

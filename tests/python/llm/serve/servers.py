@@ -75,6 +75,9 @@ def chat_request(body: dict[str, Any]) -> bytes:
     return head.encode() + data
 
 
+TEXT = "x"  # of each token
+
+
 class EndlessStream:
     """Writes until it is cancelled."""
 
@@ -90,7 +93,7 @@ class EndlessStream:
     def __next__(self) -> Piece:
         if self._is_cancelled.wait(0.01):
             raise StopIteration
-        return Piece("x", (Token(next(self._count)),), 0, "")
+        return Piece(TEXT, (Token(next(self._count)),), 0, "")
 
     def cancel(self) -> None:
         self._is_cancelled.set()

@@ -84,10 +84,12 @@ def test_a_request_takes_no_longer_than_it_may() -> None:
 
 def test_the_server_ends_while_texts_are_written() -> None:
     runner = EndlessRunner()
-    with serving(runner, close_seconds=1) as port:
+    with serving(runner, close_seconds=0.2) as port:
         connection = connect(port, chat_request(STREAM))
         _until(port, "running", 1)
-    connection.close()
+    with connection:
+        told = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert b"the server was told to end" in told
     assert runner.ended.acquire(timeout=60)
 
 

@@ -22,7 +22,7 @@ export function withCode(text) {
 export class MessageView {
   constructor(message, actions) {
     this.message = message;
-    this.content = element("div", { class: "content" });
+    this.content = element("div", { class: "content said" });
     this.reasoning = element("div", { class: "content" });
     this.details = element("details", {}, element("summary", {}, "Reasoning"), this.reasoning);
     this.note = element("p", { class: "note" });
@@ -61,7 +61,7 @@ export class MessageView {
     },
     field,
     element("div", { class: "actions" },
-      element("button", { type: "submit" }, "Send again"),
+      element("button", { type: "submit" }, this.message.role === "user" ? "Send again" : "Keep"),
       element("button", { type: "button", onclick: leave }, "Leave as it was")));
     this.actions.hidden = true;
     this.content.replaceWith(form);
