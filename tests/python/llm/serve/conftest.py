@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from openai import OpenAI
 from servers import serving
-from tiny_model import make_model, make_tokenizer, save
 
-import rushlight.llm
 from rushlight.llm.runner import Runner
-
-
-@pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("serve")
-    return save(make_model(), make_tokenizer(), folder / "tiny.pte")
-
-
-@pytest.fixture(scope="session")
-def runner(program: Path) -> Runner:
-    return rushlight.llm.load(program, threads=1)
 
 
 @pytest.fixture(scope="session")
