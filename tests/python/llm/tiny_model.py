@@ -39,19 +39,19 @@ def make_tokenizer() -> Tokenizer:
     return made
 
 
-def make_model() -> transformers.LlamaForCausalLM:
+def make_model(width: int = 32, spread: float = 0.3) -> transformers.LlamaForCausalLM:
     torch.manual_seed(3)
     config = transformers.LlamaConfig(
         vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=48,
+        hidden_size=width,
+        intermediate_size=width * 3 // 2,
         num_hidden_layers=1,
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=2048,
         eos_token_id=0,
         bos_token_id=None,
-        initializer_range=0.3,
+        initializer_range=spread,
     )
     return transformers.LlamaForCausalLM(config).eval()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import math
 import socket
@@ -83,7 +84,8 @@ def serve(runner: Runner, settings: Settings, sock: socket.socket) -> None:
         settings: how it is served.
         sock: takes connections.
     """
-    make_server(runner, settings).run(sockets=[sock])
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended
+        make_server(runner, settings).run(sockets=[sock])
 
 
 def _protocol(seconds: float) -> type[asyncio.Protocol]:
