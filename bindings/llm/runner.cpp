@@ -135,6 +135,7 @@ nb::dict facts(RunnerHandle& self) {
   told["has_chat"] = runner.chat().is_open();
   told["has_text"] = runner.codec() != nullptr;
   told["reply_format"] = runner.chat().is_open() ? runner.chat().reply_format().name : "";
+  told["reasons"] = runner.chat().is_open() && runner.chat().reasons();
   told["context"] = facts.context;
   told["batch"] = facts.batch;
   told["wanted"] = facts.wanted;

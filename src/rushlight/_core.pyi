@@ -342,7 +342,7 @@ class Grammar:
 
 def regex_grammar(pattern: str, vocabulary: Vocabulary, cache_bytes: int) -> Grammar: ...
 def schema_grammar(
-    schema: str, vocabulary: Vocabulary, white_space: str, cache_bytes: int
+    schema: str, vocabulary: Vocabulary, white_space: str, reasoning: str, cache_bytes: int
 ) -> Grammar: ...
 def tools_grammar(
     tools: str,
@@ -351,6 +351,7 @@ def tools_grammar(
     format: str | tuple[str, str, str, bool, str, str],
     vocabulary: Vocabulary,
     white_space: str,
+    reasoning: str,
     cache_bytes: int,
 ) -> Grammar:
     """`format`: the name of a family, or (begin, end, separator, is_list, name, arguments)."""

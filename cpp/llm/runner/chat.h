@@ -20,6 +20,8 @@ class Chat {
   bool uses(StringView name) const { return template_.uses(name); }
   // How the model writes reasoning and calls of tools, as its template shows. Only while open.
   const ReplyFormat& reply_format() const { return *reply_format_; }
+  // Whether its template knows of reasoning.
+  bool reasons() const { return reasons_; }
 
   // Appends the tokens of a conversation. `variables` has "messages", "add_generation_prompt" and
   // what else the template reads.
@@ -33,6 +35,7 @@ class Chat {
   JsonValue tokens_;
   const TextCodec* codec_ = nullptr;
   const ReplyFormat* reply_format_ = nullptr;
+  bool reasons_ = false;
   std::vector<StringView> specials_;  // texts of special tokens
 };
 

@@ -13,6 +13,9 @@ from rushlight.llm.grammar import Vocabulary
 from rushlight.llm.options import read_options, read_tokens, refuse
 from rushlight.llm.reply import Piece, Reply, Stream, finished, run_errors
 from rushlight.llm.structured import Structured
+from rushlight.llm.template import opens_reasoning
+
+_TAIL = 16  # tokens that "<think>" and white space have at most
 
 OnPiece = Callable[[Piece], object]
 
@@ -36,13 +39,17 @@ class _Generates:
 
     def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
         chat = _chat_arguments(prompt, given)
-        self.structured.read(given, chat["tools"])
+        self.structured.read(given, chat["tools"], lambda: self._reasoning(prompt, chat))
         options = read_options(self._runner_core().defaults(), given)
         tokens = self._tokens_of(prompt, chat)
         if is_conversation(prompt) and options.shift and "keep" not in given:
             options.keep = self._keep(prompt)
         with run_errors():
             return self._handle.generate(tokens, options), options.n
+
+    def _reasoning(self, prompt: Any, chat: Mapping[str, Any]) -> str:
+        """Whether the reply to a prompt may begin with reasoning."""
+        raise NotImplementedError
 
     def generate(
         self, prompt: Any = "", *, on_piece: OnPiece | None = None, **options: Any
@@ -120,6 +127,25 @@ class Runner(_Generates):
         return next(
             (i for i, (a, b) in enumerate(zip(head, whole, strict=False)) if a != b), len(head)
         )
+
+    def _reasoning(self, prompt: Any, chat: Mapping[str, Any]) -> str:
+        if not is_conversation(prompt):
+            return "none"
+        return self.reasoning(self.encode_chat(prompt, **chat))
+
+    def reasoning(self, prompt: Sequence[int]) -> str:
+        """Whether a reply may begin with reasoning: "none", "optional", or "open" if the prompt
+        has opened it; for `Grammar.from_json_schema`, `rushlight.llm.template.parse_reply`.
+
+        Args:
+            prompt: the tokens of a conversation.
+        """
+        if not self._handle.facts()["reasons"]:
+            return "none"
+        tail = self.decode(prompt[-_TAIL:], special=True)
+        if opens_reasoning(tail):
+            return "open"
+        return "none" if tail.rstrip().endswith("</think>") else "optional"
 
     def session(self) -> Session:
         """A text that is kept: generations are added to it."""
@@ -259,6 +285,9 @@ class Session(_Generates):
 
     def _keep(self, messages: Sequence[Any]) -> int:
         return self._runner._keep(messages)
+
+    def _reasoning(self, prompt: Any, chat: Mapping[str, Any]) -> str:
+        return self._runner._reasoning(prompt, chat)
 
     @property
     def text(self) -> str:

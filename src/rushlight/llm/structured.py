@@ -41,20 +41,22 @@ class Structured:
         self._lock = threading.Lock()
         self._grammars: OrderedDict[str, Grammar] = OrderedDict()
 
-    def read(self, given: dict[str, Any], tools: Any) -> None:
+    def read(self, given: dict[str, Any], tools: Any, reasoning: Callable[[], str]) -> None:
         """Replace `response_format`, `tool_choice` and `parallel_tool_calls` by a grammar.
 
         Args:
             given: the options of a generation; changed.
             tools: descriptions of functions; None for none.
+            reasoning: returns what may come before, as `Grammar.from_json_schema` takes it; called
+                if there is a grammar.
 
         Raises:
             RunError: an option is not as it must be, or contradicts another.
         """
         names = ("response_format", "tool_choice", "parallel_tool_calls")
         form, choice, parallel = (given.pop(name, None) for name in names)
-        calls = self._calls(tools, choice, parallel)
-        text = self._text(form)
+        calls = self._calls(tools, choice, parallel, reasoning)
+        text = self._text(form, reasoning)
         if calls is None and text is None:
             return
         if calls is not None and text is not None:
@@ -69,7 +71,7 @@ class Structured:
             given["special"] = True  # calls may stand between special tokens
         given["grammar"] = calls or text
 
-    def _text(self, form: Any) -> Grammar | None:
+    def _text(self, form: Any, reasoning: Callable[[], str]) -> Grammar | None:
         kind = form.get("type") if isinstance(form, Mapping) else form
         if form is not None and (not isinstance(form, Mapping) or kind not in _FORMATS):
             raise refuse(f"response_format={form!r}: give a dict whose 'type' is one of {_FORMATS}")
@@ -84,12 +86,17 @@ class Structured:
                     "response_format= of type 'json_schema' needs "
                     "{'json_schema': {'schema': {...}}}"
                 )
+        before = reasoning()
         return self._compiled(
-            ["schema", schema],
-            lambda tokens: Grammar.from_json_schema(schema, tokens, cache_bytes=_CACHE_BYTES),
+            ["schema", schema, before],
+            lambda tokens: Grammar.from_json_schema(
+                schema, tokens, reasoning=before, cache_bytes=_CACHE_BYTES
+            ),
         )
 
-    def _calls(self, tools: Any, choice: Any, parallel: Any) -> Grammar | None:
+    def _calls(
+        self, tools: Any, choice: Any, parallel: Any, reasoning: Callable[[], str]
+    ) -> Grammar | None:
         if not tools:
             for name, value in (("tool_choice", choice), ("parallel_tool_calls", parallel)):
                 if value is not None and value != "none":
@@ -111,14 +118,16 @@ class Structured:
                 f"be demanded; write tool_choice='auto'"
             )
         several = parallel is not False and self._reply_format != "json"
+        before = reasoning()
         return self._compiled(
-            ["tools", list(tools), choice, several],
+            ["tools", list(tools), choice, several, before],
             lambda tokens: Grammar.from_tools(
                 tools,
                 tokens,
                 family=family,
                 tool_choice=choice,
                 parallel=several,
+                reasoning=before,
                 cache_bytes=_CACHE_BYTES,
             ),
         )

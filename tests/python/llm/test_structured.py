@@ -13,6 +13,7 @@ from rushlight.llm.grammar import Grammar, State
 from rushlight.llm.runner import Runner
 from rushlight.llm.template import parse_reply
 
+AT_ONCE = {"enable_thinking": False}
 MESSAGES = [{"role": "user", "content": "the lamp"}]
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -29,7 +30,8 @@ FORMAT = {"type": "json_schema", "json_schema": {"name": "lamp", "schema": SCHEM
 @pytest.mark.parametrize("prompt", ["the lamp", MESSAGES, [20, 21]])
 def test_a_schema_holds_for_every_prompt(runner: Runner, prompt: Any) -> None:
     for who in (runner, runner.session()):
-        reply = who.generate(prompt, response_format=FORMAT, temperature=1.5, seed=2)
+        options: dict[str, Any] = {"template": AT_ONCE} if prompt is MESSAGES else {}
+        reply = who.generate(prompt, response_format=FORMAT, temperature=1.5, seed=2, **options)
         jsonschema.validate(json.loads(reply.text), SCHEMA)
         assert reply.finish == "stop"
         assert reply.statistics.steps < len(reply.tokens)  # what is forced is not decoded
@@ -73,6 +75,7 @@ def test_calls_that_are_demanded(runner: Runner, parallel: bool) -> None:
             tools=TOOLS,
             tool_choice="required",
             parallel_tool_calls=parallel,
+            template=AT_ONCE,
             temperature=1.5,
             seed=seed,
         )
@@ -88,6 +91,7 @@ def test_calls_that_are_demanded(runner: Runner, parallel: bool) -> None:
 def test_one_function_is_demanded(runner: Runner) -> None:
     choice = {"type": "function", "function": {"name": "g"}}
     options: dict[str, Any] = {"tools": TOOLS, "tool_choice": choice, "parallel_tool_calls": False}
+    options["template"] = AT_ONCE
     for seed in range(4):
         text = runner.generate(MESSAGES, temperature=1.5, seed=seed, **options).text
         assert [call.name for call in parse_reply(text, runner.reply_format).tool_calls] == ["g"]
@@ -95,13 +99,50 @@ def test_one_function_is_demanded(runner: Runner) -> None:
 
 def test_a_call_that_the_model_begins_is_whole(runner: Runner) -> None:
     options: dict[str, Any] = {}
-    runner.structured.read(options, TOOLS)
+    runner.structured.read(options, TOOLS, lambda: "none")
     state = State(options["grammar"])
     assert options["special"] and state.can_end()
     assert state.accept_text(b"It is <b>dark</b>. <tool_call>") and not state.can_end()
     assert state.forced_text() == b'\n{"name": "'
     assert state.accept_text(b'\n{"name": "f", "arguments": {"color": "red", "on": true}}')
     assert state.accept_text(b"\n</tool_call>") and state.can_end()
+
+
+def test_reasoning_comes_before_what_is_asked_for(runner: Runner) -> None:
+    open = runner.encode_chat(MESSAGES, enable_thinking=True)
+    assert runner.reasoning(open) == "open"
+    assert runner.reasoning(runner.encode_chat(MESSAGES)) == "optional"
+    assert runner.reasoning([*open, *runner.encode("so.</think>\n\n")]) == "none"
+    for template in ({"enable_thinking": True}, {}):
+        options: dict[str, Any] = {"response_format": FORMAT, "template": template}
+        for seed in range(4):
+            reply = runner.generate(MESSAGES, seed=seed, temperature=1.5, max_tokens=300, **options)
+            if reply.finish == "length":  # it thinks on
+                assert "</think>" not in reply.text
+                continue
+            told = parse_reply(reply.text, runner.reply_format, in_reasoning=bool(template))
+            jsonschema.validate(json.loads(told.content), SCHEMA)
+
+
+@pytest.mark.parametrize("tool", [False, True])
+@pytest.mark.parametrize(
+    ("reasoning", "thought"),
+    [("none", ""), ("optional", "<think>\nRed <b>?</b></think>\n\n"), ("open", "Hm.</think>\n")],
+)
+def test_a_grammar_after_reasoning(
+    runner: Runner, tool: bool, reasoning: str, thought: str
+) -> None:
+    options: dict[str, Any] = {"tool_choice": "required"} if tool else {"response_format": FORMAT}
+    runner.structured.read(options, TOOLS if tool else None, lambda: reasoning)
+    text = '{"name": "f", "arguments": {"color": "red", "on": true}}'
+    text = f"<tool_call>\n{text}\n</tool_call>" if tool else '{"color":"red","on":true}'
+    state = State(options["grammar"])
+    assert state.accept_text(f"{thought}{text}".encode()) and state.can_end()
+    state = State(options["grammar"])
+    assert state.accept_text(text.encode()) and state.can_end() == (reasoning != "open")
+    state = State(options["grammar"])
+    assert state.accept_text(b"<think>") == (reasoning != "none")
+    assert not state.can_end()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ TEMPLATE = (
     "{% for call in m.tool_calls or [] %}{{ call.function.arguments.items() | list }}{% endfor %}"
     "<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|user|>assistant: "
-    "{% if enable_thinking %}<think>\n{% endif %}{% endif %}"
+    "{% if enable_thinking is defined %}<think>\n"
+    "{% if not enable_thinking %}\n</think>\n\n{% endif %}{% endif %}{% endif %}"
 )
 
 

@@ -15,12 +15,11 @@ from rushlight.llm.serve.fields import Fields
 from rushlight.llm.serve.logprobs import chat_logprobs
 from rushlight.llm.serve.messages import read_messages
 from rushlight.llm.serve.sampling import read_model, read_sampling, read_streaming
-from rushlight.llm.template import Reply, ReplyParser, opens_reasoning
+from rushlight.llm.template import Reply, ReplyParser
 
 _THINK = "<think>"
-_TAIL = 16  # tokens that "<think>" and white space have at most
-# Variables of chat templates that a request says by fields of its own.
-_OWN_FIELDS = {"messages", "tools", "add_generation_prompt"}
+# What a template is given by other fields, or by the runner.
+_NO_VARIABLES = {"self", "messages", "tools", "add_generation_prompt"}
 # Fields that are variables of chat templates.
 _VARIABLES = {"enable_thinking": bool, "reasoning_effort": str}
 
@@ -64,8 +63,8 @@ class ChatCall:
             "parallel_tool_calls": fields.read("parallel_tool_calls", bool),
         }
         self._variables = fields.read("chat_template_kwargs", dict, {})
-        for name in _OWN_FIELDS & set(self._variables):
-            raise bad("chat_template_kwargs", f"has {name!r}, which the request says: leave it out")
+        for name in _NO_VARIABLES & set(self._variables):
+            raise bad("chat_template_kwargs", f"has {name!r}, which is no variable: leave it out")
         for name, kind in _VARIABLES.items():
             value = fields.read(name, kind)
             if value is not None:
@@ -94,13 +93,17 @@ class ChatCall:
         runner, options = self._runner, self._options
         tokens = runner.encode_chat(self._messages, tools=self._tools, **self._variables)
         options.update(self._structure)
-        runner.structured.read(options, self._tools)
+        reasoning = runner.reasoning(tokens)
+        runner.structured.read(options, self._tools, lambda: reasoning)
         if not runner.decode(runner.encode(_THINK)):  # a special token
             options["special"] = True
-        thinks = opens_reasoning(runner.decode(tokens[-_TAIL:], special=True))
         self._answers.prompt_tokens = len(tokens)
         self._parsers = [
-            ReplyParser(runner.reply_format, takes_calls=self._takes_calls, in_reasoning=thinks)
+            ReplyParser(
+                runner.reply_format,
+                takes_calls=self._takes_calls,
+                in_reasoning=reasoning == "open",
+            )
             for _ in self._choices
         ]
         return [runner.stream(tokens, **options)]

@@ -35,6 +35,8 @@ def read_texts(fields: Fields, name: str) -> list[Any]:
     for i, text in enumerate(given):
         if not isinstance(text, str) and not _is_tokens(text):
             raise bad(f"{name}[{i}]", f"is {shown(text)}: give a text, or an array of tokens")
+    if len({type(text) for text in given}) > 1:
+        raise bad(name, "has texts and tokens: give one or the other")
     if len(given) > _MOST_TEXTS:
         raise bad(name, f"has {len(given)} texts: at most {_MOST_TEXTS} are taken")
     return given

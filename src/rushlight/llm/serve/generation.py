@@ -72,6 +72,8 @@ class Generation:
             return
         if not self._has_begun:
             raise error
+        if not self._call.streaming.events:
+            return  # it was told in part, to a client that reads no further
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._fail(send, error), _LAST_WORDS_SECONDS)
 
@@ -86,6 +88,7 @@ class Generation:
                         self._call.add(stream, piece)
                 _check(job)
                 whole = self._call.finished(job.statistics)
+                self._has_begun = True
                 await Json(whole)(scope, receive, send)
         finally:
             job.cancel()

@@ -29,7 +29,7 @@ def _told(runner: Runner, token: int, logprob: float) -> dict[str, Any]:
     data = runner.piece(token)
     return {
         "token": data.decode(errors="replace"),
-        "logprob": logprob,
+        "logprob": _finite(logprob),
         "bytes": list(data),
     }
 
@@ -46,10 +46,18 @@ def text_logprobs(runner: Runner, tokens: Sequence[Token], offset: int) -> dict[
     offsets = [offset + sum(len(text) for text in texts[:i]) for i in range(len(texts))]
     return {
         "tokens": texts,
-        "token_logprobs": [token.logprob for token in tokens],
+        "token_logprobs": [_finite(token.logprob) for token in tokens],
         "top_logprobs": [
-            {runner.piece(id).decode(errors="replace"): logprob for id, logprob in token.top}
+            {
+                runner.piece(id).decode(errors="replace"): _finite(logprob)
+                for id, logprob in token.top
+            }
             for token in tokens
         ],
         "text_offset": offsets,
     }
+
+
+def _finite(logprob: float) -> float:
+    """JSON has no infinity: OpenAI's API has -9999 for what cannot come."""
+    return max(logprob, -9999.0)

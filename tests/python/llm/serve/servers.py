@@ -111,8 +111,11 @@ class EndlessRunner:
         self.structured = self
         self.ended = threading.Semaphore(0)  # counts the streams that ended
 
-    def read(self, options: dict[str, Any], tools: Any) -> None:
+    def read(self, options: dict[str, Any], tools: Any, reasoning: Any) -> None:
         pass
+
+    def reasoning(self, prompt: list[int]) -> str:
+        return "none"
 
     def encode_chat(self, messages: Any, **variables: Any) -> list[int]:
         return [1, 2, 3]

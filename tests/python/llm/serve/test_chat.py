@@ -11,6 +11,7 @@ from openai import OpenAI
 
 from rushlight.llm.runner import Runner
 
+AT_ONCE = {"enable_thinking": False}
 MESSAGES: Any = [{"role": "user", "content": "the lamp"}]
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -112,7 +113,8 @@ def test_temperature_0_needs_no_other_filter(client: OpenAI) -> None:
 def test_a_schema_holds(client: OpenAI, stream: bool) -> None:
     form: Any = {"type": "json_schema", "json_schema": {"name": "lamp", "schema": SCHEMA}}
     for seed in range(3):
-        options = {"response_format": form, "temperature": 1.5, "seed": seed}
+        options: dict[str, Any] = {"response_format": form, "temperature": 1.5, "seed": seed}
+        options["extra_body"] = AT_ONCE
         if stream:
             events = _create(client, stream=True, **options)
             text = "".join(event.choices[0].delta.content or "" for event in events)
@@ -127,7 +129,7 @@ def test_a_json_object(client: OpenAI) -> None:
         response_format={"type": "json_object"},
         temperature=0,
         max_completion_tokens=4,
-        logit_bias={},
+        extra_body=AT_ONCE,
     )
     assert reply.choices[0].message.content.startswith("{")
 
@@ -147,6 +149,7 @@ def test_calls_of_tools(client: OpenAI, choice: Any, names: set[str]) -> None:
         parallel_tool_calls=False,
         temperature=1.0,
         max_completion_tokens=200,
+        extra_body=AT_ONCE,
     ).choices[0]
     (call,) = reply.message.tool_calls
     assert reply.finish_reason == "tool_calls" and reply.message.content is None
@@ -170,6 +173,7 @@ def test_streamed_calls_of_tools(client: OpenAI) -> None:
         seed=4,
         parallel_tool_calls=False,
         max_completion_tokens=200,
+        extra_body=AT_ONCE,
     ) as stream:
         choice = stream.get_final_completion().choices[0]
     assert choice.message.tool_calls is not None

@@ -60,6 +60,9 @@ def test_sixteen_tokens_unless_others_are_asked_for(client: OpenAI) -> None:
         ([9999], {}, "token 0 of the prompt is 9999"),
         ([], {}, "'prompt' is an array"),
         ([1, "a"], {}, "'prompt[0]' is 1"),
+        (["a", [1]], {}, "give one or the other"),
+        (["a"] * 129, {}, "at most 128 are taken"),
+        (["a"] * 65, {"n": 2}, "is more than 128"),
         ("a", {"temperature": -1}, "temperature is -1"),
         ("a", {"max_tokens": 0}, "max_tokens=0"),
         ("a", {"stop": [3]}, "stop="),
@@ -106,7 +109,9 @@ def test_what_is_refused(client: OpenAI, prompt: Any, options: Any, told: str) -
             },
             "",
         ),
-        ({"extra_body": {"chat_template_kwargs": {"messages": 3}}}, "messages"),
+        ({"extra_body": {"chat_template_kwargs": {"messages": 3}}}, "has 'messages'"),
+        ({"extra_body": {"chat_template_kwargs": {"self": 3}}}, "has 'self'"),
+        ({"extra_body": {"enable_thinking": "no"}}, "'enable_thinking'"),
     ],
 )
 def test_what_a_chat_refuses(client: OpenAI, options: Any, told: str) -> None:
