@@ -89,5 +89,6 @@ def _usage(prompt: int, output: int) -> dict[str, Any]:
 def _usage_of(statistics: Sequence[Statistics]) -> dict[str, Any]:
     prompt = sum(figures.prompt_tokens for figures in statistics)
     output = sum(figures.output_tokens for figures in statistics)
-    reused = sum(figures.reused_tokens for figures in statistics)
+    # Each of several texts for a prompt counts what it found.
+    reused = min(prompt, sum(figures.reused_tokens for figures in statistics))
     return {**_usage(prompt, output), "prompt_tokens_details": {"cached_tokens": reused}}

@@ -67,6 +67,7 @@ def test_a_stream_is_the_whole_reply(client: OpenAI, n: int) -> None:
     whole = _create(client, **options)
     events = list(_create(client, stream=True, stream_options={"include_usage": True}, **options))
     assert len(whole.choices) == n
+    assert whole.usage.prompt_tokens_details.cached_tokens <= whole.usage.prompt_tokens
     assert events[-1].choices == [] and events[-1].usage.total_tokens == whole.usage.total_tokens
     assert all(event.usage is None for event in events[:-1])
     deltas = [event.choices[0] for event in events[:-1]]
