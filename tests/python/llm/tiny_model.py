@@ -58,7 +58,7 @@ def make_model(width: int = 32, spread: float = 0.3) -> transformers.LlamaForCau
 
 
 def save(model: torch.nn.Module, tokenizer: Tokenizer, path: Path) -> Path:
-    program = rushlight.llm.export(model, batch=64)
+    program = rushlight.llm.export(model, batch=64, embed=True)
     program.manager.add_named_data("rushlight/tokenizer", compile(tokenizer))
     program.manager.add_named_data("rushlight/chat_template", TEMPLATE.encode())
     program.save(path, quiet=True)

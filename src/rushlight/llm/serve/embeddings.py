@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from rushlight.llm.runner import Runner
 from rushlight.llm.serve.completions import read_texts
-from rushlight.llm.serve.errors import ApiError, bad
+from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields, shown
 from rushlight.llm.serve.sampling import read_model
 
@@ -49,13 +48,11 @@ class EmbeddingCall:
         Raises:
             RunError: the model refuses a text, or has no method for embeddings.
         """
-        embed: Callable[[Sequence[Any]], Any] | None = getattr(self._runner, "embed", None)
-        if embed is None:
-            raise ApiError(400, "the runner has no embeddings")
         tokens = [
-            self._runner.encode(text) if isinstance(text, str) else text for text in self._texts
+            self._runner.encode(text, parse_special=False) if isinstance(text, str) else text
+            for text in self._texts
         ]
-        vectors = np.ascontiguousarray(embed(self._texts), dtype="<f4")
+        vectors = np.ascontiguousarray(self._runner.embed(tokens), dtype="<f4")
         data = [
             {"object": "embedding", "index": i, "embedding": self._told(vector)}
             for i, vector in enumerate(vectors)

@@ -70,6 +70,8 @@ def as_api_error(error: BaseException) -> ApiError:
         return error
     if isinstance(error, Error) and error.code in _OF_THE_REQUEST:
         return ApiError(400, str(error))
+    if isinstance(error, RecursionError):
+        return ApiError(400, "the body is nested too deep")
     if isinstance(error, Error):
         return ApiError(500, str(error), type="server_error")
     return ApiError(500, "the server failed: its log has more", type="server_error")

@@ -144,7 +144,7 @@ async def while_connected(
             await asyncio.wait({task})
     if task in done:
         error = task.exception()
-        if error is not None and not isinstance(error, ApiError | Error):
+        if error is not None and not isinstance(error, ApiError | Error | RecursionError):
             _LOG.error("a request failed", exc_info=error)
         return None if error is None else as_api_error(error)
     if gone in done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from typing import Any
 
@@ -121,23 +122,33 @@ def test_what_a_chat_refuses(client: OpenAI, options: Any, told: str) -> None:
     assert told in caught.value.body["message"]  # type: ignore[index]
 
 
-def test_embeddings(client: OpenAI, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def embed(texts: Any) -> Any:
-        return np.array([[len(text), 0.5] for text in texts], np.float32)
+def test_embeddings(client: OpenAI, runner: Runner) -> None:
+    texts = ["the lamp", "low <|end|>"]
+    wanted = runner.embed(texts)
+    tokens = [runner.encode(text, parse_special=False) for text in texts]
+    for given in (texts, tokens):
+        for options in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
+            reply: Any = client.embeddings.create(model="tiny", input=given, **options)
+            assert reply.usage.total_tokens == sum(map(len, tokens))
+            for i, data in enumerate(reply.data):
+                vector: Any = data.embedding
+                if isinstance(vector, str):
+                    vector = np.frombuffer(base64.b64decode(vector), "<f4")
+                np.testing.assert_array_equal(np.array(vector, np.float32), wanted[i])
+    assert len(client.embeddings.create(model="tiny", input="the").data) == 1
 
-    with pytest.raises(BadRequestError, match="embed"):
-        client.embeddings.create(model="tiny", input="the lamp")
-    monkeypatch.setattr(runner, "embed", embed, raising=False)
-    texts = ["the", "lamp"]
-    for encoding in ("base64", "float"):
-        reply: Any = client.embeddings.create(
-            model="tiny",
-            input=texts,
-            encoding_format=encoding,  # type: ignore[arg-type]
-        )
-        assert reply.usage.total_tokens == sum(len(runner.encode(text)) for text in texts)
-    assert [data.embedding for data in reply.data] == [[3.0, 0.5], [4.0, 0.5]]
-    told = client.embeddings.create(model="tiny", input=texts).data
-    assert [data.embedding for data in told] == [[3.0, 0.5], [4.0, 0.5]]
-    with pytest.raises(BadRequestError, match="own dimensions"):
-        client.embeddings.create(model="tiny", input=texts, dimensions=2)
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"input": "a", "dimensions": 2}, "own dimensions"),
+        ({"input": "a", "encoding_format": "int8"}, "give one of float, base64"),
+        ({"input": ["a", [1]]}, "give one or the other"),
+        ({"input": []}, "'input' is an array"),
+        ({"input": "the " * 3000}, "2048"),
+        ({"input": [9999]}, "9999"),
+    ],
+)
+def test_what_embeddings_refuse(client: OpenAI, options: Any, told: str) -> None:
+    with pytest.raises(BadRequestError, match=told):
+        client.embeddings.create(model="tiny", **options)
