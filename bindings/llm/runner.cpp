@@ -136,6 +136,8 @@ nb::dict facts(RunnerHandle& self) {
   told["vocabulary"] = facts.vocabulary;
   told["has_chat"] = runner.chat().is_open();
   told["has_text"] = runner.codec() != nullptr;
+  told["reply_format"] = runner.chat().is_open() ? runner.chat().reply_format().name : "";
+  told["reasons"] = runner.chat().is_open() && runner.chat().reasons();
   told["context"] = facts.context;
   told["batch"] = facts.batch;
   told["wanted"] = facts.wanted;
@@ -185,6 +187,13 @@ nb::object decode(RunnerHandle& self, const std::vector<int32_t>& tokens, bool s
   if (codec == nullptr) fail(Code::NotSupported, "the program has no tokenizer");
   const std::string decoded = codec->decode(view(tokens), skip_special);
   return text({decoded.data(), decoded.size()});
+}
+
+nb::bytes piece(RunnerHandle& self, int32_t token) {
+  const llm::TextCodec* codec = self.runner.codec();
+  if (codec == nullptr) fail(Code::NotSupported, "the program has no tokenizer");
+  const StringView bytes = codec->piece(token);
+  return nb::bytes(bytes.data(), bytes.size());
 }
 
 // An array [texts, hidden].
@@ -376,6 +385,7 @@ void init_llm_runner(nb::module_& m) {
            nb::arg("truncate"))
       .def("encode", encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
       .def("encode_chat", encode_chat, nb::arg("variables"))
+      .def("piece", piece, nb::arg("token"))
       .def("tokens_with", tokens_with, nb::arg("text"))
       .def("decode", decode, nb::arg("tokens"), nb::arg("skip_special"))
       .def(
