@@ -1,0 +1,43 @@
+"""Exporting language models from folders of Hugging Face: CPU seconds and peak memory.
+
+A row is ours with each recipe, each export in a fresh process whose imports of torch and transformers
+do not count, or what a peer's tool took when its file was made; a peer's is not made for this. Memory
+is that above the imports, as a multiple of the weights in the folder.
+
+  python -m benchmarks llm_export --models 135m
+"""
+
+from __future__ import annotations
+
+import engines
+from forms import Forms
+
+MB = 1e6
+
+
+def main() -> None:
+    arguments = engines.parser(__doc__).parse_args()
+    rows, figures = [], []
+    for name in arguments.models:
+        model = Forms(arguments.work, name, arguments.layers)
+        weights = (model.source / "model.safetensors").stat().st_size
+        chosen = {e.form: e for e in engines.chosen(arguments).values()}
+        found = {form: model.make(form) for form, engine in chosen.items() if engine.is_ours}
+        found |= {form: one for form, one in model.made().items() if form in chosen}
+        for form, one in found.items():
+            rows.append(
+                [
+                    model.folder.name,
+                    form,
+                    f"{one['cpu']:.1f}",
+                    f"{one['peak'] / MB:.0f}",
+                    f"{one['peak'] / weights:.2f}x",
+                ]
+            )
+            figures.append({"model": name, "form": form, "weights": weights, **one})
+    engines.table("Exports", ["", "form", "CPU s", "peak MB", "peak / weights"], rows)
+    engines.write_figures(arguments.json, "llm_export", figures)
+
+
+if __name__ == "__main__":
+    main()
