@@ -51,7 +51,13 @@ ENVIRONMENTS = {
     ),
     "onnxruntime": Environment(
         ".venv-onnxruntime-genai",
-        ("onnxruntime-genai==0.18", "onnxruntime==1.31.*", "onnx==1.23.*", "onnx-ir==1.1.*"),
+        (
+            "onnxruntime-genai==0.18",
+            "onnxruntime==1.31.*",
+            "onnx==1.23.*",
+            "onnx-ir==1.1.*",
+            "protobuf>=6.31,<8",
+        ),
     ),
 }
 

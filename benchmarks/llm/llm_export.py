@@ -1,8 +1,7 @@
 """Exporting language models from folders of Hugging Face: CPU seconds and peak memory.
 
-A row is ours with each recipe, each export in a fresh process whose imports of torch and transformers
-do not count, or what a peer's tool took when its file was made; a peer's is not made for this. Memory
-is that above the imports, as a multiple of the weights in the folder.
+Ours are exported anew, each in a fresh process whose imports of torch and transformers do not count.
+A peer's figures are those of the time when its file was made. Memory is that above the imports.
 
   python -m benchmarks llm_export --models 135m
 """

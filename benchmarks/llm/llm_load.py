@@ -1,9 +1,9 @@
 """Loading language models: time, memory, and the first token after a prefix that is cached.
 
-Each load is in a fresh process that has done its imports, with the file in the page cache; peers take
-turns. Memory is the growth of the peak resident size until a second token, which includes the pages
-of a mapped file; `anonymous` is what is backed by no file. The last column is ours alone: the time
-from a prompt, all of whose tokens but the last are cached, to the first token, as steps of decoding.
+Each load is in a fresh process, with the file in the page cache; engines take turns. Memory is the
+growth of the peak resident size until the second token, which includes the pages of a mapped file;
+`anonymous` is what is backed by no file. The last column is ours alone: the time from a prompt, all
+of whose tokens but the last are cached, to the first token, in steps of decoding.
 
   python -m benchmarks llm_load --models 135m --peers llamacpp
 """

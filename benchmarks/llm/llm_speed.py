@@ -1,10 +1,10 @@
-"""Prefill and decoding of language models beside llama.cpp, ExecuTorch, OpenVINO and ONNX Runtime.
+"""Prefill and decoding of language models, beside llama.cpp, ExecuTorch and others.
 
 Models have random weights at the shapes of SmolLM 135M and Llama 3.2 1B. Each engine is in a process
-of its own with the model open, and all take turns; figures are medians over the turns. Prefill is
-the time from a prompt to the next token, decoding that of further tokens, both after so many tokens
-in the cache. The machine's peaks are measured between the turns. `share` is what ours in 8da4w
-reaches of the peak: of integer operations in prefill, of bytes read from memory in decoding, where a
+of its own with the model open, and all take turns; figures are medians over them. Prefill is the
+time from a prompt to the next token, decoding that of further tokens, both after so many tokens in
+the cache. The machine's peaks are measured before and after each row. `share` is what ours in 8da4w
+reaches of them: of integer operations in prefill, of bytes read from memory in decoding, where a
 token reads all weights and the keys and values of its context.
 
 On a machine that does other work, --cpu compares the CPU seconds on one thread.

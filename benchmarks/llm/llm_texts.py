@@ -1,8 +1,8 @@
 """What language models gain from texts that are known in part: batches, grammars, repetitions.
 
 * Sessions: eight texts that are generated at once, against one.
-* Structured output: a JSON object of 20 fields, most of whose tokens the schema forces, against free
-  text of as many tokens. Speculation is off in both.
+* Structured output: a JSON object of 20 fields, most of whose tokens the schema forces, against
+  free text of as many tokens. Speculation is off in both.
 * Speculation: an edit of a text that repeats 80 % of it, with guesses and without.
 
 The models are those of `llm_speed`; `shapes.py` says how their texts are made to repeat.

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "src" / "rushlight" / "peers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src" / "rushlight" / "peers"))
 
 import side
 
@@ -187,7 +186,13 @@ def onnxruntime(source: str, file: str) -> dict[str, float]:
     command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", source, "-o", file]
     command += ["-p", "int4", "-e", "cpu", "-c", str(Path(file).with_suffix(".cache"))]
     command += ["--extra_options", "int4_block_size=32", "int4_accuracy_level=4"]
-    return _measured(lambda: subprocess.run(command, check=True))
+
+    def make() -> None:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stdout.strip().splitlines()[-1])
+
+    return _measured(make)
 
 
 COMMANDS: dict[str, side.Command] = {

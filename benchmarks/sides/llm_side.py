@@ -170,7 +170,7 @@ class ExecuTorch(Stepper):
         from executorch.extension.pybindings import portable_lib
 
         # isort: split
-        import executorch.kernels.quantized
+        import executorch.kernels.quantized  # noqa: F401
         from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401
 
         torch.set_num_threads(1)
