@@ -1,6 +1,6 @@
 """Exporting language models from folders of Hugging Face: CPU seconds and peak memory.
 
-Ours are exported anew, each in a fresh process whose imports of torch and transformers do not count.
+Ours are exported anew, each in a fresh process; its imports of torch and transformers do not count.
 A peer's figures are those of the time when its file was made. Memory is that above the imports.
 
   python -m benchmarks llm_export --models 135m

@@ -1,6 +1,6 @@
 """Prefill and decoding of language models, beside llama.cpp, ExecuTorch and others.
 
-Models have random weights at the shapes of SmolLM 135M and Llama 3.2 1B. Each engine is in a process
+Models have random weights at the shapes of SmolLM 135M and Llama 3.2 1B. Each engine has a process
 of its own with the model open, and all take turns; figures are medians over them. Prefill is the
 time from a prompt to the next token, decoding that of further tokens, both after so many tokens in
 the cache. The machine's peaks are measured before and after each row. `share` is what ours in 8da4w

@@ -185,7 +185,7 @@ def onnxruntime(source: str, file: str) -> dict[str, float]:
     """By its model builder: 4 bits in groups of 32, computed in integers."""
     command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", source, "-o", file]
     command += ["-p", "int4", "-e", "cpu", "-c", str(Path(file).with_suffix(".cache"))]
-    command += ["--extra_options", "int4_block_size=32", "int4_accuracy_level=4"]
+    command += ["--extra_options", "block_size=32", "accuracy_level=4", "prune_lm_head=true"]
 
     def make() -> None:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
