@@ -68,13 +68,19 @@ PEERS = {
 }
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """A command line with the options that all these benchmarks have."""
+def parser(
+    description: str | None, models: Sequence[str] = tuple(shapes.SHAPES)
+) -> argparse.ArgumentParser:
+    """A command line with the options that all these benchmarks have.
+
+    Args:
+        description: of the benchmark.
+        models: its own, if others are not asked for.
+    """
     options = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = list(shapes.SHAPES)
-    _add_names(options, "--models", names, names, "shapes")
+    _add_names(options, "--models", list(shapes.SHAPES), list(models), "shapes")
     _add_names(options, "--forms", list(OURS), list(OURS), "forms of ours")
     _add_names(options, "--peers", list(PEERS), list(PEERS), "who to measure beside")
     options.add_argument(

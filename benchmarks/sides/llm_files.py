@@ -173,7 +173,8 @@ def executorch(source: str, file: str, context: int) -> dict[str, float]:
     config.base.params = str(Path(source).with_suffix(".json"))
     config.base.metadata = json.dumps({"get_bos_id": 1, "get_eos_ids": [0]})
     config.model.use_kv_cache = config.model.use_sdpa_with_kv_cache = True
-    config.export.max_seq_length, config.export.max_context_length = 512, context
+    # Prompts of one token less than its `max_seq_length` are computed at once.
+    config.export.max_seq_length, config.export.max_context_length = 513, context
     config.export.output_name = file
     config.quantization.qmode, config.quantization.group_size = "8da4w", 32
     config.quantization.embedding_quantize = "4,32"

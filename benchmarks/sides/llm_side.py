@@ -177,7 +177,7 @@ class ExecuTorch(Stepper):
         portable_lib._unsafe_reset_threadpool(threads)
         self._torch = torch
         self._module = portable_lib._load_for_executorch(file)
-        (self._rows,) = self._module.run_method("get_max_seq_len", ())
+        self._rows = self._module.run_method("get_max_seq_len", ())[0] - 1
         (vocabulary,) = self._module.run_method("get_vocab_size", ())
         super().__init__(vocabulary)
 
