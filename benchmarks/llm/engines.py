@@ -134,7 +134,7 @@ def opened(
         engines: by name; those that cannot be measured are left out.
         model: its files.
         threads: of each.
-        missing: gets the reasons of those that are left out, by title.
+        missing: gets the reasons of those that are left out, by title; those in it are.
     """
     with ExitStack() as stack:
         sides = {}
@@ -174,10 +174,10 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> No
     print(flush=True)
 
 
-def show_missing(missing: dict[str, str]) -> None:
-    """Print who was left out, and why."""
+def show_missing(model: Forms, missing: dict[str, str]) -> None:
+    """Print who was left out for a model, and why."""
     for title, reason in missing.items():
-        print(f"{title} is left out: {reason}\n")
+        print(f"{title} is left out for {model.folder.name}: {reason}\n")
 
 
 def write_figures(folder: Path | None, name: str, figures: Any) -> None:

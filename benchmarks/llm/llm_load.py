@@ -28,10 +28,11 @@ PREFIX = 1024  # tokens
 
 def main() -> None:
     arguments = engines.parser(__doc__).parse_args()
-    missing: dict[str, str] = {}
-    rows, figures = [], []
+    rows, figures, absent = [], [], []
     for name in arguments.models:
         model = Forms(arguments.work, name, arguments.layers)
+        missing: dict[str, str] = {}
+        absent.append((model, missing))
         chosen = {n: e for n, e in engines.chosen(arguments).items() if not e.options}
         runs: dict[str, list[dict[str, float]]] = {}
         for _ in range(arguments.repeat):
@@ -45,7 +46,8 @@ def main() -> None:
             figures.append({"model": name, "engine": one, **middle, "size": size, "steps": steps})
     heads = ["", "engine", "file MB", "load ms", "peak MB", "peak / file", "anonymous MB"]
     engines.table("Loads", [*heads, "steps to the first token"], rows)
-    engines.show_missing(missing)
+    for one in absent:
+        engines.show_missing(*one)
     engines.write_figures(arguments.json, "llm_load", figures)
 
 

@@ -76,10 +76,10 @@ def main() -> None:
     options.add_argument("--tokens", type=int, help="tokens that are generated in a turn")
     options.add_argument("--cpu", action="store_true", help="compare CPU seconds (one thread)")
     arguments = options.parse_args()
-    missing: dict[str, str] = {}
     figures = []
     for name in arguments.models:
         model = Forms(arguments.work, name, arguments.layers)
+        missing: dict[str, str] = {}
         for threads in arguments.threads:
             points = _points(name, arguments)
             chosen = engines.chosen(arguments)
@@ -87,7 +87,7 @@ def main() -> None:
                 _measure(points, sides, chosen, threads, missing, arguments.cpu)
             _show(model, threads, points, chosen, missing)
             figures += [{"model": name, "threads": threads, **vars(point)} for point in points]
-    engines.show_missing(missing)
+        engines.show_missing(model, missing)
     engines.write_figures(arguments.json, "llm_speed", figures)
 
 

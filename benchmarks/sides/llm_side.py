@@ -9,6 +9,7 @@ Commands: `open`, `prefill`, `decode`, `peaks`, `memory`.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import sys
 import time
@@ -24,7 +25,13 @@ _SALT = 7919  # texts of fresh tokens differ by it, so that nobody finds them in
 
 
 class Model(ABC):
-    """An open model. Its cache has a text whose first tokens are always the same."""
+    """An open model. Its cache has a text whose first tokens are always the same.
+
+    Attributes:
+        modules: what is imported before a model is opened, which is no part of a load.
+    """
+
+    modules: tuple[str, ...] = ()
 
     def __init__(self, vocabulary: int) -> None:
         self.vocabulary = vocabulary
@@ -89,6 +96,8 @@ class Stepper(Model):
 class Rushlight(Model):
     """By the runner, which has one session for the text."""
 
+    modules = ("rushlight.llm.loading",)
+
     def __init__(self, file: str, threads: int, context: int, kv: str = "auto") -> None:
         from rushlight.llm.loading import load
 
@@ -119,6 +128,8 @@ class Rushlight(Model):
 
 class LlamaCpp(Stepper):
     """By the functions of llama.h, with its defaults."""
+
+    modules = ("llama_cpp", "numpy")
 
     def __init__(self, file: str, threads: int, context: int) -> None:
         import llama_cpp as api
@@ -165,13 +176,16 @@ class LlamaCpp(Stepper):
 class ExecuTorch(Stepper):
     """By the method that its export of language models writes, as its own runner in Python."""
 
+    modules = (
+        "torch",
+        "executorch.extension.pybindings.portable_lib",
+        "executorch.kernels.quantized",
+        "executorch.extension.llm.custom_ops.custom_ops",
+    )
+
     def __init__(self, file: str, threads: int, context: int) -> None:
         import torch
         from executorch.extension.pybindings import portable_lib
-
-        # isort: split
-        import executorch.kernels.quantized  # noqa: F401
-        from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401
 
         torch.set_num_threads(1)
         portable_lib._unsafe_reset_threadpool(threads)
@@ -196,6 +210,8 @@ class ExecuTorch(Stepper):
 class OpenVino(Model):
     """By the pipeline of OpenVINO GenAI, with its cache of prefixes."""
 
+    modules = ("numpy", "openvino", "openvino_genai")
+
     def __init__(self, file: str, threads: int, context: int) -> None:
         import numpy
         import openvino
@@ -209,6 +225,7 @@ class OpenVino(Model):
         self._pipeline = api.LLMPipeline(
             file, "CPU", scheduler_config=scheduler, INFERENCE_NUM_THREADS=threads
         )
+        self._reached: set[int] = set()
         source = Path(file).with_name("shape.json")
         super().__init__(json.loads(source.read_text())["vocab_size"])
 
@@ -225,8 +242,6 @@ class OpenVino(Model):
             self._generate(self.known(context), 1)
             self._reached.add(context)
 
-    _reached: set[int] = set()  # noqa: RUF012 - a process has one model
-
     def prefill(self, context: int, length: int) -> float:
         metrics = self._generate(self.known(context) + self.fresh(length), 1)
         return float(metrics.get_ttft().mean) / 1e3
@@ -238,6 +253,8 @@ class OpenVino(Model):
 
 class OnnxRuntime(Model):
     """By the generator of ONNX Runtime GenAI."""
+
+    modules = ("numpy", "onnxruntime_genai")
 
     def __init__(self, file: str, threads: int, context: int) -> None:
         import numpy
@@ -299,11 +316,12 @@ def open_model(
     runtime: str, file: str, threads: int, context: int, **options: Any
 ) -> dict[str, float]:
     """Load a model, and generate a token with it; what `side.measure_load` finds."""
-    __import__({"llamacpp": "llama_cpp", "rushlight": "rushlight.llm.loading"}.get(runtime, "json"))
+    kind: Any = RUNTIMES[runtime]
+    for module in kind.modules:
+        importlib.import_module(module)
 
     def load() -> side.Call:
         global _open
-        kind: Any = RUNTIMES[runtime]
         _open = kind(file, threads, context, **options)
         return lambda: _current().decode(0, 1)
 
