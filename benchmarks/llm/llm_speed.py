@@ -160,7 +160,7 @@ def _show(
                 _cell(best, ".2f"),
                 _cell(_ratio(rates.get("int8"), rates.get("llamacpp-q8")), ".2f"),
                 _cell(_share(model, point), ".0%"),
-                _verdict(model.model, threads, point, best),
+                _verdict(model, threads, point, best),
             ]
         )
     peaks = points[0].peaks + points[-1].peaks
@@ -195,10 +195,10 @@ def _share(model: Forms, point: Point) -> float | None:
     return rate * read / point.peak("bandwidth")
 
 
-def _verdict(name: str, threads: int, point: Point, best: float | None) -> str:
-    """Whether the goal of a row is met."""
-    rate = point.rate("8da4w")
-    if rate is None:
+def _verdict(model: Forms, threads: int, point: Point, best: float | None) -> str:
+    """Whether the goal of a row is met; goals are those of whole models."""
+    rate, name = point.rate("8da4w"), model.model
+    if rate is None or model.shape != shapes.SHAPES[name]:
         return "-"
     is_main = point.context == 0 and threads == 1
     if point.command == "prefill" and point.count == DEEP and is_main:
