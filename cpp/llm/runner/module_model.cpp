@@ -1,13 +1,10 @@
 #include "rushlight/llm/runner/module_model.h"
 
-#include "rushlight/core/digest.h"
 #include "rushlight/engine/types/kv_page.h"
 
 namespace rushlight::llm {
 namespace {
 
-constexpr char kMethod[] = "step";
-constexpr char kMetadata[] = "rushlight/llm";
 constexpr size_t kWanted = 3;
 
 DType dtype_of(CacheType type) {
@@ -40,12 +37,12 @@ const char* cache_type_name(CacheType type) {
 }
 
 Status ModuleModel::open(CacheType cache, Message* message) {
-  const Result<Span<const uint8_t>> json = module_.program().get(kMetadata);
+  const Result<Span<const uint8_t>> json = module_->program().get(kMetadataKey);
   if (!json.ok()) {
     return message->fail(Code::NotSupported,
                          "the program is no language model: it has no '%s'. Make one with "
                          "rushlight.llm.export, or run this one with rushlight.load",
-                         kMetadata);
+                         kMetadataKey);
   }
   const Span<const uint8_t> bytes = json.value();
   Result<Metadata> metadata =
@@ -54,9 +51,9 @@ Status ModuleModel::open(CacheType cache, Message* message) {
   metadata_ = std::move(metadata.value());
   RL_TRY(choose_cache(cache, &metadata_.facts, message));
   cache_.layout = metadata_.facts.cache;
-  const Result<Method*> method = module_.method(kMethod);
+  const Result<Method*> method = module_->method(kMethod);
   if (!method.ok()) {
-    *message = module_.message();
+    *message = module_->message();
     return method.status();
   }
   method_ = method.value();
@@ -121,11 +118,6 @@ Result<Span<float>> ModuleModel::step(const StepRows& rows, Message* message) {
                          static_cast<long long>(wanted));
   }
   return Span<float>(logits.as<float>(), static_cast<size_t>(logits.numel));
-}
-
-uint64_t ModuleModel::digest() {
-  if (digest_ == 0) digest_ = digest_of(module_.program().image());
-  return digest_;
 }
 
 }  // namespace rushlight::llm

@@ -1,9 +1,7 @@
 // The model of a program: its method `step`, with the cache that the scheduler lends it.
 #pragma once
 
-#include "rushlight/llm/runner/metadata.h"
-#include "rushlight/llm/runner/step_model.h"
-#include "rushlight/module/module.h"
+#include "rushlight/llm/runner/program_model.h"
 
 namespace rushlight::llm {
 
@@ -12,27 +10,23 @@ enum class CacheType : uint8_t { Automatic, Float32, Float16, Int8 };
 
 const char* cache_type_name(CacheType type);
 
-class ModuleModel final : public StepModel {
+class ModuleModel final : public ProgramModel {
  public:
-  // `module` is open; its program has a `step`.
+  static constexpr char kMethod[] = "step";
+
+  using ProgramModel::ProgramModel;
+
+  // The program has this method.
   Status open(CacheType cache, Message* message);
 
-  const ModelFacts& facts() const override { return metadata_.facts; }
   Result<Span<float>> step(const StepRows& rows, Message* message) override;
-  uint64_t digest() override;
-
-  Module& module() { return module_; }
-  const Metadata& metadata() const { return metadata_; }
 
  private:
   Status check_method(Message* message) const;
   Status set_rows(size_t input, Span<const int64_t> rows);
 
-  Module module_;
-  Metadata metadata_;
   Method* method_ = nullptr;
   KvCache cache_;
-  uint64_t digest_ = 0;
 };
 
 }  // namespace rushlight::llm

@@ -37,6 +37,7 @@ Status Scheduler::open(StepModel* model, const TextCodec* codec, PageMemory* mem
                          options_.cache_limit, kPageTokens, facts.page_bytes);
   }
   options_.texts = std::max<size_t>(1, std::min({options.texts, facts.wanted, facts.batch}));
+  if (facts.texts > 0) options_.texts = std::min(options_.texts, facts.texts);
   options_.prefill_rows = std::max<size_t>(1, options.prefill_rows);
   tree_ = std::make_unique<PrefixTree>(&pool_);
   sampler_.reserve(facts.vocabulary, facts.context);

@@ -17,6 +17,7 @@ struct ModelFacts {
   size_t context = 0;  // positions of a sequence
   size_t batch = 0;    // the most rows of a step
   size_t wanted = 0;   // the most rows of a step whose logits can be had
+  size_t texts = 0;    // the most sequences that are worth computing at once; 0: any number
   KvLayout cache;
   size_t page_bytes = 0;
 };
@@ -38,6 +39,8 @@ class StepModel {
   // Stores the rows' keys and values in the pages, and gives the logits [wanted, vocabulary], which
   // may be changed and are valid until the next step. Repeating a step gives the same.
   virtual Result<Span<float>> step(const StepRows& rows, Message* message) = 0;
+  // Of `count` tokens whose pages are given, how many of the first need not be computed again.
+  virtual size_t kept(const KvSequence&, size_t count) const { return count; }
   // Of the weights and all else that the keys and values of a text depend on.
   virtual uint64_t digest() = 0;
 };

@@ -18,6 +18,13 @@ from rushlight.forms import Form, forms_of
 from rushlight.llm.description import KEY, Description
 from rushlight.llm.exporter.families import Head, decoder_of, description_of
 from rushlight.llm.exporter.folder import Folder, read_folder
+from rushlight.llm.exporter.forward import (
+    FORWARD,
+    capture_forward,
+    check_forward,
+    constant_methods,
+    forward_of,
+)
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step, capture_step, copied
 from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, tokenizer_of
@@ -25,6 +32,7 @@ from rushlight.llm.exporter.verify import check_steps
 from rushlight.llm.gguf.model import GgufModel, read_gguf
 
 STEP, EMBED = "step", "embed"
+_WANTED = 64  # of a step
 
 
 def export(
@@ -33,7 +41,7 @@ def export(
     description: Description | None = None,
     context: int | None = None,
     batch: int = 512,
-    wanted: int = 64,
+    wanted: int | None = None,
     quantize: str | None = None,
     group_size: int = 32,
     quantize_embedding: str | None = None,
@@ -46,7 +54,11 @@ def export(
     debug: str = "lines",
     progress: Callable[[str], None] | None = None,
 ) -> Program:
-    """Turn a language model into a program with the method `step`, for `rushlight.llm.load`.
+    """Turn a language model into a program, for `rushlight.llm.load`.
+
+    With backend="cpu" it has a method `step`, whose cache is the runner's. With another backend it
+    has the form that ExecuTorch's runner for language models runs, too: a method `forward`, whose
+    cache is state of the program.
 
     Args:
         model: a folder as `save_pretrained` of `transformers` writes it; a GGUF file; a
@@ -57,7 +69,9 @@ def export(
         description: of an `nn.Module` of your own.
         context: the greatest number of positions of a sequence; default: the model's own.
         batch: the greatest number of tokens of one step, which memory is planned for.
-        wanted: the greatest number of tokens of one step whose logits are computed.
+        wanted: the greatest number of tokens of one step whose logits are computed; default: 64.
+            In the form for ExecuTorch's runner: 1, the default, for the last token's, or `batch`
+            for those of all.
         quantize: in what weights are stored: "float32", "fp16", "bf16"; "int8" or "8da4w": integers
             of 8 or 4 bits, multiplied with rows that are quantised to 8 bits at run time. Default:
             the dtypes that the model has. All else is computed in float32.
@@ -68,7 +82,8 @@ def export(
             norm in place of logits.
         tokenizer: what `rushlight.llm.tokenizer.compile` takes; default: the folder's.
         chat_template: a Jinja template; default: the folder's.
-        backend: where it runs, as `rushlight.export` takes it, but not a list of forms.
+        backend: where it runs, as `rushlight.export` takes it, but not a list of forms: "cpu", or
+            "xnnpack" for a program that real ExecuTorch runs.
         verify: run steps in the runtime and compare their results with eager's.
         strict, debug, progress: as `rushlight.export` takes them.
 
@@ -84,6 +99,8 @@ def export(
         say("read the model")
         folder = _read(Path(model))
         model = folder.model
+    is_step = _has_runners_cache(form)
+    wanted = (_WANTED if is_step else 1) if wanted is None else wanted
     step, about = _step_of(model, description, context, batch, wanted)
     if embed and step.head is None:
         raise ExportError(
@@ -96,11 +113,11 @@ def export(
     release = folder.release if folder else lambda: None
     convert_layers(step, recipe, release)
     say("capture")
-    captured = _methods(step, about, embed)
+    captured = _methods(step, about, embed, is_step)
     program = export_program(
         captured,
         backend=backend,
-        constant_methods=about.constant_methods(),
+        constant_methods=about.constant_methods() if is_step else constant_methods(about),
         verify=False,
         strict=strict,
         debug=debug,
@@ -110,15 +127,25 @@ def export(
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
     release()
-    if verify:
-        for name, one in captured.items():
-            say(f"{name}: verify")
-            check_steps(program.manager, name, one, about, form.partitioners)
+    for name, one in captured.items() if verify else ():
+        say(f"{name}: verify")
+        check = check_steps if is_step else check_forward
+        check(program.manager, name, one, about, form.partitioners)
     return program
 
 
-def _methods(step: Step, about: Description, embed: bool) -> dict[str, ExportedProgram]:
+def _methods(
+    step: Step, about: Description, embed: bool, is_step: bool
+) -> dict[str, ExportedProgram]:
     """The captured methods of the program, by name."""
+    if embed and not is_step:
+        raise ExportError(
+            "embed=True: a program for ExecuTorch's runner gives no hidden states: leave it out, "
+            "or use backend='cpu'",
+            code=Code.NOT_SUPPORTED,
+        )
+    if not is_step:
+        return {FORWARD: capture_forward(forward_of(step, about), about)}
     captured = {STEP: capture_step(step, about, STEP)}
     if embed:
         captured[EMBED] = capture_step(_embedding_step(step), about, EMBED)
@@ -141,6 +168,13 @@ def _form(backend: Any) -> Form:
             code=Code.NOT_SUPPORTED,
         )
     return form
+
+
+def _has_runners_cache(form: Form) -> bool:
+    """Whether a form can use the cache of our runner, which attention of the engine reads."""
+    from rushlight.backends.cpu import CpuPartitioner
+
+    return any(isinstance(one, CpuPartitioner) for one in form.partitioners)
 
 
 def _texts(
