@@ -21,6 +21,11 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``operators``: the names of all kernels.
 * ``plan pte=``: arena sizes in bytes by memory id.
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
+* ``generate pte= tokenizer= prompt= count=``: the text that ExecuTorch's runner for language models
+  generates, greedily, and the same once more after a reset.
+* ``decode pte= tokens= count=``: the greedy tokens after these, by calls of ``forward``.
+* ``export_llama params= checkpoint= folder= options=``: what ExecuTorch's own exporter makes of a
+  Llama; `options` are fields of its configuration, by their dotted names. Answers with the file.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
@@ -32,6 +37,7 @@ from __future__ import annotations
 
 import os
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -271,6 +277,54 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
     return {"anonymous": side.measure_sizes(load_program, sizes)}
 
 
+def generate(pte: str, tokenizer: str, prompt: str, count: int) -> list[str]:
+    _import_own_operators()
+    # The package of the runner imports a class for images from transformers, which is not needed.
+    for name in ("transformers", "transformers.feature_extraction_utils"):
+        sys.modules.setdefault(name, types.ModuleType(name))
+    sys.modules["transformers.feature_extraction_utils"].BatchFeature = dict  # type: ignore[attr-defined]
+    from executorch.extension.llm.runner import GenerationConfig, TextLLMRunner
+
+    runner, texts = TextLLMRunner(pte, tokenizer), []
+    for _ in range(2):
+        pieces: list[str] = []
+        options = GenerationConfig(echo=False, temperature=0.0, max_new_tokens=int(count))
+        runner.generate(prompt, options, pieces.append)
+        texts.append("".join(pieces))
+        runner.reset()
+    return texts
+
+
+def decode(pte: str, tokens: list[int], count: int) -> list[int]:
+    _import_own_operators()
+    module = _load_module(pte)
+
+    def next_of(rows: list[int], position: int) -> int:
+        [logits] = module.run_method("forward", [torch.tensor([rows]), torch.tensor([position])])
+        return int(logits.reshape(-1, logits.shape[-1])[-1].argmax())
+
+    text = [*tokens, next_of(tokens, 0)]
+    while len(text) < len(tokens) + int(count):
+        text.append(next_of(text[-1:], len(text) - 1))
+    return text[len(tokens) :]
+
+
+def export_llama(params: str, checkpoint: str, folder: str, options: dict[str, Any]) -> str:
+    from executorch.examples.models.llama.export_llama_lib import _export_llama
+    from executorch.extension.llm.export.config.llm_config import LlmConfig
+
+    config = LlmConfig()
+    given = {"base.params": params, "base.checkpoint": checkpoint, "export.output_dir": folder}
+    for name, value in {**given, **options}.items():
+        *groups, field = name.split(".")
+        group: Any = config
+        for one in groups:
+            group = getattr(group, one)
+        setattr(group, field, value)
+    path: str = _export_llama(config).get_saved_pte_filename()
+    return path
+
+
 COMMANDS: dict[str, side.Command] = {
     "export": export,
     "export_apart": export_apart,
@@ -281,6 +335,9 @@ COMMANDS: dict[str, side.Command] = {
     "operators": operators,
     "plan": plan,
     "latency": latency,
+    "generate": generate,
+    "decode": decode,
+    "export_llama": export_llama,
     "forget": forget,
     "overhead": overhead,
     "load": load,
