@@ -23,7 +23,8 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
 * ``generate pte= tokenizer= prompt= count=``: the text that ExecuTorch's runner for language models
   generates, greedily, and the same once more after a reset.
-* ``decode pte= tokens= count=``: the greedy tokens after these, by calls of ``forward``.
+* ``logits pte= tokens= pieces= outputs=``: the logits after each piece of a text, whose numbers of
+  tokens are `pieces`, by calls of a language model's ``forward``.
 * ``export_llama params= checkpoint= folder= options=``: what ExecuTorch's own exporter makes of a
   Llama; `options` are fields of its configuration, by their dotted names. Answers with the file.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
@@ -280,9 +281,10 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
 def generate(pte: str, tokenizer: str, prompt: str, count: int) -> list[str]:
     _import_own_operators()
     # The package of the runner imports a class for images from transformers, which is not needed.
-    for name in ("transformers", "transformers.feature_extraction_utils"):
-        sys.modules.setdefault(name, types.ModuleType(name))
-    sys.modules["transformers.feature_extraction_utils"].BatchFeature = dict  # type: ignore[attr-defined]
+    absent: Any = types.ModuleType("transformers.feature_extraction_utils")
+    absent.BatchFeature = dict
+    sys.modules.setdefault("transformers", types.ModuleType("transformers"))
+    sys.modules.setdefault(absent.__name__, absent)
     from executorch.extension.llm.runner import GenerationConfig, TextLLMRunner
 
     runner, texts = TextLLMRunner(pte, tokenizer), []
@@ -295,18 +297,15 @@ def generate(pte: str, tokenizer: str, prompt: str, count: int) -> list[str]:
     return texts
 
 
-def decode(pte: str, tokens: list[int], count: int) -> list[int]:
+def logits(pte: str, tokens: list[int], pieces: list[int], outputs: str) -> None:
     _import_own_operators()
-    module = _load_module(pte)
-
-    def next_of(rows: list[int], position: int) -> int:
-        [logits] = module.run_method("forward", [torch.tensor([rows]), torch.tensor([position])])
-        return int(logits.reshape(-1, logits.shape[-1])[-1].argmax())
-
-    text = [*tokens, next_of(tokens, 0)]
-    while len(text) < len(tokens) + int(count):
-        text.append(next_of(text[-1:], len(text) - 1))
-    return text[len(tokens) :]
+    module, rows, position = _load_module(pte), [], 0
+    for count in pieces:
+        piece, start = tokens[position : position + count], torch.tensor([position])
+        [result] = module.run_method("forward", [torch.tensor([piece]), start])
+        rows.append(result.reshape(-1, result.shape[-1])[-1].float().numpy())
+        position += count
+    np.savez(outputs, logits=np.stack(rows))
 
 
 def export_llama(params: str, checkpoint: str, folder: str, options: dict[str, Any]) -> str:
@@ -314,8 +313,8 @@ def export_llama(params: str, checkpoint: str, folder: str, options: dict[str, A
     from executorch.extension.llm.export.config.llm_config import LlmConfig
 
     config = LlmConfig()
-    given = {"base.params": params, "base.checkpoint": checkpoint, "export.output_dir": folder}
-    for name, value in {**given, **options}.items():
+    paths = {"base.params": params, "base.checkpoint": checkpoint, "export.output_dir": folder}
+    for name, value in {**paths, **options}.items():
         *groups, field = name.split(".")
         group: Any = config
         for one in groups:
@@ -336,7 +335,7 @@ COMMANDS: dict[str, side.Command] = {
     "plan": plan,
     "latency": latency,
     "generate": generate,
-    "decode": decode,
+    "logits": logits,
     "export_llama": export_llama,
     "forget": forget,
     "overhead": overhead,

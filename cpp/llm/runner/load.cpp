@@ -34,24 +34,29 @@ Result<std::unique_ptr<ProgramModel>> model_of(std::unique_ptr<Module> module,
   return std::unique_ptr<ProgramModel>(std::move(model));
 }
 
-// The tokenizer; nullptr if there is none.
-Result<std::unique_ptr<TextCodec>> open_codec(ProgramModel& model, Span<const uint8_t> given,
+// The tokenizer, which is `external` unless that is empty; nullptr if there is none.
+Result<std::unique_ptr<TextCodec>> open_codec(ProgramModel& model, Span<const uint8_t> external,
                                               Message* message) {
-  Span<const uint8_t> table = given;
+  Span<const uint8_t> table = external;
   if (table.empty()) {
     const Result<Span<const uint8_t>> own = model.module().program().get(kTokenizer);
     if (!own.ok()) return std::unique_ptr<TextCodec>();
     table = own.value();
   }
   auto codec = std::make_unique<TokenizerCodec>();
-  RL_TRY(codec->open(table, message));
+  const Status status = codec->open(table, message);
+  if (!status.ok() && !external.empty()) {
+    message->prepend("the tokenizer that was given: ");
+    return Code::InvalidArgument;
+  }
+  RL_TRY(status);
   const size_t tokens = codec->vocabulary();
   if (tokens > model.facts().vocabulary) {
-    return message->fail(given.empty() ? Code::InvalidProgram : Code::InvalidArgument,
+    return message->fail(external.empty() ? Code::InvalidProgram : Code::InvalidArgument,
                          "the tokenizer has %zu tokens, and the model %zu: they do not belong "
                          "together; %s the model's own tokenizer",
                          tokens, model.facts().vocabulary,
-                         given.empty() ? "export again with" : "give");
+                         external.empty() ? "export again with" : "give");
   }
   return std::unique_ptr<TextCodec>(std::move(codec));
 }

@@ -22,14 +22,14 @@ def in_place_updates(program: ExportedProgram) -> frozenset[Node]:
     buffers = signature.inputs_to_buffers
     order = {node: i for i, node in enumerate(program.graph.nodes)}
     returned = program.graph.output_node().args[0]
-    found: set[Node] = set()
+    updates: set[Node] = set()
     for spec, value in zip(signature.output_specs, returned, strict=True):  # type: ignore[arg-type]
         if spec.kind == OutputKind.BUFFER_MUTATION and isinstance(value, Node):
             chain, first = _updates_of(value)
             is_own = first.op == "placeholder" and buffers.get(first.name) == spec.target
             if is_own and all(_is_last_use(call, order) for call in chain):
-                found.update(chain)
-    return frozenset(found)
+                updates.update(chain)
+    return frozenset(updates)
 
 
 def _updates_of(value: Node) -> tuple[list[Node], Node]:

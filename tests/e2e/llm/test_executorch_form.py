@@ -252,11 +252,11 @@ def test_options_that_need_a_cache_of_the_runner(letters: Path, tmp_path: Path) 
             rushlight.llm.load(path, **option)  # type: ignore[arg-type]
     with pytest.raises(LoadError, match=r"tokenizer=: .* is not a tokenizer\.json"):
         rushlight.llm.load(path, tokenizer=path)
-    with pytest.raises(LoadError, match="its makers|damaged|table"):
+    with pytest.raises(LoadError, match="tokenizer that was given: these bytes"):
         rushlight.llm.load(path, tokenizer=b"no table of a tokenizer")
 
 
-def test_a_failed_step_leaves_the_runner_usable(tmp_path: Path) -> None:
+def test_a_runner_is_usable_after_a_failure(tmp_path: Path) -> None:
     metadata = {**METADATA, "get_max_context_len": 2 * CONTEXT}  # more than its buffer has room for
     runner = rushlight.llm.load(exported(Sums(), tmp_path / "m.pte", metadata), threads=1)
     with pytest.raises(RunError, match="do not fit a cache of 64"):

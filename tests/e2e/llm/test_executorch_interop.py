@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from conftest import ExecuTorch
 
 pytestmark = pytest.mark.interop
-# Every token is a whole character, since ExecuTorch's runner in Python gives pieces of them as text.
+# Every token is a whole character: ExecuTorch's runner in Python cannot give parts of one.
 ALPHABET = ["<end>", "<begin>", *map(chr, range(ord("!"), ord("~") + 1)), "Ġ"]
 CONTEXT, BATCH, COUNT = 96, 16, 24
 PROMPT = "the lamp was small and the light low"
@@ -45,6 +46,31 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
     made.save(str(path))
     return path
+
+
+def departure(
+    path: Path,
+    tokens: list[int],
+    pieces: list[int],
+    executorch: ExecuTorch,
+    *,
+    is_theirs: bool = False,
+) -> float:
+    """The greatest difference of a text's logits here and there, relative to the largest logit."""
+    outputs = Path(path).with_suffix(".npz")
+    executorch.call("logits", pte=path, tokens=tokens, pieces=pieces, outputs=outputs)
+    theirs = np.load(outputs)["logits"]
+    position, worst = 0, 0.0
+    with rushlight.load(path, threads=1) as module:
+        for count, wanted in zip(pieces, theirs, strict=True):
+            piece = np.array([tokens[position : position + count]])
+            start: Any = np.array([position])
+            if is_theirs:  # the structure that ExecuTorch's exporter gives its inputs
+                start = {"input_pos": start}
+            got = np.asarray(module(piece, start)).reshape(-1, len(wanted))[-1]
+            worst = max(worst, float(np.abs(got - wanted).max() / np.abs(wanted).max()))
+            position += count
+    return worst
 
 
 EXPORTS: dict[str, dict[str, Any]] = {
@@ -81,7 +107,8 @@ def test_other_families(family: str, executorch: ExecuTorch, tmp_path: Path) -> 
     more = {"sliding_window": 20, "head_dim": 16} if family != "gpt2" else {}
     if family == "gpt2":
         more = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 128}
-    shared = CONFIG if family != "gpt2" else {"vocab_size": len(ALPHABET), "eos_token_id": 0}
+    tokens_of = {name: CONFIG[name] for name in ("vocab_size", "bos_token_id", "eos_token_id")}
+    shared = CONFIG if family != "gpt2" else tokens_of
     config = transformers.AutoConfig.for_model(family, **{**shared, **more})
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     for parameter in model.parameters():
@@ -92,12 +119,12 @@ def test_other_families(family: str, executorch: ExecuTorch, tmp_path: Path) -> 
     program.save(path, quiet=True)
     tokens = [2 + 7 * i % 90 for i in range(40)]  # longer than a window
     ours = rushlight.llm.load(path, threads=1).generate(tokens, max_tokens=COUNT, ignore_eos=True)
-    theirs = executorch.call("decode", pte=path, tokens=tokens, count=COUNT)
     with torch.no_grad():
         wanted = model.generate(
             torch.tensor([tokens]), max_new_tokens=COUNT, do_sample=False, eos_token_id=None
         )
-    assert ours.tokens == theirs == wanted[0, len(tokens) :].tolist()
+    assert ours.tokens == wanted[0, len(tokens) :].tolist()
+    assert departure(path, [*tokens, *ours.tokens], [40, *[1] * COUNT], executorch) < 1e-4
 
 
 # --- programs of ExecuTorch's own exporter --------------------------------------------------------
@@ -162,17 +189,18 @@ def test_programs_of_executorchs_exporter_run_here(
         "backend.xnnpack.extended_ops": True,
         **THEIRS[kind],
     }
-    path = executorch.call("export_llama", folder=tmp_path, options=options, **_checkpoint(tmp_path))
+    path = executorch.call(
+        "export_llama", folder=tmp_path, options=options, **_checkpoint(tmp_path)
+    )
     runner = rushlight.llm.load(path, tokenizer=tokenizer, threads=1)
     prompt = runner.encode(PROMPT)
     reply = runner.generate(PROMPT, max_tokens=COUNT, ignore_eos=True)
-    if kind != "one token":
-        theirs = executorch.call("decode", pte=path, tokens=prompt, count=COUNT)
-        assert reply.tokens == theirs
-    [text, _] = executorch.call(
-        "generate", pte=path, tokenizer=tokenizer, prompt=PROMPT, count=COUNT
-    )
-    assert runner.generate(PROMPT, max_tokens=COUNT, special=True).text.startswith(text)
+    pieces = [1] * len(prompt) if kind == "one token" else [len(prompt)]
+    text = [*prompt, *reply.tokens]
+    # A row that is rounded to integers departs by more where one of them is another one.
+    most = 0.1 if kind in ("8da4w", "integers in the cache") else 1e-4
+    all_pieces = [*pieces, *[1] * COUNT]
+    assert departure(path, text, all_pieces, executorch, is_theirs=True) < most
     session = runner.session()
     session.generate(PROMPT, max_tokens=9, ignore_eos=True)
     session.rewind(6)
