@@ -205,7 +205,8 @@ class _Lowering:
             new = replace(spec, const=False, alias_of=None, name=f"{node.name}_before")
             args[WRITTEN] = self._clone(node, args[WRITTEN], new)
         # The operators have a result that says nothing, since every operator must have one.
-        nothing = self.alloc(node, self.specs.of_value(node, node.args[0].meta["val"].new_empty(1)))
+        result = node.meta["val"].new_empty(1)
+        nothing = self.alloc(node, self.specs.of_value(node, result))
         call = self.emit(node, in_place(node.target), tuple(args), {"out": nothing})
         call.meta["outs"] = [args[WRITTEN]]
         self.values[node] = args[WRITTEN]

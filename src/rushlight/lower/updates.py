@@ -23,7 +23,7 @@ def in_place_updates(program: ExportedProgram) -> frozenset[Node]:
     order = {node: i for i, node in enumerate(program.graph.nodes)}
     returned = program.graph.output_node().args[0]
     updates: set[Node] = set()
-    for spec, value in zip(signature.output_specs, returned, strict=True):  # type: ignore[arg-type]
+    for spec, value in zip(signature.output_specs, returned, strict=True):
         if spec.kind == OutputKind.BUFFER_MUTATION and isinstance(value, Node):
             chain, first = _updates_of(value)
             is_own = first.op == "placeholder" and buffers.get(first.name) == spec.target

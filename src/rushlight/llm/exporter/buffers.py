@@ -109,7 +109,8 @@ def _capped_attention(
     scores = torch.tanh(scores).unflatten(1, (groups, -1)) * softcap + mask
     weights = torch.softmax(scores, -1).flatten(1, 2)
     mixed = torch.bmm(weights, values.squeeze(0).permute(1, 0, 2)).unflatten(1, (groups, -1))
-    return mixed.permute(2, 0, 1, 3).flatten(1, 2)
+    result: Tensor = mixed.permute(2, 0, 1, 3).flatten(1, 2)
+    return result
 
 
 def active_buffers() -> CacheBuffers | None:
