@@ -216,6 +216,11 @@ Result<Span<float>> ExecutorchModel::step(const StepRows& rows, Message* message
   return Span<float>(logits_.data(), rows.wanted.size() * metadata_.facts.vocabulary);
 }
 
+// Never called, since facts() say that there are no embeddings.
+Result<Span<float>> ExecutorchModel::embed(const StepRows&, Message* message) {
+  return message->fail(Code::NotSupported, "a program of this form gives no embeddings");
+}
+
 // Writes the rows' tokens into the pages of their text, and reads the whole text.
 Status ExecutorchModel::read_rows(const StepRows& rows, Text* text, Message* message) {
   const KvSequence& table = rows.tables[static_cast<size_t>(rows.sequences[text->first])];

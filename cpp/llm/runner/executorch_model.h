@@ -25,6 +25,7 @@ class ExecutorchModel final : public ProgramModel {
   Status open(Message* message);
 
   Result<Span<float>> step(const StepRows& rows, Message* message) override;
+  Result<Span<float>> embed(const StepRows& rows, Message* message) override;
   size_t kept(const KvSequence& table, size_t count) const override;
 
  private:

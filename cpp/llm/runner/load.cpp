@@ -16,7 +16,8 @@ Result<std::unique_ptr<ProgramModel>> model_of(std::unique_ptr<Module> module,
                                                const LoadOptions& options, Message* message) {
   const Program& program = module->program();
   for (size_t i = 0; i < program.n_methods(); ++i) {
-    if (program.method_name(i) != StringView(ModuleModel::kMethod)) continue;
+    const StringView name = program.method_name(i);
+    if (name != ModuleModel::kStep && name != ModuleModel::kEmbed) continue;
     auto model = std::make_unique<ModuleModel>(std::move(module));
     RL_TRY(model->open(options.cache, message));
     return std::unique_ptr<ProgramModel>(std::move(model));

@@ -16,6 +16,9 @@ namespace rushlight::llm {
 // The key of what rushlight.llm.export says of a model.
 inline constexpr char kMetadataKey[] = "rushlight/llm";
 
+// Of a program and of the data files that it was opened with.
+uint64_t digest_of(const Module& module);
+
 class ProgramModel : public StepModel {
  public:
   // `module` is open.
@@ -23,7 +26,7 @@ class ProgramModel : public StepModel {
 
   const ModelFacts& facts() const override { return metadata_.facts; }
   uint64_t digest() override {
-    if (digest_ == 0) digest_ = digest_of(module_->program().image());
+    if (digest_ == 0) digest_ = digest_of(*module_);
     return digest_;
   }
   Module& module() { return *module_; }

@@ -22,7 +22,7 @@ def load(
     threads: int | None = None,
     kv: str = "auto",
     cache_limit: int | None = None,
-    texts: int = 32,
+    texts: int | None = None,
     prefill_rows: int = 128,
     tokenizer: Any = None,
     chat_template: str | None = None,
@@ -40,7 +40,8 @@ def load(
         kv: what keys and values are stored in: "float32", "float16" or "int8"; "auto" chooses.
         cache_limit: the most bytes that keys and values of all texts take; None: those of four
             texts as long as the model's context.
-        texts: how many texts are computed at once at most; others wait.
+        texts: how many texts are computed at once at most; others wait. None: 32, or as many as
+            a step of the program has; more than that are refused.
         prefill_rows: how many tokens of prompts a step reads in while other texts go on.
         tokenizer: for a program without one, or in place of its own: what
             `rushlight.llm.tokenizer.compile` takes, or the bytes that it returned.
@@ -72,7 +73,7 @@ def load(
             bool(guard),
             kv,
             cache_limit or 0,
-            texts,
+            texts or 0,
             prefill_rows,
             table,
             chat_template or "",

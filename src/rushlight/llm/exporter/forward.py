@@ -19,8 +19,8 @@ from rushlight.check.tolerance import Tolerance, quantises
 from rushlight.errors import Code, ExportError
 from rushlight.llm.description import Description
 from rushlight.llm.exporter.buffers import CacheBuffers
-from rushlight.llm.exporter.layers import QuantizedEmbedding, StoredLinear
 from rushlight.llm.exporter.step import Step, example_rows
+from rushlight.llm.weights.layers import QuantizedEmbedding, StoredLinear
 from rushlight.partition import Partitioner
 from rushlight.pipeline import ExecutorchProgramManager, to_edge_transform_and_lower
 from rushlight.runtime.load import load
@@ -125,6 +125,7 @@ def check_forward(
     program: ExportedProgram,
     about: Description,
     partitioners: Sequence[Partitioner],
+    file: str,
 ) -> None:
     """Compare a prompt's logits with eager's, and a continued text with the same text as a whole.
 
@@ -134,6 +135,7 @@ def check_forward(
         program: its captured program.
         about: the model.
         partitioners: those that the program was lowered with.
+        file: where the program was written.
 
     Raises:
         ExportError: as `check_method`; or the cache does not hold what was stored.
@@ -147,10 +149,11 @@ def check_forward(
     start = torch.zeros(1, dtype=torch.int64)
     rounds = quantises(program)
     tolerance = None if rounds else _FLOAT
-    check_method(manager, method, program, (tokens, start), {}, tolerance, lower=lower)
+    args = (tokens, start)
+    check_method(manager, method, program, args, {}, tolerance, lower=lower, file=file)
     if count < 2:
         return
-    with load(manager.buffer) as module:
+    with load(file) as module:
         whole = np.asarray(module(tokens.numpy(), start.numpy())).reshape(-1, about.vocabulary)
         module(tokens[:, :-1].numpy(), start.numpy())
         last = np.asarray(module(tokens[:, -1:].numpy(), start.numpy() + count - 1)).reshape(-1)
