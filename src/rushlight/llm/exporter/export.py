@@ -123,13 +123,14 @@ def export(
     embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
     convert_layers(step, recipe, release, embedding=embedding)
     say("capture")
-    is_forward = not has_cache and not about.is_encoder
-    captured = _methods(step, about, is_forward)
+    captured = _methods(step, about, has_cache)
     with released_by(release):
         program = export_program(
             captured,
             backend=backend,
-            constant_methods=constant_methods(about) if is_forward else about.constant_methods(),
+            constant_methods=constant_methods(about)
+            if FORWARD in captured
+            else about.constant_methods(),
             verify=False,
             strict=strict,
             debug=debug,
@@ -160,8 +161,9 @@ def _verify(
             check(program.manager, name, one, about, form.partitioners, file)
 
 
-def _methods(step: Step, about: Description, is_forward: bool) -> dict[str, ExportedProgram]:
-    """The captured methods of the program, by name."""
+def _methods(step: Step, about: Description, has_cache: bool) -> dict[str, ExportedProgram]:
+    """The captured methods of the program, by name; `has_cache`: the runner has its cache."""
+    is_forward = not has_cache and not about.is_encoder
     if is_forward and about.hidden:
         raise ExportError(
             "embed=True: a program for ExecuTorch's runner gives no hidden states: leave it out, "
