@@ -128,9 +128,7 @@ def export(
         program = export_program(
             captured,
             backend=backend,
-            constant_methods=constant_methods(about)
-            if FORWARD in captured
-            else about.constant_methods(),
+            constant_methods=_constants(about, captured),
             verify=False,
             strict=strict,
             debug=debug,
@@ -179,6 +177,11 @@ def _methods(step: Step, about: Description, has_cache: bool) -> dict[str, Expor
         about = dataclasses.replace(about, wanted=about.batch)
         captured[EMBED] = capture_step(_embedding_step(step), about, EMBED)
     return captured
+
+
+def _constants(about: Description, captured: dict[str, ExportedProgram]) -> dict[str, Any]:
+    """The methods without inputs."""
+    return constant_methods(about) if FORWARD in captured else about.constant_methods()
 
 
 def _with_embedding(
