@@ -293,6 +293,8 @@ class LlmRunner:
         cache_limit: int,
         texts: int,
         prefill_rows: int,
+        tokenizer: bytes | None,
+        chat_template: str,
     ) -> LlmRunner:
         """Counts of 0 stand for the default."""
 
