@@ -321,6 +321,7 @@ Status Session::save(const char* path, Message* message) {
 }
 
 Result<std::unique_ptr<Session>> Runner::restore(const char* path, Message* message) {
+  if (facts().is_encoder) return refuse_encoder("continue", message);
   std::unique_ptr<Session> session = new_session();
   const Scheduler::Turn turn(scheduler_);
   SavedSession saved;
