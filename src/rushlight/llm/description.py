@@ -78,8 +78,18 @@ class Description:
                 f"pooling={self.pooling!r}: give one of {', '.join(POOLINGS)}",
                 code=Code.INVALID_ARGUMENT,
             )
+        if not isinstance(self.eos, list | tuple):
+            raise ExportError(
+                f"eos={self.eos!r}: give a list of numbers of tokens", code=Code.INVALID_ARGUMENT
+            )
         for name, token in (("bos", self.bos), *(("eos", token) for token in self.eos)):
-            if token is not None and not 0 <= token < self.vocabulary:
+            if token is None and name == "bos":
+                continue
+            if not isinstance(token, int) or isinstance(token, bool):
+                raise ExportError(
+                    f"{name} has {token!r}: give the number of a token", code=Code.INVALID_ARGUMENT
+                )
+            if not 0 <= token < self.vocabulary:
                 raise ExportError(
                     f"{name} is token {token}, and the vocabulary has {self.vocabulary} tokens: "
                     f"give one of them",

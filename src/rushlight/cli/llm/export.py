@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import Annotated
 
 import typer
 
 from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
-from rushlight.cli.export import DebugOption, OutputOption, Stages, StrictOption, VerifyOption
+from rushlight.cli.export import (
+    DebugOption,
+    OutputOption,
+    Stages,
+    StrictOption,
+    VerifyOption,
+    print_report,
+)
 
 NAME = "export"
 HELP = help_text(
@@ -35,7 +41,8 @@ QuantizeOption = Annotated[
     ),
 ]
 GroupOption = Annotated[
-    int, typer.Option("--group-size", help="Of 8da4w: weights that share a scale.")
+    int | None,
+    typer.Option("--group-size", help="Of weights of 4 bits: how many share a scale; default: 32."),
 ]
 EmbeddingOption = Annotated[
     str | None,
@@ -71,7 +78,7 @@ def main(
     ],
     output: OutputOption = None,
     quantize: QuantizeOption = None,
-    group_size: GroupOption = 32,
+    group_size: GroupOption = None,
     quantize_embedding: EmbeddingOption = None,
     context: ContextOption = None,
     batch: BatchOption = 512,
@@ -111,7 +118,4 @@ def main(
         )
         stages("write")
         program.save(path, quiet=True)
-    from rushlight.inspect import report_of
-
-    report = report_of(path, debug=program.manager.debug_map)
-    console().print(dataclasses.replace(report, quantization=program.quantization))
+    print_report(program, path)

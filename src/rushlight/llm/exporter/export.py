@@ -15,14 +15,15 @@ from rushlight.api import Program
 from rushlight.api import export as export_program
 from rushlight.errors import Code, ExportError
 from rushlight.forms import Form, forms_of
+from rushlight.ir.mapped_weights import released_by
 from rushlight.llm.description import KEY, Description
 from rushlight.llm.exporter.encoders import encoder_description, encoder_of, is_encoder
-from rushlight.llm.exporter.families import Head, decoder_of, description_of
+from rushlight.llm.exporter.families import Decoder, Head, decoder_of, description_of
 from rushlight.llm.exporter.folder import Folder, read_folder
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step, capture_step, copied
 from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, tokenizer_of
-from rushlight.llm.exporter.verify import check_steps
+from rushlight.llm.exporter.verify import check_steps, written
 from rushlight.llm.gguf.model import GgufModel, read_gguf
 
 STEP, EMBED = "step", "embed"
@@ -36,7 +37,7 @@ def export(
     batch: int = 512,
     wanted: int = 64,
     quantize: str | None = None,
-    group_size: int = 32,
+    group_size: int | None = None,
     quantize_embedding: str | None = None,
     embed: bool = False,
     pooling: str | None = None,
@@ -67,9 +68,10 @@ def export(
         quantize: in what weights are stored: "float32", "fp16", "bf16"; "int8" or "8da4w": integers
             of 8 or 4 bits, multiplied with rows that are quantised to 8 bits at run time. Default:
             the dtypes that the model has. All else is computed in float32.
-        group_size: of "8da4w": how many weights of a row share a scale: 32, 64, 128 or 256.
-        quantize_embedding: "int8" or "int4" for an embedding in integers. An embedding that is
-            tied to the output layer is stored once, as the output layer.
+        group_size: of weights of 4 bits: how many of a row share a scale: 32 (the default), 64, 128
+            or 256.
+        quantize_embedding: "int8" or "int4" for an embedding of tokens in integers. Not for one
+            that is tied to the output layer, which is stored once, as that layer.
         embed: whether there is also a method `embed`, which returns hidden states after the last
             norm in place of logits. Encoders have it anyway.
         pooling: what becomes the embedding of a text: "last", the last token's hidden state;
@@ -101,27 +103,42 @@ def export(
     texts = _texts(about, tokenizer, chat_template, folder)
     say("quantise" if recipe.bits or recipe.embedding else "convert weights")
     release = folder.release if folder else lambda: None
-    convert_layers(step, recipe, release)
+    embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
+    convert_layers(step, recipe, release, embedding=embedding)
     say("capture")
     captured = _methods(step, about)
-    program = export_program(
-        captured,
-        backend=backend,
-        constant_methods=about.constant_methods(),
-        verify=False,
-        strict=strict,
-        debug=debug,
-        progress=progress,
-    )
+    with released_by(release):
+        program = export_program(
+            captured,
+            backend=backend,
+            constant_methods=about.constant_methods(),
+            verify=False,
+            strict=strict,
+            debug=debug,
+            progress=progress,
+        )
     program.quantization += folder.losses() if isinstance(folder, GgufModel) else []
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
     release()
     if verify:
+        with released_by(release):
+            _verify(program, captured, about, form, say)
+    return program
+
+
+def _verify(
+    program: Program,
+    captured: dict[str, ExportedProgram],
+    about: Description,
+    form: Form,
+    say: Callable[[str], None],
+) -> None:
+    """Check the methods of a finished program."""
+    with written(program.manager) as file:
         for name, one in captured.items():
             say(f"{name}: verify")
-            check_steps(program.manager, name, one, about, form.partitioners)
-    return program
+            check_steps(program.manager, name, one, about, form.partitioners, file)
 
 
 def _methods(step: Step, about: Description) -> dict[str, ExportedProgram]:
@@ -228,9 +245,36 @@ def _step_of(
             code=Code.INVALID_ARGUMENT,
         )
     about = dataclasses.replace(
-        description, context=context or description.context, batch=batch, wanted=wanted
+        description,
+        context=description.context if context is None else context,
+        batch=batch,
+        wanted=wanted,
     )
     return Step(copied(model), None), about
+
+
+def _embedding_of_tokens(step: Step, about: Description) -> Any:
+    """The layer that has a row for each token.
+
+    Raises:
+        ExportError: it is not known which one it is.
+    """
+    if isinstance(step.decoder, Decoder):
+        return step.decoder.embedding
+    found = {
+        name: layer
+        for name, layer in step.decoder.named_modules()
+        if isinstance(layer, torch.nn.Embedding) and layer.num_embeddings == about.vocabulary
+    }
+    if len({id(layer.weight) for layer in found.values()}) != 1:
+        names = f" ({', '.join(found)})" if found else ""
+        raise ExportError(
+            f"quantize_embedding=: the module has {len(found)} nn.Embedding with a row for each of "
+            f"the {about.vocabulary} tokens{names}, and must have one: leave quantize_embedding "
+            f"out",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return next(iter(found.values()))
 
 
 def _with_folder(about: Description, folder: Folder | GgufModel) -> Description:

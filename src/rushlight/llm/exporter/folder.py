@@ -72,9 +72,18 @@ def read_folder(path: Path) -> Folder:
             f"it",
             code=Code.NOT_FOUND,
         )
-    encodes = is_encoder(config.get("model_type", ""))
+    if not isinstance(config.get("model_type"), str):
+        raise ExportError(
+            f"{path / 'config.json'} has no model_type, which says what architecture it is: copy "
+            f"the model's own config.json there",
+            code=Code.INVALID_EXTERNAL_DATA,
+        )
+    encodes = is_encoder(config["model_type"])
     if not encodes:
-        family_of(SimpleNamespace(**{"model_type": "", **config}))
+        family_of(SimpleNamespace(**config))
+    _check_tokens(config, path / "config.json")
+    generation = _json_of(path / "generation_config.json") or {}
+    _check_tokens(generation, path / "generation_config.json")
     checkpoint = Checkpoint(path)
     model = _empty_model(path, encodes)
     tensors = checkpoint.tensors
@@ -85,7 +94,7 @@ def read_folder(path: Path) -> Folder:
         model,
         checkpoint,
         sentences,
-        _json_of(path / "generation_config.json") or {},
+        generation,
         _template_of(path, about),
         {name: text for name in _ROLES if (text := _text_of(about.get(name))) is not None},
     )
@@ -119,18 +128,36 @@ def _json_of(path: Path) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ExportError(f"{path} is no JSON: {error}", code=Code.INVALID_EXTERNAL_DATA) from error
     if not isinstance(value, dict):
         raise ExportError(f"{path} is no JSON object", code=Code.INVALID_EXTERNAL_DATA)
     return value
 
 
+def _check_tokens(config: dict[str, Any], path: Path) -> None:
+    """Refuse tokens that are not given by their numbers."""
+    for name in ("bos_token_id", "eos_token_id"):
+        given = config.get(name)
+        listed = given if isinstance(given, list) and name == "eos_token_id" else [given]
+        if given is not None and not all(type(one) is int for one in listed):
+            raise ExportError(
+                f"{name!r} of {path} is {given!r}: write the number of a token there"
+                + (", or a list of such" if name == "eos_token_id" else ""),
+                code=Code.INVALID_EXTERNAL_DATA,
+            )
+
+
 def _template_of(path: Path, about: dict[str, Any]) -> str | None:
     """The chat template: a file of its own, or a part of the tokenizer's configuration."""
     file = path / "chat_template.jinja"
     if file.is_file():
-        return file.read_text("utf-8")
+        try:
+            return file.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise ExportError(
+                f"{file} is not UTF-8: {error}", code=Code.INVALID_EXTERNAL_DATA
+            ) from error
     template = about.get("chat_template")
     if isinstance(template, list):  # several by name
         named = {one.get("name"): one.get("template") for one in template if isinstance(one, dict)}

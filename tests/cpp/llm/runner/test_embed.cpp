@@ -147,6 +147,7 @@ class Surrounding final : public TextCodec {
   std::string decode(Span<const int32_t>, bool) const override { return {}; }
   StringView piece(int32_t) const override { return {}; }
   bool is_special(int32_t token) const override { return token >= 90; }
+  int32_t special(StringView) const override { return -1; }
   size_t vocabulary() const override { return 97; }
 };
 
