@@ -69,7 +69,7 @@ def _product(x: torch.Tensor, weight: _Rows, bias: torch.Tensor | None = None) -
 
 def _made_in_rows(graph: Graph) -> set[Node]:
     """The calls that make large weights of products, and nothing else."""
-    found: set[Node] = set()
+    made_in_rows: set[Node] = set()
     for node in reversed(graph.nodes):
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.dim() != 2 or value.numel() <= MANY:
@@ -77,14 +77,14 @@ def _made_in_rows(graph: Graph) -> set[Node]:
         if (
             _is_by_rows(node)
             and node.users
-            and all(_takes_rows(u, node, found) for u in node.users)
+            and all(_takes_rows(u, node, made_in_rows) for u in node.users)
         ):
-            found.add(node)
-    return found
+            made_in_rows.add(node)
+    return made_in_rows
 
 
-def _takes_rows(user: Node, node: Node, found: set[Node]) -> bool:
-    if user in found:
+def _takes_rows(user: Node, node: Node, made_in_rows: set[Node]) -> bool:
+    if user in made_in_rows:
         return user.args[0] is node and user.all_input_nodes.count(node) == 1
     return user.target is _LINEAR and user.args[1] is node and user.args[0] is not node
 

@@ -366,8 +366,8 @@ Status call_method(RunContext& run, const MethodObject& method, const Arguments&
                    Value* out) {
   switch (method.self.kind()) {
     case Kind::String: {
-      const TextMethod& found = *find_text_method({method.name.data(), method.name.size()});
-      return found.call({run, found.name, found.option, method.self.text(), arguments}, out);
+      const TextMethod& named = *find_text_method({method.name.data(), method.name.size()});
+      return named.call({run, named.name, named.option, method.self.text(), arguments}, out);
     }
     case Kind::Dict:
       return call_dict_method(run, method, arguments, out);

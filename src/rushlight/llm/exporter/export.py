@@ -261,20 +261,20 @@ def _embedding_of_tokens(step: Step, about: Description) -> Any:
     """
     if isinstance(step.decoder, Decoder):
         return step.decoder.embedding
-    found = {
+    candidates = {
         name: layer
         for name, layer in step.decoder.named_modules()
         if isinstance(layer, torch.nn.Embedding) and layer.num_embeddings == about.vocabulary
     }
-    if len({id(layer.weight) for layer in found.values()}) != 1:
-        names = f" ({', '.join(found)})" if found else ""
+    if len({id(layer.weight) for layer in candidates.values()}) != 1:
+        names = f" ({', '.join(candidates)})" if candidates else ""
         raise ExportError(
-            f"quantize_embedding=: the module has {len(found)} nn.Embedding with a row for each of "
-            f"the {about.vocabulary} tokens{names}, and must have one: leave quantize_embedding "
-            f"out",
+            f"quantize_embedding=: the module has {len(candidates)} nn.Embedding with a row for "
+            f"each of the {about.vocabulary} tokens{names}, and must have one: leave "
+            f"quantize_embedding out",
             code=Code.INVALID_ARGUMENT,
         )
-    return next(iter(found.values()))
+    return next(iter(candidates.values()))
 
 
 def _with_folder(about: Description, folder: Folder | GgufModel) -> Description:
