@@ -156,7 +156,7 @@ void test_short_contexts_share_small_calls() {
   FakeOptions options;
   options.is_encoder = true;
   options.context = options.batch = 10;
-  Setup setup(options);
+  Setup setup(options, 0, 4);
   Message message;
   const std::vector<Tokens> texts = texts_of({4, 5, 6, 10, 3});
   CHECK(embed(setup.runner, view(texts), {}, &message).ok());
