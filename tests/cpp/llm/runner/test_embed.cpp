@@ -148,7 +148,6 @@ class Surrounding final : public TextCodec {
   StringView piece(int32_t) const override { return {}; }
   int32_t special(StringView) const override { return -1; }
   bool is_special(int32_t token) const override { return token >= 90; }
-  int32_t special(StringView) const override { return -1; }
   size_t vocabulary() const override { return 97; }
 };
 
