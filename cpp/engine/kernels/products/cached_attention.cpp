@@ -25,11 +25,10 @@ Layout layout_of(const CachedAttention& a, int64_t threads) {
   const int64_t value_width = round_up(a.value_width, 16);
   l.rows = round_up(least(kUnitRows, a.tokens * (a.heads / a.key_heads)), 16);
   l.unit_state = l.rows * (2 + value_width);
-  // Queries of a tile in float32, or those of a unit as two rows of bytes.
-  const int64_t bytes = l.rows * 2 * key_width / static_cast<int64_t>(sizeof(float));
+  // Queries of a tile in float32, or those of a unit in int16.
+  const int64_t shorts = l.rows * key_width / 2;
   const int64_t floats = kMostTileRows * kScoreStride;
-  l.sums = floats > bytes ? floats : bytes;
-  l.scales = l.sums + 2 * l.rows;
+  l.scales = floats > shorts ? floats : shorts;
   l.scores = l.scales + l.rows;
   l.weights = l.scores + kMostTileRows * kScoreStride;
   l.keys = l.weights + kMostTileRows * kKeyBlock / 2 + 16;

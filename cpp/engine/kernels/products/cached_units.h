@@ -11,7 +11,6 @@
 namespace rushlight::engine::cached {
 
 constexpr int64_t kPartTokens = 1024;
-constexpr int64_t kFetches = 4;  // calls that fetch what is left of the next block
 inline int64_t quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 constexpr float kLog2E = 1.44269504088896341f;
 
@@ -34,7 +33,7 @@ struct Unit {
 struct Layout {
   int64_t rows;        // of a unit, at most
   int64_t unit_state;  // of a unit's rows: see State
-  int64_t queries, sums, scales, scores, weights, keys, values, states, thread;
+  int64_t scales, scores, weights, keys, values, states, thread;
   int64_t totals, slots, segments, size;
 };
 
@@ -60,7 +59,8 @@ class Worker {
  private:
   struct Block;
 
-  void split_queries(const Unit& unit);
+  void round_queries(const Unit& unit);
+  void run_blocks(const Unit& unit, int64_t part, float* states);
   void run_block(const Unit& unit, int64_t first, float* states);
   void open_block(const Unit& unit, int64_t first, int64_t end, Block* block);
   void run_tile(const Unit& unit, const Block& block, int64_t tile, float* states);
@@ -69,7 +69,6 @@ class Worker {
   void widen(Block* block) const;
   const float* floats_of(const Block& block, int64_t page, bool keys) const;
   static void fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size);
-  void fetch_rest(const Block& block, int64_t part) const;
   CachedTile tile_of(const Block& block, const ScoreBlock& scores) const;
 
   const Run& run_;

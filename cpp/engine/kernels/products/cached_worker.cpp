@@ -20,16 +20,21 @@ void Worker::run(int64_t number) {
   const int64_t first = run_.first_part(unit);
   const int64_t end = run_.end_part(unit);
   if (end - first > 1) run_.clear(unit, total);
+  if (run_.is_int8()) round_queries(unit);
   for (int64_t i = first; i < end; ++i) {
-    run_part(unit, i, part);
+    run_blocks(unit, i, part);
     if (end - first > 1) run_.join(unit, total, part);
   }
   run_.write(unit, end - first > 1 ? total : part);
 }
 
 void Worker::run_part(const Unit& unit, int64_t part, float* states) {
+  if (run_.is_int8()) round_queries(unit);
+  run_blocks(unit, part, states);
+}
+
+void Worker::run_blocks(const Unit& unit, int64_t part, float* states) {
   run_.clear(unit, states);
-  if (run_.is_int8()) split_queries(unit);
   const int64_t last = run_.position_of(unit, unit.first_row + unit.rows - 1);
   const int64_t seen = run_.first_seen(unit, unit.first_row) / kKeyBlock * kKeyBlock;
   int64_t first = part * kPartTokens;
@@ -39,17 +44,13 @@ void Worker::run_part(const Unit& unit, int64_t part, float* states) {
   }
 }
 
-void Worker::split_queries(const Unit& unit) {
-  const Layout& l = run_.layout;
+void Worker::round_queries(const Unit& unit) {
   const int64_t width = run_.shape.key_width;
-  auto* const high = reinterpret_cast<uint8_t*>(scratch_);
-  uint8_t* const low = high + l.rows * width;
-  auto* const sums = reinterpret_cast<int32_t*>(scratch_ + l.sums);
+  auto* const to = reinterpret_cast<int16_t*>(scratch_);
   for (int64_t i = 0; i < unit.rows; ++i) {
     const float* const q = run_.query(unit, unit.first_row + i);
-    scratch_[l.scales + i] =
-        run_.cached.split_query(q, run_.a.width, width, run_.a.scale * kLog2E,
-                                {high + i * width, low + i * width}, sums + 2 * i);
+    scratch_[run_.layout.scales + i] =
+        run_.cached.round_query(q, run_.a.width, width, run_.a.scale * kLog2E, to + i * width);
   }
 }
 
@@ -146,17 +147,6 @@ void Worker::fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t s
   }
 }
 
-// Fetches a part of what score() and add_values() of int8 do not fetch, while neither of them runs.
-void Worker::fetch_rest(const Block& block, int64_t part) const {
-  const KvPageShape& shape = run_.shape;
-  constexpr int64_t kTokens = kKvTokens / kFetches;
-  for (const uint8_t* head : block.ahead) {
-    if (head == nullptr) continue;
-    fetch(head + shape.low_keys, part * kTokens, kTokens, shape.values - shape.low_keys);
-    fetch(head + shape.key_scales, part * kTokens, kTokens, shape.head_bytes - shape.key_scales);
-  }
-}
-
 CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
   CachedTile tile = {};
   tile.rows = scores.rows;
@@ -172,14 +162,11 @@ CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
 
 void Worker::score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores) {
   if (run_.is_int8()) {
-    const Layout& l = run_.layout;
     const int64_t i = row - unit.first_row;
     CachedTile t = tile_of(block, scores);
     t.stride = run_.shape.key_width;
-    t.high = reinterpret_cast<const uint8_t*>(scratch_) + i * t.stride;
-    t.low = t.high + l.rows * t.stride;
-    t.scales = scratch_ + l.scales + i;
-    run_.dots.score(t, reinterpret_cast<const int32_t*>(scratch_ + l.sums) + 2 * i, scores.scores);
+    t.scales = scratch_ + run_.layout.scales + i;
+    run_.dots.score(t, reinterpret_cast<const int16_t*>(scratch_) + i * t.stride, scores.scores);
     return;
   }
   const AttentionLoops& loops = run_.loops;
@@ -214,19 +201,19 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
     float* const scales = scratch_ + run_.layout.weights + kMostTileRows * kKeyBlock / 2;
     const uint16_t* value_scales[kBlockPages] = {};
     for (int64_t i = 0; i * kKvTokens < scores.keys; ++i) {
+      if (block.fetches) {
+        fetch(block.ahead[i] + shape.key_scales, 0, kKvTokens, shape.head_bytes - shape.key_scales);
+      }
       value_scales[i] = reinterpret_cast<const uint16_t*>(block.heads[i] + shape.value_scales);
     }
     for (int64_t i = 0; i < scores.rows; ++i) {
-      if (block.fetches && i < kFetches) fetch_rest(block, i);
       const SplitRow to = {high + i * kKeyBlock, low + i * kKeyBlock};
       scales[i] = run_.cached.split_weights(scores.scores + i * kScoreStride, value_scales,
                                             scores.keys, to);
     }
-    t.high = high;
-    t.low = low;
     t.stride = kKeyBlock;
     t.scales = scales;
-    run_.dots.add_values(t, scores.out, scores.out_stride);
+    run_.dots.add_values(t, {high, low}, scores.out, scores.out_stride);
     return;
   }
   const AttentionLoops& loops = run_.loops;
