@@ -45,12 +45,12 @@ void Worker::run_blocks(const Unit& unit, int64_t part, float* states) {
 }
 
 void Worker::round_queries(const Unit& unit) {
-  const int64_t width = run_.shape.key_width;
   auto* const to = reinterpret_cast<int16_t*>(scratch_);
   for (int64_t i = 0; i < unit.rows; ++i) {
     const float* const q = run_.query(unit, unit.first_row + i);
     scratch_[run_.layout.scales + i] =
-        run_.cached.round_query(q, run_.a.width, width, run_.a.scale * kLog2E, to + i * width);
+        run_.cached.round_query(q, run_.a.width, run_.shape.key_width, run_.a.scale * kLog2E,
+                                to + 2 * i, run_.layout.rows);
   }
 }
 
@@ -164,9 +164,9 @@ void Worker::score(const Unit& unit, const Block& block, int64_t row, const Scor
   if (run_.is_int8()) {
     const int64_t i = row - unit.first_row;
     CachedTile t = tile_of(block, scores);
-    t.stride = run_.shape.key_width;
+    t.query_stride = run_.layout.rows;
     t.scales = scratch_ + run_.layout.scales + i;
-    run_.dots.score(t, reinterpret_cast<const int16_t*>(scratch_) + i * t.stride, scores.scores);
+    run_.dots.score(t, reinterpret_cast<const int16_t*>(scratch_) + 2 * i, scores.scores);
     return;
   }
   const AttentionLoops& loops = run_.loops;
@@ -211,7 +211,6 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
       scales[i] = run_.cached.split_weights(scores.scores + i * kScoreStride, value_scales,
                                             scores.keys, to);
     }
-    t.stride = kKeyBlock;
     t.scales = scales;
     run_.dots.add_values(t, {high, low}, scores.out, scores.out_stride);
     return;

@@ -166,7 +166,8 @@ void store_value(const float* v, int64_t width, DType dtype, const KvPageShape& 
 
 // --- queries and weights ------------------------------------------------------------------------
 
-float round_query(const float* q, int64_t width, int64_t padded, float factor, int16_t* to) {
+float round_query(const float* q, int64_t width, int64_t padded, float factor, int16_t* to,
+                  int64_t stride) {
   float rotated[kKvWidth];
   int32_t integers[kKvWidth];
   const int64_t end = copy_padded(q, width, padded, rotated);
@@ -175,7 +176,10 @@ float round_query(const float* q, int64_t width, int64_t padded, float factor, i
   const auto range = static_cast<float>(most < kShortRange ? most : kShortRange);
   const float scale = greatest(rotated, end) / range;
   to_integers(rotated, inverse(scale), range, end, integers);
-  for (int64_t i = 0; i < padded; ++i) to[i] = static_cast<int16_t>(integers[i]);
+  for (int64_t i = 0; i < padded; i += 2, to += 2 * stride) {
+    to[0] = static_cast<int16_t>(integers[i]);
+    to[1] = static_cast<int16_t>(integers[i + 1]);
+  }
   // Both the query and the keys were multiplied by sqrt(part).
   return scale * factor / static_cast<float>(rotated_part(width));
 }

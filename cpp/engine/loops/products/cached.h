@@ -30,8 +30,10 @@ struct CachedRowLoops {
   void (*store_value)(const float* v, int64_t width, DType dtype, const KvPageShape& shape,
                       uint8_t* head, int64_t at);
   // Rotates a query, and rounds factor * query to integers whose products with keys fit 32 bits
-  // (width filled up to `padded`). Returns the scale.
-  float (*round_query)(const float* q, int64_t width, int64_t padded, float factor, int16_t* to);
+  // (width filled up to `padded`). Pairs of them are written `stride` pairs apart. Returns the
+  // scale.
+  float (*round_query)(const float* q, int64_t width, int64_t padded, float factor, int16_t* to,
+                       int64_t stride);
   // Multiplies weights (none negative) of a block by the scales of values, and splits them into
   // unsigned bytes. Keys from `keys` on have weight 0. Returns the scale.
   float (*split_weights)(const float* weights, const uint16_t* const* scales, int64_t keys,
@@ -51,14 +53,14 @@ struct CachedTile {
   const uint8_t* heads[kBlockPages];
   const uint8_t* ahead[kBlockPages];  // what is read next, and fetched; any address is allowed
   const KvPageShape* shape;
-  int64_t stride;       // from one row of queries or weights to the next
-  const float* scales;  // of each row
+  int64_t query_stride;  // from one pair of a query to the next; those of rows are neighbours
+  const float* scales;   // of each row
 };
 
 struct CachedDotLoops {
   // scores (a row each kScoreStride) = queries times keys.
   void (*score)(const CachedTile& tile, const int16_t* queries, float* scores);
-  // out += weights times values.
+  // out += weights (a row each kKeyBlock) times values.
   void (*add_values)(const CachedTile& tile, SplitRow weights, float* out, int64_t out_stride);
 };
 

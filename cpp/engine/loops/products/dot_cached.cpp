@@ -52,7 +52,7 @@ void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float*
     const int64_t lane = at % kKvBytePanel * 4;
     const uint8_t* keys = t.heads[page] + at / kKvBytePanel * panel_bytes + lane;
     const auto* ahead = reinterpret_cast<const char*>(t.ahead[page]) + (keys - t.heads[page]);
-    const int16_t* q = queries + row * t.stride;
+    const int16_t* q = queries + 2 * row;
     PairSums sums[H][V];
     for (int64_t w = shape.key_width; w > 0; w -= kKeyTerms) {
       KeyPairs some[V];
@@ -70,14 +70,14 @@ void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float*
       for (int64_t pair = 0; pair < kKeyTerms / 2; ++pair) {
 #pragma GCC unroll 14
         for (int i = 0; i < H; ++i) {
-          const PairVec terms = pairs_at(all_lanes(bytes_at(q + i * t.stride + 2 * pair)));
+          const PairVec terms = pairs_at(all_lanes(bytes_at(q + 2 * i)));
 #pragma GCC unroll 4
           for (int v = 0; v < V; ++v) add_pairs(sums[i][v], some[v].pairs[pair], terms);
         }
+        q += 2 * t.query_stride;
       }
       keys += 3 * kLaneBytes;
       ahead += 3 * kLaneBytes;
-      q += kKeyTerms;
     }
     const auto* key_scales =
         reinterpret_cast<const uint16_t*>(t.heads[page] + shape.key_scales) + at;
@@ -120,7 +120,7 @@ void add_columns(const CachedTile& t, SplitRow weights, int64_t row, int64_t col
       }
 #pragma GCC unroll 8
       for (int i = 0; i < H; ++i) {
-        const int64_t from = (row + i) * t.stride + j + at;
+        const int64_t from = (row + i) * kKeyBlock + j + at;
         const RowQuad highs = quad_of(bytes_at(weights.high + from));
         const RowQuad lows = quad_of(bytes_at(weights.low + from));
 #pragma GCC unroll 4
