@@ -1,5 +1,7 @@
 // How attention over pages is divided into units, and what computes a unit. A unit is a run of
-// query rows of one sequence and one head of keys, taken in tiles.
+// query rows of one sequence, taken in tiles, for one head of keys. Where these rows are few, it
+// has several neighbouring heads, which are taken in turns block by block: their keys and values
+// are neighbours in a page, and are read from memory faster than one head's alone.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +21,25 @@ struct Segment {
   int64_t token = 0, tokens = 0;
   int64_t unit = 0;        // its first one
   int64_t head_units = 0;  // of each head of keys
+  int64_t heads = 1;       // of a unit, at most
 };
 
 // What a unit computes: rows of queries, token by token and head by head within a token.
 struct Unit {
   const KvSequence* sequence;
   int64_t token, position;  // of the segment's row 0
-  int64_t key_head;
-  int64_t first_row, rows;
+  int64_t key_head, heads;
+  int64_t first_row, rows;  // of each head
+  int64_t state;            // the first of its rows of the unit's state, where it is one head of it
+
+  Unit head(int64_t i) const {
+    return {sequence, token, position, key_head + i, 1, first_row, rows, i * rows};
+  }
 };
 
 // Where the parts of one thread's scratch memory begin, in floats; and the memory of all threads.
 struct Layout {
-  int64_t rows;        // of a unit, at most
+  int64_t rows;        // of all heads of a unit, at most
   int64_t unit_state;  // of a unit's rows: see State
   int64_t scales, scores, weights, keys, values, states, thread;
   int64_t totals, slots, segments, size;
@@ -60,9 +68,10 @@ class Worker {
   struct Block;
 
   void round_queries(const Unit& unit);
+  int16_t* queries_of(const Unit& one) const;
   void run_blocks(const Unit& unit, int64_t part, float* states);
-  void run_block(const Unit& unit, int64_t first, float* states);
-  void open_block(const Unit& unit, int64_t first, int64_t end, Block* block);
+  void run_block(const Unit& unit, int64_t head, int64_t first, float* states);
+  void open_block(const Unit& unit, int64_t head, int64_t first, int64_t end, Block* block);
   void run_tile(const Unit& unit, const Block& block, int64_t tile, float* states);
   void score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores);
   void add_values(const Block& block, const ScoreBlock& scores);
@@ -86,7 +95,7 @@ class Run {
         layout(layout_of(attention, threads)),
         scratch_(scratch),
         segments_(reinterpret_cast<Segment*>(scratch + layout.segments)) {
-    divide();
+    divide(threads);
   }
 
   void attend(Workers* workers);
@@ -106,7 +115,8 @@ class Run {
     unit.sequence = &cache.sequences[static_cast<size_t>(a.sequence(s.token))];
     unit.token = s.token;
     unit.position = a.position(s.token);
-    unit.key_head = (number - s.unit) / s.head_units;
+    unit.key_head = (number - s.unit) / s.head_units * s.heads;
+    unit.heads = least(s.heads, a.key_heads - unit.key_head);
     unit.first_row = in_head * rows / s.head_units;
     unit.rows = (in_head + 1) * rows / s.head_units - unit.first_row;
     return unit;
@@ -159,7 +169,7 @@ class Run {
   const CachedDotLoops& dots = cached_dot_loops();
 
  private:
-  void divide();
+  void divide(int64_t threads);
   void attend_in_parts(Workers* workers, int64_t threads);
 
   float* scratch_;

@@ -40,51 +40,65 @@ void Worker::run_blocks(const Unit& unit, int64_t part, float* states) {
   int64_t first = part * kPartTokens;
   if (first < seen) first = seen;
   for (; first < (part + 1) * kPartTokens && first <= last; first += kKeyBlock) {
-    run_block(unit, first, states);
+    for (int64_t head = 0; head < unit.heads; ++head) run_block(unit, head, first, states);
   }
 }
 
 void Worker::round_queries(const Unit& unit) {
-  auto* const to = reinterpret_cast<int16_t*>(scratch_);
-  for (int64_t i = 0; i < unit.rows; ++i) {
-    const float* const q = run_.query(unit, unit.first_row + i);
-    scratch_[run_.layout.scales + i] =
-        run_.cached.round_query(q, run_.a.width, run_.shape.key_width, run_.a.scale * kLog2E,
-                                to + 2 * i, run_.layout.rows);
+  const int64_t width = run_.shape.key_width;
+  for (int64_t h = 0; h < unit.heads; ++h) {
+    const Unit one = unit.head(h);
+    int16_t* const to = queries_of(one);
+    for (int64_t i = 0; i < one.rows; ++i) {
+      scratch_[run_.layout.scales + one.state + i] =
+          run_.cached.round_query(run_.query(one, one.first_row + i), run_.a.width, width,
+                                  run_.a.scale * kLog2E, to + 2 * i, one.rows);
+    }
   }
 }
 
-void Worker::run_block(const Unit& unit, int64_t first, float* states) {
+// Of one head, as pairs [width / 2][rows][2].
+int16_t* Worker::queries_of(const Unit& one) const {
+  return reinterpret_cast<int16_t*>(scratch_) + one.state * run_.shape.key_width;
+}
+
+void Worker::run_block(const Unit& unit, int64_t head, int64_t first, float* states) {
   const int64_t end = run_.position_of(unit, unit.first_row + unit.rows - 1) + 1;
+  const Unit one = unit.head(head);
   Block block = {};
-  open_block(unit, first, least(first + kKeyBlock, end), &block);
-  if (run_.cache.layout.dtype == DType::Float16 && run_.tiles_of(unit) > 1) widen(&block);
-  for (int64_t tile = 0; tile < run_.tiles_of(unit); ++tile) {
+  open_block(unit, head, first, least(first + kKeyBlock, end), &block);
+  if (run_.cache.layout.dtype == DType::Float16 && run_.tiles_of(one) > 1) widen(&block);
+  for (int64_t tile = 0; tile < run_.tiles_of(one); ++tile) {
     block.fetches = tile == 0;
-    run_tile(unit, block, tile, states);
+    run_tile(one, block, tile, states);
   }
 }
 
-void Worker::open_block(const Unit& unit, int64_t first, int64_t end, Block* block) {
+void Worker::open_block(const Unit& unit, int64_t head, int64_t first, int64_t end, Block* block) {
   block->first = first;
   block->end = end;
   const int64_t seen = run_.first_seen(unit, unit.first_row) / kKvTokens * kKvTokens;
   block->unseen = seen > first ? seen - first : 0;
   const int64_t last_page = run_.position_of(unit, unit.first_row + unit.rows - 1) / kKvTokens;
   const int64_t first_page = run_.first_seen(unit, unit.first_row) / kKvTokens;
-  // After the last block, a thread takes the next head of keys, in the same pages.
+  // After the last block, a thread may take the heads of keys that follow, in the same pages.
   const auto next_page = [&](int64_t i) {
     const int64_t start = first_page / kBlockPages * kBlockPages + i;
     return start < first_page ? first_page : least(start, last_page);
   };
-  const size_t next_head = unit.key_head + 1 < run_.a.key_heads ? run_.shape.head_bytes : 0;
+  const size_t at = static_cast<size_t>(head) * run_.shape.head_bytes;
+  const bool is_last = unit.key_head + unit.heads == run_.a.key_heads;
+  const size_t after = is_last ? 0 : static_cast<size_t>(unit.heads) * run_.shape.head_bytes;
   for (int64_t i = 0; first + i * kKvTokens < end; ++i) {
     const int64_t page = first / kKvTokens + i;
-    const uint8_t* const head = run_.head_at(unit, page < first_page ? first_page : page);
-    block->heads[i] = head;
-    block->ahead[i] = page + kBlockPages <= last_page
-                          ? run_.head_at(unit, page + kBlockPages)
-                          : run_.head_at(unit, next_page(i)) + next_head;
+    block->heads[i] = run_.head_at(unit, page < first_page ? first_page : page) + at;
+    if (head + 1 < unit.heads) {
+      block->ahead[i] = block->heads[i] + run_.shape.head_bytes;
+    } else if (page + kBlockPages <= last_page) {
+      block->ahead[i] = run_.head_at(unit, page + kBlockPages);
+    } else {
+      block->ahead[i] = run_.head_at(unit, next_page(i)) + after;
+    }
   }
 }
 
@@ -127,7 +141,7 @@ void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float*
   scores.position_rows = run_.group;
   scores.phase = row % run_.group;
   scores.softcap = run_.a.softcap * kLog2E;
-  const State state = run_.state_at(states, row - unit.first_row);
+  const State state = run_.state_at(states, unit.state + row - unit.first_row);
   scores.max = state.max;
   scores.sum = state.sum;
   scores.out = state.out;
@@ -164,9 +178,9 @@ void Worker::score(const Unit& unit, const Block& block, int64_t row, const Scor
   if (run_.is_int8()) {
     const int64_t i = row - unit.first_row;
     CachedTile t = tile_of(block, scores);
-    t.query_stride = run_.layout.rows;
-    t.scales = scratch_ + run_.layout.scales + i;
-    run_.dots.score(t, reinterpret_cast<const int16_t*>(scratch_) + 2 * i, scores.scores);
+    t.query_stride = unit.rows;
+    t.scales = scratch_ + run_.layout.scales + unit.state + i;
+    run_.dots.score(t, queries_of(unit) + 2 * i, scores.scores);
     return;
   }
   const AttentionLoops& loops = run_.loops;

@@ -185,11 +185,11 @@ constexpr AddFn add_or_null() noexcept {
     return nullptr;
   }
 }
-constexpr ScoreFn kScore[] = {
-    score_or_null<1>(),  score_or_null<2>(),  score_or_null<3>(),  score_or_null<4>(),
-    score_or_null<5>(),  score_or_null<6>(),  score_or_null<7>(),  score_or_null<8>(),
-    score_or_null<9>(),  score_or_null<10>(), score_or_null<11>(), score_or_null<12>(),
-    score_or_null<13>(), score_or_null<14>()};
+constexpr ScoreFn kScore[] = {score_or_null<1>(),  score_or_null<2>(),  score_or_null<3>(),
+                              score_or_null<4>(),  score_or_null<5>(),  score_or_null<6>(),
+                              score_or_null<7>(),  score_or_null<8>(),  score_or_null<9>(),
+                              score_or_null<10>(), score_or_null<11>(), score_or_null<12>(),
+                              score_or_null<13>(), score_or_null<14>()};
 constexpr AddFn kAdd[] = {add_or_null<1>(), add_or_null<2>(), add_or_null<3>(), add_or_null<4>(),
                           add_or_null<5>(), add_or_null<6>(), add_or_null<7>()};
 

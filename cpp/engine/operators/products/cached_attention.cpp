@@ -103,8 +103,8 @@ class CachedAttentionOperator final : public Operator {
         layout.heads, layout.width, layout.value_width, dtype_name(layout.dtype));
   }
 
-  // Sequences and positions that the cache has; the tokens of a sequence have consecutive ones, since
-  // a token sees the keys of all before it.
+  // Sequences and positions that the cache has; the tokens of a sequence have consecutive ones,
+  // since a token sees the keys of all before it.
   static Status check_tokens(const CachedAttention& a, const KvCache& cache, Message& message) {
     for (int64_t i = 0; i < a.tokens; ++i) {
       const int64_t sequence = a.sequence(i);
