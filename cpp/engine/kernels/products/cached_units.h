@@ -78,6 +78,7 @@ class Worker {
   void widen(Block* block) const;
   const float* floats_of(const Block& block, int64_t page, bool keys) const;
   static void fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size);
+  void fetch_rest(const Block& block, int64_t part, int64_t parts) const;
   CachedTile tile_of(const Block& block, const ScoreBlock& scores) const;
 
   const Run& run_;

@@ -2,6 +2,12 @@
 #include "rushlight/engine/kernels/products/cached_units.h"
 
 namespace rushlight::engine::cached {
+namespace {
+
+constexpr int64_t kLine = 64;    // bytes that memory gives at once
+constexpr int64_t kFetches = 4;  // calls that fetch what is left of the next block
+
+}  // namespace
 
 // Up to kBlockPages pages, as far as some row of the unit sees them.
 struct Worker::Block {
@@ -154,10 +160,26 @@ void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float*
 
 // Fetches the share that some tokens of a page have in `size` bytes from `start` on.
 void Worker::fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size) {
-  constexpr size_t kLine = 64;
   const size_t end = size * static_cast<size_t>(least(token + tokens, kKvTokens)) / kKvTokens;
-  for (size_t at = size * static_cast<size_t>(token) / kKvTokens; at < end; at += kLine) {
+  for (size_t at = size * static_cast<size_t>(token) / kKvTokens; at < end;
+       at += static_cast<size_t>(kLine)) {
     __builtin_prefetch(start + at, 0, 2);
+  }
+}
+
+// Fetches a part of what score() and add_values() of int8 do not fetch: every third line of keys,
+// and the scales. Neither of them runs, whose own loads would wait for it.
+void Worker::fetch_rest(const Block& block, int64_t part, int64_t parts) const {
+  constexpr int64_t kLines = 3;
+  const KvPageShape& shape = run_.shape;
+  const int64_t thirds = static_cast<int64_t>(shape.values) / (kLines * kLine);
+  for (const uint8_t* head : block.ahead) {
+    if (head == nullptr) continue;
+    for (int64_t i = part * thirds / parts; i < (part + 1) * thirds / parts; ++i) {
+      __builtin_prefetch(head + (kLines * i + kLines - 1) * kLine, 0, 2);
+    }
+    if (part == 0)
+      fetch(head + shape.key_scales, 0, kKvTokens, shape.head_bytes - shape.key_scales);
   }
 }
 
@@ -215,12 +237,11 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
     float* const scales = scratch_ + run_.layout.weights + kMostTileRows * kKeyBlock / 2;
     const uint16_t* value_scales[kBlockPages] = {};
     for (int64_t i = 0; i * kKvTokens < scores.keys; ++i) {
-      if (block.fetches) {
-        fetch(block.ahead[i] + shape.key_scales, 0, kKvTokens, shape.head_bytes - shape.key_scales);
-      }
       value_scales[i] = reinterpret_cast<const uint16_t*>(block.heads[i] + shape.value_scales);
     }
+    const int64_t fetches = block.fetches ? least(scores.rows, kFetches) : 0;
     for (int64_t i = 0; i < scores.rows; ++i) {
+      if (i < fetches) fetch_rest(block, i, fetches);
       const SplitRow to = {high + i * kKeyBlock, low + i * kKeyBlock};
       scales[i] = run_.cached.split_weights(scores.scores + i * kScoreStride, value_scales,
                                             scores.keys, to);

@@ -60,10 +60,8 @@ void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float*
       for (int v = 0; v < V; ++v) {
         some[v] = load_key_pairs(keys + v * panel_bytes);
         if (lane == 0 && row == 0) {
-#pragma GCC unroll 3
-          for (int i = 0; i < 3; ++i) {
-            __builtin_prefetch(ahead + v * panel_bytes + i * kLaneBytes, 0, 2);
-          }
+          __builtin_prefetch(ahead + v * panel_bytes, 0, 2);
+          __builtin_prefetch(ahead + v * panel_bytes + kLaneBytes, 0, 2);
         }
       }
 #pragma GCC unroll 4
