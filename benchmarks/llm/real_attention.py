@@ -15,7 +15,7 @@ import rushlight.llm
 from rushlight import _core
 from rushlight.ir.custom_ops.cached_attention import EagerCache
 
-LENGTH, WINDOWS = 512, 4  # tokens of a window, and windows; those of all are one sequence
+LENGTH, WINDOWS = 512, 2  # tokens of a window, and windows; those of all are one sequence
 PIECE = 128
 
 

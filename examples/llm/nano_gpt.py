@@ -66,6 +66,7 @@ class NanoGPT(nn.Module):
         self.tokens, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(CONTEXT, WIDTH)
         self.blocks = nn.ModuleList(Block(layer) for layer in range(LAYERS))
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
+        nn.init.normal_(self.places.weight, std=0.02)  # at first all places are alike
 
     def forward(
         self, tokens: Tensor, positions: Tensor, sequences: Tensor | None = None
@@ -116,6 +117,7 @@ def main() -> None:
     options = parser.parse_args()
 
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # so small a model has no work for more
     model = NanoGPT()
     start = time.perf_counter()
     loss = train(model, options.text.read_bytes(), options.steps)
