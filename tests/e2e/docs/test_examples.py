@@ -108,7 +108,7 @@ def test_a_chat_over_documents(nano: tuple[Path, str], tmp_path: Path) -> None:
     script = EXAMPLES / "llm" / "documents.py"
     output = _run(sys.executable, script, nano[0], tmp_path, *asked, folder=tmp_path)
     sources = re.findall(r"^from (.*)$", output, re.MULTILINE)
-    assert sources == ["bees.md, bees.md", "sub/tides.txt, bees.md", "no document"]
+    assert sources == ["bees.md", "sub/tides.txt, bees.md", "no document"]
 
 
 def test_facts_become_json(nano: tuple[Path, str], tmp_path: Path) -> None:
