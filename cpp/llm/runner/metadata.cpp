@@ -8,7 +8,8 @@ namespace rushlight::llm {
 namespace {
 
 constexpr int64_t kVersion = 1;
-constexpr int64_t kMost = int64_t{1} << 31;  // of any count
+constexpr int64_t kMostTokens = int64_t{1} << 24;  // of a vocabulary, a text or a step
+constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // of any other count
 
 const JsonValue& member(const JsonValue& object, const char* name) {
   static const JsonValue none;
@@ -24,9 +25,16 @@ Status fail(Message* message, const char* name, const char* wanted) {
 }
 
 template <class Count>
-Status read_count(const JsonValue& object, const char* name, Count* count, Message* message) {
+Status read_count(const JsonValue& object, const char* name, int64_t most, Count* count,
+                  Message* message) {
   const int64_t value = member(object, name).integer();
-  if (value < 1 || value >= kMost) return fail(message, name, "positive integer");
+  if (value < 1) return fail(message, name, "positive integer");
+  if (value > most) {
+    return message->fail(Code::InvalidProgram,
+                         "the program's description of its language model has the %s %lld; this "
+                         "runtime takes at most %lld",
+                         name, static_cast<long long>(value), static_cast<long long>(most));
+  }
   *count = static_cast<Count>(value);
   return {};
 }
@@ -65,9 +73,9 @@ GenerateOptions read_defaults(const JsonValue& config) {
   read_number(config, "typical_p", &sampling.typical_p);
   read_number(config, "repetition_penalty", &sampling.repetition_penalty);
   const int64_t top_k = member(config, "top_k").integer();
-  if (top_k > 0 && top_k < kMost) sampling.top_k = static_cast<uint32_t>(top_k);
+  if (top_k > 0 && top_k <= kMost) sampling.top_k = static_cast<uint32_t>(top_k);
   const int64_t count = member(config, "max_new_tokens").integer();
-  if (count > 0 && count < kMost) options.max_tokens = static_cast<size_t>(count);
+  if (count > 0 && count <= kMost) options.max_tokens = static_cast<size_t>(count);
   if (!member(config, "do_sample").boolean()) sampling.temperature = 0.0f;
   return options;
 }
@@ -90,14 +98,14 @@ Result<Metadata> read_metadata(StringView json, Message* message) {
   }
   Metadata metadata;
   ModelFacts& facts = metadata.facts;
-  RL_TRY(read_count(root, "vocabulary", &facts.vocabulary, message));
-  RL_TRY(read_count(root, "context", &facts.context, message));
-  RL_TRY(read_count(root, "batch", &facts.batch, message));
-  RL_TRY(read_count(root, "wanted", &facts.wanted, message));
-  RL_TRY(read_count(root, "layers", &facts.cache.layers, message));
-  RL_TRY(read_count(root, "key_heads", &facts.cache.heads, message));
-  RL_TRY(read_count(root, "width", &facts.cache.width, message));
-  RL_TRY(read_count(root, "value_width", &facts.cache.value_width, message));
+  RL_TRY(read_count(root, "vocabulary", kMostTokens, &facts.vocabulary, message));
+  RL_TRY(read_count(root, "context", kMostTokens, &facts.context, message));
+  RL_TRY(read_count(root, "batch", kMostTokens, &facts.batch, message));
+  RL_TRY(read_count(root, "wanted", kMostTokens, &facts.wanted, message));
+  RL_TRY(read_count(root, "layers", kMost, &facts.cache.layers, message));
+  RL_TRY(read_count(root, "key_heads", kMost, &facts.cache.heads, message));
+  RL_TRY(read_count(root, "width", kMost, &facts.cache.width, message));
+  RL_TRY(read_count(root, "value_width", kMost, &facts.cache.value_width, message));
   metadata.family = member(root, "family").string();
   metadata.tokens = member(root, "tokens");
   const JsonValue& bos = member(root, "bos");

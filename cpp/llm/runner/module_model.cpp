@@ -120,8 +120,21 @@ Result<Span<float>> ModuleModel::step(const StepRows& rows, Message* message) {
   return Span<float>(logits.as<float>(), static_cast<size_t>(logits.numel));
 }
 
+uint64_t digest_of(const Module& module) {
+  uint64_t digest = digest_of(module.program().image());
+  const NamedData* data = module.external_data();
+  const size_t count = data != nullptr ? data->n_keys() : 0;
+  for (size_t i = 0; i < count; ++i) {
+    const StringView key = data->key(i);
+    digest = extend_digest(digest, {reinterpret_cast<const uint8_t*>(key.data()), key.size()});
+    const Result<Span<const uint8_t>> bytes = data->get(key);
+    if (bytes.ok()) digest = extend_digest(digest, bytes.value());
+  }
+  return digest;
+}
+
 uint64_t ModuleModel::digest() {
-  if (digest_ == 0) digest_ = digest_of(module_.program().image());
+  if (digest_ == 0) digest_ = digest_of(module_);
   return digest_;
 }
 

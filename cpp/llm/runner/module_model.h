@@ -12,6 +12,9 @@ enum class CacheType : uint8_t { Automatic, Float32, Float16, Int8 };
 
 const char* cache_type_name(CacheType type);
 
+// Of a program and of the data files that it was opened with.
+uint64_t digest_of(const Module& module);
+
 class ModuleModel final : public StepModel {
  public:
   // `module` is open; its program has a `step`.

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import Annotated
 
 import typer
 
 from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
-from rushlight.cli.export import DebugOption, OutputOption, Stages, StrictOption, VerifyOption
+from rushlight.cli.export import (
+    DebugOption,
+    OutputOption,
+    Stages,
+    StrictOption,
+    VerifyOption,
+    print_report,
+)
 
 NAME = "export"
 HELP = help_text(
@@ -100,7 +106,4 @@ def main(
         )
         stages("write")
         program.save(path, quiet=True)
-    from rushlight.inspect import report_of
-
-    report = report_of(path, debug=program.manager.debug_map)
-    console().print(dataclasses.replace(report, quantization=program.quantization))
+    print_report(program, path)

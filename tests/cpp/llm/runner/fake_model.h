@@ -136,6 +136,7 @@ class Characters final : public TextCodec {
     return {piece.data(), piece.size()};
   }
   bool is_special(int32_t token) const override { return token == 0; }
+  int32_t special(StringView text) const override { return text == "<end>" ? 0 : -1; }
 
  private:
   std::vector<std::string> pieces_;
