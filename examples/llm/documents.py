@@ -2,9 +2,9 @@
 
     python examples/llm/documents.py build/nano.pte docs --question "What is a page of the cache?"
 
-Paragraphs are ranked by the words that they share with the question, rare words first. Any file with
-a chat template will do; that of ``nano_gpt.py`` writes nonsense, since it knows one text. Without
-``--question``, questions are read from the terminal, and the conversation goes on.
+Paragraphs are ranked by the words that they share with the question, rare words first. Any file
+with a chat template will do; that of ``nano_gpt.py`` writes nonsense, since it knows one text.
+Without ``--question``, questions are read from the terminal, and the conversation goes on.
 """
 
 from __future__ import annotations

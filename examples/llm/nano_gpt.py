@@ -1,8 +1,8 @@
 """Trains a small GPT from nothing in a few seconds, and exports it to one file with its tokenizer.
 
-The model reads bytes. It learns ``examples/data/almanac.txt`` by heart, so that what it writes shows
-at once whether it works. The file runs in Python here, in the other examples of this folder, and in
-C++ alone:
+The model reads bytes, and learns to write like ``examples/data/almanac.txt``; more ``--steps`` make
+it know the text by heart. The file runs in Python here, in the other examples of this folder, and
+in C++ alone:
 
     python examples/llm/nano_gpt.py
     cmake -S examples/llm -B build/story -D CMAKE_PREFIX_PATH=/where/rushlight/is/installed
@@ -68,9 +68,7 @@ class NanoGPT(nn.Module):
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
         nn.init.normal_(self.places.weight, std=0.02)  # at first all places are alike
 
-    def forward(
-        self, tokens: Tensor, positions: Tensor, sequences: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, tokens: Tensor, positions: Tensor, sequences: Tensor | None = None) -> Tensor:
         x = self.tokens(tokens) + self.places(positions)
         for block in self.blocks:
             x = block(x, positions, sequences)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from benchmarks.llm import character_model, real_attention
 
 CACHES = ("float32", "float16", "int8", "auto")
@@ -23,7 +22,9 @@ def exact(trained: Any) -> float:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("recipe", "allowed"), [("float32", 1e-4), ("int8", 0.01), ("8da4w", 0.03)])
+@pytest.mark.parametrize(
+    ("recipe", "allowed"), [("float32", 1e-4), ("int8", 0.01), ("8da4w", 0.03)]
+)
 def test_perplexity_of_a_trained_model(
     trained: Any, exact: float, recipe: str, allowed: float
 ) -> None:
