@@ -8,12 +8,14 @@
 #include <memory>
 #include <utility>
 
+#include "arrays/arrays.h"
 #include "backends/backends.h"
 #include "bindings.h"
 #include "failure.h"
 #include "gil.h"
 #include "llm/grammar.h"
 #include "rushlight/llm/json/parse.h"
+#include "rushlight/llm/runner/embed.h"
 #include "rushlight/llm/runner/load.h"
 #include "rushlight/llm/runner/score.h"
 
@@ -139,7 +141,8 @@ nb::dict facts(RunnerHandle& self) {
   told["wanted"] = facts.wanted;
   told["page_bytes"] = facts.page_bytes;
   told["cache_limit"] = runner.scheduler().pool().limit();
-  told["cache_type"] = dtype_name(facts.cache.dtype);
+  told["cache_type"] = facts.is_encoder ? "none" : dtype_name(facts.cache.dtype);
+  told["hidden"] = facts.hidden;
   return told;
 }
 
@@ -182,6 +185,31 @@ nb::object decode(RunnerHandle& self, const std::vector<int32_t>& tokens, bool s
   if (codec == nullptr) fail(Code::NotSupported, "the program has no tokenizer");
   const std::string decoded = codec->decode(view(tokens), skip_special);
   return text({decoded.data(), decoded.size()});
+}
+
+// An array [texts, hidden].
+nb::object array_of(RunnerHandle& self, const std::vector<float>& numbers) {
+  const auto hidden = static_cast<int32_t>(self.runner.facts().hidden);
+  const auto texts = static_cast<int32_t>(numbers.size() / static_cast<size_t>(hidden));
+  return new_numpy(HostTensor(DType::Float32, {texts, hidden}, numbers.data()));
+}
+
+nb::object embed_texts(RunnerHandle& self, const std::vector<nb::bytes>& texts, bool normalize,
+                       bool truncate) {
+  std::vector<StringView> views;
+  for (const nb::bytes& text : texts) views.push_back({text.c_str(), text.size()});
+  return array_of(self, call([&](Message* message) {
+                    const Span<const StringView> all(views.data(), views.size());
+                    return llm::embed(self.runner, all, {normalize, truncate}, message);
+                  }));
+}
+
+nb::object embed_tokens(RunnerHandle& self, const std::vector<std::vector<int32_t>>& texts,
+                        bool normalize, bool truncate) {
+  return array_of(self, call([&](Message* message) {
+                    const Span<const std::vector<int32_t>> all(texts.data(), texts.size());
+                    return llm::embed(self.runner, all, {normalize, truncate}, message);
+                  }));
 }
 
 // --- generations --------------------------------------------------------------------------------
@@ -343,6 +371,9 @@ void init_llm_runner(nb::module_& m) {
             });
           },
           nb::arg("tokens"))
+      .def("embed_texts", embed_texts, nb::arg("texts"), nb::arg("normalize"), nb::arg("truncate"))
+      .def("embed_tokens", embed_tokens, nb::arg("texts"), nb::arg("normalize"),
+           nb::arg("truncate"))
       .def("encode", encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
       .def("encode_chat", encode_chat, nb::arg("variables"))
       .def("tokens_with", tokens_with, nb::arg("text"))

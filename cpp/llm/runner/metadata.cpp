@@ -11,6 +11,11 @@ constexpr int64_t kVersion = 1;
 constexpr int64_t kMostTokens = int64_t{1} << 24;  // of a vocabulary, a text or a step
 constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // of any other count
 
+const char* pooling_name(Pooling pooling) {
+  const char* names[] = {"last", "mean", "cls"};
+  return names[static_cast<size_t>(pooling)];
+}
+
 const JsonValue& member(const JsonValue& object, const char* name) {
   static const JsonValue none;
   const JsonValue* value = object.find(name);
@@ -37,6 +42,31 @@ Status read_count(const JsonValue& object, const char* name, int64_t most, Count
   }
   *count = static_cast<Count>(value);
   return {};
+}
+
+// The sizes of the cache; an encoder has no layers with one.
+Status read_cache(const JsonValue& root, ModelFacts* facts, Message* message) {
+  const JsonValue& layers = member(root, "layers");
+  facts->is_encoder = layers.is_integer() && layers.integer() == 0;
+  if (facts->is_encoder) return {};
+  RL_TRY(read_count(root, "layers", kMost, &facts->cache.layers, message));
+  RL_TRY(read_count(root, "key_heads", kMost, &facts->cache.heads, message));
+  RL_TRY(read_count(root, "width", kMost, &facts->cache.width, message));
+  return read_count(root, "value_width", kMost, &facts->cache.value_width, message);
+}
+
+Status read_embedding(const JsonValue& root, ModelFacts* facts, Message* message) {
+  const JsonValue& hidden = member(root, "hidden");
+  const bool has_none = hidden.is_null() || (hidden.is_integer() && hidden.integer() == 0);
+  if (has_none && !facts->is_encoder) return {};
+  RL_TRY(read_count(root, "hidden", kMost, &facts->hidden, message));
+  const std::string& pooling = member(root, "pooling").string();
+  for (const Pooling known : {Pooling::Last, Pooling::Mean, Pooling::First}) {
+    if (pooling != pooling_name(known)) continue;
+    facts->pooling = known;
+    return {};
+  }
+  return fail(message, "pooling", "known kind of");
 }
 
 bool is_token(const JsonValue& value, size_t vocabulary) {
@@ -102,10 +132,8 @@ Result<Metadata> read_metadata(StringView json, Message* message) {
   RL_TRY(read_count(root, "context", kMostTokens, &facts.context, message));
   RL_TRY(read_count(root, "batch", kMostTokens, &facts.batch, message));
   RL_TRY(read_count(root, "wanted", kMostTokens, &facts.wanted, message));
-  RL_TRY(read_count(root, "layers", kMost, &facts.cache.layers, message));
-  RL_TRY(read_count(root, "key_heads", kMost, &facts.cache.heads, message));
-  RL_TRY(read_count(root, "width", kMost, &facts.cache.width, message));
-  RL_TRY(read_count(root, "value_width", kMost, &facts.cache.value_width, message));
+  RL_TRY(read_cache(root, &facts, message));
+  RL_TRY(read_embedding(root, &facts, message));
   metadata.family = member(root, "family").string();
   metadata.tokens = member(root, "tokens");
   const JsonValue& bos = member(root, "bos");

@@ -50,6 +50,7 @@ Status Runner::check_room(size_t prompt, Message* message) const {
 // Options that contradict each other or the model.
 Status Runner::check(const GenerateOptions& options, Message* message) {
   const ModelFacts& facts = scheduler_.facts();
+  if (facts.is_encoder) return refuse_encoder("generate", message);
   RL_TRY(options.sampling.check(facts.vocabulary, message));
   if (options.guesses > kMostGuesses) {
     return message->fail(Code::InvalidArgument, "guesses is %zu; it must be from 0 to %zu",

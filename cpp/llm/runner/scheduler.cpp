@@ -31,7 +31,7 @@ Status Scheduler::open(StepModel* model, const TextCodec* codec, PageMemory* mem
     options_.cache_limit = kTextsInCache * pages_for(facts.context) * facts.page_bytes;
   }
   pool_.open(facts.page_bytes, options_.cache_limit, memory);
-  if (pool_.capacity() == 0) {
+  if (pool_.capacity() == 0 && !facts.is_encoder) {
     return message->fail(Code::InvalidArgument,
                          "cache_limit is %zu bytes, but a page of the cache, for %zu tokens, has "
                          "%zu bytes",

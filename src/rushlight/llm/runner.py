@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from rushlight import _core
 from rushlight.errors import RunError
 from rushlight.llm.grammar import Vocabulary
@@ -91,6 +93,8 @@ class Runner(_Generates):
         has_chat: whether it has a chat template.
         load_seconds: how long loading took.
         has_text: whether the program has a tokenizer; without one there are only token ids.
+        hidden: the elements of an embedding; 0 for a program that has no method `embed`.
+        is_encoder: whether the program does nothing but `embed`.
     """
 
     def __init__(self, core: _core.LlmRunner, load_seconds: float) -> None:
@@ -103,6 +107,8 @@ class Runner(_Generates):
         self.cache_limit: int = facts["cache_limit"]
         self.has_chat: bool = facts["has_chat"]
         self.has_text: bool = facts["has_text"]
+        self.hidden: int = facts["hidden"]
+        self.is_encoder: bool = self.cache_type == "none"
 
     def _model(self) -> Runner:
         return self
@@ -212,6 +218,39 @@ class Runner(_Generates):
         with run_errors():
             return self._handle.score(read_tokens("tokens", tokens))
 
+    def embed(
+        self,
+        texts: Sequence[str] | Sequence[Sequence[int]],
+        *,
+        normalize: bool = True,
+        truncate: bool = False,
+    ) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Vectors of texts, which are near each other for texts of like meaning.
+
+        Args:
+            texts: texts, or their token ids. To texts the tokens that begin and end each are
+                added, and special tokens in them are text.
+            normalize: scale each vector to the length 1.
+            truncate: cut texts of more tokens than the context has; otherwise they are refused.
+
+        Returns:
+            float32 [texts, `hidden`].
+
+        Raises:
+            RunError: a text is refused, the program does not embed, or the model failed.
+        """
+        for name, value in (("normalize", normalize), ("truncate", truncate)):
+            if not isinstance(value, bool):
+                raise refuse(f"{name}={value!r}: give True or False")
+        if isinstance(texts, str | bytes) or not isinstance(texts, Sequence):
+            raise refuse(f"texts={texts!r}: give a list of texts, or of lists of token ids")
+        with run_errors():
+            if texts and isinstance(texts[0], str):
+                data = [_bytes_of(i, text) for i, text in enumerate(texts)]
+                return self._handle.embed_texts(data, normalize, truncate)
+            tokens = [read_tokens(f"texts[{i}]", text) for i, text in enumerate(texts)]
+            return self._handle.embed_tokens(tokens, normalize, truncate)
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The tokens, for grammars.
@@ -310,6 +349,12 @@ _INSTEAD = {
     "tools": "write tools=",
     "add_generation_prompt": "a generation always has it; encode_chat() can leave it out",
 }
+
+
+def _bytes_of(i: int, text: object) -> bytes:
+    if not isinstance(text, str):
+        raise refuse(f"texts[{i}]={text!r}: give texts alone, or lists of token ids alone")
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _chat_arguments(prompt: Any, given: dict[str, Any]) -> dict[str, Any]:

@@ -162,9 +162,11 @@ class Scales:
 def scales_of(weights: Weights) -> Scales:
     """The parameters of a product of rows that are quantised at run time."""
     groups = weights.scales.shape[1]
-    # Some rows at a time: torch widens what it sums.
-    parts = weights.data.reshape(len(weights.data), groups, -1).split(_AT_ONCE * PANEL)
-    sums = torch.cat([part.sum(2, dtype=torch.int32) for part in parts])
+    rows = weights.data.reshape(len(weights.data), groups, -1)
+    sums = torch.empty(len(rows), groups, dtype=torch.int32)
+    for first in range(0, len(rows), _AT_ONCE * PANEL):  # torch widens what it sums
+        part = slice(first, first + _AT_ONCE * PANEL)
+        sums[part] = rows[part].sum(2, dtype=torch.int32)
     if groups == 1:
         return Scales(columns(weights.scales[:, 0]), columns(sums[:, 0].to(torch.int32)))
     shares = (sums.double() * weights.scales.double()).sum(1).float()
