@@ -12,9 +12,9 @@
 // rest, as trained models have them, over all channels; 12 bits, because with 8 such channels 50
 // times the rest move attention's result by 2 to 9 %, rotated or not, and by 0.7 to 4 % with a
 // scale for each channel. A scale for each token, because a token's bytes must not depend on how
-// many tokens came at once, or were taken back: scales of channels would. The upper 8 bits plus 128
-// lie as [panels of 16 tokens][width / 4][16][4], the lower 4 as [panels][width / 8][16][4] with
-// the first four of eight channels in low nibbles. Scales are bfloat16.
+// many tokens came at once, or were taken back: scales of channels would. Keys lie as [panels of 16
+// tokens][width / 8][3][16][2] int16: channels 0 to 5 of eight in the upper 12 bits of three pairs,
+// channels 6 and 7 in the lower 4, their least bits in the first pair. Scales are bfloat16.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,6 @@ constexpr int64_t kKvBytePanel = 16;
 struct KvPageShape {
   int64_t key_width = 0;    // of int8: filled up with zeros to whole eights
   int64_t value_width = 0;  // filled up with zeros to a multiple of 16
-  size_t low_keys = 0;      // the lower 4 bits
   size_t values = 0;
   size_t key_scales = 0;  // bfloat16 [tokens]
   size_t value_scales = 0;
@@ -62,8 +61,7 @@ inline KvPageShape kv_page_shape(const KvLayout& layout) {
   KvPageShape shape;
   shape.key_width = static_cast<int64_t>(width);
   shape.value_width = static_cast<int64_t>(value_width);
-  shape.low_keys = kTokens * width * element;
-  shape.values = shape.low_keys + (is_int8 ? kTokens * width / 2 : 0);
+  shape.values = kTokens * width * element + (is_int8 ? kTokens * width / 2 : 0);
   shape.key_scales = shape.values + kTokens * value_width * element;
   shape.value_scales = shape.key_scales + (is_int8 ? kTokens * sizeof(uint16_t) : 0);
   shape.head_bytes = shape.value_scales + (is_int8 ? kTokens * sizeof(uint16_t) : 0);

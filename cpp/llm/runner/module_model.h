@@ -6,7 +6,7 @@
 
 namespace rushlight::llm {
 
-// What the cache holds. Automatic is the smallest that keeps the quality.
+// What the cache holds. Automatic is int8.
 enum class CacheType : uint8_t { Automatic, Float32, Float16, Int8 };
 
 const char* cache_type_name(CacheType type);

@@ -9,7 +9,7 @@
 namespace rushlight::llm {
 namespace {
 
-constexpr char kMagic[8] = {'R', 'L', 'S', 'E', 'S', 'S', '0', '1'};
+constexpr char kMagic[8] = {'R', 'L', 'S', 'E', 'S', 'S', '0', '2'};
 
 // A file begins with it. The tokens follow, and the pages after them.
 struct Header {

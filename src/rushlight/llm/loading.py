@@ -37,7 +37,7 @@ def load(
     Args:
         program: as for `rushlight.load`.
         threads: how many threads kernels may use; None: as many as there are physical cores.
-        kv: what keys and values are stored in: "float32", "float16" or "int8"; "auto" chooses.
+        kv: what keys and values are stored in: "float32", "float16" or "int8"; "auto" is int8.
         cache_limit: the most bytes that keys and values of all texts take; None: those of four
             texts as long as the model's context.
         texts: how many texts are computed at once at most; others wait. None: 32, or as many as

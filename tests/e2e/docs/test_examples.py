@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -74,3 +75,59 @@ def test_cpp_consumer_builds_against_an_installed_rushlight(tmp_path: Path) -> N
         [consumer / "consumer", "broken.pte", "1"], cwd=tmp_path, capture_output=True, check=False
     )
     assert refused.returncode == 1 and refused.stderr.strip()
+
+
+@pytest.fixture(scope="module")
+def nano(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The file that examples/llm/nano_gpt.py trains, and what the example prints."""
+    path = tmp_path_factory.mktemp("llm") / "nano.pte"
+    script = EXAMPLES / "llm" / "nano_gpt.py"
+    return path, _run(
+        sys.executable, script, "--steps", "150", "--output", path, folder=path.parent
+    )
+
+
+def test_a_nano_gpt_learns_and_runs_in_cpp(nano: tuple[Path, str]) -> None:
+    path, output = nano
+    loss = re.match(r"150 steps in .* s, loss (\S+)", output)
+    assert loss is not None and float(loss[1]) < 3
+    story = ROOT / "build" / "dev" / "tests" / "cpp" / "llm_story"
+    assert story.exists(), "run `make ext` first"
+    [line] = [line for line in output.splitlines() if line.startswith("Bread rises")]
+    told = _run(story, path, "Bread rises", folder=path.parent)
+    assert len(line) > 20 and told.startswith(line)
+
+
+def test_a_chat_over_documents(nano: tuple[Path, str], tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "bees.md").write_text("Bees dance.\n\nA queen bee lays eggs in spring.\n")
+    (tmp_path / "sub" / "tides.txt").write_text("The moon pulls the sea, which makes tides.\n")
+    (tmp_path / "notes.bin").write_bytes(b"tides \xff")
+    asked = ["--question", "When do queens lay eggs?", "--question", "What makes a tide?"]
+    asked += ["--question", "Why?", "--tokens", "5"]
+    script = EXAMPLES / "llm" / "documents.py"
+    output = _run(sys.executable, script, nano[0], tmp_path, *asked, folder=tmp_path)
+    sources = re.findall(r"^from (.*)$", output, re.MULTILINE)
+    assert sources == ["bees.md", "sub/tides.txt, bees.md", "no document"]
+
+
+def test_facts_become_json(nano: tuple[Path, str], tmp_path: Path) -> None:
+    script = EXAMPLES / "llm" / "extraction.py"
+    text = "Ada ordered 3 lamps for Tuesday."
+    output = _run(sys.executable, script, nano[0], text, folder=tmp_path)
+    facts, _, last = output.strip().rpartition("\n")
+    order = json.loads(facts)
+    assert list(order) == ["customer", "items", "day"]
+    assert all(isinstance(item["count"], int) for item in order["items"])
+    saved = re.fullmatch(r"(\d+) tokens in (\d+) steps", last)
+    assert saved is not None and int(saved[2]) < int(saved[1])
+
+
+def test_two_agents_share_a_briefing(nano: tuple[Path, str], tmp_path: Path) -> None:
+    script = EXAMPLES / "llm" / "two_agents.py"
+    about = EXAMPLES / "data" / "almanac.txt"
+    output = _run(sys.executable, script, nano[0], "--about", about, folder=tmp_path)
+    roles = re.findall(r"^(\w+): ", output, re.MULTILINE)
+    assert roles == ["writer", "editor"] * 2
+    reused = re.search(r"^(\d+) of (\d+) tokens of prompts were in the cache", output, re.MULTILINE)
+    assert reused is not None and int(reused[1]) > 0.8 * int(reused[2])

@@ -82,6 +82,10 @@ def test_encoding_is_the_tokenizers(runner: Runner, tokenizer: Tokenizer) -> Non
     assert 1 not in plain and runner.decode(plain) == text
 
 
+def test_the_cache_is_int8_by_default(runner: Runner) -> None:
+    assert runner.cache_type == "int8"
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_streamed_text_is_the_text_of_the_tokens(
     runner: Runner, tokenizer: Tokenizer, seed: int

@@ -1,4 +1,4 @@
-// Attention over pages by units: a unit is a run of query tiles of one sequence and one head of
+// Attention over pages by units: a unit is a run of query tiles of one sequence and some heads of
 // keys. The positions of a sequence are taken in parts of kPartTokens, wherever a run begins; each
 // part has an online softmax of its own (kernels/products/attention.h), and parts are joined in
 // their order. So results depend neither on the threads, among which units or, where there are few,
@@ -11,7 +11,8 @@ namespace rushlight::engine {
 namespace cached {
 namespace {
 
-constexpr int64_t kUnitRows = 112;  // of a unit, at most: their states stay in cache
+constexpr int64_t kStateRows = 128;  // of a unit, at most: their states stay in cache
+constexpr int64_t kHeadRows = 112;   // of one head
 constexpr int64_t kLeastRows = 28;
 constexpr int64_t kManyUnits = 8;      // enough for a few threads
 constexpr int64_t kSlotsOfThread = 4;  // parts that wait to be joined
@@ -23,13 +24,12 @@ Layout layout_of(const CachedAttention& a, int64_t threads) {
   Layout l = {};
   const int64_t key_width = round_up(a.width, 16);
   const int64_t value_width = round_up(a.value_width, 16);
-  l.rows = round_up(least(kUnitRows, a.tokens * (a.heads / a.key_heads)), 16);
+  l.rows = kStateRows;  // as many for few tokens, which have several heads
   l.unit_state = l.rows * (2 + value_width);
-  // Queries of a tile in float32, or those of a unit as two rows of bytes.
-  const int64_t bytes = l.rows * 2 * key_width / static_cast<int64_t>(sizeof(float));
+  // Queries of a tile in float32, or those of a unit in int16.
+  const int64_t shorts = l.rows * key_width / 2;
   const int64_t floats = kMostTileRows * kScoreStride;
-  l.sums = floats > bytes ? floats : bytes;
-  l.scales = l.sums + 2 * l.rows;
+  l.scales = floats > shorts ? floats : shorts;
   l.scores = l.scales + l.rows;
   l.weights = l.scores + kMostTileRows * kScoreStride;
   l.keys = l.weights + kMostTileRows * kKeyBlock / 2 + 16;
@@ -45,21 +45,30 @@ Layout layout_of(const CachedAttention& a, int64_t threads) {
 
 // --- dividing -----------------------------------------------------------------------------------
 
-void Run::divide() {
+void Run::divide(int64_t threads) {
   for (int64_t i = 0; i < a.tokens; ++i) {
-    if (i == 0 || a.sequence(i) != a.sequence(i - 1)) segments_[n_segments_++] = {i, 0, 0, 0};
+    if (i == 0 || a.sequence(i) != a.sequence(i - 1)) segments_[n_segments_++] = {i, 0, 0, 0, 1};
     segments_[n_segments_ - 1].tokens++;
   }
   int64_t unit_rows = a.tokens * a.heads / kManyUnits;
-  unit_rows = unit_rows < kLeastRows ? kLeastRows : least(unit_rows, kUnitRows);
+  unit_rows = unit_rows < kLeastRows ? kLeastRows : least(unit_rows, kHeadRows);
+  int64_t single = 0;  // units if each had one head
   for (int64_t i = 0; i < n_segments_; ++i) {
     Segment& s = segments_[i];
-    s.unit = n_units_;
     s.head_units = quotient_up(s.tokens * group, unit_rows);
-    n_units_ += s.head_units * a.key_heads;
+    single += s.head_units * a.key_heads;
     const int64_t seen = a.position(s.token + s.tokens - 1) + 1;
     work_ += work_of(
         {s.tokens * a.heads, a.window > 0 ? least(seen, a.window) : seen, a.width + a.value_width});
+  }
+  const int64_t most = threads > 1 ? single / (2 * threads) : a.key_heads;
+  for (int64_t i = 0; i < n_segments_; ++i) {
+    Segment& s = segments_[i];
+    const int64_t fit = kStateRows / quotient_up(s.tokens * group, s.head_units);
+    s.heads = least(least(fit, most), a.key_heads);
+    if (s.heads < 1) s.heads = 1;
+    s.unit = n_units_;
+    n_units_ += s.head_units * quotient_up(a.key_heads, s.heads);
   }
 }
 
@@ -134,15 +143,16 @@ void Run::attend_in_parts(Workers* workers, int64_t threads) {
 
 void Run::clear(const Unit& unit, float* states) const {
   const State state = state_at(states, 0);
-  for (int64_t i = 0; i < unit.rows; ++i) {
+  const int64_t rows = unit.heads * unit.rows;
+  for (int64_t i = 0; i < rows; ++i) {
     state.max[i] = -kInf;
     state.sum[i] = 0;
   }
-  for (int64_t w = 0; w < unit.rows * shape.value_width; ++w) state.out[w] = 0;
+  for (int64_t w = 0; w < rows * shape.value_width; ++w) state.out[w] = 0;
 }
 
 void Run::join(const Unit& unit, float* states, float* part) const {
-  for (int64_t i = 0; i < unit.rows; ++i) {
+  for (int64_t i = 0; i < unit.heads * unit.rows; ++i) {
     const State to = state_at(states, i);
     const State from = state_at(part, i);
     cached.join(to.max, to.sum, to.out, *from.max, *from.sum, from.out, shape.value_width);
@@ -150,9 +160,9 @@ void Run::join(const Unit& unit, float* states, float* part) const {
 }
 
 void Run::write(const Unit& unit, float* states) const {
-  for (int64_t i = 0; i < unit.rows; ++i) {
-    const int64_t row = unit.first_row + i;
-    const int64_t head = unit.key_head * group + row % group;
+  for (int64_t i = 0; i < unit.heads * unit.rows; ++i) {
+    const int64_t row = unit.first_row + i % unit.rows;
+    const int64_t head = (unit.key_head + i / unit.rows) * group + row % group;
     const State state = state_at(states, i);
     ScoreBlock block = {};
     block.rows = 1;

@@ -1,5 +1,7 @@
 // How attention over pages is divided into units, and what computes a unit. A unit is a run of
-// query rows of one sequence and one head of keys, taken in tiles.
+// query rows of one sequence, taken in tiles, for one head of keys. Where these rows are few, it
+// has several neighbouring heads, which are taken in turns block by block: their keys and values
+// are neighbours in a page, and are read from memory faster than one head's alone.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +13,6 @@
 namespace rushlight::engine::cached {
 
 constexpr int64_t kPartTokens = 1024;
-constexpr int64_t kFetches = 4;  // calls that fetch what is left of the next block
 inline int64_t quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 constexpr float kLog2E = 1.44269504088896341f;
 
@@ -20,21 +21,27 @@ struct Segment {
   int64_t token = 0, tokens = 0;
   int64_t unit = 0;        // its first one
   int64_t head_units = 0;  // of each head of keys
+  int64_t heads = 1;       // of a unit, at most
 };
 
 // What a unit computes: rows of queries, token by token and head by head within a token.
 struct Unit {
   const KvSequence* sequence;
   int64_t token, position;  // of the segment's row 0
-  int64_t key_head;
-  int64_t first_row, rows;
+  int64_t key_head, heads;
+  int64_t first_row, rows;  // of each head
+  int64_t state;            // the first of its rows of the unit's state, where it is one head of it
+
+  Unit head(int64_t i) const {
+    return {sequence, token, position, key_head + i, 1, first_row, rows, i * rows};
+  }
 };
 
 // Where the parts of one thread's scratch memory begin, in floats; and the memory of all threads.
 struct Layout {
-  int64_t rows;        // of a unit, at most
+  int64_t rows;        // of all heads of a unit, at most
   int64_t unit_state;  // of a unit's rows: see State
-  int64_t queries, sums, scales, scores, weights, keys, values, states, thread;
+  int64_t scales, scores, weights, keys, values, states, thread;
   int64_t totals, slots, segments, size;
 };
 
@@ -60,16 +67,18 @@ class Worker {
  private:
   struct Block;
 
-  void split_queries(const Unit& unit);
-  void run_block(const Unit& unit, int64_t first, float* states);
-  void open_block(const Unit& unit, int64_t first, int64_t end, Block* block);
+  void round_queries(const Unit& unit);
+  int16_t* queries_of(const Unit& one) const;
+  void run_blocks(const Unit& unit, int64_t part, float* states);
+  void run_block(const Unit& unit, int64_t head, int64_t first, float* states);
+  void open_block(const Unit& unit, int64_t head, int64_t first, int64_t end, Block* block);
   void run_tile(const Unit& unit, const Block& block, int64_t tile, float* states);
   void score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores);
   void add_values(const Block& block, const ScoreBlock& scores);
   void widen(Block* block) const;
   const float* floats_of(const Block& block, int64_t page, bool keys) const;
   static void fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size);
-  void fetch_rest(const Block& block, int64_t part) const;
+  void fetch_rest(const Block& block, int64_t part, int64_t parts) const;
   CachedTile tile_of(const Block& block, const ScoreBlock& scores) const;
 
   const Run& run_;
@@ -87,7 +96,7 @@ class Run {
         layout(layout_of(attention, threads)),
         scratch_(scratch),
         segments_(reinterpret_cast<Segment*>(scratch + layout.segments)) {
-    divide();
+    divide(threads);
   }
 
   void attend(Workers* workers);
@@ -107,7 +116,8 @@ class Run {
     unit.sequence = &cache.sequences[static_cast<size_t>(a.sequence(s.token))];
     unit.token = s.token;
     unit.position = a.position(s.token);
-    unit.key_head = (number - s.unit) / s.head_units;
+    unit.key_head = (number - s.unit) / s.head_units * s.heads;
+    unit.heads = least(s.heads, a.key_heads - unit.key_head);
     unit.first_row = in_head * rows / s.head_units;
     unit.rows = (in_head + 1) * rows / s.head_units - unit.first_row;
     return unit;
@@ -160,7 +170,7 @@ class Run {
   const CachedDotLoops& dots = cached_dot_loops();
 
  private:
-  void divide();
+  void divide(int64_t threads);
   void attend_in_parts(Workers* workers, int64_t threads);
 
   float* scratch_;

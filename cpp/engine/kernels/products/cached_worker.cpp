@@ -2,6 +2,12 @@
 #include "rushlight/engine/kernels/products/cached_units.h"
 
 namespace rushlight::engine::cached {
+namespace {
+
+constexpr int64_t kLine = 64;    // bytes that memory gives at once
+constexpr int64_t kFetches = 4;  // calls that fetch what is left of the next block
+
+}  // namespace
 
 // Up to kBlockPages pages, as far as some row of the unit sees them.
 struct Worker::Block {
@@ -20,70 +26,85 @@ void Worker::run(int64_t number) {
   const int64_t first = run_.first_part(unit);
   const int64_t end = run_.end_part(unit);
   if (end - first > 1) run_.clear(unit, total);
+  if (run_.is_int8()) round_queries(unit);
   for (int64_t i = first; i < end; ++i) {
-    run_part(unit, i, part);
+    run_blocks(unit, i, part);
     if (end - first > 1) run_.join(unit, total, part);
   }
   run_.write(unit, end - first > 1 ? total : part);
 }
 
 void Worker::run_part(const Unit& unit, int64_t part, float* states) {
+  if (run_.is_int8()) round_queries(unit);
+  run_blocks(unit, part, states);
+}
+
+void Worker::run_blocks(const Unit& unit, int64_t part, float* states) {
   run_.clear(unit, states);
-  if (run_.is_int8()) split_queries(unit);
   const int64_t last = run_.position_of(unit, unit.first_row + unit.rows - 1);
   const int64_t seen = run_.first_seen(unit, unit.first_row) / kKeyBlock * kKeyBlock;
   int64_t first = part * kPartTokens;
   if (first < seen) first = seen;
   for (; first < (part + 1) * kPartTokens && first <= last; first += kKeyBlock) {
-    run_block(unit, first, states);
+    for (int64_t head = 0; head < unit.heads; ++head) run_block(unit, head, first, states);
   }
 }
 
-void Worker::split_queries(const Unit& unit) {
-  const Layout& l = run_.layout;
+void Worker::round_queries(const Unit& unit) {
   const int64_t width = run_.shape.key_width;
-  auto* const high = reinterpret_cast<uint8_t*>(scratch_);
-  uint8_t* const low = high + l.rows * width;
-  auto* const sums = reinterpret_cast<int32_t*>(scratch_ + l.sums);
-  for (int64_t i = 0; i < unit.rows; ++i) {
-    const float* const q = run_.query(unit, unit.first_row + i);
-    scratch_[l.scales + i] =
-        run_.cached.split_query(q, run_.a.width, width, run_.a.scale * kLog2E,
-                                {high + i * width, low + i * width}, sums + 2 * i);
+  for (int64_t h = 0; h < unit.heads; ++h) {
+    const Unit one = unit.head(h);
+    int16_t* const to = queries_of(one);
+    for (int64_t i = 0; i < one.rows; ++i) {
+      scratch_[run_.layout.scales + one.state + i] =
+          run_.cached.round_query(run_.query(one, one.first_row + i), run_.a.width, width,
+                                  run_.a.scale * kLog2E, to + 2 * i, one.rows);
+    }
   }
 }
 
-void Worker::run_block(const Unit& unit, int64_t first, float* states) {
+// Of one head, as pairs [width / 2][rows][2].
+int16_t* Worker::queries_of(const Unit& one) const {
+  return reinterpret_cast<int16_t*>(scratch_) + one.state * run_.shape.key_width;
+}
+
+void Worker::run_block(const Unit& unit, int64_t head, int64_t first, float* states) {
   const int64_t end = run_.position_of(unit, unit.first_row + unit.rows - 1) + 1;
+  const Unit one = unit.head(head);
   Block block = {};
-  open_block(unit, first, least(first + kKeyBlock, end), &block);
-  if (run_.cache.layout.dtype == DType::Float16 && run_.tiles_of(unit) > 1) widen(&block);
-  for (int64_t tile = 0; tile < run_.tiles_of(unit); ++tile) {
+  open_block(unit, head, first, least(first + kKeyBlock, end), &block);
+  if (run_.cache.layout.dtype == DType::Float16 && run_.tiles_of(one) > 1) widen(&block);
+  for (int64_t tile = 0; tile < run_.tiles_of(one); ++tile) {
     block.fetches = tile == 0;
-    run_tile(unit, block, tile, states);
+    run_tile(one, block, tile, states);
   }
 }
 
-void Worker::open_block(const Unit& unit, int64_t first, int64_t end, Block* block) {
+void Worker::open_block(const Unit& unit, int64_t head, int64_t first, int64_t end, Block* block) {
   block->first = first;
   block->end = end;
   const int64_t seen = run_.first_seen(unit, unit.first_row) / kKvTokens * kKvTokens;
   block->unseen = seen > first ? seen - first : 0;
   const int64_t last_page = run_.position_of(unit, unit.first_row + unit.rows - 1) / kKvTokens;
   const int64_t first_page = run_.first_seen(unit, unit.first_row) / kKvTokens;
-  // After the last block, a thread takes the next head of keys, in the same pages.
+  // After the last block, a thread may take the heads of keys that follow, in the same pages.
   const auto next_page = [&](int64_t i) {
     const int64_t start = first_page / kBlockPages * kBlockPages + i;
     return start < first_page ? first_page : least(start, last_page);
   };
-  const size_t next_head = unit.key_head + 1 < run_.a.key_heads ? run_.shape.head_bytes : 0;
+  const size_t at = static_cast<size_t>(head) * run_.shape.head_bytes;
+  const bool is_last = unit.key_head + unit.heads == run_.a.key_heads;
+  const size_t after = is_last ? 0 : static_cast<size_t>(unit.heads) * run_.shape.head_bytes;
   for (int64_t i = 0; first + i * kKvTokens < end; ++i) {
     const int64_t page = first / kKvTokens + i;
-    const uint8_t* const head = run_.head_at(unit, page < first_page ? first_page : page);
-    block->heads[i] = head;
-    block->ahead[i] = page + kBlockPages <= last_page
-                          ? run_.head_at(unit, page + kBlockPages)
-                          : run_.head_at(unit, next_page(i)) + next_head;
+    block->heads[i] = run_.head_at(unit, page < first_page ? first_page : page) + at;
+    if (head + 1 < unit.heads) {
+      block->ahead[i] = block->heads[i] + run_.shape.head_bytes;
+    } else if (page + kBlockPages <= last_page) {
+      block->ahead[i] = run_.head_at(unit, page + kBlockPages);
+    } else {
+      block->ahead[i] = run_.head_at(unit, next_page(i)) + after;
+    }
   }
 }
 
@@ -126,7 +147,7 @@ void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float*
   scores.position_rows = run_.group;
   scores.phase = row % run_.group;
   scores.softcap = run_.a.softcap * kLog2E;
-  const State state = run_.state_at(states, row - unit.first_row);
+  const State state = run_.state_at(states, unit.state + row - unit.first_row);
   scores.max = state.max;
   scores.sum = state.sum;
   scores.out = state.out;
@@ -139,21 +160,26 @@ void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float*
 
 // Fetches the share that some tokens of a page have in `size` bytes from `start` on.
 void Worker::fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size) {
-  constexpr size_t kLine = 64;
   const size_t end = size * static_cast<size_t>(least(token + tokens, kKvTokens)) / kKvTokens;
-  for (size_t at = size * static_cast<size_t>(token) / kKvTokens; at < end; at += kLine) {
+  for (size_t at = size * static_cast<size_t>(token) / kKvTokens; at < end;
+       at += static_cast<size_t>(kLine)) {
     __builtin_prefetch(start + at, 0, 2);
   }
 }
 
-// Fetches a part of what score() and add_values() of int8 do not fetch, while neither of them runs.
-void Worker::fetch_rest(const Block& block, int64_t part) const {
+// Fetches a part of what score() and add_values() of int8 do not fetch: every third line of keys,
+// and the scales. Neither of them runs, whose own loads would wait for it.
+void Worker::fetch_rest(const Block& block, int64_t part, int64_t parts) const {
+  constexpr int64_t kLines = 3;
   const KvPageShape& shape = run_.shape;
-  constexpr int64_t kTokens = kKvTokens / kFetches;
+  const int64_t thirds = static_cast<int64_t>(shape.values) / (kLines * kLine);
   for (const uint8_t* head : block.ahead) {
     if (head == nullptr) continue;
-    fetch(head + shape.low_keys, part * kTokens, kTokens, shape.values - shape.low_keys);
-    fetch(head + shape.key_scales, part * kTokens, kTokens, shape.head_bytes - shape.key_scales);
+    for (int64_t i = part * thirds / parts; i < (part + 1) * thirds / parts; ++i) {
+      __builtin_prefetch(head + (kLines * i + kLines - 1) * kLine, 0, 2);
+    }
+    if (part == 0)
+      fetch(head + shape.key_scales, 0, kKvTokens, shape.head_bytes - shape.key_scales);
   }
 }
 
@@ -172,14 +198,11 @@ CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
 
 void Worker::score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores) {
   if (run_.is_int8()) {
-    const Layout& l = run_.layout;
     const int64_t i = row - unit.first_row;
     CachedTile t = tile_of(block, scores);
-    t.stride = run_.shape.key_width;
-    t.high = reinterpret_cast<const uint8_t*>(scratch_) + i * t.stride;
-    t.low = t.high + l.rows * t.stride;
-    t.scales = scratch_ + l.scales + i;
-    run_.dots.score(t, reinterpret_cast<const int32_t*>(scratch_ + l.sums) + 2 * i, scores.scores);
+    t.query_stride = unit.rows;
+    t.scales = scratch_ + run_.layout.scales + unit.state + i;
+    run_.dots.score(t, queries_of(unit) + 2 * i, scores.scores);
     return;
   }
   const AttentionLoops& loops = run_.loops;
@@ -216,17 +239,15 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
     for (int64_t i = 0; i * kKvTokens < scores.keys; ++i) {
       value_scales[i] = reinterpret_cast<const uint16_t*>(block.heads[i] + shape.value_scales);
     }
+    const int64_t fetches = block.fetches ? least(scores.rows, kFetches) : 0;
     for (int64_t i = 0; i < scores.rows; ++i) {
-      if (block.fetches && i < kFetches) fetch_rest(block, i);
+      if (i < fetches) fetch_rest(block, i, fetches);
       const SplitRow to = {high + i * kKeyBlock, low + i * kKeyBlock};
       scales[i] = run_.cached.split_weights(scores.scores + i * kScoreStride, value_scales,
                                             scores.keys, to);
     }
-    t.high = high;
-    t.low = low;
-    t.stride = kKeyBlock;
     t.scales = scales;
-    run_.dots.add_values(t, scores.out, scores.out_stride);
+    run_.dots.add_values(t, {high, low}, scores.out, scores.out_stride);
     return;
   }
   const AttentionLoops& loops = run_.loops;

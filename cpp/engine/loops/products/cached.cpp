@@ -10,9 +10,10 @@ using namespace ::rushlight::kernels::RL_ISA;
 namespace {
 
 constexpr float kInf = __builtin_inff();
-constexpr float kKeyRange = 2047;      // 12 bits
-constexpr float kQueryRange = 32512;   // 127 * 256
-constexpr float kWeightRange = 65535;  // unsigned: 256 sums of 127 * 65535 stay within 32 bits
+constexpr float kKeyRange = 2047;  // 12 bits
+constexpr int32_t kShortRange = 32767;
+constexpr int32_t kSumRange = 1 << 20;  // of a query's terms: 2^20 * 2047 stays within 32 bits
+constexpr float kWeightRange = 65535;   // unsigned: 256 sums of 127 * 65535 stay within 32 bits
 
 // --- rotation -----------------------------------------------------------------------------------
 
@@ -112,17 +113,14 @@ void store_key_bytes(const float* k, int64_t width, const KvPageShape& shape, ui
   const uint16_t scale = scale_above(most / kKeyRange);
   reinterpret_cast<uint16_t*>(head + shape.key_scales)[at] = scale;
   to_integers(rotated, inverse(scale_of(scale)), kKeyRange, end, integers);
-  const int64_t panel = at / kKvBytePanel;
-  const int64_t lane = at % kKvBytePanel * 4;
-  uint8_t* const high = head + panel * kKvBytePanel * shape.key_width + lane;
-  uint8_t* const low = head + shape.low_keys + panel * kKvBytePanel * shape.key_width / 2 + lane;
-  for (int64_t w = 0; w < shape.key_width; ++w) {
-    high[w / 4 * 64 + w % 4] = static_cast<uint8_t>((integers[w] >> 4) + 128);
-  }
-  for (int64_t w = 0; w < shape.key_width; w += 8) {
-    for (int64_t i = 0; i < 4; ++i) {
-      low[w / 8 * 64 + i] =
-          static_cast<uint8_t>((integers[w + i] & 15) | (integers[w + 4 + i] & 15) << 4);
+  const int64_t panel = at / kKvBytePanel * kKvBytePanel * shape.key_width * 3 / 2;
+  auto* to = reinterpret_cast<int16_t*>(head + panel) + at % kKvBytePanel * 2;
+  for (int64_t w = 0; w < shape.key_width; w += kKeyTerms) {
+    const int32_t* const key = integers + w;
+    for (int64_t pair = 0; pair < 3; ++pair, to += kKvBytePanel * 2) {
+      for (int64_t i = 0; i < 2; ++i) {
+        to[i] = static_cast<int16_t>(key[2 * pair + i] * 16 | ((key[6 + i] >> (4 * pair)) & 15));
+      }
     }
   }
 }
@@ -166,32 +164,21 @@ void store_value(const float* v, int64_t width, DType dtype, const KvPageShape& 
   }
 }
 
-// --- splitting ----------------------------------------------------------------------------------
+// --- queries and weights ------------------------------------------------------------------------
 
-float split_query(const float* q, int64_t width, int64_t padded, float factor, SplitRow to,
-                  int32_t* sums) {
+float round_query(const float* q, int64_t width, int64_t padded, float factor, int16_t* to,
+                  int64_t stride) {
   float rotated[kKvWidth];
   int32_t integers[kKvWidth];
   const int64_t end = copy_padded(q, width, padded, rotated);
   rotate(rotated, width);
-  const float most = greatest(rotated, end);
-  const float scale = most / kQueryRange;
-  to_integers(rotated, inverse(scale), kQueryRange, end, integers);
-  IntVec highs = {};
-  IntVec lows = {};
-  for (int64_t i = 0; i < end; i += kLanes) {
-    const IntVec v = load_int(integers + i);
-    const IntVec high = (v + 128) >> 8;
-    const IntVec low = v - (high << 8);
-    highs += high;
-    lows += low;
-    store_some_as_bytes(to.high + i, high & 255, padded - i);
-    store_some_as_bytes(to.low + i, low & 255, padded - i);
-  }
-  sums[0] = sums[1] = 0;
-  for (int64_t i = 0; i < kLanes; ++i) {
-    sums[0] += highs[i];
-    sums[1] += lows[i];
+  const int32_t most = kSumRange / static_cast<int32_t>(padded);
+  const auto range = static_cast<float>(most < kShortRange ? most : kShortRange);
+  const float scale = greatest(rotated, end) / range;
+  to_integers(rotated, inverse(scale), range, end, integers);
+  for (int64_t i = 0; i < padded; i += 2, to += 2 * stride) {
+    to[0] = static_cast<int16_t>(integers[i]);
+    to[1] = static_cast<int16_t>(integers[i + 1]);
   }
   // Both the query and the keys were multiplied by sqrt(part).
   return scale * factor / static_cast<float>(rotated_part(width));
@@ -245,7 +232,7 @@ void join(float* max, float* sum, float* out, float part_max, float part_sum, co
 }  // namespace
 
 const CachedRowLoops cached_row_loops = {
-    store_key, store_value, split_query, split_weights, widen, join,
+    store_key, store_value, round_query, split_weights, widen, join,
 };
 
 }  // namespace rushlight::engine::RL_ISA

@@ -14,6 +14,9 @@ namespace rushlight::engine {
 
 constexpr int64_t kBlockPages = kKeyBlock / kKvTokens;
 
+// The terms of a key that lie together in pages of int8.
+constexpr int64_t kKeyTerms = 8;
+
 // A row of 16 bits as two rows of bytes, row = scale * (256 * high + low).
 struct SplitRow {
   uint8_t* high;
@@ -26,10 +29,11 @@ struct CachedRowLoops {
                     uint8_t* head, int64_t at);
   void (*store_value)(const float* v, int64_t width, DType dtype, const KvPageShape& shape,
                       uint8_t* head, int64_t at);
-  // Rotates a query, and splits factor * query into signed bytes (width filled up to `padded`).
-  // sums: of the high and of the low bytes. Returns the scale.
-  float (*split_query)(const float* q, int64_t width, int64_t padded, float factor, SplitRow to,
-                       int32_t* sums);
+  // Rotates a query, and rounds factor * query to integers whose products with keys fit 32 bits
+  // (width filled up to `padded`). Pairs of them are written `stride` pairs apart. Returns the
+  // scale.
+  float (*round_query)(const float* q, int64_t width, int64_t padded, float factor, int16_t* to,
+                       int64_t stride);
   // Multiplies weights (none negative) of a block by the scales of values, and splits them into
   // unsigned bytes. Keys from `keys` on have weight 0. Returns the scale.
   float (*split_weights)(const float* weights, const uint16_t* const* scales, int64_t keys,
@@ -49,17 +53,15 @@ struct CachedTile {
   const uint8_t* heads[kBlockPages];
   const uint8_t* ahead[kBlockPages];  // what is read next, and fetched; any address is allowed
   const KvPageShape* shape;
-  // Rows of bytes; `stride` from one row to the next.
-  const uint8_t *high, *low;
-  int64_t stride;
-  const float* scales;  // of each row
+  int64_t query_stride;  // from one pair of a query to the next; those of rows are neighbours
+  const float* scales;   // of each row
 };
 
 struct CachedDotLoops {
-  // scores (a row each kScoreStride) = queries times keys; sums: as of split_query, two a row.
-  void (*score)(const CachedTile& tile, const int32_t* sums, float* scores);
-  // out += weights times values.
-  void (*add_values)(const CachedTile& tile, float* out, int64_t out_stride);
+  // scores (a row each kScoreStride) = queries times keys.
+  void (*score)(const CachedTile& tile, const int16_t* queries, float* scores);
+  // out += weights (a row each kKeyBlock) times values.
+  void (*add_values)(const CachedTile& tile, SplitRow weights, float* out, int64_t out_stride);
 };
 
 RL_LOOPS(CachedRowLoops, cached_row_loops)

@@ -1,11 +1,13 @@
 #include "rushlight/engine/loops/products/cached.h"
 #include "rushlight/engine/loops/vectors/dot_sums.h"
 #include "rushlight/engine/loops/vectors/edge.h"
+#include "rushlight/engine/loops/vectors/pairs.h"
 
 namespace rushlight::engine::RL_ISA {
 namespace {
 
-// The most sums that stay in registers, and the most rows with three of them.
+// The most sums that stay in registers, the most rows with two of them and a vector of values, and
+// the most rows of scores.
 #if defined(__AVX512F__) || defined(RL_NEON)
 constexpr int kSums = 24;
 constexpr int kRows = 7;
@@ -13,78 +15,78 @@ constexpr int kRows = 7;
 constexpr int kSums = 12;
 constexpr int kRows = 4;
 #endif
+#if defined(__AVX512F__)
+constexpr int kScoreRows = 14;
+#elif defined(RL_NEON)
+constexpr int kScoreRows = 10;
+#else
+constexpr int kScoreRows = 6;
+#endif
 constexpr int64_t kQuad = 4;
-constexpr int64_t kQuadBytes = kKvBytePanel * kQuad;
+constexpr int64_t kLaneBytes = kKvBytePanel * 4;  // of a panel's tokens, a lane each
 
 // --- scores -------------------------------------------------------------------------------------
 
-// kLanes keys: the sums of each row's high bytes with the keys' upper bits, of its low bytes with
-// them, and of its high bytes with the keys' lower bits.
-template <int H>
-struct KeySums {
-  IntVec high[H] = {};
-  IntVec low[H] = {};
-  IntVec rest[H] = {};
+// Eight terms of kLanes keys, as pairs.
+struct KeyPairs {
+  PairVec pairs[kKeyTerms / 2];
 };
 
-template <int H>
-RL_INLINE void add_quad(KeySums<H>& sums, Lanes upper, Lanes lower, const uint8_t* high,
-                        const uint8_t* low, int64_t stride) {
-#pragma GCC unroll 8
-  for (int i = 0; i < H; ++i) {
-    const Quads q = quads_at(all_lanes(bytes_at(high + i * stride)));
-    sums.high[i] = add_dot(sums.high[i], q, upper);
-    sums.rest[i] = add_dot(sums.rest[i], q, lower);
-    sums.low[i] = add_dot(sums.low[i], quads_at(all_lanes(bytes_at(low + i * stride))), upper);
-  }
+RL_INLINE PairVec pairs_at(IntVec lanes) { return reinterpret_cast<PairVec>(lanes); }
+
+RL_INLINE KeyPairs load_key_pairs(const uint8_t* p) {
+  const PairVec a = pairs_at(load_lanes(p));
+  const PairVec b = pairs_at(load_lanes(p + kLaneBytes));
+  const PairVec c = pairs_at(load_lanes(p + 2 * kLaneBytes));
+  return {{a >> 4, b >> 4, c >> 4, ((c << 12) >> 4) | ((b << 4) & 0xf0) | (a & 0xf)}};
 }
 
-template <int H>
-void score_rows(const CachedTile& t, int64_t row, const int32_t* row_sums, float* scores) {
+// H rows from `row` on; V vectors of keys at a time.
+template <int H, int V>
+void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float* scores) {
   const KvPageShape& shape = *t.shape;
-  const int64_t panel_bytes = kKvBytePanel * shape.key_width;
-  for (int64_t j = t.first; j < t.keys; j += kLanes) {
+  const int64_t panel_bytes = kKvBytePanel * shape.key_width * 3 / 2;
+  for (int64_t j = t.first; j < t.keys; j += V * kLanes) {
     const int64_t page = j / kKvTokens;
     const int64_t at = j % kKvTokens;
-    const int64_t lane = at % kKvBytePanel * kQuad;
-    const int64_t offset = at / kKvBytePanel * panel_bytes;
-    const uint8_t* upper = t.heads[page] + offset + lane;
-    const uint8_t* lower = t.heads[page] + shape.low_keys + offset / 2 + lane;
-    const auto* ahead = reinterpret_cast<const char*>(t.ahead[page] + offset);
-    const uint8_t* high = t.high + row * t.stride;
-    const uint8_t* low = t.low + row * t.stride;
-    KeySums<H> sums;
-    for (int64_t w = shape.key_width; w > 0; w -= 2 * kQuad) {
-      const IntVec both = load_lanes(lower);
-      const IntVec first = load_lanes(upper);
-      const IntVec second = load_lanes(upper + kQuadBytes);
-      add_quad(sums, lanes_at(first), lanes_at(both & 0x0f0f0f0f), high, low, t.stride);
-      add_quad(sums, lanes_at(second), lanes_at((both >> 4) & 0x0f0f0f0f), high + kQuad,
-               low + kQuad, t.stride);
-      if (lane == 0 && row == 0) {
-        __builtin_prefetch(ahead, 0, 2);
-        __builtin_prefetch(ahead + kQuadBytes, 0, 2);
-        ahead += 2 * kQuadBytes;
+    const int64_t lane = at % kKvBytePanel * 4;
+    const uint8_t* keys = t.heads[page] + at / kKvBytePanel * panel_bytes + lane;
+    const auto* ahead = reinterpret_cast<const char*>(t.ahead[page]) + (keys - t.heads[page]);
+    const int16_t* q = queries + 2 * row;
+    PairSums sums[H][V];
+    for (int64_t w = shape.key_width; w > 0; w -= kKeyTerms) {
+      KeyPairs some[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        some[v] = load_key_pairs(keys + v * panel_bytes);
+        if (lane == 0 && row == 0) {
+          __builtin_prefetch(ahead + v * panel_bytes, 0, 2);
+          __builtin_prefetch(ahead + v * panel_bytes + kLaneBytes, 0, 2);
+        }
       }
-      upper += 2 * kQuadBytes;
-      lower += kQuadBytes;
-      high += 2 * kQuad;
-      low += 2 * kQuad;
+#pragma GCC unroll 4
+      for (int64_t pair = 0; pair < kKeyTerms / 2; ++pair) {
+#pragma GCC unroll 14
+        for (int i = 0; i < H; ++i) {
+          const PairVec terms = pairs_at(all_lanes(bytes_at(q + 2 * i)));
+#pragma GCC unroll 4
+          for (int v = 0; v < V; ++v) add_pairs(sums[i][v], some[v].pairs[pair], terms);
+        }
+        q += 2 * t.query_stride;
+      }
+      keys += 3 * kLaneBytes;
+      ahead += 3 * kLaneBytes;
     }
-    const Vec key_scales =
-        load_weights(reinterpret_cast<const uint16_t*>(t.heads[page] + shape.key_scales) + at);
-#pragma GCC unroll 8
-    for (int i = 0; i < H; ++i) {
-      // Upper bits are stored plus 128, and add_dot() subtracts kOffset from the bytes of keys.
-      const int32_t highs = row_sums[2 * (row + i)];
-      const int32_t lows = row_sums[2 * (row + i) + 1];
-      const IntVec high_sum = wrap_add(sums.high[i], splat_int(-(128 - kOffset) * highs));
-      const IntVec low_sum = wrap_add(sums.low[i], splat_int(-(128 - kOffset) * lows));
-      const IntVec rest = wrap_add(sums.rest[i], splat_int(kOffset * highs));
-      // Of 16 * upper + lower and 256 * high + low; the least part, low * lower, is left out.
-      const Vec number =
-          to_floats(high_sum) * 4096.0f + (to_floats(low_sum) * 16.0f + to_floats(rest) * 256.0f);
-      store(scores + (row + i) * kScoreStride + j, number * t.scales[row + i] * key_scales);
+    const auto* key_scales =
+        reinterpret_cast<const uint16_t*>(t.heads[page] + shape.key_scales) + at;
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      const Vec own = load_weights(key_scales + v * kLanes);
+#pragma GCC unroll 14
+      for (int i = 0; i < H; ++i) {
+        store(scores + (row + i) * kScoreStride + j + v * kLanes,
+              to_floats(total(sums[i][v])) * t.scales[row + i] * own);
+      }
     }
   }
 }
@@ -93,7 +95,8 @@ void score_rows(const CachedTile& t, int64_t row, const int32_t* row_sums, float
 
 // Columns from `column` on, V vectors of them.
 template <int H, int V>
-void add_columns(const CachedTile& t, int64_t row, int64_t column, float* out, int64_t out_stride) {
+void add_columns(const CachedTile& t, SplitRow weights, int64_t row, int64_t column, float* out,
+                 int64_t out_stride) {
   const KvPageShape& shape = *t.shape;
   const int64_t quad_bytes = shape.value_width * kQuad;
   IntVec high[H][V] = {};
@@ -115,9 +118,9 @@ void add_columns(const CachedTile& t, int64_t row, int64_t column, float* out, i
       }
 #pragma GCC unroll 8
       for (int i = 0; i < H; ++i) {
-        const int64_t from = (row + i) * t.stride + j + at;
-        const RowQuad highs = quad_of(bytes_at(t.high + from));
-        const RowQuad lows = quad_of(bytes_at(t.low + from));
+        const int64_t from = (row + i) * kKeyBlock + j + at;
+        const RowQuad highs = quad_of(bytes_at(weights.high + from));
+        const RowQuad lows = quad_of(bytes_at(weights.low + from));
 #pragma GCC unroll 4
         for (int v = 0; v < V; ++v) {
           high[i][v] = add_dot(high[i][v], quads[v], highs);
@@ -142,26 +145,32 @@ void add_columns(const CachedTile& t, int64_t row, int64_t column, float* out, i
 }
 
 template <int H>
-void add_rows(const CachedTile& t, int64_t row, float* out, int64_t out_stride) {
+void add_rows(const CachedTile& t, SplitRow weights, int64_t row, float* out, int64_t out_stride) {
   constexpr int V = 4 * H + 2 > kSums ? 1 : 2;
   int64_t column = 0;
   for (; column + V * kLanes <= t.shape->value_width; column += V * kLanes) {
-    add_columns<H, V>(t, row, column, out, out_stride);
+    add_columns<H, V>(t, weights, row, column, out, out_stride);
   }
   for (; column < t.shape->value_width; column += kLanes) {
-    add_columns<H, 1>(t, row, column, out, out_stride);
+    add_columns<H, 1>(t, weights, row, column, out, out_stride);
   }
 }
 
 // --- tiles --------------------------------------------------------------------------------------
 
-using ScoreFn = void (*)(const CachedTile&, int64_t, const int32_t*, float*);
-using AddFn = void (*)(const CachedTile&, int64_t, float*, int64_t);
+using ScoreFn = void (*)(const CachedTile&, int64_t, const int16_t*, float*);
+using AddFn = void (*)(const CachedTile&, SplitRow, int64_t, float*, int64_t);
+
+// The vectors of keys for H rows: several for few rows, whose sums would wait for each other.
+constexpr int vectors_of(int rows) noexcept {
+  if (kLanes < kKvBytePanel || rows > 7) return 1;
+  return rows > 2 ? 2 : 4;
+}
 
 template <int H>
 constexpr ScoreFn score_or_null() noexcept {
-  if constexpr (H <= kRows) {
-    return score_rows<H>;
+  if constexpr (H <= kScoreRows) {
+    return score_rows<H, vectors_of(H)>;
   } else {
     return nullptr;
   }
@@ -174,23 +183,25 @@ constexpr AddFn add_or_null() noexcept {
     return nullptr;
   }
 }
-constexpr ScoreFn kScore[] = {score_or_null<1>(), score_or_null<2>(), score_or_null<3>(),
-                              score_or_null<4>(), score_or_null<5>(), score_or_null<6>(),
-                              score_or_null<7>()};
+constexpr ScoreFn kScore[] = {score_or_null<1>(),  score_or_null<2>(),  score_or_null<3>(),
+                              score_or_null<4>(),  score_or_null<5>(),  score_or_null<6>(),
+                              score_or_null<7>(),  score_or_null<8>(),  score_or_null<9>(),
+                              score_or_null<10>(), score_or_null<11>(), score_or_null<12>(),
+                              score_or_null<13>(), score_or_null<14>()};
 constexpr AddFn kAdd[] = {add_or_null<1>(), add_or_null<2>(), add_or_null<3>(), add_or_null<4>(),
                           add_or_null<5>(), add_or_null<6>(), add_or_null<7>()};
 
-void score(const CachedTile& t, const int32_t* sums, float* scores) {
-  for (int64_t row = 0; row < t.rows; row += kRows) {
-    const int64_t left = t.rows - row < kRows ? t.rows - row : kRows;
-    kScore[left - 1](t, row, sums, scores);
+void score(const CachedTile& t, const int16_t* queries, float* scores) {
+  for (int64_t row = 0; row < t.rows; row += kScoreRows) {
+    const int64_t left = t.rows - row < kScoreRows ? t.rows - row : kScoreRows;
+    kScore[left - 1](t, row, queries, scores);
   }
 }
 
-void add_values(const CachedTile& t, float* out, int64_t out_stride) {
+void add_values(const CachedTile& t, SplitRow weights, float* out, int64_t out_stride) {
   for (int64_t row = 0; row < t.rows; row += kRows) {
     const int64_t left = t.rows - row < kRows ? t.rows - row : kRows;
-    kAdd[left - 1](t, row, out, out_stride);
+    kAdd[left - 1](t, weights, row, out, out_stride);
   }
 }
 

@@ -1,6 +1,8 @@
 // Attention over the key-value cache of a language model's runner.
 #include "rushlight/engine/kernels/products/cached_attention.h"
 
+#include <algorithm>
+
 #include "rushlight/engine/operators/operator.h"
 #include "rushlight/engine/types/kv_page.h"
 
@@ -59,6 +61,7 @@ class CachedAttentionOperator final : public Operator {
     attention.out = frame.at(out_);
     RL_TRY(check_cache(frame));
     RL_TRY(check_tokens(attention, *frame.kv_cache, *frame.message));
+    RL_TRY(check_runs(attention, static_cast<int64_t*>(frame.scratch), *frame.message));
     attend_to_cache(attention, *frame.kv_cache, frame.scratch, frame.workers);
     return {};
   }
@@ -100,9 +103,9 @@ class CachedAttentionOperator final : public Operator {
         layout.heads, layout.width, layout.value_width, dtype_name(layout.dtype));
   }
 
-  // Tokens of a sequence must follow each other, since a token sees the keys of all before it.
+  // Sequences and positions that the cache has; the tokens of a sequence have consecutive ones,
+  // since a token sees the keys of all before it.
   static Status check_tokens(const CachedAttention& a, const KvCache& cache, Message& message) {
-    int64_t highest = -1;  // sequence so far
     for (int64_t i = 0; i < a.tokens; ++i) {
       const int64_t sequence = a.sequence(i);
       const int64_t position = a.position(i);
@@ -121,8 +124,7 @@ class CachedAttentionOperator final : public Operator {
             static_cast<long long>(sequence), own.n_pages,
             static_cast<long long>(own.n_pages) * kKvTokens - 1);
       }
-      const bool continues = i > 0 && a.sequence(i - 1) == sequence;
-      if (continues && position != a.position(i - 1) + 1) {
+      if (!begins_run(a, i) && position != a.position(i - 1) + 1) {
         return message.fail(
             Code::InvalidArgument,
             "positions[%lld] is %lld after position %lld of the same sequence: they "
@@ -130,22 +132,35 @@ class CachedAttentionOperator final : public Operator {
             static_cast<long long>(i), static_cast<long long>(position),
             static_cast<long long>(a.position(i - 1)));
       }
-      if (!continues && sequence <= highest && is_before(a, sequence, i)) {
-        return message.fail(Code::InvalidArgument,
-                            "sequences[%lld] is %lld, which has tokens before those of another "
-                            "sequence: the tokens of a sequence must be neighbours",
-                            static_cast<long long>(i), static_cast<long long>(sequence));
-      }
-      highest = sequence > highest ? sequence : highest;
     }
     return {};
   }
 
-  static bool is_before(const CachedAttention& a, int64_t sequence, int64_t end) {
-    for (int64_t i = 0; i < end; ++i) {
-      if (a.sequence(i) == sequence) return true;
+  // Whether a token is the first of a run of one sequence.
+  static bool begins_run(const CachedAttention& a, int64_t token) {
+    return token == 0 || a.sequence(token - 1) != a.sequence(token);
+  }
+
+  // Each sequence has one run of tokens. `sequences` is scratch memory for a number of each token.
+  static Status check_runs(const CachedAttention& a, int64_t* sequences, Message& message) {
+    int64_t runs = 0;
+    bool ascend = true;
+    for (int64_t i = 0; i < a.tokens; ++i) {
+      if (!begins_run(a, i)) continue;
+      ascend = ascend && (runs == 0 || sequences[runs - 1] < a.sequence(i));
+      sequences[runs++] = a.sequence(i);
     }
-    return false;
+    if (ascend) return {};
+    std::sort(sequences, sequences + runs);
+    const int64_t* const twice = std::adjacent_find(sequences, sequences + runs);
+    if (twice == sequences + runs) return {};
+    int64_t found = 0;
+    int64_t token = 0;
+    for (; found < 2; ++token) found += a.sequence(token) == *twice && begins_run(a, token) ? 1 : 0;
+    return message.fail(Code::InvalidArgument,
+                        "sequences[%lld] is %lld, which has tokens before those of another "
+                        "sequence: the tokens of a sequence must be neighbours",
+                        static_cast<long long>(token - 1), static_cast<long long>(*twice));
   }
 
   const View* views_[kInputs] = {};

@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 KvOption = Annotated[
-    str, typer.Option("--kv", help="What keys and values are stored in: float32, float16, int8.")
+    str,
+    typer.Option(
+        "--kv", help="What keys and values are stored in: float32, float16, int8 (the default)."
+    ),
 ]
 CacheOption = Annotated[
     int | None, typer.Option("--cache-limit", help="The most bytes for keys and values.")

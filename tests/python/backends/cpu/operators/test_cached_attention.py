@@ -157,6 +157,7 @@ def test_a_run_without_a_cache_says_what_it_needs() -> None:
         ([(1, [-1])], r"positions\[0\] is -1"),
         ([(0, [3, 5])], r"positions\[1\] is 5 after position 3 of the same sequence"),
         ([(0, [3]), (1, [0]), (0, [4])], r"sequences\[2\] is 0, which has tokens before"),
+        ([(2, [3, 4]), (0, [1]), (1, [0]), (0, [2])], r"sequences\[4\] is 0, which has tokens bef"),
     ],
 )
 def test_tokens_that_do_not_fit_the_cache_are_refused(rows: Any, message: str) -> None:
