@@ -64,9 +64,8 @@ inline Vec load_scale(const DotTile& t, int64_t group, int v) {
   const char* panel = static_cast<const char*>(t.scales) + v / kPanelVectors * t.scale_panel;
   const int64_t at = group * kPanel + v % kPanelVectors * kLanes;
   // Those of the panels after these: too few lie together for processors to fetch them in time.
-  __builtin_prefetch(panel + V / kPanelVectors * t.scale_panel + at * (t.bfloat16_scales ? 2 : 4));
-  if (t.bfloat16_scales) return load_weights(reinterpret_cast<const uint16_t*>(panel) + at);
-  return load_weights(reinterpret_cast<const float*>(panel) + at);
+  __builtin_prefetch(panel + V / kPanelVectors * t.scale_panel + at * scale_bytes(t.scale_type));
+  return load_scales(panel, t.scale_type, at);
 }
 
 // The addresses from which the next terms are read.

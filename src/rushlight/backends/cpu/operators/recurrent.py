@@ -62,9 +62,10 @@ def _recurrent_of_bytes(b: Builder, node: Node) -> list[View]:
     weights = b.constant(
         (*key, "weights"), lambda: torch.cat([integers.panels(one.data.t()) for one in matrices])
     )
-    scaled = [integers.scales_of(one) for one in matrices]
-    scales = b.constant((*key, "scales"), lambda: torch.cat([one.scales for one in scaled]))
-    shares = b.constant((*key, "shares"), lambda: torch.cat([one.shares for one in scaled]))
+    scales, shares = (
+        b.constant((*key, of), lambda of=of: torch.cat([of(one) for one in matrices]))  # type: ignore[misc]
+        for of in (integers.scales_of, integers.shares_of)
+    )
     return _layers(b, layer, matrices[1].data.shape, weights, scales, shares)
 
 
