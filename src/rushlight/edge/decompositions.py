@@ -21,7 +21,7 @@ from rushlight.edge.linalg_ops import LINALG_DECOMPOSITIONS
 from rushlight.edge.network_ops import NETWORK_DECOMPOSITIONS
 from rushlight.edge.random_ops import RANDOM_DECOMPOSITIONS, RANDOM_KEPT
 from rushlight.edge.rules import RULES
-from rushlight.ir.torch_release import composite_operators_made_once
+from rushlight.ir.torch_release import short_decomposition_setup
 
 aten = torch.ops.aten
 
@@ -204,7 +204,7 @@ def decomposition_table(
     table.update(own or {})
     for target in keep:
         table.pop(target, None)
-    with composite_operators_made_once():  # the first question fills torch's table
+    with short_decomposition_setup():  # the first question fills torch's table
         if aten.linear.default not in table:  # it has no setdefault of its own
             table[aten.linear.default] = linear_of_vector
     return table  # type: ignore[no-any-return]

@@ -54,7 +54,7 @@ from rushlight.ir.source import (
 )
 from rushlight.ir.torch_release import (
     comparing_without_guards,
-    composite_operators_made_once,
+    short_decomposition_setup,
     warn_if_untested,
 )
 from rushlight.ir.verify import verify
@@ -88,7 +88,7 @@ def to_core_aten(
             table = decomposition_table(keep, own)  # with torch's rules, which unroll
             with broadcast_counts(), whole_recurrence(), comparing_without_guards():
                 prepared = recurrence_to_loops(prepare_branches(prepare_state(program)))
-                with composite_operators_made_once():
+                with short_decomposition_setup():
                     decomposed = prepared.run_decompositions(table)
         except ExportError:
             raise

@@ -10,15 +10,15 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from unittest import mock
 
 import torch
 from torch._export import utils as export_utils
 from torch._functorch._aot_autograd import collect_metadata_analysis, functional_utils
-from torch._ops import OpOverload
-from torch.export import ExportedProgram
+from torch._ops import OperatorBase, OpOverload
+from torch.export import ExportedProgram, decomp_utils, exported_program
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 TESTED = ("2.13.0", "2.15.0")
@@ -66,28 +66,55 @@ def comparing_without_guards() -> Iterator[None]:
         yield
 
 
-_composite_operators: list[str] = []
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+_composite_operators: dict[tuple[Any, ...], set[OperatorBase]] = {}  # of one state of the libraries
 
 
 @contextmanager
-def composite_operators_made_once() -> Iterator[None]:
-    """While active, a decomposition makes the objects of composite operators only if their list
-    changed.
+def short_decomposition_setup() -> Iterator[None]:
+    """While active, a decomposition spends no time on composite operators that it does not change.
 
-    torch makes all of them anew for each namespace of operators, at every decomposition; with many
-    libraries loaded this takes longer than the decomposition of a small model.
+    torch lists the composite operators of every library anew at each decomposition, and replaces
+    the rule of each of them, most by the rule that it has. For a small model this takes longer than
+    the decomposition. Here they are listed again only when a library has more operators than
+    before, and only rules that differ are replaced.
     """
-    make = export_utils._materialize_cpp_cia_ops
+    collect = export_utils._collect_all_valid_cia_ops
+    override = exported_program._override_composite_implicit_decomp
 
-    def make_once() -> None:
-        key = "CompositeImplicitAutograd"
-        names = torch._C._dispatch_get_registrations_for_dispatch_key(key)
-        if names != _composite_operators:
-            make()
-            _composite_operators[:] = names
+    def collect_once() -> set[OperatorBase]:
+        if _registered() not in _composite_operators:
+            operators = collect()  # it makes objects of operators, so what is registered changes
+            _composite_operators.clear()
+            _composite_operators[_registered()] = operators
+        return _composite_operators[_registered()]
 
-    with mock.patch.object(export_utils, make.__name__, make_once):
+    def override_changed(rules: dict[OpOverload, Callable[..., Any]]) -> Any:
+        return override({op: rule for op, rule in rules.items() if not _is_own_rule(op, rule)})
+
+    with (
+        mock.patch.object(exported_program, "_collect_all_valid_cia_ops", collect_once),
+        mock.patch.object(decomp_utils, "_collect_all_valid_cia_ops", collect_once),
+        mock.patch.object(
+            exported_program, "_override_composite_implicit_decomp", override_changed
+        ),
+    ):
         yield
+
+
+def _registered() -> tuple[Any, ...]:
+    """What the list of composite operators depends on: kernels, and operators of each library."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+    libraries = (getattr(torch.ops, name) for name in torch.ops._dir)
+    return tuple(names), tuple(len(getattr(library, "_dir", ())) for library in libraries)
+
+
+def _is_own_rule(op: OpOverload, rule: Callable[..., Any]) -> bool:
+    """Whether the rule is the one that torch uses for the operator anyway."""
+    if isinstance(rule, partial):
+        name = getattr(rule.func, "__name__", None)
+        return name == "_special_op_to_decompose_cia" and rule.keywords.get("kernel") is op
+    return op.py_kernels.get(_COMPOSITE) is rule
 
 
 @cache  # once in a process

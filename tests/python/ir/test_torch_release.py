@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.export import exported_program
 
+from rushlight.edge.decompositions import decomposition_table
 from rushlight.ir.torch_release import (
     TESTED,
     guards_of,
     known_operators,
+    short_decomposition_setup,
     text_of,
     warn_if_untested,
 )
@@ -55,3 +59,45 @@ def test_shapes_that_do_not_fit_are_told_alike(layer: torch.nn.Linear) -> None:
         layer(torch.ones(3, 5))
     assert text_of(caught.value).startswith("mat1 and mat2 shapes cannot be multiplied (3x5 and")
     assert text_of(ValueError("layer: mat1 is missing")) == "layer: mat1 is missing"
+
+
+def test_the_short_setup_replaces_rules_that_differ_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a decomposition's time does not depend on the number of composite operators."""
+    overridden: list[int] = []
+    override = exported_program._override_composite_implicit_decomp
+
+    def count(rules: Any) -> Any:
+        overridden.append(len(rules))
+        return override(rules)
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.nn.functional.scaled_dot_product_attention(x, x, x)  # a rule of ours
+            return torch.matmul(y, x.mT).flatten().type_as(x)  # torch's own
+
+    program = torch.export.export(Model(), (torch.randn(2, 3, 3),))
+    whole = program.run_decompositions(decomposition_table())
+    monkeypatch.setattr(exported_program, override.__name__, count)
+    with short_decomposition_setup():
+        short = program.run_decompositions(decomposition_table())
+    assert short.graph_module.code == whole.graph_module.code
+    assert overridden[0] < 60
+
+
+def test_the_short_setup_takes_operators_registered_later() -> None:
+    with short_decomposition_setup():
+        torch.export.default_decompositions().items()
+    with torch.library._scoped_library("late", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+
+        class Model(torch.nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return torch.ops.late.twice(x).relu()
+
+        program = torch.export.export(Model(), (torch.randn(3),))
+        with short_decomposition_setup():
+            decomposed = program.run_decompositions(decomposition_table())
+            kept = program.run_decompositions(decomposition_table([torch.ops.late.twice.default]))
+    assert "late" not in decomposed.graph_module.code
+    assert "late" in kept.graph_module.code
