@@ -1,7 +1,10 @@
 // The CPU engine's products of rows that are quantised in groups, compared with sums in double on
 // each instruction set: weights of 8 and 4 bits, groups of every kind of scale, extremes; and how
 // rows are rounded.
+#include <functional>
+
 #include "cpu_kernels.h"
+#include "engine_payload.h"
 #include "rushlight/engine/kernels/products/dot_product.h"
 #include "rushlight/engine/kernels/rows/quantize.h"
 #include "rushlight/kernel/loops/half.h"
@@ -203,7 +206,7 @@ void check_groups(int64_t rows, int64_t groups, int64_t size, const std::vector<
         most = std::fmax(most, std::fabs(x[i]));
         finite = finite && std::isfinite(x[i]);
       }
-      const float factor = 127.0f / most;
+      const float factor = 1.0f / most * 127.0f;
       CHECK(finite ? scales[g] == 1.0f / factor : std::isnan(scales[g]));
       int32_t sum = 0;
       for (int64_t i = 0; i < size; ++i) {
@@ -230,15 +233,107 @@ void test_rows(PoolWorkers& two) {
   }
 }
 
+// --- in a payload
+
+using Graph = RowGroupsGraph;
+
+int32_t byte_at(const EngineTensor& w, int64_t i) {
+  const float q = std::nearbyint(w.tensor().as<float>()[i] * (1.0f / Graph::kScale)) + 128;
+  return static_cast<int32_t>(std::fmin(std::fmax(q, 0), 255));
+}
+
+// x rounded in its group of 32 from `group` on.
+double rounded(const float* group, int64_t k) {
+  float most = 0;
+  for (int64_t i = 0; i < 32; ++i) most = std::fmax(most, std::fabs(group[i]));
+  const float factor = 1.0f / most * 127.0f;
+  return static_cast<double>(std::nearbyint(group[k] * factor) * (1.0f / factor));
+}
+
+void check_run(EngineDelegate& delegate, int32_t rows) {
+  EngineTensor x({rows, 64}, int64_t{rows} * 64), w({2048}, 2048), of8({9, 20}, 180),
+      of4({9, 20}, 180);
+  Random random(static_cast<uint64_t>(rows) + 1);
+  for (size_t i = 0; i < x.numel(); ++i) x.data()[i] = random.real(-3, 2);
+  for (size_t i = 0; i < w.numel(); ++i) w.data()[i] = random.real(-1.3f, 1.3f);
+  const Status status = delegate.run({x.value(), w.value(), of8.value(), of4.value()}, 2);
+  CHECK(status.ok() && of8.has({rows, 20}) && of4.has({rows, 20}));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < 20; ++j) {
+      Expected wanted8, wanted4;
+      for (int64_t k = 0; k < 64; ++k) {
+        const double scale = static_cast<double>(w.data()[(j / 16 * 2 + k / 32) * 16 + j % 16]);
+        const double term = rounded(x.data() + i * 64 + k / 32 * 32, k % 32) * scale;
+        wanted8.add(term * (byte_at(w, (j / 16 * 16 + k / 4) * 64 + j % 16 * 4 + k % 4) - 128));
+        const int32_t both = byte_at(w, (j / 16 * 8 + k / 8) * 64 + j % 16 * 4 + k % 4);
+        const int32_t u = k % 8 < 4 ? both & 15 : both >> 4;
+        wanted4.add(term * (u < 8 ? u : u - 16));
+      }
+      const auto at = static_cast<size_t>(i * 20 + j);
+      CHECK(wanted8.holds(of8.data()[at], Epilogue()) && wanted4.holds(of4.data()[at], Epilogue()));
+    }
+  }
+}
+
+void test_payload() {
+  PoolWorkers two(2);
+  for (Workers* workers : {static_cast<Workers*>(nullptr), static_cast<Workers*>(&two)}) {
+    EngineDelegate delegate(Graph(), workers);
+    if (!delegate.loaded().ok()) std::fprintf(stderr, "%s\n", delegate.message());
+    CHECK(delegate.loaded().ok());
+    if (!delegate.loaded().ok()) return;
+    for (const int32_t rows : {9, 1, 0, 7, 9}) check_run(delegate, rows);
+  }
+}
+
+void refused(const std::function<void(Graph&)>& change, const char* reason) {
+  Graph graph;
+  change(graph);
+  check_refused(graph, reason);
+}
+
+void refuse_input(size_t input, int32_t number, const char* reason) {
+  refused([=](Graph& g) { g.nodes[Graph::kProduct8].inputs[input] = number; }, reason);
+}
+
+void test_refused() {
+  refuse_input(0, Graph::kBytes, "its input 0 is uint8, but must be int8");
+  refuse_input(1, Graph::kScales, "the scales of its rows are not those of");
+  refuse_input(1, -1, "its input 1 is missing");
+  refuse_input(2, Graph::kRowScales, "its input 2 is float32, but must be int32");
+  refuse_input(3, Graph::kNibbles, "its input 3 is uint8, but must be int8");
+  refuse_input(3, Graph::kRows, "of its panels are not those of");
+  refuse_input(4, Graph::kX, "its groups' scales are not those of");
+  for (const int64_t group : {int64_t{1}, int64_t{8}, int64_t{64}, INT64_MIN, INT64_MAX}) {
+    refused([=](Graph& g) { g.nodes[Graph::kQuantize].operation = Graph::rows_of(group); },
+            group == 64 ? "but must have 16 or 32, which divide 64" : "but must have 16 or 32");
+    refused(
+        [=](Graph& g) { g.nodes[Graph::kProduct8].operation = Graph::product_of(8, 32, group); },
+        "but rows must have 16 or 32");
+  }
+  for (const int64_t group : {int64_t{-32}, int64_t{16}, int64_t{48}, INT64_MAX}) {
+    refused(
+        [=](Graph& g) { g.nodes[Graph::kProduct8].operation = Graph::product_of(8, group, 32); },
+        "which divide the weights'");
+  }
+  refused([](Graph& g) { g.nodes[Graph::kProduct8].operation = Graph::product_of(5, 32, 32); },
+          "its weights have 5 bits");
+  refused([](Graph& g) { g.values[Graph::kSums].sizes = {9, 1}; }, "groups' sums are not those of");
+  refused([](Graph& g) { g.nodes[Graph::kQuantize].outputs.pop_back(); },
+          "its output 2 is missing");
+}
+
 }  // namespace
 
 int main() {
   PoolWorkers two(2);
+  test_refused();
   on_each_isa([&] {
     test_drawn_shapes(two);
     test_every_height_and_width(two);
     test_large(two);
     test_rows(two);
+    test_payload();
   });
   return check_result();
 }

@@ -64,7 +64,7 @@ struct Sums {
       const auto row_sum = static_cast<int32_t>(bytes_at(s.at<I>(row_sums)));
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
-        numbers[I][v] += to_floats(Dot::integers(group[I][v], row_sum)) * (b_scales[v] * factor);
+        numbers[I][v] += to_floats(Dot::integers(group[I][v], row_sum)) * b_scales[v] * factor;
       }
       scale<I + 1>(b_scales, scales, row_sums, s);
     }
@@ -112,15 +112,6 @@ void tile(const DotTile& t, void* out) {
   const int64_t ahead_bytes = t.ahead_stride * (kBytes / kQuadBytes);
   Sums<kBits, H, V> sums;
   for (int64_t group = 0; group < t.groups; ++group) {
-    Vec scales[V];
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) {
-      const char* panel = static_cast<const char*>(t.scales) + v / kPanelVectors * t.scale_panel;
-      const int64_t at = group * kPanel + v % kPanelVectors * kLanes;
-      scales[v] = load_scales(panel, t.scale_type, at);
-      // Those of the panels after these: too few lie together for processors to fetch in time.
-      __builtin_prefetch(panel + P * t.scale_panel + at * scale_bytes(t.scale_type));
-    }
     for (int64_t i = 0; i < ratio; ++i, row_sums += 4, row_scales += 4) {
       of_groups.hide();
       sums.start(row_sums, of_groups);
@@ -133,6 +124,16 @@ void tile(const DotTile& t, void* out) {
           ahead += ahead_bytes;
         }
         add_terms(sums, b, t.b_panel, a, s);
+      }
+      // Loaded late: all registers are taken before.
+      Vec scales[V];
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) {
+        const char* panel = static_cast<const char*>(t.scales) + v / kPanelVectors * t.scale_panel;
+        const int64_t at = group * kPanel + v % kPanelVectors * kLanes;
+        scales[v] = load_scales(panel, t.scale_type, at);
+        // Those of the panels after these: too few lie together for processors to fetch in time.
+        __builtin_prefetch(panel + P * t.scale_panel + at * scale_bytes(t.scale_type));
       }
       sums.scale(scales, row_scales, row_sums, of_groups);
     }

@@ -194,10 +194,11 @@ void bytes_to_floats(const uint8_t* x, int64_t n, float scale, int32_t zero_poin
   }
 }
 
-// The number that a group is multiplied by; groups of zeros get any.
+// The number that a group is multiplied by, computed as by PyTorch's division of 127; groups of
+// zeros get any.
 float factor_of(float greatest) {
-  constexpr float kLeast = 0x1p-100f;  // 127 divided by which is finite
-  return 127.0f / (greatest > kLeast ? greatest : kLeast);
+  constexpr float kLeast = 0x1p-100f;
+  return 1.0f / (greatest > kLeast ? greatest : kLeast) * 127.0f;
 }
 
 void to_groups(const float* x, int64_t groups, int64_t size, int8_t* out, float* scales,

@@ -81,9 +81,14 @@ using Wide = __m512i;
 using Wide = __m256i;
 #endif
 static inline Wide wide(IntVec v) { return reinterpret_cast<Wide>(v); }
+// Neighbours among 16-bit numbers times a factor, added up.
+template <int kFactor = 1>
 static inline IntVec add_neighbours(Wide shorts) {
-  return reinterpret_cast<IntVec>(RL_WIDE(madd_epi16)(shorts, RL_WIDE(set1_epi16)(1)));
+  return reinterpret_cast<IntVec>(RL_WIDE(madd_epi16)(shorts, RL_WIDE(set1_epi16)(kFactor)));
 }
+// Products of uint8 and int8, of which neighbours are added up: 16-bit numbers.
+static inline Wide byte_products(Wide a, Wide b) { return RL_WIDE(maddubs_epi16)(a, b); }
+static inline Wide add_shorts(Wide a, Wide b) { return RL_WIDE(add_epi16)(a, b); }
 
 // Sums of 16 bits: kMaxRowGroup / 2 products of a term and a weight up to 15.
 static_assert(kMaxRowGroup / 2 * 15 * 127 <= INT16_MAX, "sums do not overflow");
@@ -101,7 +106,7 @@ struct SignedDot<4> {
   }
   static Sum start(int32_t) { return wide(IntVec{}); }
   static void add(Sum* sum, Quads b, Row a) {
-    *sum = RL_WIDE(add_epi16)(*sum, RL_WIDE(maddubs_epi16)(wide(b), wide(a)));
+    *sum = add_shorts(*sum, byte_products(wide(b), wide(a)));
   }
   static IntVec integers(Sum sum, int32_t row_sum) {
     return add_neighbours(sum) - splat_int(kAdded * row_sum);
@@ -124,7 +129,7 @@ struct SignedDot<8> {
   static Sum start(int32_t) { return IntVec{}; }
   static void add(Sum* sum, Quads b, Row a) {
     const Wide terms = _mm256_sign_epi8(wide(a), b.weights);
-    *sum += add_neighbours(_mm256_maddubs_epi16(b.magnitudes, terms));
+    *sum += add_neighbours(byte_products(b.magnitudes, terms));
   }
   static IntVec integers(Sum sum, int32_t) { return sum; }
 };
