@@ -28,7 +28,8 @@ def rounded(x: torch.Tensor, group_size: int) -> torch.Tensor:
     """
     groups = x.unflatten(-1, (-1, group_size))
     factors = 127 / groups.abs().amax(-1, keepdim=True).clamp(min=_LEAST)
-    return ((groups * factors).round() * (1 / factors)).flatten(-2)
+    numbers: torch.Tensor = (groups * factors).round() * (1 / factors)
+    return numbers.flatten(-2)
 
 
 def _like(x: torch.Tensor, group_size: int) -> torch.Tensor:
