@@ -3,8 +3,8 @@
 * No files import or include each other in a cycle: imports inside functions and those for type
   checkers count.
 * Backends do not use each other.
-* The engine and its compiler have layers of their own (``ENGINE_LAYERS``,
-  ``ENGINE_COMPILER_LAYERS``): a folder uses only earlier ones.
+* The engine, its compiler and language models have layers of their own (``ENGINE_LAYERS``,
+  ``ENGINE_COMPILER_LAYERS``, ``LANGUAGE_MODEL_LAYERS``): a folder uses only earlier ones.
 * Nothing on the path names a backend.
 """
 
@@ -21,6 +21,10 @@ ENGINE_LAYERS = (("types",), ("loops",), ("kernels",), ("operators",), ("graph",
 ENGINE_COMPILER_LAYERS = (
     *(("graph",), ("integers",), ("tiles",), ("build",), ("operators",), ("patterns",)),
     *(("passes", "support", "payload_reader"), ("preprocess",), ("partitioner",), ("__init__",)),
+)
+LANGUAGE_MODEL_LAYERS = (
+    ("description", "grammar", "reply", "template", "tokenizer", "weights"),
+    *(("gguf", "options"), ("exporter", "runner"), ("loading",), ("__init__",)),
 )
 FACTS_OF_FORMATS = (
     "src/rushlight/schema/sizes.py",  # ExecuTorch's XNNPACK reads beyond its tensors
@@ -143,6 +147,11 @@ def test_the_engine_keeps_its_layers() -> None:
 def test_the_engines_compiler_keeps_its_layers() -> None:
     uses = _python_uses((PACKAGE,))
     faults = _faults_inside(uses, "rushlight.backends.cpu", ENGINE_COMPILER_LAYERS, ".")
+    assert not faults, "\n".join(faults)
+
+
+def test_language_models_keep_their_layers() -> None:
+    faults = _faults_inside(_python_uses((PACKAGE,)), "rushlight.llm", LANGUAGE_MODEL_LAYERS, ".")
     assert not faults, "\n".join(faults)
 
 

@@ -8,12 +8,14 @@
 #include <memory>
 #include <utility>
 
+#include "arrays/arrays.h"
 #include "backends/backends.h"
 #include "bindings.h"
 #include "failure.h"
 #include "gil.h"
 #include "llm/grammar.h"
 #include "rushlight/llm/json/parse.h"
+#include "rushlight/llm/runner/embed.h"
 #include "rushlight/llm/runner/load.h"
 #include "rushlight/llm/runner/score.h"
 
@@ -47,7 +49,7 @@ struct GenerationHandle {
   std::shared_ptr<RunnerHandle> runner;
   std::shared_ptr<SessionHandle> session;
   std::unique_ptr<llm::Generation> generation;
-  bool is_read = false;  // by a thread that waits without the GIL
+  bool is_read = false;  // a call reads it, which may wait without the GIL
   ~GenerationHandle() {
     const GilRelease release;
     generation.reset();
@@ -90,7 +92,7 @@ std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t thre
   options.module.map = map;
   options.module.guard = guard;
   options.runner.scheduler.cache_limit = cache_limit;
-  if (texts > 0) options.runner.scheduler.texts = texts;
+  options.runner.scheduler.texts = texts;
   if (prefill_rows > 0) options.runner.scheduler.prefill_rows = prefill_rows;
   const llm::CacheType types[] = {llm::CacheType::Automatic, llm::CacheType::Float32,
                                   llm::CacheType::Float16, llm::CacheType::Int8};
@@ -139,7 +141,8 @@ nb::dict facts(RunnerHandle& self) {
   told["wanted"] = facts.wanted;
   told["page_bytes"] = facts.page_bytes;
   told["cache_limit"] = runner.scheduler().pool().limit();
-  told["cache_type"] = dtype_name(facts.cache.dtype);
+  told["cache_type"] = facts.is_encoder ? "none" : dtype_name(facts.cache.dtype);
+  told["hidden"] = facts.hidden;
   return told;
 }
 
@@ -171,11 +174,42 @@ std::vector<int32_t> encode_chat(RunnerHandle& self, const nb::bytes& variables)
   return tokens;
 }
 
+std::vector<int32_t> tokens_with(RunnerHandle& self, const nb::bytes& text) {
+  const llm::TextCodec* codec = self.runner.codec();
+  if (codec == nullptr) fail(Code::NotSupported, "the program has no tokenizer");
+  return llm::tokens_with(*codec, {text.c_str(), text.size()});
+}
+
 nb::object decode(RunnerHandle& self, const std::vector<int32_t>& tokens, bool skip_special) {
   const llm::TextCodec* codec = self.runner.codec();
   if (codec == nullptr) fail(Code::NotSupported, "the program has no tokenizer");
   const std::string decoded = codec->decode(view(tokens), skip_special);
   return text({decoded.data(), decoded.size()});
+}
+
+// An array [texts, hidden].
+nb::object array_of(RunnerHandle& self, const std::vector<float>& numbers) {
+  const auto hidden = static_cast<int32_t>(self.runner.facts().hidden);
+  const auto texts = static_cast<int32_t>(numbers.size() / static_cast<size_t>(hidden));
+  return new_numpy(HostTensor(DType::Float32, {texts, hidden}, numbers.data()));
+}
+
+nb::object embed_texts(RunnerHandle& self, const std::vector<nb::bytes>& texts, bool normalize,
+                       bool truncate) {
+  std::vector<StringView> views;
+  for (const nb::bytes& text : texts) views.push_back({text.c_str(), text.size()});
+  return array_of(self, call([&](Message* message) {
+                    const Span<const StringView> all(views.data(), views.size());
+                    return llm::embed(self.runner, all, {normalize, truncate}, message);
+                  }));
+}
+
+nb::object embed_tokens(RunnerHandle& self, const std::vector<std::vector<int32_t>>& texts,
+                        bool normalize, bool truncate) {
+  return array_of(self, call([&](Message* message) {
+                    const Span<const std::vector<int32_t>> all(texts.data(), texts.size());
+                    return llm::embed(self.runner, all, {normalize, truncate}, message);
+                  }));
 }
 
 // --- generations --------------------------------------------------------------------------------
@@ -188,6 +222,18 @@ nb::object token_of(const llm::Drawn& drawn) {
   return nb::make_tuple(drawn.token, drawn.logprob, top);
 }
 
+// Marks a generation as being read.
+class Reading {
+ public:
+  explicit Reading(bool* flag) : flag_(flag) { *flag_ = true; }
+  ~Reading() { *flag_ = false; }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  bool* flag_;
+};
+
 // (choice, [(token, logprob, top)], text, finish), or None at the end.
 nb::object next(GenerationHandle& self) {
   llm::Piece piece;
@@ -198,12 +244,12 @@ nb::object next(GenerationHandle& self) {
         Code::InvalidState, "another thread waits for this text: read a stream on one thread");
     fail(status.code(), message);
   }
-  self.is_read = true;
+  // Until the end: Python code may run, or another thread, while objects are made of the views.
+  const Reading reading(&self.is_read);
   {
     const GilRelease release;
     has_more = self.generation->next(&piece);
   }
-  self.is_read = false;  // what follows reads the views with the GIL
   if (!has_more) {
     Message message;
     const Status status = self.generation->status(&message);
@@ -237,20 +283,28 @@ nb::dict statistics(GenerationHandle& self) {
 
 // --- sessions -----------------------------------------------------------------------------------
 
+using Generate = Result<std::unique_ptr<llm::Generation>> (llm::Session::*)(Span<const int32_t>,
+                                                                            const GenerateOptions&,
+                                                                            Message*);
+
+template <Generate kGenerate>
 std::shared_ptr<GenerationHandle> generate_in(const std::shared_ptr<SessionHandle>& self,
-                                              const std::vector<int32_t>& prompt,
+                                              const std::vector<int32_t>& tokens,
                                               const GenerateOptions& options) {
   auto handle = std::make_shared<GenerationHandle>();
   handle->runner = self->runner;
   handle->session = self;
-  handle->generation = call(
-      [&](Message* message) { return self->session->generate(view(prompt), options, message); });
+  handle->generation = call([&](Message* message) {
+    return (self->session.get()->*kGenerate)(view(tokens), options, message);
+  });
   return handle;
 }
 
 void init_session(nb::module_& m) {
   nb::class_<SessionHandle>(m, "LlmSession")
-      .def("generate", generate_in, nb::arg("prompt"), nb::arg("options"))
+      .def("generate", generate_in<&llm::Session::generate>, nb::arg("prompt"), nb::arg("options"))
+      .def("generate_after", generate_in<&llm::Session::generate_after>, nb::arg("text"),
+           nb::arg("options"))
       .def(
           "set_tokens",
           [](SessionHandle& self, const std::vector<int32_t>& tokens) {
@@ -317,8 +371,12 @@ void init_llm_runner(nb::module_& m) {
             });
           },
           nb::arg("tokens"))
+      .def("embed_texts", embed_texts, nb::arg("texts"), nb::arg("normalize"), nb::arg("truncate"))
+      .def("embed_tokens", embed_tokens, nb::arg("texts"), nb::arg("normalize"),
+           nb::arg("truncate"))
       .def("encode", encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
       .def("encode_chat", encode_chat, nb::arg("variables"))
+      .def("tokens_with", tokens_with, nb::arg("text"))
       .def("decode", decode, nb::arg("tokens"), nb::arg("skip_special"))
       .def(
           "restore",

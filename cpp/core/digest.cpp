@@ -59,4 +59,8 @@ uint64_t digest_of(Span<const uint8_t> bytes, Workers* workers) {
   return mixed(sum.load(std::memory_order_relaxed));
 }
 
+uint64_t extend_digest(uint64_t before, Span<const uint8_t> part) {
+  return (before << 23 | before >> 41) ^ digest_of(part);
+}
+
 }  // namespace rushlight

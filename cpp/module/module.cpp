@@ -165,6 +165,8 @@ Status Module::check_files() { return is_open() ? shared_->check(message_) : Sta
 
 const Program& Module::program() const { return shared_->program; }
 
+const NamedData* Module::external_data() const { return shared_->external(); }
+
 size_t Module::find(StringView name) const {
   const size_t n = is_open() ? program().n_methods() : 0;
   for (size_t i = 0; i < n; ++i) {

@@ -112,6 +112,8 @@ class Module {
   bool is_open() const { return shared_ != nullptr; }
   const Message& message() const { return message_; }
   const Program& program() const;  // the module must be open
+  // The data files that were added, as one; nullptr if there are none.
+  const NamedData* external_data() const;
   const ModuleOptions& options() const { return options_; }
   // The number of threads that kernels may use.
   size_t threads() const { return workers_.count(); }

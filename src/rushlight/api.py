@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 
 from rushlight.capture import Model, capture
 from rushlight.capture.tracing import one_at_a_time
-from rushlight.check import Lower, accepts, check_contracts, check_method
+from rushlight.check import Lower, accepts, check_contracts, check_method, lent_cache
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError, answers_keywords
 from rushlight.forms import (
@@ -325,10 +325,14 @@ def _verify(
         return []
     args, kwargs = program.example_inputs
     chosen, lower = form.name if is_fat else None, _lowering(form, config)
-    is_equal = check_method(manager, name, program, args, kwargs, form=chosen, lower=lower)
+    with lent_cache(program, args, kwargs) as cache:
+        is_equal = check_method(
+            manager, name, program, args, kwargs, form=chosen, lower=lower, kv_cache=cache
+        )
     for other_args, other_kwargs in other_inputs(program, lambda i: accepts(manager, name, *i)):
-        check_method(
-            manager, name, program, other_args, other_kwargs,
-            if_eager_runs=True, form=chosen, lower=lower,
-        )  # fmt: skip
+        with lent_cache(program, other_args, other_kwargs) as cache:
+            check_method(
+                manager, name, program, other_args, other_kwargs,
+                if_eager_runs=True, form=chosen, lower=lower, kv_cache=cache,
+            )  # fmt: skip
     return [] if is_equal else [f"{plan}: {_ROUNDED}"]

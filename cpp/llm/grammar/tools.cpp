@@ -7,6 +7,7 @@
 #include "rushlight/llm/grammar/automaton/lexeme.h"
 #include "rushlight/llm/grammar/schema/compiler.h"
 #include "rushlight/llm/json/write.h"
+#include "rushlight/llm/reply/format.h"
 
 namespace rushlight::llm {
 namespace {
@@ -15,20 +16,26 @@ using grammar::Automaton;
 using grammar::Dfa;
 using WhiteSpace = GrammarOptions::WhiteSpace;
 
-struct Family {
-  const char* name;
-  ToolFormat format;
-};
+using Families = std::vector<std::pair<std::string, ToolFormat>>;
 
-const Family* families_end(const Family** begin) {
-  static const ToolFormat tags = {"<tool_call>\n", "\n</tool_call>", "\n"};
-  static const ToolFormat object = {"", "", "; ", false, "name", "parameters"};
-  static const ToolFormat list = {"[TOOL_CALLS]", "", "", true};
-  static const ToolFormat phi = {"<|tool_call|>", "<|/tool_call|>", "", true};
-  static const Family families[] = {{"qwen2", tags},   {"qwen3", tags},   {"smollm3", tags},
-                                    {"llama", object}, {"mistral", list}, {"phi4", phi}};
-  *begin = families;
-  return families + sizeof(families) / sizeof(families[0]);
+// What the parser of replies reads, as it is written.
+Families read_families() {
+  Families families;
+  for (const ReplyFormat& format : reply_formats()) {
+    const CallWriting& writing = format.writing;
+    ToolFormat made;
+    if (!format.takes_bare_json) {
+      made.begin = format.call.begin + std::string(writing.space);
+      made.end = writing.space + std::string(format.call.end);
+    }
+    made.separator = writing.separator;
+    made.is_list = writing.is_list;
+    made.arguments = writing.arguments;
+    for (const char* name : writing.families) {
+      if (name != nullptr) families.emplace_back(name, made);
+    }
+  }
+  return families;
 }
 
 class ToolCompiler {
@@ -212,9 +219,9 @@ Status ToolCompiler::compile(const JsonValue& tools, const JsonValue& choice) {
 }  // namespace
 
 const ToolFormat* tool_format(StringView family) {
-  const Family* at = nullptr;
-  for (const Family* end = families_end(&at); at != end; ++at) {
-    if (family == StringView(at->name)) return &at->format;
+  static const Families families = read_families();
+  for (const auto& [name, format] : families) {
+    if (family == StringView(name.data(), name.size())) return &format;
   }
   return nullptr;
 }

@@ -36,7 +36,7 @@ PageMemory& heap_pages() {
 void PagePool::open(size_t page_bytes, size_t limit, PageMemory* memory) {
   page_bytes_ = page_bytes;
   limit_ = limit;
-  capacity_ = limit / page_bytes;
+  capacity_ = page_bytes > 0 ? limit / page_bytes : 0;
   memory_ = memory;
 }
 

@@ -20,7 +20,8 @@ PageMemory& heap_pages();
 
 class PagePool {
  public:
-  // `limit` is in bytes; `memory` must outlive the pool, and the pool all pages.
+  // `limit` is in bytes; `memory` must outlive the pool, and the pool all pages. A pool of pages of
+  // 0 bytes has none.
   void open(size_t page_bytes, size_t limit, PageMemory* memory);
 
   // A page with one user, or nullptr if the limit is reached or the memory has none.

@@ -7,26 +7,45 @@
 namespace rushlight::llm {
 namespace {
 
+constexpr CallWriting kNotWritten = {{}, "", "", false, ""};
+
 constexpr ReplyFormat kFormats[] = {
     // DeepSeek. Its markers have the full-width bar and the lower one eighth block.
     {"deepseek",
      "<｜tool▁call▁begin｜>",
      {"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>", CallBody::Named},
      {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},
-     false},
-    {"mistral", "[TOOL_CALLS]", {"[TOOL_CALLS]", "", "[ARGS]", CallBody::Named}, {"", ""}, false},
+     false,
+     kNotWritten},
+    {"mistral",
+     "[TOOL_CALLS]",
+     {"[TOOL_CALLS]", "", "[ARGS]", CallBody::Named},
+     {"", ""},
+     false,
+     {{"mistral"}, "", "", true, "arguments"}},
     // Phi-4-mini.
     {"phi",
      "<|tool_call|>",
      {"<|tool_call|>", "<|/tool_call|>", "", CallBody::Json},
      {"", ""},
-     false},
+     false,
+     {{"phi4"}, "", "", true, "arguments"}},
     // Qwen, Hermes, SmolLM3 and others.
-    {"hermes", "<tool_call>", {"<tool_call>", "</tool_call>", "", CallBody::Json}, {"", ""}, false},
+    {"hermes",
+     "<tool_call>",
+     {"<tool_call>", "</tool_call>", "", CallBody::Json},
+     {"", ""},
+     false,
+     {{"qwen2", "qwen3", "smollm3"}, "\n", "\n", false, "arguments"}},
     // Llama 3.1 and later.
-    {"llama", "<|python_tag|>", {"<|python_tag|>", "", "", CallBody::Code}, {"", ""}, true},
+    {"llama",
+     "<|python_tag|>",
+     {"<|python_tag|>", "", "", CallBody::Code},
+     {"", ""},
+     true,
+     {{"llama"}, "", "; ", false, "parameters"}},
     // Gemma and others, which are told to answer with JSON.
-    {"json", "", {"```tool_code", "```", "", CallBody::Code}, {"", ""}, true},
+    {"json", "", {"```tool_code", "```", "", CallBody::Code}, {"", ""}, true, kNotWritten},
 };
 
 bool has(StringView text, const char* part) {

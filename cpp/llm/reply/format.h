@@ -1,4 +1,5 @@
-// How the models of a family write calls of tools into their replies.
+// How the models of a family write calls of tools into their replies: for the parser of replies,
+// and for grammars that make a model write such calls.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,23 @@ struct CallSyntax {
   CallBody body;
 };
 
+// The one way, of those that are read, in which a grammar has calls written: JSON objects between
+// the markers, or without them where bare JSON is a call.
+struct CallWriting {
+  const char* families[3];  // of models; none if no grammar writes this format
+  const char* space;        // between a marker and the object
+  const char* separator;    // between calls
+  bool is_list;             // all calls are one array between the markers
+  const char* arguments;    // the key of the arguments
+};
+
 struct ReplyFormat {
   const char* name;
   const char* hint;  // the text by which a chat template shows that its model writes this
   CallSyntax call;
   const char* around[2];  // texts around all calls, which are dropped
   bool takes_bare_json;   // a reply that begins with a JSON object may be a call as well
+  CallWriting writing;
 };
 
 // All formats; the last one is that of models without markers, which answer with JSON.

@@ -20,6 +20,7 @@ bool Scheduler::shares_a_prompt(const Entry& entry) const {
   const size_t known = entry.choice->sequence->cached;
   return std::any_of(active_.begin(), active_.end(), [&](const Entry& other) {
     if (other.choice->is_remembered || other.choice->is_paused) return false;
+    if (other.choice->sequence->is_foreign) return false;  // it is not remembered
     const std::vector<int32_t>& others = other.choice->sequence->tokens;
     const size_t most = std::min(tokens.size(), others.size());
     const auto end = tokens.begin() + static_cast<std::ptrdiff_t>(most);
@@ -49,6 +50,7 @@ void Scheduler::start(const Entry& entry) {
   if (matched > sequence.cached) {
     sequence.table.share(known, matched);
     sequence.cached = matched;
+    sequence.is_foreign = false;
   }
   Statistics& figures = entry.request->statistics;
   if (choice.produced == 0) figures.reused_tokens += sequence.cached;

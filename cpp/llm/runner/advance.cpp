@@ -87,13 +87,21 @@ void Scheduler::advance(const Part& part, Span<float> logits, size_t wanted) {
 // False if the choice has failed.
 bool Scheduler::choose(const Entry& entry, Span<float> logits, Drawn* drawn) {
   Choice& choice = *entry.choice;
+  const SamplingOptions& sampling = entry.request->options.sampling;
   const std::vector<int32_t>& tokens = choice.sequence->tokens;
-  if (choice.grammar != nullptr) choice.grammar->mask(mask_.data());
-  const uint32_t* mask = choice.grammar != nullptr ? mask_.data() : nullptr;
   const History history = {{tokens.data(), tokens.size()}, choice.prompt};
   Message message;
-  const Status status = sampler_.sample(logits, mask, history, entry.request->options.sampling,
-                                        {choice.stream, choice.produced}, drawn, &message);
+  Status status;
+  if (!choice.forced.empty()) {
+    drawn->token = choice.forced.back();
+    choice.forced.pop_back();
+    status = sampler_.measure(logits, history, sampling, drawn, &message);
+  } else {
+    if (choice.grammar != nullptr) choice.grammar->mask(mask_.data());
+    const uint32_t* mask = choice.grammar != nullptr ? mask_.data() : nullptr;
+    status = sampler_.sample(logits, mask, history, sampling, {choice.stream, choice.produced},
+                             drawn, &message);
+  }
   if (!status.ok()) fail(entry, status, message);
   return status.ok();
 }
@@ -104,8 +112,7 @@ bool Scheduler::push(const Entry& entry, const Drawn& drawn) {
   const GenerateOptions& options = entry.request->options;
   Statistics& figures = entry.request->statistics;
   if (figures.first_token_ns == 0) figures.first_token_ns = now_ns();
-  const std::vector<int32_t>& ends = entry.request->ends;
-  if (std::find(ends.begin(), ends.end(), drawn.token) != ends.end()) {
+  if (ends_text(entry, drawn.token)) {
     finish(entry, Finish::Stop);
     return false;
   }
@@ -115,6 +122,10 @@ bool Scheduler::push(const Entry& entry, const Drawn& drawn) {
          message.fail(Code::Internal, "the grammar does not take token %d that it allowed",
                       static_cast<int>(drawn.token)),
          message);
+    return false;
+  }
+  if (choice.grammar != nullptr && choice.grammar->has_ended()) {  // although ignore_eos is set
+    finish(entry, Finish::Stop);
     return false;
   }
   Sequence& sequence = *choice.sequence;
@@ -132,17 +143,36 @@ bool Scheduler::push(const Entry& entry, const Drawn& drawn) {
   } else if (sequence.tokens.size() >= facts_->context) {
     make_space(entry);
   }
-  return choice.finish == Finish::None;
+  if (choice.finish != Finish::None) return false;
+  if (choice.grammar != nullptr && choice.forced.empty()) {
+    choice.grammar->forced(&choice.forced);
+    std::reverse(choice.forced.begin(), choice.forced.end());
+  }
+  return true;
 }
 
-// Tokens that the grammar leaves no choice about are not computed one by one.
+// True for a token that ends the text. It may be one whose text is a stop string.
+bool Scheduler::ends_text(const Entry& entry, int32_t token) {
+  const std::vector<int32_t>& ends = entry.request->ends;
+  if (std::find(ends.begin(), ends.end(), token) == ends.end()) return false;
+  Choice& choice = *entry.choice;
+  for (const std::string& stop : entry.request->options.stop) {
+    if (codec_->special({stop.data(), stop.size()}) != token) continue;
+    choice.text.end_by(stop, &choice.fresh.text);
+    break;
+  }
+  return true;
+}
+
+// Tokens that the grammar leaves no choice about are not computed one by one, unless their log
+// probabilities are asked for.
 void Scheduler::push_forced(const Entry& entry) {
-  if (entry.choice->grammar == nullptr) return;
-  forced_.clear();
-  entry.choice->grammar->forced(&forced_);
-  for (const int32_t token : forced_) {
+  Choice& choice = *entry.choice;
+  if (entry.request->options.sampling.logprobs >= 0) return;
+  for (size_t count = choice.forced.size(); count > 0; --count) {
     Drawn drawn;
-    drawn.token = token;
+    drawn.token = choice.forced.back();
+    choice.forced.pop_back();
     if (!push(entry, drawn)) return;
   }
 }
@@ -182,9 +212,7 @@ void Scheduler::make_space(const Entry& entry) {
   const size_t size = sequence.tokens.size();
   if (options.context_full == ContextFull::Stop) return finish(entry, Finish::Context);
   const size_t dropped = (size - options.keep + 1) / 2;
-  const auto from = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(options.keep);
-  sequence.tokens.erase(from, from + static_cast<std::ptrdiff_t>(dropped));
-  sequence.keep_cache(options.keep);
+  sequence.erase(options.keep, dropped);
   const size_t prompt = std::max(choice.prompt, options.keep) - options.keep;
   choice.prompt -= std::min(prompt, dropped);
   entry.request->statistics.recomputed_tokens += sequence.pending();

@@ -31,8 +31,30 @@ Status Chat::open(StringView source, const JsonValue& tokens, const TextCodec* c
   return {};
 }
 
+// A variable that the template does not read would be ignored.
+Status Chat::check(const JsonValue& variables, Message* message) const {
+  const std::vector<StringView> inputs = template_.inputs();
+  for (const JsonMember& variable : variables.members()) {
+    const StringView name(variable.key.data(), variable.key.size());
+    const bool is_usual = name == "messages" || name == "add_generation_prompt";
+    if (is_usual || variable.value.is_null()) continue;
+    if (std::find(inputs.begin(), inputs.end(), name) != inputs.end()) continue;
+    std::string list;
+    for (const StringView input : inputs) {
+      if (tokens_.find(input) != nullptr) continue;  // the text of a special token
+      if (!list.empty()) list += ", ";
+      list.append(input.data(), input.size());
+    }
+    return message->fail(Code::NotSupported,
+                         "the model's chat template has no variable '%s': leave it out. It has %s",
+                         variable.key.c_str(), list.c_str());
+  }
+  return {};
+}
+
 Status Chat::encode(const JsonValue& variables, std::vector<int32_t>* tokens,
                     Message* message) const {
+  RL_TRY(check(variables, message));
   RenderOptions options;
   options.tokens = &tokens_;
   Rendered rendered;

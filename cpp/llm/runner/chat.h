@@ -19,10 +19,11 @@ class Chat {
   bool uses(StringView name) const { return template_.uses(name); }
 
   // Appends the tokens of a conversation. `variables` has "messages", "add_generation_prompt" and
-  // what else the template reads.
+  // what else the template reads. Returns NotSupported for others, unless they are null.
   Status encode(const JsonValue& variables, std::vector<int32_t>* tokens, Message* message) const;
 
  private:
+  Status check(const JsonValue& variables, Message* message) const;
   Status encode_parts(const Rendered& rendered, std::vector<int32_t>* tokens,
                       Message* message) const;
 

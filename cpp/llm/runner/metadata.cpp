@@ -8,7 +8,13 @@ namespace rushlight::llm {
 namespace {
 
 constexpr int64_t kVersion = 1;
-constexpr int64_t kMost = int64_t{1} << 31;  // of any count
+constexpr int64_t kMostTokens = int64_t{1} << 24;  // of a vocabulary, a text or a step
+constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // of any other count
+
+const char* pooling_name(Pooling pooling) {
+  const char* names[] = {"last", "mean", "cls"};
+  return names[static_cast<size_t>(pooling)];
+}
 
 const JsonValue& member(const JsonValue& object, const char* name) {
   static const JsonValue none;
@@ -24,11 +30,43 @@ Status fail(Message* message, const char* name, const char* wanted) {
 }
 
 template <class Count>
-Status read_count(const JsonValue& object, const char* name, Count* count, Message* message) {
+Status read_count(const JsonValue& object, const char* name, int64_t most, Count* count,
+                  Message* message) {
   const int64_t value = member(object, name).integer();
-  if (value < 1 || value >= kMost) return fail(message, name, "positive integer");
+  if (value < 1) return fail(message, name, "positive integer");
+  if (value > most) {
+    return message->fail(Code::InvalidProgram,
+                         "the program's description of its language model has the %s %lld; this "
+                         "runtime takes at most %lld",
+                         name, static_cast<long long>(value), static_cast<long long>(most));
+  }
   *count = static_cast<Count>(value);
   return {};
+}
+
+// The sizes of the cache; an encoder has no layers with one.
+Status read_cache(const JsonValue& root, ModelFacts* facts, Message* message) {
+  const JsonValue& layers = member(root, "layers");
+  facts->is_encoder = layers.is_integer() && layers.integer() == 0;
+  if (facts->is_encoder) return {};
+  RL_TRY(read_count(root, "layers", kMost, &facts->cache.layers, message));
+  RL_TRY(read_count(root, "key_heads", kMost, &facts->cache.heads, message));
+  RL_TRY(read_count(root, "width", kMost, &facts->cache.width, message));
+  return read_count(root, "value_width", kMost, &facts->cache.value_width, message);
+}
+
+Status read_embedding(const JsonValue& root, ModelFacts* facts, Message* message) {
+  const JsonValue& hidden = member(root, "hidden");
+  const bool has_none = hidden.is_null() || (hidden.is_integer() && hidden.integer() == 0);
+  if (has_none && !facts->is_encoder) return {};
+  RL_TRY(read_count(root, "hidden", kMost, &facts->hidden, message));
+  const std::string& pooling = member(root, "pooling").string();
+  for (const Pooling known : {Pooling::Last, Pooling::Mean, Pooling::First}) {
+    if (pooling != pooling_name(known)) continue;
+    facts->pooling = known;
+    return {};
+  }
+  return fail(message, "pooling", "known kind of");
 }
 
 bool is_token(const JsonValue& value, size_t vocabulary) {
@@ -65,9 +103,9 @@ GenerateOptions read_defaults(const JsonValue& config) {
   read_number(config, "typical_p", &sampling.typical_p);
   read_number(config, "repetition_penalty", &sampling.repetition_penalty);
   const int64_t top_k = member(config, "top_k").integer();
-  if (top_k > 0 && top_k < kMost) sampling.top_k = static_cast<uint32_t>(top_k);
+  if (top_k > 0 && top_k <= kMost) sampling.top_k = static_cast<uint32_t>(top_k);
   const int64_t count = member(config, "max_new_tokens").integer();
-  if (count > 0 && count < kMost) options.max_tokens = static_cast<size_t>(count);
+  if (count > 0 && count <= kMost) options.max_tokens = static_cast<size_t>(count);
   if (!member(config, "do_sample").boolean()) sampling.temperature = 0.0f;
   return options;
 }
@@ -90,14 +128,12 @@ Result<Metadata> read_metadata(StringView json, Message* message) {
   }
   Metadata metadata;
   ModelFacts& facts = metadata.facts;
-  RL_TRY(read_count(root, "vocabulary", &facts.vocabulary, message));
-  RL_TRY(read_count(root, "context", &facts.context, message));
-  RL_TRY(read_count(root, "batch", &facts.batch, message));
-  RL_TRY(read_count(root, "wanted", &facts.wanted, message));
-  RL_TRY(read_count(root, "layers", &facts.cache.layers, message));
-  RL_TRY(read_count(root, "key_heads", &facts.cache.heads, message));
-  RL_TRY(read_count(root, "width", &facts.cache.width, message));
-  RL_TRY(read_count(root, "value_width", &facts.cache.value_width, message));
+  RL_TRY(read_count(root, "vocabulary", kMostTokens, &facts.vocabulary, message));
+  RL_TRY(read_count(root, "context", kMostTokens, &facts.context, message));
+  RL_TRY(read_count(root, "batch", kMostTokens, &facts.batch, message));
+  RL_TRY(read_count(root, "wanted", kMostTokens, &facts.wanted, message));
+  RL_TRY(read_cache(root, &facts, message));
+  RL_TRY(read_embedding(root, &facts, message));
   metadata.family = member(root, "family").string();
   metadata.tokens = member(root, "tokens");
   const JsonValue& bos = member(root, "bos");

@@ -6,7 +6,6 @@
 namespace rushlight::llm {
 namespace {
 
-constexpr char kMethod[] = "step";
 constexpr char kMetadata[] = "rushlight/llm";
 constexpr size_t kWanted = 3;
 
@@ -39,6 +38,13 @@ const char* cache_type_name(CacheType type) {
   return names[static_cast<size_t>(type)];
 }
 
+Status refuse_encoder(const char* what, Message* message) {
+  return message->fail(Code::NotSupported,
+                       "the program is an encoder, which does not %s text: it has the method "
+                       "'embed' alone",
+                       what);
+}
+
 Status ModuleModel::open(CacheType cache, Message* message) {
   const Result<Span<const uint8_t>> json = module_.program().get(kMetadata);
   if (!json.ok()) {
@@ -52,79 +58,116 @@ Status ModuleModel::open(CacheType cache, Message* message) {
       read_metadata({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, message);
   if (!metadata.ok()) return metadata.status();
   metadata_ = std::move(metadata.value());
+  const ModelFacts& facts = metadata_.facts;
+  step_ = {"step", facts.vocabulary, facts.wanted};
+  embed_ = {"embed", facts.hidden, facts.batch};
+  if (facts.is_encoder) {
+    if (cache == CacheType::Automatic) return load(&embed_, message);
+    return message->fail(Code::NotSupported,
+                         "the program is an encoder ('%s'), which has no keys and values to store "
+                         "as %s: leave kv out",
+                         metadata_.family.c_str(), cache_type_name(cache));
+  }
   RL_TRY(choose_cache(cache, &metadata_.facts, message));
   cache_.layout = metadata_.facts.cache;
-  const Result<Method*> method = module_.method(kMethod);
+  return load(&step_, message);
+}
+
+Status ModuleModel::load(Rows* rows, Message* message) {
+  const Result<Method*> method = module_.method(rows->name);
   if (!method.ok()) {
     *message = module_.message();
     return method.status();
   }
-  method_ = method.value();
-  return check_method(message);
+  rows->method = method.value();
+  const Status status = check_method(*rows, message);
+  if (!status.ok()) rows->method = nullptr;
+  return status;
 }
 
 // The method must take and give what the description says.
-Status ModuleModel::check_method(Message* message) const {
-  const MethodMeta& meta = method_->meta();
+Status ModuleModel::check_method(const Rows& rows, Message* message) const {
+  const MethodMeta& meta = rows.method->meta();
   const auto refuse = [&](const char* what) {
     return message->fail(Code::InvalidProgram,
                          "method '%s' of the program %s, which its description of a language model "
                          "does not say: it is damaged; export again",
-                         kMethod, what);
+                         rows.name, what);
   };
-  if (method_->n_inputs() != 4 || method_->n_outputs() != 1) {
+  if (rows.method->n_inputs() != 4 || rows.method->n_outputs() != 1) {
     return refuse("has other inputs and outputs");
   }
   const ModelFacts& facts = metadata_.facts;
   for (size_t i = 0; i < 4; ++i) {
     const ValueMeta input = meta.input(i);
-    const size_t rows = i == kWanted ? facts.wanted : facts.batch;
+    const size_t most = i == kWanted ? rows.wanted : facts.batch;
     const TensorMeta& tensor = input.tensor;
     if (input.tag != Tag::Tensor || tensor.dtype != DType::Int64 || tensor.rank != 1 ||
-        static_cast<size_t>(tensor.sizes[0]) < rows) {
+        static_cast<size_t>(tensor.sizes[0]) < most) {
       return refuse("has other inputs");
     }
   }
   const ValueMeta output = meta.output(0);
-  const TensorMeta& logits = output.tensor;
-  if (output.tag != Tag::Tensor || logits.dtype != DType::Float32 || logits.rank != 2 ||
-      static_cast<size_t>(logits.sizes[1]) != facts.vocabulary) {
-    return refuse("has other logits");
+  const TensorMeta& result = output.tensor;
+  if (output.tag != Tag::Tensor || result.dtype != DType::Float32 || result.rank != 2 ||
+      static_cast<size_t>(result.sizes[1]) != rows.width) {
+    return refuse("has another result");
   }
   return {};
 }
 
-Status ModuleModel::set_rows(size_t input, Span<const int64_t> rows) {
-  const auto count = static_cast<int32_t>(rows.size());
-  return method_->set_input(input, HostTensor(DType::Int64, {count}, rows.data()));
+Result<Span<float>> ModuleModel::step(const StepRows& rows, Message* message) {
+  return run(step_, rows, message);
 }
 
-Result<Span<float>> ModuleModel::step(const StepRows& rows, Message* message) {
+Result<Span<float>> ModuleModel::embed(const StepRows& rows, Message* message) {
+  if (embed_.method == nullptr) RL_TRY(load(&embed_, message));
+  return run(embed_, rows, message);
+}
+
+Result<Span<float>> ModuleModel::run(const Rows& rows_of, const StepRows& rows, Message* message) {
+  Method& method = *rows_of.method;
   const Span<const int64_t> inputs[] = {rows.tokens, rows.positions, rows.sequences, rows.wanted};
   cache_.sequences = rows.tables;
-  method_->set_kv_cache(&cache_);
+  method.set_kv_cache(metadata_.facts.is_encoder ? nullptr : &cache_);
   Status status;
-  for (size_t i = 0; i < 4 && status.ok(); ++i) status = set_rows(i, inputs[i]);
-  if (status.ok()) status = method_->execute();
-  method_->set_kv_cache(nullptr);
+  for (size_t i = 0; i < 4 && status.ok(); ++i) {
+    const auto count = static_cast<int32_t>(inputs[i].size());
+    status = method.set_input(i, HostTensor(DType::Int64, {count}, inputs[i].data()));
+  }
+  if (status.ok()) status = method.execute();
+  method.set_kv_cache(nullptr);
   cache_.sequences = {};
   if (!status.ok()) {
-    *message = method_->message();
+    *message = method.message();
     return status;
   }
-  const Tensor& logits = method_->output(0).tensor();
+  const Tensor& result = method.output(0).tensor();
   const auto wanted = static_cast<int64_t>(rows.wanted.size());
-  if (logits.numel != wanted * static_cast<int64_t>(metadata_.facts.vocabulary)) {
+  if (result.numel != wanted * static_cast<int64_t>(rows_of.width)) {
     return message->fail(Code::InvalidProgram,
-                         "method '%s' gave %lld logits for %lld tokens: the program is damaged",
-                         kMethod, static_cast<long long>(logits.numel),
+                         "method '%s' gave %lld numbers for %lld tokens: the program is damaged",
+                         rows_of.name, static_cast<long long>(result.numel),
                          static_cast<long long>(wanted));
   }
-  return Span<float>(logits.as<float>(), static_cast<size_t>(logits.numel));
+  return Span<float>(result.as<float>(), static_cast<size_t>(result.numel));
+}
+
+uint64_t digest_of(const Module& module) {
+  uint64_t digest = digest_of(module.program().image());
+  const NamedData* data = module.external_data();
+  const size_t count = data != nullptr ? data->n_keys() : 0;
+  for (size_t i = 0; i < count; ++i) {
+    const StringView key = data->key(i);
+    digest = extend_digest(digest, {reinterpret_cast<const uint8_t*>(key.data()), key.size()});
+    const Result<Span<const uint8_t>> bytes = data->get(key);
+    if (bytes.ok()) digest = extend_digest(digest, bytes.value());
+  }
+  return digest;
 }
 
 uint64_t ModuleModel::digest() {
-  if (digest_ == 0) digest_ = digest_of(module_.program().image());
+  if (digest_ == 0) digest_ = digest_of(module_);
   return digest_;
 }
 

@@ -62,6 +62,8 @@ struct Choice {
   TextOutput text;
   Speculation speculation;
   std::unique_ptr<GrammarState> grammar;
+  // Tokens that the grammar leaves no choice about, backwards.
+  std::vector<int32_t> forced;
   Finish finish = Finish::None;
   Status status;  // why it failed
   Message message;

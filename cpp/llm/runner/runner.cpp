@@ -23,10 +23,9 @@ std::unique_ptr<Session> Runner::new_session() {
   return std::unique_ptr<Session>(new Session(this));
 }
 
-// Options that contradict each other or the model.
-Status Runner::check(const GenerateOptions& options, size_t prompt, Message* message) const {
+// Whether the context and the cache have room for a prompt and a token.
+Status Runner::check_room(size_t prompt, Message* message) const {
   const ModelFacts& facts = scheduler_.facts();
-  RL_TRY(options.sampling.check(facts.vocabulary, message));
   if (prompt == 0) {
     return message->fail(Code::InvalidArgument,
                          "the prompt is empty: give at least one token, or text");
@@ -45,6 +44,18 @@ Status Runner::check(const GenerateOptions& options, size_t prompt, Message* mes
                          prompt, pages_for(prompt + 1), facts.page_bytes, pool.limit(),
                          pool.capacity());
   }
+  return {};
+}
+
+// Options that contradict each other or the model.
+Status Runner::check(const GenerateOptions& options, Message* message) {
+  const ModelFacts& facts = scheduler_.facts();
+  if (facts.is_encoder) return refuse_encoder("generate", message);
+  RL_TRY(options.sampling.check(facts.vocabulary, message));
+  if (options.guesses > kMostGuesses) {
+    return message->fail(Code::InvalidArgument, "guesses is %zu; it must be from 0 to %zu",
+                         options.guesses, kMostGuesses);
+  }
   if (options.n == 0 || options.n > kMostTexts) {
     return message->fail(Code::InvalidArgument, "n is %zu; it must be from 1 to %zu", options.n,
                          kMostTexts);
@@ -60,12 +71,7 @@ Status Runner::check(const GenerateOptions& options, size_t prompt, Message* mes
                          "stop_tokens has %d; the model has the tokens 0 to %zu",
                          static_cast<int>(token), facts.vocabulary - 1);
   }
-  if (options.grammar != nullptr && options.grammar->vocabulary().size() != facts.vocabulary) {
-    return message->fail(Code::InvalidArgument,
-                         "the grammar is over a vocabulary of %zu tokens, and the model has %zu: "
-                         "make it over the runner's own vocabulary",
-                         options.grammar->vocabulary().size(), facts.vocabulary);
-  }
+  if (options.grammar != nullptr) RL_TRY(check_grammar(*options.grammar, message));
   if (options.context_full == ContextFull::Shift && options.keep + 2 > facts.context) {
     return message->fail(Code::InvalidArgument,
                          "keep is %zu tokens; a shift must be able to drop some of the %zu of the "
@@ -75,7 +81,37 @@ Status Runner::check(const GenerateOptions& options, size_t prompt, Message* mes
   return {};
 }
 
+// A grammar over another tokenizer's vocabulary would allow other texts than it says.
+Status Runner::check_grammar(const Grammar& grammar, Message* message) {
+  const size_t size = scheduler_.facts().vocabulary;
+  if (grammar.vocabulary().size() != size) {
+    return message->fail(Code::InvalidArgument,
+                         "the grammar is over a vocabulary of %zu tokens, and the model has %zu: "
+                         "make it over the runner's own vocabulary",
+                         grammar.vocabulary().size(), size);
+  }
+  const std::lock_guard<std::mutex> lock(vocabulary_mutex_);
+  if (codec_ == nullptr || &grammar.vocabulary() == vocabulary_.get()) return {};
+  return message->fail(Code::InvalidArgument,
+                       "the grammar is over another vocabulary than the model's: make it over the "
+                       "runner's own vocabulary");
+}
+
 namespace {
+
+// How many of a text's first tokens two texts have in common.
+size_t equal_tokens(Span<const int32_t> a, Span<const int32_t> b) {
+  size_t equal = 0;
+  while (equal < std::min(a.size(), b.size()) && a[equal] == b[equal]) ++equal;
+  return equal;
+}
+
+// How many of the tokens behind the first `keep` a shift drops, so that a prompt finds room.
+size_t dropped_for(size_t prompt, size_t text, size_t keep, size_t context) {
+  size_t left = text;
+  while (left > keep && left + prompt >= context) left -= (left - keep + 1) / 2;
+  return text - left;
+}
 
 Status check_tokens(Span<const int32_t> tokens, size_t vocabulary, Message* message) {
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -89,18 +125,26 @@ Status check_tokens(Span<const int32_t> tokens, size_t vocabulary, Message* mess
 
 }  // namespace
 
-// Starts the texts of a request: in a session's sequence, or in new ones if it is nullptr.
-Status Runner::start(Generation* generation, Sequence* sequence, Span<const int32_t> prompt,
-                     const GenerateOptions& options, Message* message) {
+// Starts the texts of a request: in a session's sequence, whose first `kept` tokens stay, or in new
+// ones if it is nullptr. Nothing is changed if the request is refused.
+Status Runner::start(Generation* generation, Sequence* sequence, size_t kept,
+                     Span<const int32_t> prompt, const GenerateOptions& options, Message* message) {
   const ModelFacts& facts = scheduler_.facts();
-  const size_t before = sequence != nullptr ? sequence->tokens.size() : 0;
-  RL_TRY(check(options, before + prompt.size(), message));
+  RL_TRY(check(options, message));
   RL_TRY(check_tokens(prompt, facts.vocabulary, message));
+  const bool shifts = options.context_full == ContextFull::Shift;
+  const size_t dropped = shifts ? dropped_for(prompt.size(), kept, options.keep, facts.context) : 0;
+  const size_t size = kept - dropped + prompt.size();
+  RL_TRY(check_room(size, message));
   Request& request = generation->request_;
   request.options = options;
-  request.statistics.prompt_tokens = before + prompt.size();
-  request.ends = options.stop_tokens;
-  if (!options.ignore_eos) request.ends.insert(request.ends.end(), ends_.begin(), ends_.end());
+  request.statistics.prompt_tokens = size;
+  request.ends = ends_of(options);
+  if (sequence != nullptr) {
+    sequence->truncate(kept);
+    if (dropped > 0) sequence->erase(options.keep, dropped);
+    request.statistics.recomputed_tokens = dropped > 0 ? sequence->pending() : 0;
+  }
   for (size_t i = 0; i < options.n; ++i) {
     auto choice = std::make_unique<Choice>();
     if (sequence == nullptr) {
@@ -128,11 +172,23 @@ Status Runner::start(Generation* generation, Sequence* sequence, Span<const int3
   return {};
 }
 
+// The tokens that end a text. Special tokens are no part of the text: where one is what a stop
+// string says, it is found by its number.
+std::vector<int32_t> Runner::ends_of(const GenerateOptions& options) const {
+  std::vector<int32_t> ends = options.stop_tokens;
+  if (!options.ignore_eos) ends.insert(ends.end(), ends_.begin(), ends_.end());
+  for (const std::string& stop : options.stop) {
+    const int32_t token = codec_->special({stop.data(), stop.size()});
+    if (token >= 0) ends.push_back(token);
+  }
+  return ends;
+}
+
 Result<std::unique_ptr<Generation>> Runner::generate(Span<const int32_t> prompt,
                                                      const GenerateOptions& options,
                                                      Message* message) {
   std::unique_ptr<Generation> generation(new Generation(&scheduler_));
-  RL_TRY(start(generation.get(), nullptr, prompt, options, message));
+  RL_TRY(start(generation.get(), nullptr, 0, prompt, options, message));
   return generation;
 }
 
@@ -245,11 +301,10 @@ Status Session::check_idle(Message* message) {
                        "the generation, or fork the session");
 }
 
-Result<std::unique_ptr<Generation>> Session::generate(Span<const int32_t> prompt,
-                                                      const GenerateOptions& options,
-                                                      Message* message) {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
+// Needs the turn.
+Result<std::unique_ptr<Generation>> Session::start(size_t kept, Span<const int32_t> prompt,
+                                                   const GenerateOptions& options,
+                                                   Message* message) {
   if (options.n > 1) {
     return message->fail(Code::InvalidArgument,
                          "n is %zu, but a session has one text: fork it, or generate without a "
@@ -257,8 +312,28 @@ Result<std::unique_ptr<Generation>> Session::generate(Span<const int32_t> prompt
                          options.n);
   }
   std::unique_ptr<Generation> generation(new Generation(&runner_->scheduler_));
-  RL_TRY(runner_->start(generation.get(), &sequence_, prompt, options, message));
+  RL_TRY(runner_->start(generation.get(), &sequence_, kept, prompt, options, message));
   return generation;
+}
+
+Result<std::unique_ptr<Generation>> Session::generate(Span<const int32_t> prompt,
+                                                      const GenerateOptions& options,
+                                                      Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  return start(sequence_.tokens.size(), prompt, options, message);
+}
+
+Result<std::unique_ptr<Generation>> Session::generate_after(Span<const int32_t> text,
+                                                            const GenerateOptions& options,
+                                                            Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  const std::vector<int32_t>& old = sequence_.tokens;
+  const size_t kept = equal_tokens({old.data(), old.size()}, text);
+  RL_TRY(runner_->check_room(text.size(), message));
+  RL_TRY(check_tokens(text, runner_->facts().vocabulary, message));
+  return start(kept, {text.begin() + kept, text.size() - kept}, options, message);
 }
 
 Status Session::set_tokens(Span<const int32_t> tokens, Message* message) {
@@ -272,10 +347,9 @@ Status Session::set_tokens(Span<const int32_t> tokens, Message* message) {
                          tokens.size(), facts.context);
   }
   const std::vector<int32_t>& old = sequence_.tokens;
-  size_t equal = 0;
-  while (equal < std::min(old.size(), tokens.size()) && old[equal] == tokens[equal]) ++equal;
-  sequence_.truncate(equal);
-  sequence_.tokens.insert(sequence_.tokens.end(), tokens.begin() + equal, tokens.end());
+  const size_t kept = equal_tokens({old.data(), old.size()}, tokens);
+  sequence_.truncate(kept);
+  sequence_.tokens.insert(sequence_.tokens.end(), tokens.begin() + kept, tokens.end());
   return {};
 }
 
@@ -295,9 +369,7 @@ Result<std::unique_ptr<Session>> Session::fork(Message* message) {
   std::unique_ptr<Session> copy = runner_->new_session();
   const Scheduler::Turn turn(runner_->scheduler_);
   RL_TRY(check_idle(message));
-  copy->sequence_.tokens.assign(sequence_.tokens.begin(), sequence_.tokens.end());
-  copy->sequence_.table.share(sequence_.table, sequence_.cached);
-  copy->sequence_.cached = sequence_.cached;
+  copy->sequence_.copy_from(sequence_);
   copy->sequence_.used = runner_->scheduler_.tick();
   return copy;
 }
@@ -313,22 +385,38 @@ SessionOrigin Runner::origin() {
   return {model_->digest(), facts.vocabulary, facts.context, facts.cache, facts.page_bytes};
 }
 
+// The file is written from a copy, which shares the pages, so that other texts go on meanwhile.
 Status Session::save(const char* path, Message* message) {
+  Sequence copy(&runner_->scheduler_.pool());
+  SessionOrigin origin;
+  {
+    const Scheduler::Turn turn(runner_->scheduler_);
+    RL_TRY(check_idle(message));
+    copy.copy_from(sequence_);
+    origin = runner_->origin();
+  }
+  const Status status = save_sequence(copy, origin, path, message);
   const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  return save_sequence(sequence_, runner_->origin(), path, message);
+  copy.truncate(0);
+  return status;
 }
 
 Result<std::unique_ptr<Session>> Runner::restore(const char* path, Message* message) {
-  std::unique_ptr<Session> session = new_session();
-  const Scheduler::Turn turn(scheduler_);
+  SessionOrigin own;
+  {
+    const Scheduler::Turn turn(scheduler_);
+    own = origin();
+  }
   SavedSession saved;
-  RL_TRY(saved.open(path, origin(), message));
+  RL_TRY(saved.open(path, own, message));
+  std::unique_ptr<Session> session = new_session();
   Sequence& sequence = session->sequence_;
+  const Scheduler::Turn turn(scheduler_);
   sequence.tokens.resize(saved.tokens());
   std::memcpy(sequence.tokens.data(), saved.token_bytes().data(), saved.token_bytes().size());
   sequence.used = scheduler_.tick();
   sequence.busy = true;  // its own pages are not given up for the next ones
+  sequence.is_foreign = saved.cached() > 0;
   // Where there is no room for all pages, what is missing is computed when the text goes on.
   for (size_t i = 0; i < pages_for(saved.cached()); ++i) {
     const size_t end = std::min(saved.cached(), (i + 1) * kPageTokens);

@@ -78,6 +78,11 @@ class Session {
   // the text as it is.
   Result<std::unique_ptr<Generation>> generate(Span<const int32_t> prompt,
                                                const GenerateOptions& options, Message* message);
+  // Replaces the text, and adds what is generated after it; the cache of what both texts begin with
+  // is kept. The text stays if the call is refused.
+  Result<std::unique_ptr<Generation>> generate_after(Span<const int32_t> text,
+                                                     const GenerateOptions& options,
+                                                     Message* message);
   // Replaces the text by `tokens`; the cache of what both begin with is kept.
   Status set_tokens(Span<const int32_t> tokens, Message* message);
   // Drops the last `count` tokens.
@@ -96,6 +101,8 @@ class Session {
   friend class Runner;
   explicit Session(Runner* runner);
   Status check_idle(Message* message);
+  Result<std::unique_ptr<Generation>> start(size_t kept, Span<const int32_t> prompt,
+                                            const GenerateOptions& options, Message* message);
 
   Runner* runner_;
   Sequence sequence_;
@@ -150,8 +157,11 @@ class Runner {
   friend class Session;
   SessionOrigin origin();
   Status check_codec(const char* what, Message* message) const;
-  Status check(const GenerateOptions& options, size_t prompt, Message* message) const;
-  Status start(Generation* generation, Sequence* sequence, Span<const int32_t> prompt,
+  Status check_room(size_t prompt, Message* message) const;
+  Status check(const GenerateOptions& options, Message* message);
+  Status check_grammar(const Grammar& grammar, Message* message);
+  std::vector<int32_t> ends_of(const GenerateOptions& options) const;
+  Status start(Generation* generation, Sequence* sequence, size_t kept, Span<const int32_t> prompt,
                const GenerateOptions& options, Message* message);
 
   std::unique_ptr<StepModel> model_;

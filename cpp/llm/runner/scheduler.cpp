@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kMostUnread = 32;   // tokens; a text whose reader is further behind waits
 constexpr size_t kTextRoom = 4096;   // bytes
+constexpr size_t kUsualTexts = 32;   // at once
 constexpr size_t kTextsInCache = 4;  // as long as the context, if no limit is given
 
 }  // namespace
@@ -30,13 +31,13 @@ Status Scheduler::open(StepModel* model, const TextCodec* codec, PageMemory* mem
     options_.cache_limit = kTextsInCache * pages_for(facts.context) * facts.page_bytes;
   }
   pool_.open(facts.page_bytes, options_.cache_limit, memory);
-  if (pool_.capacity() == 0) {
+  if (pool_.capacity() == 0 && !facts.is_encoder) {
     return message->fail(Code::InvalidArgument,
                          "cache_limit is %zu bytes, but a page of the cache, for %zu tokens, has "
                          "%zu bytes",
                          options_.cache_limit, kPageTokens, facts.page_bytes);
   }
-  options_.texts = std::max<size_t>(1, std::min({options.texts, facts.wanted, facts.batch}));
+  RL_TRY(set_texts(message));
   options_.prefill_rows = std::max<size_t>(1, options.prefill_rows);
   tree_ = std::make_unique<PrefixTree>(&pool_);
   sampler_.reserve(facts.vocabulary, facts.context);
@@ -47,7 +48,19 @@ Status Scheduler::open(StepModel* model, const TextCodec* codec, PageMemory* mem
   tables_.reserve(options_.texts);
   parts_.reserve(options_.texts);
   active_.reserve(options_.texts);
-  forced_.reserve(facts.context);
+  return {};
+}
+
+// How many texts a step can have.
+Status Scheduler::set_texts(Message* message) {
+  const size_t most = std::min(facts_->wanted, facts_->batch);
+  if (options_.texts > most) {
+    return message->fail(Code::InvalidArgument,
+                         "texts is %zu, but a step of the program has at most %zu rows, and the "
+                         "logits of %zu: give at most %zu, or export with more",
+                         options_.texts, facts_->batch, facts_->wanted, most);
+  }
+  if (options_.texts == 0) options_.texts = std::min(kUsualTexts, most);
   return {};
 }
 
@@ -102,7 +115,7 @@ void Scheduler::remove_resting(Sequence* sequence) {
 }
 
 void Scheduler::remember(const Sequence& sequence) {
-  if (sequence.cached > 0) {
+  if (sequence.cached > 0 && !sequence.is_foreign) {
     tree_->insert({sequence.tokens.data(), sequence.cached}, sequence.table);
   }
 }

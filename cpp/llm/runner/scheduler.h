@@ -89,6 +89,7 @@ class Scheduler {
   };
 
   // scheduler.cpp
+  Status set_texts(Message* message);
   bool take_unread(Request* request, Outbox* outbox, int* index);
   void step();
   void collect();
@@ -118,6 +119,7 @@ class Scheduler {
   void advance(const Part& part, Span<float> logits, size_t wanted);
   bool choose(const Entry& entry, Span<float> logits, Drawn* drawn);
   bool push(const Entry& entry, const Drawn& drawn);
+  bool ends_text(const Entry& entry, int32_t token);
   void push_forced(const Entry& entry);
   bool add_text(const Entry& entry, int32_t token);
   void drop_stop(const Entry& entry);
@@ -142,7 +144,6 @@ class Scheduler {
   std::vector<int64_t> tokens_, positions_, sequences_, wanted_;
   std::vector<KvSequence> tables_;
   std::vector<uint32_t> mask_;
-  std::vector<int32_t> forced_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

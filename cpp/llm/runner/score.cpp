@@ -61,6 +61,7 @@ Status score_piece(Scheduler& scheduler, Sequence* sequence, size_t first, size_
 Result<std::vector<float>> score(Scheduler& scheduler, Span<const int32_t> tokens,
                                  Message* message) {
   const ModelFacts& facts = scheduler.facts();
+  if (facts.is_encoder) return refuse_encoder("score", message);
   if (tokens.size() < 2 || tokens.size() > facts.context) {
     return message->fail(Code::InvalidArgument,
                          "a text to score has from 2 to %zu tokens, as many as the context; this "

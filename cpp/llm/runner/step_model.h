@@ -1,5 +1,5 @@
-// A model as the scheduler sees it: rows of tokens in, logits out. The one that a program holds is
-// in runner/module_model.h; tests have others.
+// A model as the scheduler sees it: rows of tokens in, logits or hidden states out. The one that a
+// program holds is in runner/module_model.h; tests have others.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,13 @@
 
 namespace rushlight::llm {
 
+// What becomes the embedding of a text.
+enum class Pooling : uint8_t {
+  Last,   // the hidden state of the last token
+  Mean,   // the mean of all
+  First,  // that of the first: "cls"
+};
+
 struct ModelFacts {
   size_t vocabulary = 0;
   size_t context = 0;  // positions of a sequence
@@ -19,6 +26,10 @@ struct ModelFacts {
   size_t wanted = 0;   // the most rows of a step whose logits can be had
   KvLayout cache;
   size_t page_bytes = 0;
+  size_t hidden = 0;  // elements of an embedding; 0: there is no method `embed`
+  Pooling pooling = Pooling::Last;
+  // The model has no cache and no `step`: texts are embedded whole.
+  bool is_encoder = false;
 };
 
 // The rows of one step: row i is tokens[i] at positions[i] of sequences[i], an index of `tables`.
@@ -31,6 +42,9 @@ struct StepRows {
   Span<const KvSequence> tables;
 };
 
+// The error of what only decoders do.
+Status refuse_encoder(const char* what, Message* message);
+
 class StepModel {
  public:
   virtual ~StepModel() = default;
@@ -38,6 +52,9 @@ class StepModel {
   // Stores the rows' keys and values in the pages, and gives the logits [wanted, vocabulary], which
   // may be changed and are valid until the next step. Repeating a step gives the same.
   virtual Result<Span<float>> step(const StepRows& rows, Message* message) = 0;
+  // The same for the hidden states [wanted, hidden] of embeddings; all rows may be wanted. Texts of
+  // an encoder come whole, and have no tables. Only if facts().hidden > 0.
+  virtual Result<Span<float>> embed(const StepRows& rows, Message* message) = 0;
   // Of the weights and all else that the keys and values of a text depend on.
   virtual uint64_t digest() = 0;
 };

@@ -34,7 +34,8 @@ struct SamplingOptions {
   uint32_t dry_allowed_length = 2;
   uint32_t dry_range = 0;
   std::vector<int32_t> dry_breakers;
-  // 0 always takes the most probable token, and the filters below have no effect.
+  // 0, and what is below 1e-6, always takes the most probable token, and the filters below have no
+  // effect.
   float temperature = 1.0f;
   uint32_t top_k = 0;      // keeps the k most probable tokens, and those equal to the last; 0: all
   float top_p = 1.0f;      // keeps the most probable tokens that have this probability together

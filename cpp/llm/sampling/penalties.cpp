@@ -49,13 +49,11 @@ void Penalties::apply_counts(const SamplingOptions& options, const History& hist
 }
 
 // How far a repetition can reach back from the end: to the last breaker.
-size_t Penalties::dry_limit(const SamplingOptions& options, Span<const int32_t> tokens) const {
-  const auto is_breaker = [&](int32_t token) {
-    return std::find(options.dry_breakers.begin(), options.dry_breakers.end(), token) !=
-           options.dry_breakers.end();
-  };
+size_t Penalties::dry_limit(const SamplingOptions& options, Span<const int32_t> tokens) {
+  next_mark();
+  for (const int32_t token : options.dry_breakers) marks_[token] = mark_;
   size_t limit = 0;
-  while (limit < tokens.size() && !is_breaker(tokens[tokens.size() - 1 - limit])) ++limit;
+  while (limit < tokens.size() && marks_[tokens[tokens.size() - 1 - limit]] != mark_) ++limit;
   return limit;
 }
 

@@ -27,7 +27,7 @@ class Penalties {
   void apply_repetition(const SamplingOptions& options, const History& history, float* logits);
   void apply_counts(const SamplingOptions& options, const History& history, float* logits);
   void apply_dry(const SamplingOptions& options, const History& history, float* logits);
-  size_t dry_limit(const SamplingOptions& options, Span<const int32_t> tokens) const;
+  size_t dry_limit(const SamplingOptions& options, Span<const int32_t> tokens);
 
   std::vector<uint32_t> marks_;    // by token: the last pass that saw it
   std::vector<uint32_t> numbers_;  // by token: what that pass knows of it

@@ -11,6 +11,7 @@ namespace rushlight::llm {
 namespace {
 
 constexpr float kExcluded = -std::numeric_limits<float>::infinity();
+constexpr float kLeastTemperature = 1e-6f;  // logits divided by less may be infinite
 
 void apply_mask(const uint32_t* mask, Span<float> logits) {
   for (size_t i = 0; i < logits.size(); i += 32) {
@@ -41,7 +42,8 @@ void Sampler::reserve(size_t vocabulary, size_t context) {
 }
 
 // Writes the most probable tokens, and keeps the logits for the probability of the chosen one.
-void Sampler::measure(Span<const float> logits, float maximum, int32_t alternatives, Drawn* drawn) {
+void Sampler::list_top(Span<const float> logits, float maximum, int32_t alternatives,
+                       Drawn* drawn) {
   std::copy(logits.begin(), logits.end(), measured_.begin());
   const double sum = sum_of_exponentials(logits.data(), logits.size(), maximum);
   const float shift = maximum + static_cast<float>(std::log(sum));
@@ -58,8 +60,8 @@ void Sampler::measure(Span<const float> logits, float maximum, int32_t alternati
   }
 }
 
-Status Sampler::sample(Span<float> logits, const uint32_t* mask, const History& history,
-                       const SamplingOptions& options, Draw draw, Drawn* drawn, Message* message) {
+Status Sampler::start(Span<const float> logits, const History& history,
+                      const SamplingOptions& options, Drawn* drawn, Message* message) {
   const float maximum = finite_maximum(logits.data(), logits.size());
   if (std::isnan(maximum)) {
     return message->fail(Code::InvalidState,
@@ -69,12 +71,29 @@ Status Sampler::sample(Span<float> logits, const uint32_t* mask, const History& 
   }
   drawn->logprob = 0.0f;
   drawn->n_top = 0;
-  const bool measured = options.logprobs >= 0;
-  if (measured) measure(logits, maximum, options.logprobs, drawn);
+  if (options.logprobs >= 0) list_top(logits, maximum, options.logprobs, drawn);
+  return {};
+}
+
+float Sampler::logprob_of(int32_t token) const {
+  return measured_[static_cast<size_t>(token)] - shift_;
+}
+
+Status Sampler::measure(Span<const float> logits, const History& history,
+                        const SamplingOptions& options, Drawn* drawn, Message* message) {
+  if (options.logprobs < 0) return {};
+  RL_TRY(start(logits, history, options, drawn, message));
+  drawn->logprob = logprob_of(drawn->token);
+  return {};
+}
+
+Status Sampler::sample(Span<float> logits, const uint32_t* mask, const History& history,
+                       const SamplingOptions& options, Draw draw, Drawn* drawn, Message* message) {
+  RL_TRY(start(logits, history, options, drawn, message));
   if (mask != nullptr) apply_mask(mask, logits);
   for (const TokenBias& bias : options.logit_bias) logits[bias.token] += bias.bias;
   penalties_.apply(options, history, logits.data());
-  if (options.temperature == 0.0f) {
+  if (options.temperature < kLeastTemperature) {
     drawn->token = most_probable(logits);
     if (logits[drawn->token] == kExcluded) drawn->token = -1;
   } else if (candidates_.take(logits, options.temperature)) {
@@ -87,7 +106,7 @@ Status Sampler::sample(Span<float> logits, const uint32_t* mask, const History& 
     drawn->token = -1;
   }
   if (drawn->token >= 0) {
-    if (measured) drawn->logprob = measured_[static_cast<size_t>(drawn->token)] - shift_;
+    if (options.logprobs >= 0) drawn->logprob = logprob_of(drawn->token);
     return {};
   }
   return message->fail(Code::InvalidState,

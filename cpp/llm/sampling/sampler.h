@@ -42,11 +42,19 @@ class Sampler {
   Status sample(Span<float> logits, const uint32_t* mask, const History& history,
                 const SamplingOptions& options, Draw draw, Drawn* drawn, Message* message);
 
+  // For a token that must come next, in drawn->token: its log probability, if options ask for it.
+  // Returns InvalidState for logits that are not finite then.
+  Status measure(Span<const float> logits, const History& history, const SamplingOptions& options,
+                 Drawn* drawn, Message* message);
+
   // The tokens and weights that the last sample() with a temperature drew from.
   const Candidates& candidates() const { return candidates_; }
 
  private:
-  void measure(Span<const float> logits, float maximum, int32_t alternatives, Drawn* drawn);
+  Status start(Span<const float> logits, const History& history, const SamplingOptions& options,
+               Drawn* drawn, Message* message);
+  float logprob_of(int32_t token) const;
+  void list_top(Span<const float> logits, float maximum, int32_t alternatives, Drawn* drawn);
 
   Penalties penalties_;
   Candidates candidates_;

@@ -49,17 +49,13 @@ Header header_of(const SessionOrigin& origin) {
   return header;
 }
 
-uint64_t combine(uint64_t digest, Span<const uint8_t> part) {
-  return (digest << 23 | digest >> 41) ^ digest_of(part);
-}
-
 uint64_t digest_of(const Header& header, Span<const uint8_t> tokens,
                    Span<const Span<const uint8_t>> pages) {
   Header plain = header;
   plain.digest = 0;
-  uint64_t digest = combine(0, {reinterpret_cast<const uint8_t*>(&plain), sizeof(plain)});
-  digest = combine(digest, tokens);
-  for (const Span<const uint8_t>& page : pages) digest = combine(digest, page);
+  uint64_t digest = extend_digest(0, {reinterpret_cast<const uint8_t*>(&plain), sizeof(plain)});
+  digest = extend_digest(digest, tokens);
+  for (const Span<const uint8_t>& page : pages) digest = extend_digest(digest, page);
   return digest;
 }
 

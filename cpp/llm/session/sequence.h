@@ -23,10 +23,24 @@ struct Sequence {
   void keep_cache(size_t count) {
     cached = std::min(cached, count);
     table.truncate(cached);
+    is_foreign = is_foreign && cached > 0;
   }
   void truncate(size_t count) {
     tokens.resize(std::min(tokens.size(), count));
     keep_cache(count);
+  }
+  // Drops tokens in the middle; the cache of what stood before them is kept.
+  void erase(size_t first, size_t count) {
+    const auto from = tokens.begin() + static_cast<std::ptrdiff_t>(first);
+    tokens.erase(from, from + static_cast<std::ptrdiff_t>(count));
+    keep_cache(first);
+  }
+  // Becomes the same text, and shares its cache.
+  void copy_from(const Sequence& other) {
+    tokens.assign(other.tokens.begin(), other.tokens.end());
+    table.share(other.table, other.cached);
+    cached = other.cached;
+    is_foreign = other.is_foreign;
   }
   size_t pending() const { return tokens.size() - cached; }
 
@@ -35,6 +49,8 @@ struct Sequence {
   size_t cached = 0;  // tokens whose keys and values are in the pages
   uint64_t used = 0;  // the scheduler's clock when it was used last
   bool busy = false;  // a text is being generated
+  // Pages came from a file, and may not be what the model computes: no other text may use them.
+  bool is_foreign = false;
 };
 
 }  // namespace rushlight::llm

@@ -24,6 +24,8 @@ class TextCodec {
   // The bytes that a token adds to a text; of a special token its text.
   virtual StringView piece(int32_t token) const = 0;
   virtual bool is_special(int32_t token) const = 0;
+  // The special token of this text, or -1.
+  virtual int32_t special(StringView text) const = 0;
   virtual size_t vocabulary() const = 0;
 };
 
@@ -40,11 +42,15 @@ class TokenizerCodec final : public TextCodec {
   }
   StringView piece(int32_t token) const override { return tokenizer_.piece(token); }
   bool is_special(int32_t token) const override { return tokenizer_.is_special(token); }
+  int32_t special(StringView text) const override;
   size_t vocabulary() const override { return tokenizer_.vocabulary(); }
 
  private:
   Tokenizer tokenizer_;
   std::vector<uint64_t> copy_;  // of a table that is not aligned
 };
+
+// The tokens whose text has `text` in it; special tokens have none.
+std::vector<int32_t> tokens_with(const TextCodec& codec, StringView text);
 
 }  // namespace rushlight::llm

@@ -61,6 +61,12 @@ bool TextOutput::push(StringView bytes, std::string* out) {
   return true;
 }
 
+void TextOutput::end_by(const std::string& stop, std::string* out) {
+  stop_ = &stop;
+  dropped_ = 0;
+  finish(out);
+}
+
 void TextOutput::finish(std::string* out) {
   emit(pending_.size(), true, out);
   pending_.clear();

@@ -17,6 +17,8 @@ class TextOutput {
   // Adds the bytes of a token and appends what is certain to `out`. True if a stop string is
   // complete: it and what follows it are dropped, and nothing may be added any more.
   bool push(StringView bytes, std::string* out);
+  // A token whose text is a stop string has come: appends what was held back.
+  void end_by(const std::string& stop, std::string* out);
   // Appends what was held back. A character that is not complete becomes U+FFFD.
   void finish(std::string* out);
   // The stop string that was found, or nullptr.

@@ -125,11 +125,20 @@ Status ChatTemplate::render(const JsonValue& variables, std::string* out, Messag
   return Code::Ok;
 }
 
+std::vector<StringView> ChatTemplate::inputs() const {
+  std::vector<StringView> inputs;
+  if (syntax_ == nullptr) return inputs;
+  for (const uint32_t number : syntax_->inputs) {
+    const std::string& name = syntax_->names[number];
+    const StringView view(name.data(), name.size());
+    if (find_function(view) == nullptr) inputs.push_back(view);
+  }
+  return inputs;
+}
+
 bool ChatTemplate::uses(StringView name) const {
-  return syntax_ != nullptr &&
-         std::any_of(syntax_->names.begin(), syntax_->names.end(), [&](const std::string& other) {
-           return name == StringView(other.data(), other.size());
-         });
+  const std::vector<StringView> all = inputs();
+  return std::find(all.begin(), all.end(), name) != all.end();
 }
 
 }  // namespace rushlight::llm

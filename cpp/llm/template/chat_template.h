@@ -47,8 +47,11 @@ class ChatTemplate {
                 Message* message) const;
   Status render(const JsonValue& variables, std::string* out, Message* message) const;
 
-  // Whether the template reads a variable of this name, such as "tools" or "enable_thinking".
+  // Whether the template reads a variable of this name from its caller, such as "tools" or
+  // "enable_thinking".
   bool uses(StringView name) const;
+  // All of them, in the order in which they come.
+  std::vector<StringView> inputs() const;
 
  private:
   std::shared_ptr<const Syntax> syntax_;

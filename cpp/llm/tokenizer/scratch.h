@@ -93,6 +93,20 @@ struct BestPath {
 };
 
 struct Scratch {
+  // What one text may leave behind in each buffer, in bytes.
+  static constexpr size_t kMostKept = size_t{1} << 20;
+
+  // Gives back the buffers that a huge text left larger than that.
+  void shrink() {
+    shrink(&symbols);
+    shrink(&linked);
+    shrink(&merges);
+    shrink(&paths);
+    shrink(&codes);
+    for (std::string& text : normalized) shrink(&text);
+    for (std::string& text : pieces) shrink(&text);
+  }
+
   WordCache cache;
   std::vector<Symbol> symbols;
   std::vector<LinkedSymbol> linked;
@@ -101,6 +115,13 @@ struct Scratch {
   std::string normalized[2];
   std::vector<std::string> pieces;  // for operations of pre-tokenizers that change the text
   std::vector<uint32_t> codes;
+
+ private:
+  template <class Buffer>
+  static void shrink(Buffer* buffer) {
+    constexpr size_t kMost = kMostKept / sizeof(typename Buffer::value_type);
+    if (buffer->capacity() > kMost) Buffer().swap(*buffer);
+  }
 };
 
 // The calling thread's.

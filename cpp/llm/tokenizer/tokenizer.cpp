@@ -160,6 +160,7 @@ Status Tokenizer::encode(StringView text, bool add_special, bool parse_special,
     append_repaired(text, false, &repaired);
     encoder.encode({repaired.data(), repaired.size()});
   }
+  thread_scratch().shrink();
   if (add_special) surround(table_.after);
   return {};
 }

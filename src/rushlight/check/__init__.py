@@ -2,6 +2,7 @@
 
 from rushlight.check.eager import eager_results
 from rushlight.check.fused import amplifies_roundings
+from rushlight.check.lent_cache import lent_cache
 from rushlight.check.method import (
     Lower,
     accepts,
@@ -22,6 +23,7 @@ __all__ = [
     "check_method",
     "eager_results",
     "first_departure",
+    "lent_cache",
     "quantises",
     "tolerance_of",
 ]

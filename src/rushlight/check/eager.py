@@ -11,9 +11,9 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export._tree_utils import reorder_kwargs
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.fx import Interpreter
 
 from rushlight.capture.mutations import written_values
+from rushlight.check.large_weights import RowInterpreter
 
 
 def eager_results(
@@ -28,7 +28,7 @@ def eager_results(
     values = placeholder_values(program, clone(flat_inputs(program, args, kwargs)))
     kinds = [spec.kind for spec in program.graph_signature.output_specs]
     with as_after_loading(program):
-        outputs = Interpreter(program.graph_module).run(*values)
+        outputs = RowInterpreter(program.graph_module).run(*values)
         results = zip(outputs, kinds, strict=True)
         # Copies, since a result may be a view of a buffer.
         return [clone(value) for value, kind in results if kind == OutputKind.USER_OUTPUT]

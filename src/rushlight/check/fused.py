@@ -19,10 +19,11 @@ import numpy as np
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
-from torch.fx import Graph, GraphModule, Interpreter, Node
+from torch.fx import Graph, GraphModule, Node
 
 from rushlight.capture import capture
 from rushlight.check.eager import as_after_loading, clone, flat_inputs
+from rushlight.check.large_weights import RowInterpreter
 from rushlight.check.tolerance import Tolerance, as_array, difference
 from rushlight.ir.quantized_values import affine_of, dequantizes, quantizes
 from rushlight.ir.source import Source, source_of
@@ -181,7 +182,7 @@ class _Whole:
             return pytree.tree_leaves(clone(results))
 
 
-class _Changing(Interpreter):
+class _Changing(RowInterpreter):
     """Runs a graph in which the values of some nodes are replaced."""
 
     def __init__(

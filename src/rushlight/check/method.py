@@ -117,6 +117,7 @@ def check_method(
     form: str | None = None,
     lower: Lower = _portable,
     kv_cache: _core.KvCache | None = None,
+    file: str | None = None,
 ) -> bool:
     """Run one method in the runtime and compare it with eager.
 
@@ -134,6 +135,7 @@ def check_method(
         lower: lowers the pieces of a quantised program for the same backend.
         kv_cache: the key-value cache that a language model's method uses; eager uses its active
             `EagerCache`.
+        file: where the finished program was written, so that its bytes are mapped and not copied.
 
     Returns:
         Whether the results are eager's; False if they depend on how single values are rounded.
@@ -153,7 +155,7 @@ def check_method(
         raise refusal(advice.eager_fails(error), where=method) from error
     varies = bool(program.range_constraints)
     try:
-        module = load_to_compare(manager.buffer, method, form)
+        module = load_to_compare(file or manager.buffer, method, form)
     except LoadError as error:
         finding = advice.cannot_load(error, has_varying_sizes=varies)
         raise refusal(finding, code=error.code, where=method) from error
@@ -177,7 +179,7 @@ def check_method(
         except Error:  # the backend cannot lower the pieces
             is_in_pieces = False
     if not is_in_pieces:
-        fault = first_departure(manager, plan, args, kwargs, tolerance, kv_cache)
+        fault = first_departure(manager, plan, args, kwargs, tolerance, kv_cache, file)
     if fault is not None:
         [(i, reason), *_] = reasons.items()
         raise refusal(advice.departs(i, reason, fault), code=Code.INTERNAL, where=method)
@@ -221,6 +223,7 @@ def first_departure(
     kwargs: Mapping[str, Any],
     tolerance: Tolerance,
     kv_cache: _core.KvCache | None = None,
+    file: str | None = None,
 ) -> Fault:
     """The first node whose value departs from the Edge graph's."""
     lowered = manager.lowered_method(method)
@@ -230,7 +233,7 @@ def first_departure(
     with as_after_loading(edge):
         recorder.run(*clone(placeholder_values(edge, flat)))
     nodes = {n.name: n for n in edge.graph.nodes if n.op != "output"}  # these write buffers
-    stepper = Stepper(manager.buffer, method, flat, kv_cache=kv_cache)
+    stepper = Stepper(file or manager.buffer, method, flat, kv_cache=kv_cache)
     for instruction in stepper:
         name, outs = manager.instruction_nodes[method].get(instruction, ("", []))
         wanted = recorder.values.get(name) if name in nodes else None

@@ -15,6 +15,8 @@ from rushlight.cli.common import TracebackOption, console, help_text, reports_er
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rushlight.api import Program
+
 NAME = "export"
 HELP = help_text(
     "Turn a PyTorch model into a program (.pte), checked against PyTorch. MODEL is "
@@ -129,6 +131,16 @@ def main(
         )
         stages("write")
         program.save(path, quiet=True)
+    print_report(program, path)
+
+
+def print_report(program: Program, path: str) -> None:
+    """Print what an exported program has become.
+
+    Args:
+        program: the program.
+        path: where it was written.
+    """
     from rushlight.inspect import report_of
 
     report = report_of(path, debug=program.manager.debug_map)

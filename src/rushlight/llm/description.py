@@ -13,15 +13,20 @@ from rushlight.errors import Code, ExportError
 KEY = "rushlight/llm"
 """The key in a program's named data."""
 VERSION = 1
+POOLINGS = ("last", "mean", "cls")
+"""What becomes a text's embedding: the last token's hidden state, the mean of all, the first's."""
+
+_CACHE = ("layers", "key_heads", "width")
 
 
 @dataclass(frozen=True)
 class Description:
-    """A decoder as its runner sees it.
+    """A model as its runner sees it.
 
     Attributes:
         vocabulary: how many tokens there are.
-        layers: how many layers have a cache.
+        layers: how many layers have a cache; 0 for an encoder, whose texts are embedded whole. Then
+            `key_heads` and `width` are 0, too.
         key_heads: how many heads of keys and values each layer has.
         width, value_width: the elements of a key and of a value of one head; 0 for `value_width`
             means as many as `width`.
@@ -34,6 +39,8 @@ class Description:
         eos: the tokens that end one.
         tokens: the texts of special tokens by their role, such as {"bos_token": "<s>"}.
         generation: the model's own `generation_config.json`.
+        hidden: the elements of an embedding; 0 for a program without a method `embed`.
+        pooling: what becomes a text's embedding: one of `POOLINGS`.
     """
 
     vocabulary: int
@@ -50,9 +57,12 @@ class Description:
     eos: Sequence[int] = ()
     tokens: Mapping[str, str] = field(default_factory=dict)
     generation: Mapping[str, Any] = field(default_factory=dict)
+    hidden: int = 0
+    pooling: str = "last"
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "layers", "key_heads", "width", "context", "batch", "wanted"):
+        counts = ["vocabulary", "context", "batch", "wanted"]
+        for name in (*counts, "hidden") if self.is_encoder else (*counts, *_CACHE):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ExportError(
@@ -63,8 +73,23 @@ class Description:
                 f"positions={self.positions!r}: give 'rope' or 'learned'",
                 code=Code.INVALID_ARGUMENT,
             )
+        if self.pooling not in POOLINGS:
+            raise ExportError(
+                f"pooling={self.pooling!r}: give one of {', '.join(POOLINGS)}",
+                code=Code.INVALID_ARGUMENT,
+            )
+        if not isinstance(self.eos, list | tuple):
+            raise ExportError(
+                f"eos={self.eos!r}: give a list of numbers of tokens", code=Code.INVALID_ARGUMENT
+            )
         for name, token in (("bos", self.bos), *(("eos", token) for token in self.eos)):
-            if token is not None and not 0 <= token < self.vocabulary:
+            if token is None and name == "bos":
+                continue
+            if not isinstance(token, int) or isinstance(token, bool):
+                raise ExportError(
+                    f"{name} has {token!r}: give the number of a token", code=Code.INVALID_ARGUMENT
+                )
+            if not 0 <= token < self.vocabulary:
                 raise ExportError(
                     f"{name} is token {token}, and the vocabulary has {self.vocabulary} tokens: "
                     f"give one of them",
@@ -73,6 +98,11 @@ class Description:
         object.__setattr__(self, "value_width", self.value_width or self.width)
         object.__setattr__(self, "batch", min(self.batch, self.context))
         object.__setattr__(self, "wanted", min(self.wanted, self.batch))
+
+    @property
+    def is_encoder(self) -> bool:
+        """Whether it has no cache, and no method but `embed`."""
+        return not (self.layers or self.key_heads or self.width)
 
     def to_json(self) -> bytes:
         """The bytes for a program's named data."""
@@ -86,7 +116,7 @@ class Description:
             "get_max_context_len": self.context,
             "get_vocab_size": self.vocabulary,
             "get_n_layers": self.layers,
-            "use_kv_cache": True,
+            "use_kv_cache": not self.is_encoder,
             "enable_dynamic_shape": True,
         }
         if self.bos is not None:

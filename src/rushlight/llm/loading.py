@@ -21,7 +21,7 @@ def load(
     threads: int | None = None,
     kv: str = "auto",
     cache_limit: int | None = None,
-    texts: int = 32,
+    texts: int | None = None,
     prefill_rows: int = 128,
     map: bool = True,
     guard: bool = False,
@@ -34,7 +34,8 @@ def load(
         kv: what keys and values are stored in: "float32", "float16" or "int8"; "auto" chooses.
         cache_limit: the most bytes that keys and values of all texts take; None: those of four
             texts as long as the model's context.
-        texts: how many texts are computed at once at most; others wait.
+        texts: how many texts are computed at once at most; others wait. None: 32, or as many as
+            a step of the program has; more than that are refused.
         prefill_rows: how many tokens of prompts a step reads in while other texts go on.
         map, guard: as for `rushlight.load`.
 
@@ -62,7 +63,7 @@ def load(
             bool(guard),
             kv,
             cache_limit or 0,
-            texts,
+            texts or 0,
             prefill_rows,
         )
     except _core.Failure as failure:

@@ -9,6 +9,7 @@ from typing import Any
 from rushlight import _core
 from rushlight.errors import Code, RunError
 from rushlight.llm.grammar import Grammar
+from rushlight.llm.reply import run_errors
 
 _FLOATS = (
     "temperature",
@@ -26,6 +27,7 @@ _FLAGS = ("ignore_eos", "echo", "special")
 _TOKENS = ("stop_tokens", "dry_breakers")
 # Filters, which say nothing if the most probable token is taken anyway.
 _FILTERS = ("top_k", "top_p", "min_p", "typical_p")
+_LEAST_TEMPERATURE = 1e-6  # below it the most probable token is taken
 _MOST_COUNT = (1 << 31) - 1
 # What other libraries call it, or why there is none.
 _ADVICE = {
@@ -75,13 +77,79 @@ def read_options(defaults: _core.LlmOptions, given: Mapping[str, Any]) -> _core.
     return options
 
 
+def with_tokens(given: Mapping[str, Any], runner: _core.LlmRunner) -> dict[str, Any]:
+    """The options with token ids where `logit_bias` and `dry_breakers` name tokens by their text.
+
+    Args:
+        given: as for `read_options`.
+        runner: has the tokenizer.
+
+    Raises:
+        RunError: no token, or more than one, has a text.
+    """
+    options = dict(given)
+    bias, breakers = options.get("logit_bias"), options.get("dry_breakers")
+    if isinstance(bias, Mapping) and any(isinstance(token, str) for token in bias):
+        _need_tokenizer("logit_bias", runner)
+        items = [(_token_of(token, runner), value) for token, value in bias.items()]
+        options["logit_bias"] = _as_bias(bias, items)
+    if isinstance(breakers, Sequence) and not isinstance(breakers, str | bytes):
+        if any(isinstance(item, str) for item in breakers):
+            _need_tokenizer("dry_breakers", runner)
+        found = [_breakers_of(item, runner) for item in breakers]
+        options["dry_breakers"] = [token for tokens in found for token in tokens]
+    return options
+
+
+def _need_tokenizer(name: str, runner: _core.LlmRunner) -> None:
+    if not runner.facts()["has_text"]:
+        raise refuse(
+            f"{name} names a token by its text, and the program has no tokenizer: use token ids"
+        )
+
+
+def _as_bias(given: Mapping[Any, Any], items: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """The dict of these items, each of which is another token."""
+    bias = dict(items)
+    if len(bias) < len(items):
+        raise _wrong("logit_bias", dict(given), "each token once: a text and an id are the same")
+    return bias
+
+
+def _token_of(token: Any, runner: _core.LlmRunner) -> Any:
+    """The token that a text is."""
+    if not isinstance(token, str):
+        return token
+    with run_errors():
+        tokens = runner.encode(token.encode("utf-8", "surrogatepass"), False, True)
+    if len(tokens) != 1:
+        raise refuse(
+            f"logit_bias: {token!r} is {len(tokens)} tokens, {tokens}: give a text that is one, "
+            f"or token ids"
+        )
+    return tokens[0]
+
+
+def _breakers_of(item: Any, runner: _core.LlmRunner) -> list[Any]:
+    """The tokens that have a text in them."""
+    if not isinstance(item, str):
+        return [item]
+    if not item:
+        raise refuse("dry_breakers has an empty text: leave it out")
+    with run_errors():
+        tokens = runner.tokens_with(item.encode("utf-8", "surrogatepass"))
+    if not tokens:
+        raise refuse(f"dry_breakers: no token has {item!r} in it: give a shorter text")
+    return list(tokens)
+
+
 def _check_together(options: _core.LlmOptions, given: Mapping[str, Any]) -> None:
     filters = [name for name in _FILTERS if name in given]
-    if options.temperature == 0 and filters:
+    if options.temperature < _LEAST_TEMPERATURE and filters:
         if "temperature" in given:
             raise refuse(
-                f"temperature=0 takes the most probable token, so {filters[0]}= has no effect: "
-                f"leave one of them out"
+                f"temperature={given['temperature']} takes the most probable token, so "
+                f"{filters[0]}= has no effect: leave one of them out"
             )
         options.temperature = 1.0  # who filters wants to sample
     if "keep" in given and not options.shift:
@@ -96,9 +164,17 @@ def _wrong(name: str, value: object, wanted: str) -> RunError:
 
 
 def _read_float(options: _core.LlmOptions, name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong(name, value, "a number")
-    setattr(options, name, float(value))
+    setattr(options, name, _number(name, value, value, "a number"))
+
+
+def _number(name: str, value: Any, part: Any, wanted: str) -> float:
+    """A part of an option's value as a float."""
+    if isinstance(part, bool) or not isinstance(part, int | float):
+        raise _wrong(name, value, wanted)
+    try:
+        return float(part)
+    except OverflowError:
+        raise _wrong(name, value, f"{wanted}, none beyond 1e308") from None
 
 
 def _integer(name: str, value: Any, low: int, high: int, wanted: str) -> int:
@@ -142,7 +218,8 @@ def read_tokens(name: str, value: Any) -> list[int]:
 
 def _read_stop(options: _core.LlmOptions, name: str, value: Any) -> None:
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+    is_list = isinstance(texts, Sequence) and not isinstance(texts, bytes | bytearray)
+    if not is_list or not all(isinstance(text, str) for text in texts):
         raise _wrong(name, value, "a text, or a list of texts")
     options.stop = list(texts)
 
@@ -165,9 +242,8 @@ def _read_bias(options: _core.LlmOptions, name: str, value: Any) -> None:
         raise _wrong(name, value, wanted)
     biases = []
     for token, bias in value.items():
-        if isinstance(bias, bool) or not isinstance(bias, int | float):
-            raise _wrong(name, value, wanted)
-        biases.append((_integer(name, token, 0, _MOST_COUNT, wanted), float(bias)))
+        number = _number(name, value, bias, wanted)
+        biases.append((_integer(name, token, 0, _MOST_COUNT, wanted), number))
     options.set_logit_bias(biases)
 
 

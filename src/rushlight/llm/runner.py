@@ -4,42 +4,53 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from rushlight import _core
+from rushlight.errors import RunError
 from rushlight.llm.grammar import Vocabulary
-from rushlight.llm.options import read_options, read_tokens, refuse
+from rushlight.llm.options import read_options, read_tokens, refuse, with_tokens
 from rushlight.llm.reply import Piece, Reply, Stream, finished, run_errors
 
 OnPiece = Callable[[Piece], object]
 
 
-class _Generates:
+class _Generates(ABC):
     """What `Runner` and `Session` have in common: generations."""
 
-    _handle: _core.LlmRunner | _core.LlmSession
+    @abstractmethod
+    def _model(self) -> Runner:
+        """The runner of the model."""
 
-    def _runner_core(self) -> _core.LlmRunner:
-        raise NotImplementedError
+    @abstractmethod
+    def _encode(self, prompt: str) -> list[int]:
+        """The tokens of a prompt of text."""
 
-    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
-        """The tokens of a prompt: a text, messages with what `encode_chat` takes, or token ids."""
-        raise NotImplementedError
-
-    def _keep(self, messages: Sequence[Any]) -> int:
-        """The tokens of a conversation that stay when the context is full: the system prompt's."""
-        raise NotImplementedError
+    @abstractmethod
+    def _launch(
+        self, tokens: list[int], options: _core.LlmOptions, replaces: bool
+    ) -> _core.LlmGeneration:
+        """Start a generation after a prompt, which may replace what was said before."""
 
     def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
         chat = _chat_arguments(prompt, given)
-        options = read_options(self._runner_core().defaults(), given)
-        tokens = self._tokens_of(prompt, chat)
-        if is_conversation(prompt) and options.shift and "keep" not in given:
-            options.keep = self._keep(prompt)
+        model = self._model()
+        options = read_options(model._handle.defaults(), with_tokens(given, model._handle))
+        is_chat = is_conversation(prompt)
+        if is_chat:
+            tokens = model.encode_chat(prompt, **chat)
+            if options.shift and given.get("keep") is None:
+                options.keep = model._keep(prompt, tokens, chat)
+        else:
+            is_text = isinstance(prompt, str)
+            tokens = self._encode(prompt) if is_text else read_tokens("prompt", prompt)
         with run_errors():
-            return self._handle.generate(tokens, options), options.n
+            return self._launch(tokens, options, replaces=is_chat), options.n
 
     def generate(
         self, prompt: Any = "", *, on_piece: OnPiece | None = None, **options: Any
@@ -82,6 +93,8 @@ class Runner(_Generates):
         has_chat: whether it has a chat template.
         load_seconds: how long loading took.
         has_text: whether the program has a tokenizer; without one there are only token ids.
+        hidden: the elements of an embedding; 0 for a program that has no method `embed`.
+        is_encoder: whether the program does nothing but `embed`.
     """
 
     def __init__(self, core: _core.LlmRunner, load_seconds: float) -> None:
@@ -94,24 +107,31 @@ class Runner(_Generates):
         self.cache_limit: int = facts["cache_limit"]
         self.has_chat: bool = facts["has_chat"]
         self.has_text: bool = facts["has_text"]
+        self.hidden: int = facts["hidden"]
+        self.is_encoder: bool = self.cache_type == "none"
 
-    def _runner_core(self) -> _core.LlmRunner:
-        return self._handle
+    def _model(self) -> Runner:
+        return self
 
-    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
-        if is_conversation(prompt):
-            return self.encode_chat(prompt, **chat)
-        return self.encode(prompt) if isinstance(prompt, str) else read_tokens("prompt", prompt)
+    def _encode(self, prompt: str) -> list[int]:
+        return self.encode(prompt)
 
-    def _keep(self, messages: Sequence[Any]) -> int:
+    def _launch(
+        self, tokens: list[int], options: _core.LlmOptions, replaces: bool
+    ) -> _core.LlmGeneration:
+        return self._handle.generate(tokens, options)
+
+    def _keep(self, messages: Sequence[Any], tokens: list[int], chat: Mapping[str, Any]) -> int:
+        """The tokens of a conversation that stay when the context is full: the system prompt's."""
         system = [message for message in messages[:1] if message.get("role") == "system"]
         if not system:
             return 0
-        head = self.encode_chat(system, add_generation_prompt=False)
-        whole = self.encode_chat(messages)
-        return next(
-            (i for i, (a, b) in enumerate(zip(head, whole, strict=False)) if a != b), len(head)
-        )
+        try:
+            head = self.encode_chat(system, **{**chat, "add_generation_prompt": False})
+        except RunError:  # the template wants more than a system prompt
+            return 0
+        pairs = enumerate(zip(head, tokens, strict=False))
+        return next((i for i, (a, b) in pairs if a != b), min(len(head), len(tokens)))
 
     def session(self) -> Session:
         """A text that is kept: generations are added to it."""
@@ -198,6 +218,39 @@ class Runner(_Generates):
         with run_errors():
             return self._handle.score(read_tokens("tokens", tokens))
 
+    def embed(
+        self,
+        texts: Sequence[str] | Sequence[Sequence[int]],
+        *,
+        normalize: bool = True,
+        truncate: bool = False,
+    ) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Vectors of texts, which are near each other for texts of like meaning.
+
+        Args:
+            texts: texts, or their token ids. To texts the tokens that begin and end each are
+                added, and special tokens in them are text.
+            normalize: scale each vector to the length 1.
+            truncate: cut texts of more tokens than the context has; otherwise they are refused.
+
+        Returns:
+            float32 [texts, `hidden`].
+
+        Raises:
+            RunError: a text is refused, the program does not embed, or the model failed.
+        """
+        for name, value in (("normalize", normalize), ("truncate", truncate)):
+            if not isinstance(value, bool):
+                raise refuse(f"{name}={value!r}: give True or False")
+        if isinstance(texts, str | bytes) or not isinstance(texts, Sequence):
+            raise refuse(f"texts={texts!r}: give a list of texts, or of lists of token ids")
+        with run_errors():
+            if texts and isinstance(texts[0], str):
+                data = [_bytes_of(i, text) for i, text in enumerate(texts)]
+                return self._handle.embed_texts(data, normalize, truncate)
+            tokens = [read_tokens(f"texts[{i}]", text) for i, text in enumerate(texts)]
+            return self._handle.embed_tokens(tokens, normalize, truncate)
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The tokens, for grammars.
@@ -223,21 +276,17 @@ class Session(_Generates):
         self._runner = runner
         self._handle: _core.LlmSession = core
 
-    def _runner_core(self) -> _core.LlmRunner:
-        return self._runner._handle
+    def _model(self) -> Runner:
+        return self._runner
 
-    def _tokens_of(self, prompt: Any, chat: Mapping[str, Any]) -> list[int]:
-        if is_conversation(prompt):
-            self.tokens = self._runner.encode_chat(prompt, **chat)
-            return []
-        if not isinstance(prompt, str):
-            return read_tokens("prompt", prompt)
-        if not prompt:
-            return []
-        return self._runner.encode(prompt, add_special=not self.tokens)
+    def _encode(self, prompt: str) -> list[int]:
+        return self._runner.encode(prompt, add_special=not self.tokens) if prompt else []
 
-    def _keep(self, messages: Sequence[Any]) -> int:
-        return self._runner._keep(messages)
+    def _launch(
+        self, tokens: list[int], options: _core.LlmOptions, replaces: bool
+    ) -> _core.LlmGeneration:
+        generate = self._handle.generate_after if replaces else self._handle.generate
+        return generate(tokens, options)
 
     @property
     def text(self) -> str:
@@ -294,15 +343,34 @@ class Session(_Generates):
             self._handle.save(_path(path))
 
 
+# What to do for variables that a template has from elsewhere.
+_INSTEAD = {
+    "messages": "give the messages as the prompt",
+    "tools": "write tools=",
+    "add_generation_prompt": "a generation always has it; encode_chat() can leave it out",
+}
+
+
+def _bytes_of(i: int, text: object) -> bytes:
+    if not isinstance(text, str):
+        raise refuse(f"texts[{i}]={text!r}: give texts alone, or lists of token ids alone")
+    return text.encode("utf-8", "surrogatepass")
+
+
 def _chat_arguments(prompt: Any, given: dict[str, Any]) -> dict[str, Any]:
     """What a call has for the chat template; taken out of `given`."""
     names = [name for name in ("tools", "template") if given.get(name) is not None]
     if names and not is_conversation(prompt):
         raise refuse(f"{names[0]}= is for a prompt of messages: leave it out, or give messages")
     tools, template = given.pop("tools", None), given.pop("template", None)
-    if template is not None and not isinstance(template, Mapping):
+    if template is None:
+        template = {}
+    if not isinstance(template, Mapping) or not all(isinstance(name, str) for name in template):
         raise refuse(f"template={template!r}: give a dict of the template's variables")
-    return {"tools": tools, **(template or {})}
+    for name, advice in _INSTEAD.items():
+        if name in template:
+            raise refuse(f"template has {name!r}: {advice}")
+    return {"tools": tools, **template}
 
 
 def is_conversation(prompt: Any) -> bool:

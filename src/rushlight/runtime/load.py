@@ -104,7 +104,7 @@ def load(
             warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 
-def load_to_compare(program: bytes, method: str, form: str | None) -> Module:
+def load_to_compare(program: Source, method: str, form: str | None) -> Module:
     """Load one method without a check of known answers, to compare its results with eager's.
 
     Raises:

@@ -177,6 +177,8 @@ def test_cancelling_from_another_thread(runner: Runner) -> None:
         ([1], {"stop": "x"}, "the program has none"),
         ("text", {}, "the program has none"),
         ([1], {"logit_bias": {400: 1.0}}, "token 400"),
+        ([1], {"logit_bias": {"a": 1.0}}, "no tokenizer: use token ids"),
+        ([1], {"dry_multiplier": 1, "dry_breakers": [1, "a"]}, "no tokenizer: use token ids"),
         ([1], {"keep": 4}, "context_full='shift'"),
         (b"text", {}, "a list of token ids"),
     ],
@@ -185,6 +187,31 @@ def test_what_is_refused(runner: Runner, prompt: Any, options: dict[str, Any], t
     with pytest.raises(RunError, match=told):
         runner.generate(prompt, **options)
     assert runner.generate([5], max_tokens=1).finish in ("length", "stop")
+
+
+def test_texts_at_once(program: Path, runner: Runner) -> None:
+    one = rushlight.llm.load(program, threads=1, kv="float32", texts=1)
+    prompt = _prompt(3, 10)
+    options: dict[str, Any] = {"max_tokens": 5, "temperature": 0}
+    assert one.generate(prompt, **options).tokens == runner.generate(prompt, **options).tokens
+    with pytest.raises(LoadError, match=r"texts is 65.* give at most 64"):
+        rushlight.llm.load(program, texts=65)
+
+
+def test_a_session_whose_text_fills_the_context(runner: Runner) -> None:
+    session = runner.session()
+    options: dict[str, Any] = {"temperature": 0, "ignore_eos": True}
+    assert session.generate(_prompt(1, 200), **options).finish == "context"
+    assert len(session.tokens) == CONTEXT
+    with pytest.raises(RunError, match="shorten the prompt"):
+        session.generate(_prompt(2, 10), **options)
+    before = session.tokens
+    shifted = session.generate(
+        _prompt(2, 10), max_tokens=5, context_full="shift", keep=16, **options
+    )
+    text = before[:16] + before[16 + 120 :] + _prompt(2, 10)
+    assert session.tokens == text + shifted.tokens
+    assert shifted.tokens == runner.generate(text, max_tokens=5, **options).tokens
 
 
 def test_a_program_that_is_no_language_model(tmp_path: Path) -> None:

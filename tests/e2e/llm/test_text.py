@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from typer.testing import CliRunner
 
 import rushlight.llm
+from rushlight import _core
 from rushlight.cli import app
 from rushlight.errors import RunError
 from rushlight.llm.grammar import Grammar, State
@@ -23,6 +26,8 @@ from rushlight.llm.tokenizer import compile
 TEXT = "the lamp was small and the light was low, äöü 日本 and the night was long " * 20
 VOCABULARY = 400
 TEMPLATE = (
+    "{% if strict and messages | length < 2 %}{{ raise_exception('no question') }}{% endif %}"
+    "{% if tools %}<|user|>tools: {{ tools | length }}<|end|>{% endif %}"
     "{% for m in messages %}<|user|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|user|>assistant: {% endif %}"
 )
@@ -144,6 +149,27 @@ def test_a_grammar_holds(runner: Runner, guesses: int) -> None:
         assert reply.statistics.steps < len(reply.tokens)  # what is forced is not decoded
 
 
+def test_log_probabilities_under_a_grammar(runner: Runner) -> None:
+    grammar = Grammar.from_regex(r"(yes|no) because of the lamp", runner.vocabulary)
+    options: dict[str, Any] = {"grammar": grammar, "temperature": 1.5, "seed": 4}
+    prompt = runner.encode("the")
+    plain = runner.generate(prompt, **options)
+    reply = runner.generate(prompt, logprobs=True, **options)
+    assert reply.tokens == plain.tokens
+    scores = runner.score(prompt + reply.tokens)[len(prompt) - 1 :]
+    drawn = [token.logprob for token in reply.choices[0].tokens]
+    assert drawn == pytest.approx(scores, abs=1e-3)
+
+
+def test_an_end_token_under_a_grammar(runner: Runner) -> None:
+    grammar = Grammar.from_regex("(a|b)*", runner.vocabulary)
+    bias = {"<|end|>": 50.0}
+    reply = runner.generate(
+        "the", grammar=grammar, ignore_eos=True, temperature=0, logit_bias=bias, max_tokens=20
+    )
+    assert (reply.text, reply.finish) == ("", "stop")
+
+
 def test_a_vocabulary_outlives_its_runner(program: Path) -> None:
     vocabulary = rushlight.llm.load(program, threads=1).vocabulary
     gc.collect()
@@ -157,6 +183,10 @@ def test_a_grammar_of_another_vocabulary(runner: Runner) -> None:
     other = Grammar.from_regex("a", Vocabulary([b"a", b"b"], ends=[1]))
     with pytest.raises(RunError, match="runner's own vocabulary"):
         runner.generate("the", grammar=other)
+    pieces = [b"a"] * (VOCABULARY - 1) + [b"b"]
+    of_the_same_size = Grammar.from_regex("a", Vocabulary(pieces, ends=[0]))
+    with pytest.raises(RunError, match="runner's own vocabulary"):
+        runner.generate("the", grammar=of_the_same_size)
 
 
 def test_scores_are_those_of_transformers(runner: Runner) -> None:
@@ -190,9 +220,121 @@ def test_a_conversation_in_a_session(runner: Runner) -> None:
     messages += [{"role": "assistant", "content": first.text}, {"role": "user", "content": "why"}]
     with pytest.raises(RunError, match="tools= is for a prompt of messages"):
         session.generate("the", tools=[], **options)
-    second = session.generate(messages, tools=[], template={"extra": 1}, **options)
+    second = session.generate(messages, tools=[], template={"strict": True}, **options)
     assert second.statistics.reused_tokens >= first.statistics.prompt_tokens
     assert second.text == runner.generate(messages, **options).text
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ({"enable_thinkin": True}, "no variable 'enable_thinkin'.* It has strict, messages, tools"),
+        ({"m": 1}, "no variable 'm'"),
+        ({"messages": []}, "template has 'messages': give the messages as the prompt"),
+        ({"tools": []}, "template has 'tools': write tools="),
+        ({"add_generation_prompt": False}, "template has 'add_generation_prompt'"),
+        ({1: 2}, "give a dict of the template's variables"),
+        ([], "give a dict of the template's variables"),
+    ],
+)
+def test_variables_that_a_template_does_not_have(runner: Runner, template: Any, told: str) -> None:
+    messages = [{"role": "user", "content": "why"}]
+    with pytest.raises(RunError, match=told):
+        runner.generate(messages, template=template, max_tokens=1)
+    assert runner.encode_chat(messages, nothing=None) == runner.encode_chat(messages)
+
+
+def test_a_refused_generation_leaves_the_session(runner: Runner) -> None:
+    session = runner.session()
+    session.generate("the lamp", max_tokens=5, ignore_eos=True)
+    tokens, cached = session.tokens, session.cached
+    messages = [{"role": "user", "content": "the night"}]
+    for wrong in ({"guesses": 9}, {"n": 2}, {"stop": [""]}, {"keep": 300, "context_full": "shift"}):
+        with pytest.raises(RunError):
+            session.generate(messages, **wrong)
+    with pytest.raises(RunError, match="the model's context has 256"):
+        session.generate([{"role": "user", "content": TEXT}])
+    assert (session.tokens, session.cached) == (tokens, cached)
+
+
+def test_a_special_token_as_stop_string(runner: Runner) -> None:
+    options: dict[str, Any] = {"temperature": 0, "logit_bias": {"<|user|>": 100}, "max_tokens": 5}
+    reply = runner.generate("the lamp", stop="<|user|>", **options)
+    assert (reply.text, reply.finish) == ("", "stop")
+    assert reply.choices[0].stopped_by == "<|user|>"
+    assert len(runner.generate("the lamp", **options).tokens) == 5
+
+
+def test_tokens_by_their_text(runner: Runner) -> None:
+    token = runner.encode(" lamp")
+    assert len(token) == 1
+    options: dict[str, Any] = {"temperature": 0, "max_tokens": 3, "ignore_eos": True}
+    by_text = runner.generate("the", logit_bias={" lamp": 100}, **options)
+    assert by_text.tokens == token * 3
+    for bias, told in (
+        ({"the lamp was": 1}, r"'the lamp was' is \d tokens"),
+        ({" lamp": 1, token[0]: 2}, "each token once"),
+    ):
+        with pytest.raises(RunError, match=told):
+            runner.generate("the", logit_bias=bias)
+    breakers = [i for i in range(VOCABULARY) if "m" in _piece(runner, i)]
+    dry: dict[str, Any] = {"dry_multiplier": 5.0, "dry_allowed_length": 1}
+    prompt = runner.encode(TEXT[:300])
+    by_text = runner.generate(prompt, dry_breakers=["m"], **dry, **options)
+    assert by_text.tokens == runner.generate(prompt, dry_breakers=breakers, **dry, **options).tokens
+    for text, told in (("no such text", "no token has 'no such text'"), ("", "an empty text")):
+        with pytest.raises(RunError, match=told):
+            runner.generate("the", dry_breakers=[text], **dry)
+
+
+def _piece(runner: Runner, token: int) -> str:
+    return "" if token < 2 else runner.decode([token])
+
+
+def test_a_stream_that_is_read_twice_at_once(runner: Runner) -> None:
+    """Python code that runs while a piece is made of the runner's memory may not read the next."""
+    core = runner.stream("the lamp", max_tokens=30, ignore_eos=True, logprobs=5)._core
+    assert core is not None
+    reads: list[object] = []
+
+    def read_again(phase: str, _: object) -> None:
+        if phase == "start" and is_inside:
+            try:
+                reads.append(core.next())
+            except _core.Failure as failure:
+                reads.append(failure)
+
+    is_inside = False
+    # Lists that are kept make the next ones new objects, which are what the collector counts.
+    kept: list[object] = [[] for _ in range(200)]
+    threshold = gc.get_threshold()
+    gc.callbacks.append(read_again)
+    gc.set_threshold(1)
+    try:
+        for _ in range(10):
+            is_inside = True
+            kept.append(core.next())
+            is_inside = False
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(read_again)
+    assert all(isinstance(read, _core.Failure) for read in reads)
+    if sys.version_info < (3, 12):  # later ones collect between instructions alone
+        assert reads
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_shift_keeps_what_stands_before_the_messages(runner: Runner, strict: bool) -> None:
+    """Tools are part of what stays; a template that takes no system prompt alone keeps nothing."""
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    messages = [{"role": "system", "content": "low"}, {"role": "user", "content": "why"}]
+    session = runner.session()
+    options: dict[str, Any] = {"tools": tools, "template": {"strict": strict}}
+    session.generate(
+        messages, context_full="shift", max_tokens=400, temperature=0, ignore_eos=True, **options
+    )
+    head = runner.encode_chat(messages[:1], tools=tools, add_generation_prompt=False)
+    assert (session.tokens[: len(head)] == head) is not strict
 
 
 def test_a_shift_keeps_the_system_prompt(runner: Runner) -> None:
@@ -217,6 +359,23 @@ def test_chat_command(program: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "took back 1" in result.output and f"wrote {file}" in result.output
     assert "/rewind [N]" in result.output and "error" not in result.output
+
+
+def test_chat_history_of_a_refused_question(program: Path, tmp_path: Path) -> None:
+    """A refused question is not in it, and one of another session is refused."""
+    file = tmp_path / "talk"
+    arguments = ["llm", "chat", str(program), "--temperature", "0", "--max-tokens", "5"]
+    lines = ["the lamp", TEXT, f"/save {file}", "/rewind 9", "/exit"]
+    result = CliRunner().invoke(app, arguments, input="\n".join(lines))
+    assert "the model's context has 256" in result.output and "took back 1" in result.output
+    history = Path(f"{file}.json")
+    assert len(json.loads(history.read_text())) == 2
+    for wrong in ("[1, 2]", '[{"role": "user"}]', '[{"role": 1, "content": ""}]', "{}", "[" * 9999):
+        history.write_text(wrong)
+        lines = ["the night", f"/restore {file}", "low", "/rewind 9", "/exit"]
+        result = CliRunner().invoke(app, arguments, input="\n".join(lines))
+        assert result.exit_code == 0, result.output
+        assert "error: " in result.output and "took back 2" in result.output
 
 
 def test_commands(program: Path, tmp_path: Path) -> None:

@@ -156,6 +156,14 @@ def test_a_mask_and_greedy() -> None:
         _sample(logits, _options(temperature=1), mask=bytes(16))
 
 
+@pytest.mark.parametrize("temperature", [0, 1e-45, 1e-38, 9e-7])
+def test_the_least_temperatures_take_the_most_probable(temperature: float) -> None:
+    logits = _logits("peaked")
+    for seed in range(3):
+        token, _ = _sample(logits, _options(temperature=temperature, seed=seed))
+        assert token == np.argmax(logits)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_logits_that_are_not_finite(bad: float) -> None:
     logits = _logits("usual")
@@ -219,10 +227,16 @@ def test_values_out_of_range(given: dict[str, Any], told: str) -> None:
         ({"top_k": 1.5}, "top_k=1.5"),
         ({"top_k": -1}, "top_k=-1"),
         ({"temperature": "hot"}, "temperature='hot'"),
-        ({"temperature": 0, "min_p": 0.1}, "min_p= has no effect"),
+        ({"temperature": 0, "min_p": 0.1}, "temperature=0 takes.*min_p= has no effect"),
+        ({"temperature": 1e-7, "top_k": 3}, "temperature=1e-07 takes.*top_k= has no effect"),
         ({"dry_base": 1.5}, "without dry_multiplier="),
         ({"seed": -1}, "seed=-1"),
         ({"stop": 5}, "stop=5"),
+        ({"stop": b""}, "stop=b''"),
+        ({"stop": bytearray()}, "stop=bytearray"),
+        ({"temperature": 10**400}, "temperature=.*none beyond 1e308"),
+        ({"logit_bias": {1: -(10**400)}}, "logit_bias=.*none beyond 1e308"),
+        ({"logit_bias": {"a": 1}}, "logit_bias="),
         ({"logprobs": 21}, "logprobs=21"),
         ({"echo": 1}, "echo=1"),
         ({"logit_bias": [1]}, "logit_bias="),

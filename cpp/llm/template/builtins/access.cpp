@@ -286,6 +286,7 @@ Status call_loop_method(RunContext& run, const MethodObject& method, const Argum
   RL_TRY(run.make_items(Kind::Tuple, arguments.values, &now));
   bool equal = false;
   RL_TRY(check_equal(run, now, loop.before, &equal));
+  if (loop.before.is(Kind::Undefined)) run.keep(Ref<LoopObject>(&loop));
   loop.before = std::move(now);
   *out = Value::boolean(!equal);
   return Code::Ok;
@@ -365,8 +366,8 @@ Status call_method(RunContext& run, const MethodObject& method, const Arguments&
                    Value* out) {
   switch (method.self.kind()) {
     case Kind::String: {
-      const StringView name{method.name.data(), method.name.size()};
-      return find_text_method(name)->call(run, method.self.text(), arguments, out);
+      const TextMethod& named = *find_text_method({method.name.data(), method.name.size()});
+      return named.call({run, named.name, named.option, method.self.text(), arguments}, out);
     }
     case Kind::Dict:
       return call_dict_method(run, method, arguments, out);

@@ -21,9 +21,18 @@ struct Function {
   Status (*call)(RunContext& run, const Arguments& arguments, Value* out);
 };
 
+struct TextCall {
+  RunContext& run;
+  const char* name;  // of the method
+  unsigned option;   // tells methods that share a function apart
+  const Text& text;
+  const Arguments& arguments;
+};
+
 struct TextMethod {
   const char* name;
-  Status (*call)(RunContext& run, const Text& text, const Arguments& arguments, Value* out);
+  Status (*call)(const TextCall& call, Value* out);
+  unsigned option = 0;
 };
 
 Span<const Filter> text_filters();

@@ -113,6 +113,9 @@ struct Syntax {
   // Variables that the template sets before it reads them, outside of inner scopes. Inner scopes do
   // not see a value that was passed under such a name, as in Jinja.
   std::vector<uint32_t> hidden;
+  // Variables that are read where nothing in the template has set them for certain, in the order in
+  // which they come: those that a caller can pass. Functions are among them.
+  std::vector<uint32_t> inputs;
 };
 
 }  // namespace rushlight::llm

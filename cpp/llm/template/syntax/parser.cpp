@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace rushlight::llm {
@@ -10,6 +11,13 @@ namespace {
 
 constexpr size_t kMostNesting = 100;
 constexpr uint32_t kMostDepth = 300;  // of one expression
+
+// The names in both lists, which are sorted.
+std::vector<uint32_t> common(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+  std::vector<uint32_t> both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
 
 }  // namespace
 
@@ -131,7 +139,39 @@ uint32_t Parser::number_of(const std::string& name) {
 // --- statements
 // -----------------------------------------------------------------------------------
 
+void Parser::bind(uint32_t name) {
+  if (bindings_.size() <= name) bindings_.resize(name + 1);
+  ++bindings_[name];
+  bound_.push_back(name);
+}
+
+void Parser::bind(const Node& target) {
+  if (target.kind == NodeKind::Name) bind(target.name);
+  for (const NodePtr& part : target.children) bind(*part);
+}
+
+std::vector<uint32_t> Parser::unbind(size_t place) {
+  const auto from = bound_.begin() + static_cast<std::ptrdiff_t>(place);
+  std::vector<uint32_t> names(from, bound_.end());
+  for (const uint32_t name : names) --bindings_[name];
+  bound_.erase(from, bound_.end());
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
 void Parser::note_read(uint32_t name) {
+  const bool is_bound = name < bindings_.size() && bindings_[name] > 0;
+  if (is_input_.size() <= name) is_input_.resize(name + 1);
+  if (name >= kSpecialNames && !is_bound && !is_input_[name]) {
+    is_input_[name] = true;
+    syntax_->inputs.push_back(name);
+  }
+  note(name);
+}
+
+// A name that is read or set outside of inner scopes.
+void Parser::note(uint32_t name) {
   if (scopes_ != 0) return;
   if (is_noted_.size() <= name) is_noted_.resize(name + 1);
   is_noted_[name] = true;
@@ -140,7 +180,8 @@ void Parser::note_read(uint32_t name) {
 void Parser::note_set(uint32_t name) {
   const bool is_new = is_noted_.size() <= name || !is_noted_[name];
   if (scopes_ == 0 && branches_ == 0 && is_new) syntax_->hidden.push_back(name);
-  note_read(name);
+  note(name);
+  bind(name);
 }
 
 void Parser::note_set(const Node& target) {
@@ -225,7 +266,9 @@ Status Parser::body_of_tag(Tags ends, Nodes* body) {
 Status Parser::if_statement(NodePtr* out) {
   *out = make(NodeKind::If);
   Node* node = out->get();
-  while (true) {
+  const size_t place = bound_.size();
+  std::vector<uint32_t> everywhere;  // names that all branches set
+  for (bool is_first = true;; is_first = false) {
     ++at_;
     NodePtr condition;
     RL_TRY(tuple(Elements::Plain, nullptr, false, &condition));
@@ -233,6 +276,8 @@ Status Parser::if_statement(NodePtr* out) {
     ++branches_;
     RL_TRY(body_of_tag({"elif", "else", "endif"}, &node->body));
     --branches_;
+    const std::vector<uint32_t> names = unbind(place);
+    everywhere = is_first ? names : common(everywhere, names);
     if (!is_name("elif")) break;
     node->otherwise.push_back(make(NodeKind::If));
     node = node->otherwise.back().get();
@@ -240,6 +285,7 @@ Status Parser::if_statement(NodePtr* out) {
   ++branches_;
   if (take_name("else")) RL_TRY(body_of_tag({"endif"}, &node->otherwise));
   --branches_;
+  for (const uint32_t name : common(everywhere, unbind(place))) bind(name);
   ++at_;
   return Code::Ok;
 }
@@ -255,6 +301,8 @@ Status Parser::for_statement(NodePtr* out) {
   RL_TRY(tuple(Elements::Plain, "recursive", false, &part));
   RL_TRY(add(node, std::move(part)));
   NodePtr condition;
+  const size_t place = bound_.size();
+  bind(*node->children[0]);
   ++scopes_;
   if (take_name("if")) RL_TRY(expression(&condition));
   RL_TRY(add(node, std::move(condition)));
@@ -264,6 +312,7 @@ Status Parser::for_statement(NodePtr* out) {
   --loops_;
   if (take_name("else")) RL_TRY(body_of_tag({"endfor"}, &node->otherwise));
   --scopes_;
+  unbind(place);
   ++at_;
   return Code::Ok;
 }
@@ -290,10 +339,11 @@ Status Parser::set_statement(NodePtr* out) {
 
 // The body of a block that is no part of the loops around it.
 Status Parser::scoped_body(const char* end, Node* node) {
-  const size_t loops = std::exchange(loops_, 0);
+  const size_t loops = std::exchange(loops_, 0), place = bound_.size();
   ++scopes_;
   RL_TRY(body_of_tag({end}, &node->body));
   --scopes_;
+  unbind(place);
   loops_ = loops;
   ++at_;
   return Code::Ok;
@@ -312,9 +362,12 @@ Status Parser::with_statement(NodePtr* out) {
     RL_TRY(expression(&part));
     RL_TRY(add(node, std::move(part)));
   }
+  const size_t place = bound_.size();
+  for (size_t i = 0; i < node->children.size(); i += 2) bind(*node->children[i]);
   ++scopes_;
   RL_TRY(body_of_tag({"endwith"}, &node->body));
   --scopes_;
+  unbind(place);
   ++at_;
   return Code::Ok;
 }
@@ -335,6 +388,7 @@ Status Parser::signature(Signature* signature) {
       return fail(token().line, "the parameter '%s' needs a default, as the one before it has",
                   parameter.text.c_str());
     }
+    bind(parameter.name);
     signature->parameters.push_back(std::move(parameter));
   }
   --scopes_;
@@ -349,10 +403,12 @@ Status Parser::macro(NodePtr* out) {
   node->name = number_of(node->text);
   note_set(node->name);
   node->signature = std::make_unique<Signature>();
+  const size_t place = bound_.size();
   RL_TRY(signature(node->signature.get()));
   signatures_.push_back(node->signature.get());
   RL_TRY(scoped_body("endmacro", node));
   signatures_.pop_back();
+  unbind(place);
   return Code::Ok;
 }
 
@@ -362,6 +418,7 @@ Status Parser::call_block(NodePtr* out) {
   ++at_;
   node->text = "caller";
   node->signature = std::make_unique<Signature>();
+  const size_t place = bound_.size();
   if (is_operator("(")) RL_TRY(signature(node->signature.get()));
   NodePtr call;
   RL_TRY(expression(&call));
@@ -370,6 +427,7 @@ Status Parser::call_block(NodePtr* out) {
   signatures_.push_back(node->signature.get());
   RL_TRY(scoped_body("endcall", node));
   signatures_.pop_back();
+  unbind(place);
   return Code::Ok;
 }
 
@@ -380,9 +438,11 @@ Status Parser::filter_block(NodePtr* out) {
   NodePtr filter;
   RL_TRY(filters(&filter, true));
   RL_TRY(add(node, std::move(filter)));
+  const size_t place = bound_.size();
   ++scopes_;
   RL_TRY(body_of_tag({"endfilter"}, &node->body));
   --scopes_;
+  unbind(place);
   ++at_;
   return Code::Ok;
 }

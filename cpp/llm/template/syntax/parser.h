@@ -83,19 +83,27 @@ class Parser {
   Status wrap(NodeKind kind, NodePtr* node);
   Status add(Node* parent, NodePtr child);
   uint32_t number_of(const std::string& name);
+  void note(uint32_t name);
   void note_read(uint32_t name);
   void note_set(const Node& target);
   void note_set(uint32_t name);
+  // Names that are bound from a place on are free again; returns them.
+  std::vector<uint32_t> unbind(size_t place);
+  void bind(uint32_t name);
+  void bind(const Node& target);
 
   std::vector<Token> tokens_;
   Syntax* syntax_;
   Message* message_;
   size_t at_ = 0;
   size_t nesting_ = 0;
-  size_t loops_ = 0;            // around this statement
-  size_t scopes_ = 0;           // inside each other here
-  size_t branches_ = 0;         // of conditions
-  std::vector<bool> is_noted_;  // by numbers of names: read or set outside of inner scopes
+  size_t loops_ = 0;                // around this statement
+  size_t scopes_ = 0;               // inside each other here
+  size_t branches_ = 0;             // of conditions
+  std::vector<bool> is_noted_;      // by numbers of names: read or set outside of inner scopes
+  std::vector<uint32_t> bound_;     // names that are set here, in order
+  std::vector<uint32_t> bindings_;  // by numbers of names: how often they are among these
+  std::vector<bool> is_input_;      // by numbers of names
   std::vector<Signature*> signatures_;
   std::unordered_map<std::string, uint32_t> numbers_;
 

@@ -26,6 +26,11 @@ struct Spec {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+constexpr char kWhole[] = "dxXo", kNumbers[] = "dxXofFeEgG";
+
+// The null character, which ends `set`, is none of it.
+bool is_one_of(char c, const char* set) { return c != '\0' && std::strchr(set, c) != nullptr; }
+
 // A number at `at`; `fallback` if there is none.
 int read_number(const std::string& text, size_t* at, int fallback) {
   if (*at >= text.size() || !is_digit(text[*at])) return fallback;
@@ -65,7 +70,7 @@ std::string with_commas(const std::string& digits) {
 std::string magnitude_of(const Value& value, const Spec& spec) {
   char format[8] = "%.*f";
   char text[512];
-  if (std::strchr("dxXo", spec.type) != nullptr) {
+  if (is_one_of(spec.type, kWhole)) {
     const int64_t integer =
         value.is(Kind::Float) ? static_cast<int64_t>(value.number()) : value.integer();
     const uint64_t size =
@@ -88,7 +93,7 @@ Status write_number(RunContext& run, const Value& value, const Spec& spec, Text*
   if (!value.is_number()) {
     return run.fail("the format '%c' needs a number, not a %s", spec.type, type_name(value));
   }
-  const bool whole = std::strchr("dxXo", spec.type) != nullptr;
+  const bool whole = is_one_of(spec.type, kWhole);
   const double number = value.number();
   if (whole && !(std::fabs(number) < 9.2e18)) return run.fail("a number is beyond 64 bits");
   if (spec.precision > 60 || std::fabs(number) > 1e200) {
@@ -207,7 +212,7 @@ class Percent {
     if (spec.type == 's' || spec.type == 'r') {
       if (spec.type == 'r') RL_TRY(write_repr(run_, value, &value));
       RL_TRY(write_text(run_, value, spec, '>', &text));
-    } else if (std::strchr("dxXofFeEgG", spec.type) != nullptr) {
+    } else if (is_one_of(spec.type, kNumbers)) {
       RL_TRY(write_number(run_, value, spec, &text));
     } else {
       return run_.fail("the format '%%%c' is not supported", spec.type);
@@ -300,15 +305,13 @@ class Braces {
   Status read_spec(const std::string& text, Spec* spec) {
     size_t at = 0;
     const size_t second = byte_of_character({text.data(), text.size()}, 1);
-    const auto is_align = [&](size_t i) {
-      return i < text.size() && std::strchr("<>^=", text[i]) != nullptr;
-    };
+    const auto is_align = [&](size_t i) { return i < text.size() && is_one_of(text[i], "<>^="); };
     if (is_align(second)) {
       spec->fill = text.substr(0, second);
       at = second;
     }
     if (is_align(at)) spec->align = text[at++];
-    if (at < text.size() && std::strchr("+- ", text[at]) != nullptr) spec->sign = text[at++];
+    if (at < text.size() && is_one_of(text[at], "+- ")) spec->sign = text[at++];
     if (at < text.size() && text[at] == '0') {
       spec->zeros = true;
       ++at;
@@ -322,7 +325,7 @@ class Braces {
       ++at;
       spec->precision = read_number(text, &at, -1);
     }
-    if (at < text.size() && std::strchr("dxXofFeEgG", text[at]) != nullptr) spec->type = text[at++];
+    if (at < text.size() && is_one_of(text[at], kNumbers)) spec->type = text[at++];
     if (at < text.size() && text[at] == 's') ++at;
     if (at == text.size() && spec->width <= kMostDigits && spec->precision <= kMostDigits) {
       return Code::Ok;

@@ -17,6 +17,7 @@ void Scope::set(uint32_t name, Value value) {
 RunContext::~RunContext() {
   for (Ref<DictObject>& space : namespaces_) space->entries.clear();
   for (Ref<Scope>& scope : scopes_) scope->variables.clear();
+  for (Ref<LoopObject>& loop : loops_) loop->before = Value();
 }
 
 Status RunContext::fail(const char* format, ...) {

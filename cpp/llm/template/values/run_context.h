@@ -51,6 +51,7 @@ class RunContext {
 
   void keep(Ref<DictObject> space) { namespaces_.push_back(std::move(space)); }
   void keep(Ref<Scope> scope) { scopes_.push_back(std::move(scope)); }
+  void keep(Ref<LoopObject> loop) { loops_.push_back(std::move(loop)); }
 
   TemplateLimits limits;
   Message* message;
@@ -64,6 +65,7 @@ class RunContext {
   size_t work_ = 0;
   std::vector<Ref<DictObject>> namespaces_;
   std::vector<Ref<Scope>> scopes_;
+  std::vector<Ref<LoopObject>> loops_;
 };
 
 }  // namespace rushlight::llm

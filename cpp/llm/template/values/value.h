@@ -1,8 +1,9 @@
 // The values of a template: Python's, as far as templates see them. Values are immutable but for
 // namespaces, loops and iterators, and are shared by reference counts.
 //
-// References could form a circle only through namespaces, and through scopes that macros keep; a
-// run keeps both and empties them at its end (run_context.h).
+// References could form a circle only through namespaces, through scopes that macros keep, and
+// through what loops were last told by loop.changed(); a run keeps all of them and empties them at
+// its end (run_context.h).
 #pragma once
 
 #include <atomic>

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rushlight.llm.runner import Runner
 
 NAME = "bench"
+_USUAL_TEXTS = 32  # that a runner computes at once unless it is told
 HELP = help_text(
     "Measure tokens a second: of a prompt (prefill), and of the text after it (decode), at one or "
     "more lengths of the text before.",
@@ -58,7 +59,8 @@ def main(
         if value < 1:
             raise RunError(f"--{name} {value}: give 1 or more", code=Code.INVALID_ARGUMENT)
     begin = time.perf_counter()
-    runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit, texts=max(32, sessions))
+    texts = sessions if sessions > _USUAL_TEXTS else None
+    runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit, texts=texts)
     load_ms = (time.perf_counter() - begin) * 1e3
     rows = [
         measure(runner, before, prompt, output, sessions, max(1, repeat))
@@ -136,17 +138,18 @@ def _run(
         streams.append(session.stream(new, max_tokens=output, **options))
     # Whoever reads drives all; a reader that is far ahead lets the others catch up.
     open_streams = list(streams)
-    first = 0.0
+    first, made = 0.0, 0
     while open_streams:
         for stream in list(open_streams):
             if next(stream, None) is None:
                 open_streams.remove(stream)
-        if not first and all(s.statistics.output_tokens for s in streams):
-            first = time.perf_counter()
+        counts = [] if first else [stream.statistics.output_tokens for stream in streams]
+        if counts and min(counts) > 0:
+            first, made = time.perf_counter(), sum(counts)
     end = time.perf_counter()
     return {
         "prefill": sessions * prompt / (first - begin),
-        "decode": sessions * (output - 1) / (end - first) if end > first else 0.0,
+        "decode": (sessions * output - made) / (end - first) if end > first else 0.0,
         "first_token_ms": streams[0].statistics.first_token * 1e3,
         "cache_bytes": float(runner.cache_bytes),
     }

@@ -138,8 +138,9 @@ class Talk:
             _write_history(rest, self._history)
             out.print(f"wrote {rest}", markup=False)
         elif word == "/restore" and rest:
-            history = _read_history(rest)
-            self._session, self._history = self._runner.restore(rest), history
+            session = self._runner.restore(rest)
+            self._history = self._read_history(rest, session)
+            self._session = session
             out.print(self._session.text, markup=False)
         elif word == "/new":
             self._begin()
@@ -166,8 +167,9 @@ class Talk:
             text = self._write(messages)
             self._history = [*messages, {"role": "assistant", "content": text}]
         else:
-            self._history.append(len(self._session.tokens))
+            before = len(self._session.tokens)
             self._write(question)
+            self._history.append(before)
 
     def _write(self, prompt: Any) -> str:
         """Generate and print; Ctrl-C ends the reply, and what was written counts."""
@@ -184,6 +186,39 @@ class Talk:
             console(stderr=True).print(_figures(stream.statistics), style="dim")
         return text
 
+    def _read_history(self, path: str, session: Session) -> list[Any]:
+        """What was said in a session, from the file beside the session's."""
+        try:
+            with open_file(f"{path}.json") as file:
+                history = json.loads(file.read())
+        except (OSError, ValueError, RecursionError) as error:
+            raise RunError(f"cannot read {path}.json: {error}", code=Code.ACCESS_FAILED) from None
+        is_right = _are_messages if self._runner.has_chat else _are_lengths
+        if not isinstance(history, list) or not is_right(history, len(session.tokens)):
+            raise RunError(
+                f"{path}.json is not what was said in this session: give a file that /save wrote "
+                f"with this model",
+                code=Code.INVALID_EXTERNAL_DATA,
+            )
+        return history
+
+
+def _are_messages(history: list[Any], _: int) -> bool:
+    """Whether a history is one of a model with a chat template."""
+    return all(
+        isinstance(message, dict)
+        and set(message) == {"role", "content"}
+        and all(isinstance(value, str) for value in message.values())
+        for message in history
+    )
+
+
+def _are_lengths(history: list[Any], most: int) -> bool:
+    """Whether a history has the lengths that a text of `most` tokens had before each question."""
+    if not all(type(length) is int and 0 <= length <= most for length in history):
+        return False
+    return history == sorted(history)
+
 
 def _write_history(path: str, history: list[Any]) -> None:
     """Write what was said beside the session's file."""
@@ -193,17 +228,6 @@ def _write_history(path: str, history: list[Any]) -> None:
         raise RunError(
             f"cannot write {path}.json: {error.strerror}", code=Code.ACCESS_FAILED
         ) from None
-
-
-def _read_history(path: str) -> list[Any]:
-    try:
-        with open_file(f"{path}.json") as file:
-            history = json.loads(file.read())
-    except (OSError, ValueError) as error:
-        raise RunError(f"cannot read {path}.json: {error}", code=Code.ACCESS_FAILED) from None
-    if not isinstance(history, list):
-        raise RunError(f"{path}.json has no history", code=Code.INVALID_EXTERNAL_DATA)
-    return history
 
 
 def _figures(statistics: Statistics) -> str:

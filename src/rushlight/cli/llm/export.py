@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import Annotated
 
 import typer
 
 from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
-from rushlight.cli.export import DebugOption, OutputOption, Stages, StrictOption, VerifyOption
+from rushlight.cli.export import (
+    DebugOption,
+    OutputOption,
+    Stages,
+    StrictOption,
+    VerifyOption,
+    print_report,
+)
 
 NAME = "export"
 HELP = help_text(
     "Turn a language model into a program (.pte) with weights, tokenizer and chat template. MODEL "
-    "is a folder as save_pretrained of transformers writes it, a GGUF file, or FILE.py:NAME of a "
-    "function that returns, or an attribute that is, a transformers model.",
+    "is a folder as save_pretrained of transformers or sentence-transformers writes it, a GGUF "
+    "file, or FILE.py:NAME of a function that returns, or an attribute that is, a transformers "
+    "model. Encoders, such as MiniLM, become programs that embed texts.",
     (
         "rushlight llm export SmolLM2-135M-Instruct -o m.pte --quantize 8da4w",
         "rushlight llm export llama -o m.pte --quantize 8da4w --group-size 128 --context 8192",
@@ -34,7 +41,8 @@ QuantizeOption = Annotated[
     ),
 ]
 GroupOption = Annotated[
-    int, typer.Option("--group-size", help="Of 8da4w: weights that share a scale.")
+    int | None,
+    typer.Option("--group-size", help="Of weights of 4 bits: how many share a scale; default: 32."),
 ]
 EmbeddingOption = Annotated[
     str | None,
@@ -48,7 +56,15 @@ ContextOption = Annotated[
 ]
 BatchOption = Annotated[int, typer.Option("--batch", help="The most tokens of one step.")]
 EmbedOption = Annotated[
-    bool, typer.Option("--embed", help="Also a method that returns hidden states.")
+    bool, typer.Option("--embed", help="Also embed texts; encoders do nothing else.")
+]
+PoolingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pooling",
+        metavar="last|mean|cls",
+        help="What becomes a text's embedding; default: what the model's folder says.",
+    ),
 ]
 TokenizerOption = Annotated[
     str | None, typer.Option("--tokenizer", metavar="PATH", help="Default: that of the model.")
@@ -62,11 +78,12 @@ def main(
     ],
     output: OutputOption = None,
     quantize: QuantizeOption = None,
-    group_size: GroupOption = 32,
+    group_size: GroupOption = None,
     quantize_embedding: EmbeddingOption = None,
     context: ContextOption = None,
     batch: BatchOption = 512,
     embed: EmbedOption = False,
+    pooling: PoolingOption = None,
     tokenizer: TokenizerOption = None,
     verify: VerifyOption = True,
     strict: StrictOption = False,
@@ -92,6 +109,7 @@ def main(
             group_size=group_size,
             quantize_embedding=quantize_embedding,
             embed=embed,
+            pooling=pooling,
             tokenizer=tokenizer,
             verify=verify,
             strict=strict,
@@ -100,7 +118,4 @@ def main(
         )
         stages("write")
         program.save(path, quiet=True)
-    from rushlight.inspect import report_of
-
-    report = report_of(path, debug=program.manager.debug_map)
-    console().print(dataclasses.replace(report, quantization=program.quantization))
+    print_report(program, path)

@@ -39,6 +39,18 @@ class EagerCache:
         finally:
             _ACTIVE.reset(token)
 
+    def sizes(self) -> tuple[int, int, int, int, int, int] | None:
+        """What it holds: layers, heads, width of keys and of values, sequences, positions."""
+        if not self._rows:
+            return None
+        layers, sequences = (1 + max(numbers) for numbers in zip(*self._rows, strict=True))
+        keys, values = zip(*self._rows.values(), strict=True)
+        heads, width, value_width = (
+            max(rows.shape[axis] for rows in parts)
+            for parts, axis in ((keys, 1), (keys, 2), (values, 2))
+        )
+        return layers, heads, width, value_width, sequences, max(map(len, keys))
+
     def store(
         self, layer: int, sequence: int, position: int, key: torch.Tensor, value: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import mmap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 
 from rushlight.errors import Code, ExportError
+from rushlight.llm.weights.mapped_file import mapped, release
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 _DTYPES = {
@@ -24,6 +26,7 @@ _DTYPES = {
     "U8": torch.uint8,
     "BOOL": torch.bool,
 }
+_MOST_DIMENSIONS, _MOST_ELEMENTS = 64, 2**62
 
 
 class Checkpoint:
@@ -62,28 +65,26 @@ class Checkpoint:
     def release(self) -> None:
         """Give back the memory of the pages that were read; they are read again when needed."""
         for one in self._maps:
-            one.madvise(mmap.MADV_DONTNEED)
+            release(one)
 
     def _read(self, path: Path) -> None:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            if size < 8:
-                raise _damaged(path, "it ends within its header")
-            # Private: torch wants memory that it may write, and nothing is written.
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        length = int.from_bytes(mapped[:8], "little")
+        size = path.stat().st_size
+        if size < 8:
+            raise _damaged(path, "it ends within its header")
+        whole = mapped(path)
+        length = int.from_bytes(whole[:8], "little")
         if length > size - 8:
             raise _damaged(path, f"its header of {length} bytes reaches beyond its end")
         try:
-            header = json.loads(mapped[8 : 8 + length])
-        except ValueError as error:
+            header = json.loads(whole[8 : 8 + length])
+        except (ValueError, RecursionError) as error:
             raise _damaged(path, f"its header is no JSON ({error})") from None
-        self._maps.append(mapped)
+        self._maps.append(whole)
         for name, shape, dtype, first, last in _entries(path, header, size - 8 - length):
             count = (last - first) // dtype.itemsize
             start = 8 + length + first
             flat = (
-                torch.frombuffer(mapped, dtype=dtype, count=count, offset=start)
+                torch.frombuffer(whole, dtype=dtype, count=count, offset=start)
                 if count
                 else torch.empty(0, dtype=dtype)
             )
@@ -99,7 +100,7 @@ def _index_of(folder: Path) -> dict[str, str] | None:
         return None
     try:
         files = json.loads(path.read_text("utf-8"))["weight_map"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(path, f"it has no weight_map ({error})") from None
     if not isinstance(files, dict) or not all(
         isinstance(name, str) and Path(name).name == name for name in files.values()
@@ -129,23 +130,30 @@ def _entries(
         if name == "__metadata__":
             continue
         try:
-            shape, (first, last) = [int(n) for n in entry["shape"]], entry["data_offsets"]
-            kind = entry["dtype"]
+            shape, (first, last), kind = entry["shape"], entry["data_offsets"], entry["dtype"]
         except (KeyError, TypeError, ValueError):
             raise _damaged(path, f"its header does not say where {name!r} lies") from None
-        if kind not in _DTYPES:
+        if not _is_shape(shape) or not all(type(one) is int for one in (first, last)):
+            raise _damaged(path, f"its header does not say where {name!r} lies")
+        if not isinstance(kind, str) or kind not in _DTYPES:
             raise ExportError(
                 f"{path}: tensor {name!r} is {kind}; supported are {', '.join(_DTYPES)}: convert "
                 f"the model to one of these first",
                 code=Code.NOT_SUPPORTED,
             )
-        dtype, count = _DTYPES[kind], 1
-        for n in shape:
-            count *= n
-        whole = isinstance(first, int) and isinstance(last, int) and 0 <= first <= last <= size
-        if not whole or min(shape, default=0) < 0 or last - first != count * dtype.itemsize:
+        dtype, count = _DTYPES[kind], math.prod(shape)
+        if not 0 <= first <= last <= size or last - first != count * dtype.itemsize:
             raise _damaged(path, f"tensor {name!r} has other bytes than its shape, or none")
         yield name, shape, dtype, first, last
+
+
+def _is_shape(shape: Any) -> bool:
+    """Whether it is a list of sizes that a tensor can have."""
+    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
+        return False
+    if not all(type(n) is int and n >= 0 for n in shape):
+        return False
+    return math.prod(n for n in shape if n) <= _MOST_ELEMENTS
 
 
 def _damaged(path: Path, reason: str) -> ExportError:
@@ -207,7 +215,7 @@ def load_into(model: Any, tensors: Mapping[str, torch.Tensor], where: str) -> No
     model.tie_weights()
 
 
-_COMPUTED = (".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq")
+_COMPUTED = (".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq", "embeddings.position_ids")
 """Ends of names of tensors that old checkpoints have and that models compute."""
 
 

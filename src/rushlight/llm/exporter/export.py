@@ -15,13 +15,15 @@ from rushlight.api import Program
 from rushlight.api import export as export_program
 from rushlight.errors import Code, ExportError
 from rushlight.forms import Form, forms_of
+from rushlight.ir.mapped_weights import released_by
 from rushlight.llm.description import KEY, Description
-from rushlight.llm.exporter.families import Head, decoder_of, description_of
+from rushlight.llm.exporter.encoders import encoder_description, encoder_of, is_encoder
+from rushlight.llm.exporter.families import Decoder, Head, decoder_of, description_of
 from rushlight.llm.exporter.folder import Folder, read_folder
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step, capture_step, copied
 from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, tokenizer_of
-from rushlight.llm.exporter.verify import check_steps
+from rushlight.llm.exporter.verify import check_steps, written
 from rushlight.llm.gguf.model import GgufModel, read_gguf
 
 STEP, EMBED = "step", "embed"
@@ -35,9 +37,10 @@ def export(
     batch: int = 512,
     wanted: int = 64,
     quantize: str | None = None,
-    group_size: int = 32,
+    group_size: int | None = None,
     quantize_embedding: str | None = None,
     embed: bool = False,
+    pooling: str | None = None,
     tokenizer: Any = None,
     chat_template: str | None = None,
     backend: Any = "cpu",
@@ -48,24 +51,32 @@ def export(
 ) -> Program:
     """Turn a language model into a program with the method `step`, for `rushlight.llm.load`.
 
+    An encoder becomes a program whose only method is `embed`.
+
     Args:
-        model: a folder as `save_pretrained` of `transformers` writes it; a GGUF file; a
-            `transformers` model for causal language modelling; or an `nn.Module` of your own, whose
-            forward takes (tokens, positions, sequences), int64 [n] each, calls
-            `rushlight.llm.attention` in its layers, and returns logits [n, vocabulary]. If its
-            forward also takes `wanted`, int64 [m], it returns the logits of these rows alone.
+        model: a folder as `save_pretrained` of `transformers` or sentence-transformers writes it; a
+            GGUF file; a `transformers` model for causal language modelling, or an encoder; or an
+            `nn.Module` of your own, whose forward takes (tokens, positions, sequences), int64 [n]
+            each, calls `rushlight.llm.attention` in its layers, and returns logits [n, vocabulary].
+            If its forward also takes `wanted`, int64 [m], it returns the logits of these rows
+            alone.
         description: of an `nn.Module` of your own.
         context: the greatest number of positions of a sequence; default: the model's own.
-        batch: the greatest number of tokens of one step, which memory is planned for.
+        batch: the greatest number of tokens of one step, which memory is planned for; of an
+            encoder, it is the context.
         wanted: the greatest number of tokens of one step whose logits are computed.
         quantize: in what weights are stored: "float32", "fp16", "bf16"; "int8" or "8da4w": integers
             of 8 or 4 bits, multiplied with rows that are quantised to 8 bits at run time. Default:
             the dtypes that the model has. All else is computed in float32.
-        group_size: of "8da4w": how many weights of a row share a scale: 32, 64, 128 or 256.
-        quantize_embedding: "int8" or "int4" for an embedding in integers. An embedding that is
-            tied to the output layer is stored once, as the output layer.
+        group_size: of weights of 4 bits: how many of a row share a scale: 32 (the default), 64, 128
+            or 256.
+        quantize_embedding: "int8" or "int4" for an embedding of tokens in integers. Not for one
+            that is tied to the output layer, which is stored once, as that layer.
         embed: whether there is also a method `embed`, which returns hidden states after the last
-            norm in place of logits.
+            norm in place of logits. Encoders have it anyway.
+        pooling: what becomes the embedding of a text: "last", the last token's hidden state;
+            "mean", the mean of all; or "cls", the first token's. Default: the folder's; or else
+            "last" for decoders and "mean" for encoders.
         tokenizer: what `rushlight.llm.tokenizer.compile` takes; default: the folder's.
         chat_template: a Jinja template; default: the folder's.
         backend: where it runs, as `rushlight.export` takes it, but not a list of forms.
@@ -84,45 +95,84 @@ def export(
         say("read the model")
         folder = _read(Path(model))
         model = folder.model
+    if context is None and isinstance(folder, Folder):
+        context = folder.longest_text
     step, about = _step_of(model, description, context, batch, wanted)
-    if embed and step.head is None:
-        raise ExportError(
-            "embed=True: what a module of your own returns are its logits; it has no hidden states",
-            code=Code.INVALID_ARGUMENT,
-        )
     about = _with_folder(about, folder) if folder else about
+    about = _with_embedding(about, model, step, embed, pooling)
     texts = _texts(about, tokenizer, chat_template, folder)
     say("quantise" if recipe.bits or recipe.embedding else "convert weights")
     release = folder.release if folder else lambda: None
-    convert_layers(step, recipe, release)
+    embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
+    convert_layers(step, recipe, release, embedding=embedding)
     say("capture")
-    captured = _methods(step, about, embed)
-    program = export_program(
-        captured,
-        backend=backend,
-        constant_methods=about.constant_methods(),
-        verify=False,
-        strict=strict,
-        debug=debug,
-        progress=progress,
-    )
+    captured = _methods(step, about)
+    with released_by(release):
+        program = export_program(
+            captured,
+            backend=backend,
+            constant_methods=about.constant_methods(),
+            verify=False,
+            strict=strict,
+            debug=debug,
+            progress=progress,
+        )
     program.quantization += folder.losses() if isinstance(folder, GgufModel) else []
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
     release()
     if verify:
-        for name, one in captured.items():
-            say(f"{name}: verify")
-            check_steps(program.manager, name, one, about, form.partitioners)
+        with released_by(release):
+            _verify(program, captured, about, form, say)
     return program
 
 
-def _methods(step: Step, about: Description, embed: bool) -> dict[str, ExportedProgram]:
+def _verify(
+    program: Program,
+    captured: dict[str, ExportedProgram],
+    about: Description,
+    form: Form,
+    say: Callable[[str], None],
+) -> None:
+    """Check the methods of a finished program."""
+    with written(program.manager) as file:
+        for name, one in captured.items():
+            say(f"{name}: verify")
+            check_steps(program.manager, name, one, about, form.partitioners, file)
+
+
+def _methods(step: Step, about: Description) -> dict[str, ExportedProgram]:
     """The captured methods of the program, by name."""
+    if about.is_encoder:
+        return {EMBED: capture_step(step, about, EMBED)}
     captured = {STEP: capture_step(step, about, STEP)}
-    if embed:
+    if about.hidden:
+        about = dataclasses.replace(about, wanted=about.batch)
         captured[EMBED] = capture_step(_embedding_step(step), about, EMBED)
     return captured
+
+
+def _with_embedding(
+    about: Description, model: Any, step: Step, embed: bool, pooling: str | None
+) -> Description:
+    """A description with what it says of embeddings."""
+    if about.is_encoder:
+        return dataclasses.replace(about, pooling=pooling or about.pooling)
+    if not embed:
+        if pooling is not None:
+            raise ExportError(
+                f"pooling={pooling!r} is for a method that embeds texts: add embed=True, or leave "
+                f"it out",
+                code=Code.INVALID_ARGUMENT,
+            )
+        return about
+    if step.head is None:
+        raise ExportError(
+            "embed=True: what a module of your own returns are its logits; it has no hidden states",
+            code=Code.INVALID_ARGUMENT,
+        )
+    hidden = model.config.hidden_size
+    return dataclasses.replace(about, hidden=hidden, pooling=pooling or about.pooling)
 
 
 def _read(path: Path) -> Folder | GgufModel:
@@ -152,7 +202,8 @@ def _texts(
         template = template or folder.template
     texts = {}
     if tokenizer is not None:
-        texts[TOKENIZER] = tokenizer_of(tokenizer, about)
+        lowers = isinstance(folder, Folder) and folder.sentences.lowers
+        texts[TOKENIZER] = tokenizer_of(tokenizer, about, lowers)
     if template is not None:
         texts[TEMPLATE] = template_of(template, about)
     return texts
@@ -176,6 +227,9 @@ def _step_of(
                 "configuration",
                 code=Code.INVALID_ARGUMENT,
             )
+        if is_encoder(model.config.model_type):
+            description = encoder_description(model.config, context)
+            return Step(encoder_of(model, description.context), None), description
         description = description_of(model.config, context, batch=batch, wanted=wanted)
         return Step(*decoder_of(model, description.context)), description
     if not isinstance(model, torch.nn.Module):
@@ -191,9 +245,36 @@ def _step_of(
             code=Code.INVALID_ARGUMENT,
         )
     about = dataclasses.replace(
-        description, context=context or description.context, batch=batch, wanted=wanted
+        description,
+        context=description.context if context is None else context,
+        batch=batch,
+        wanted=wanted,
     )
     return Step(copied(model), None), about
+
+
+def _embedding_of_tokens(step: Step, about: Description) -> Any:
+    """The layer that has a row for each token.
+
+    Raises:
+        ExportError: it is not known which one it is.
+    """
+    if isinstance(step.decoder, Decoder):
+        return step.decoder.embedding
+    candidates = {
+        name: layer
+        for name, layer in step.decoder.named_modules()
+        if isinstance(layer, torch.nn.Embedding) and layer.num_embeddings == about.vocabulary
+    }
+    if len({id(layer.weight) for layer in candidates.values()}) != 1:
+        names = f" ({', '.join(candidates)})" if candidates else ""
+        raise ExportError(
+            f"quantize_embedding=: the module has {len(candidates)} nn.Embedding with a row for "
+            f"each of the {about.vocabulary} tokens{names}, and must have one: leave "
+            f"quantize_embedding out",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return next(iter(candidates.values()))
 
 
 def _with_folder(about: Description, folder: Folder | GgufModel) -> Description:
@@ -201,6 +282,8 @@ def _with_folder(about: Description, folder: Folder | GgufModel) -> Description:
     ends = folder.generation.get("eos_token_id")
     eos = list(about.eos) if ends is None else ends if isinstance(ends, list) else [ends]
     begin = folder.generation.get("bos_token_id")
+    if isinstance(folder, Folder) and folder.sentences.pooling:
+        about = dataclasses.replace(about, pooling=folder.sentences.pooling)
     return dataclasses.replace(
         about,
         eos=eos,

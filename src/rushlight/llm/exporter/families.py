@@ -11,10 +11,10 @@ import torch
 from rushlight.errors import Code, ExportError
 from rushlight.llm.description import Description
 from rushlight.llm.exporter.attention import INTERFACE, register
-from rushlight.llm.exporter.layers import QuantizedEmbedding, StoredEmbedding
 from rushlight.llm.exporter.rope import rotary_of
 from rushlight.llm.exporter.rows import Rows, step_of
 from rushlight.llm.exporter.step import copied
+from rushlight.llm.weights.layers import QuantizedEmbedding, StoredEmbedding
 
 Tensor = torch.Tensor
 

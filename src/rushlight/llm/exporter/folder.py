@@ -12,7 +12,9 @@ import torch
 
 from rushlight.errors import Code, ExportError
 from rushlight.llm.exporter.checkpoint import Checkpoint, load_into
+from rushlight.llm.exporter.encoders import encoder_weights, is_encoder, most_tokens
 from rushlight.llm.exporter.families import family_of
+from rushlight.llm.exporter.sentences import Sentences, read_sentences
 
 
 @dataclass
@@ -26,11 +28,13 @@ class Folder:
         generation: `generation_config.json`; {} if there is none.
         template: the chat template; None if there is none.
         tokens: the texts of special tokens by their role.
+        sentences: what a folder of sentence-transformers says of embeddings.
     """
 
     path: Path
     model: Any
     checkpoint: Checkpoint
+    sentences: Sentences
     generation: dict[str, Any] = field(default_factory=dict)
     template: str | None = None
     tokens: dict[str, str] = field(default_factory=dict)
@@ -41,17 +45,26 @@ class Folder:
         names = ("tokenizer.json", "tokenizer.model")
         return self.path if any((self.path / name).is_file() for name in names) else None
 
+    @property
+    def longest_text(self) -> int | None:
+        """The most tokens that texts to embed have; None if the folder does not say."""
+        most = self.sentences.context
+        encodes = is_encoder(self.model.config.model_type)
+        return min(most, most_tokens(self.model.config)) if most and encodes else most
+
     def release(self) -> None:
         """Give back the memory of weights that were read."""
         self.checkpoint.release()
 
 
 def read_folder(path: Path) -> Folder:
-    """Read a folder as `save_pretrained` of `transformers` writes it.
+    """Read a folder as `save_pretrained` of `transformers` or sentence-transformers writes it.
 
     Raises:
         ExportError: something is missing or damaged, or the architecture is not supported.
     """
+    sentences = read_sentences(path)
+    path = sentences.path
     config = _json_of(path / "config.json")
     if config is None:
         raise ExportError(
@@ -59,16 +72,29 @@ def read_folder(path: Path) -> Folder:
             f"it",
             code=Code.NOT_FOUND,
         )
-    family_of(SimpleNamespace(**{"model_type": "", **config}))
+    if not isinstance(config.get("model_type"), str):
+        raise ExportError(
+            f"{path / 'config.json'} has no model_type, which says what architecture it is: copy "
+            f"the model's own config.json there",
+            code=Code.INVALID_EXTERNAL_DATA,
+        )
+    encodes = is_encoder(config["model_type"])
+    if not encodes:
+        family_of(SimpleNamespace(**config))
+    _check_tokens(config, path / "config.json")
+    generation = _json_of(path / "generation_config.json") or {}
+    _check_tokens(generation, path / "generation_config.json")
     checkpoint = Checkpoint(path)
-    model = _empty_model(path)
-    load_into(model, checkpoint.tensors, str(path))
+    model = _empty_model(path, encodes)
+    tensors = checkpoint.tensors
+    load_into(model, encoder_weights(model, tensors) if encodes else tensors, str(path))
     about = _json_of(path / "tokenizer_config.json") or {}
     return Folder(
         path,
         model,
         checkpoint,
-        _json_of(path / "generation_config.json") or {},
+        sentences,
+        generation,
         _template_of(path, about),
         {name: text for name in _ROLES if (text := _text_of(about.get(name))) is not None},
     )
@@ -77,14 +103,17 @@ def read_folder(path: Path) -> Folder:
 _ROLES = ("bos_token", "eos_token", "unk_token", "pad_token")
 
 
-def _empty_model(path: Path) -> Any:
-    """The model of a configuration, without memory."""
-    from transformers import AutoConfig, AutoModelForCausalLM
+def _empty_model(path: Path, encodes: bool) -> Any:
+    """The model of a configuration, without memory: an encoder without heads, or a decoder."""
+    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 
     try:
         config = AutoConfig.from_pretrained(path, local_files_only=True)
+        kind = AutoModel if encodes else AutoModelForCausalLM
         with torch.device("meta"):
-            model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+            model: Any = kind.from_config(config)  # type: ignore[no-untyped-call]
+        if encodes and hasattr(model, "pooler"):
+            model.pooler = None
         return model.eval()
     except Exception as error:  # transformers raises many kinds
         raise ExportError(
@@ -99,18 +128,36 @@ def _json_of(path: Path) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ExportError(f"{path} is no JSON: {error}", code=Code.INVALID_EXTERNAL_DATA) from error
     if not isinstance(value, dict):
         raise ExportError(f"{path} is no JSON object", code=Code.INVALID_EXTERNAL_DATA)
     return value
 
 
+def _check_tokens(config: dict[str, Any], path: Path) -> None:
+    """Refuse tokens that are not given by their numbers."""
+    for name in ("bos_token_id", "eos_token_id"):
+        given = config.get(name)
+        listed = given if isinstance(given, list) and name == "eos_token_id" else [given]
+        if given is not None and not all(type(one) is int for one in listed):
+            raise ExportError(
+                f"{name!r} of {path} is {given!r}: write the number of a token there"
+                + (", or a list of such" if name == "eos_token_id" else ""),
+                code=Code.INVALID_EXTERNAL_DATA,
+            )
+
+
 def _template_of(path: Path, about: dict[str, Any]) -> str | None:
     """The chat template: a file of its own, or a part of the tokenizer's configuration."""
     file = path / "chat_template.jinja"
     if file.is_file():
-        return file.read_text("utf-8")
+        try:
+            return file.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise ExportError(
+                f"{file} is not UTF-8: {error}", code=Code.INVALID_EXTERNAL_DATA
+            ) from error
     template = about.get("chat_template")
     if isinstance(template, list):  # several by name
         named = {one.get("name"): one.get("template") for one in template if isinstance(one, dict)}

@@ -9,17 +9,18 @@ from typing import Any
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.llm.exporter.layers import (
+from rushlight.llm.weights.layers import (
     QuantizedEmbedding,
     QuantizedLinear,
     QuantizedWeight,
     StoredEmbedding,
     StoredLinear,
 )
-from rushlight.llm.exporter.rounding import quantised
+from rushlight.llm.weights.rounding import quantised
 
 Tensor = torch.Tensor
 GROUP_SIZES = (32, 64, 128, 256)
+DEFAULT_GROUP = 32
 FLOATS = {"float32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 BITS = {"int8": 8, "8da4w": 4}
 NAMES = (*FLOATS, *BITS)
@@ -33,13 +34,13 @@ class Recipe:
     Attributes:
         name: one of `NAMES`, or None: the weights in the dtypes that the model has. Computed is
             always in float32, or with rows of 8 bits in `int8` and `8da4w`.
-        group_size: of `8da4w`: how many neighbouring weights of a row share a scale.
-        embedding: "int8" or "int4" for an embedding in integers; None for floats. An embedding
-            that is tied to the output layer is stored once, as the recipe has that layer.
+        group_size: of weights of 4 bits: how many neighbouring ones of a row share a scale; None
+            for `DEFAULT_GROUP`.
+        embedding: "int8" or "int4" for the embedding of tokens in integers; None for floats.
     """
 
     name: str | None = None
-    group_size: int = 32
+    group_size: int | None = None
     embedding: str | None = None
 
     def __post_init__(self) -> None:
@@ -49,7 +50,7 @@ class Recipe:
                 f"that the model has",
                 code=Code.NOT_FOUND,
             )
-        if self.group_size not in GROUP_SIZES:
+        if self.group_size is not None and self.group_size not in GROUP_SIZES:
             raise ExportError(
                 f"group_size={self.group_size!r}: give one of {', '.join(map(str, GROUP_SIZES))}",
                 code=Code.INVALID_ARGUMENT,
@@ -59,6 +60,12 @@ class Recipe:
                 f"quantize_embedding={self.embedding!r}: give one of {', '.join(EMBEDDINGS)}, or "
                 f"None",
                 code=Code.NOT_FOUND,
+            )
+        if self.group_size is not None and 4 not in (self.bits, self.embedding_bits):
+            raise ExportError(
+                f"group_size={self.group_size}: only weights of 4 bits have groups: give "
+                f"quantize='8da4w' or quantize_embedding='int4', or leave group_size out",
+                code=Code.INVALID_ARGUMENT,
             )
 
     @property
@@ -71,9 +78,22 @@ class Recipe:
         """Of the weights of linear layers; None for floats."""
         return BITS.get(self.name or "")
 
+    @property
+    def embedding_bits(self) -> int | None:
+        """Of the embedding of tokens; None for floats."""
+        return EMBEDDINGS.get(self.embedding or "")
+
+    def group_of(self, bits: int) -> int:
+        """How many neighbours of a row share a scale in weights of so many bits; 0 if all do."""
+        return (self.group_size or DEFAULT_GROUP) if bits == 4 else 0
+
 
 def convert_layers(
-    model: torch.nn.Module, recipe: Recipe, release: Callable[[], None] = lambda: None
+    model: torch.nn.Module,
+    recipe: Recipe,
+    release: Callable[[], None] = lambda: None,
+    *,
+    embedding: Any = None,
 ) -> None:
     """Replace the layers of `model` by those of a recipe, one after the other.
 
@@ -83,15 +103,27 @@ def convert_layers(
         model: is changed.
         recipe: how layers are stored.
         release: gives back memory of weights that were read; called after each layer.
+        embedding: the layer that has a row for each token, if the recipe says how it is stored.
+
+    Raises:
+        ExportError: the embedding is the output layer, too, or a weight is infinite or NaN.
     """
     layers = [(name, layer) for name, layer in model.named_modules() if _is_layer(layer)]
     outputs = {id(layer.weight) for _, layer in layers if _is_linear(layer)}
-    embedding_bits = EMBEDDINGS.get(recipe.embedding or "")
+    rows = None if embedding is None else id(embedding.weight)
+    if rows in outputs:
+        raise ExportError(
+            f"quantize_embedding={recipe.embedding!r}: the model's embedding is tied to its output "
+            f"layer, and stored once, as quantize= has that layer: leave quantize_embedding out, "
+            f"and give quantize='int8' or '8da4w' for integers",
+            code=Code.INVALID_ARGUMENT,
+        )
     made: dict[tuple[int, int | None], Tensor | QuantizedWeight] = {}
     kept = []  # so that no other tensor gets the id of one that was replaced
     for name, layer in layers:
-        is_output = id(layer.weight) in outputs
-        bits = recipe.bits if is_output else embedding_bits
+        # Other tables, such as those of positions, stay floats.
+        of_tokens = recipe.embedding_bits if id(layer.weight) == rows else None
+        bits = recipe.bits if id(layer.weight) in outputs else of_tokens
         key = id(layer.weight), bits
         if key not in made:
             kept.append(layer.weight)
@@ -125,14 +157,14 @@ def _stored(layer: Any, bits: int | None, recipe: Recipe, name: str) -> Tensor |
     if bits is None:
         weight = weight if recipe.dtype is None else weight.to(recipe.dtype)
         return torch.nn.Parameter(weight, requires_grad=False)
-    return quantised(weight, bits, recipe.group_size if bits == 4 else 0, name)
+    return quantised(weight, bits, recipe.group_of(bits), name)
 
 
 def _is_kept(weight: QuantizedWeight, bits: int | None, recipe: Recipe) -> bool:
     """Whether weights that come in integers are stored as they are."""
     if bits is None:
         return recipe.dtype is None
-    return (weight.bits, weight.group_size) == (bits, recipe.group_size if bits == 4 else 0)
+    return (weight.bits, weight.group_size) == (bits, recipe.group_of(bits))
 
 
 def _layer(layer: Any, weight: Tensor | QuantizedWeight, recipe: Recipe) -> torch.nn.Module:

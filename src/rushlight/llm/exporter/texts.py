@@ -11,12 +11,13 @@ TOKENIZER, TEMPLATE = "rushlight/tokenizer", "rushlight/chat_template"
 """The keys in a program's named data."""
 
 
-def tokenizer_of(source: Any, about: Description) -> bytes:
+def tokenizer_of(source: Any, about: Description, lowers: bool = False) -> bytes:
     """The table of a tokenizer.
 
     Args:
         source: what `rushlight.llm.tokenizer.compile` takes.
         about: the model.
+        lowers: whether the model's texts are lower case: the tokenizer must make them so.
 
     Raises:
         ExportError: it is not supported, or has tokens that the model's embedding does not have.
@@ -24,7 +25,14 @@ def tokenizer_of(source: Any, about: Description) -> bytes:
     from rushlight.llm.tokenizer import Tokenizer, compile
 
     table: bytes = compile(source)
-    count = len(Tokenizer(table))
+    tokenizer = Tokenizer(table)
+    if lowers and tokenizer.encode("Ab") != tokenizer.encode("ab"):
+        raise ExportError(
+            "sentence_bert_config.json says do_lower_case, and the tokenizer keeps upper case: "
+            "give tokenizer= one whose normaliser has Lowercase()",
+            code=Code.NOT_SUPPORTED,
+        )
+    count = len(tokenizer)
     if count > about.vocabulary:
         raise ExportError(
             f"the tokenizer has {count} tokens, and the model's embedding {about.vocabulary}: the "

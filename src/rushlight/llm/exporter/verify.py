@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import gc
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch.export import ExportedProgram
@@ -10,6 +14,7 @@ from torch.export import ExportedProgram
 from rushlight import _core
 from rushlight.check import check_method
 from rushlight.check.tolerance import Tolerance, quantises
+from rushlight.errors import Code, ExportError
 from rushlight.ir.custom_ops.cached_attention import EagerCache
 from rushlight.llm.description import Description
 from rushlight.partition import Partitioner
@@ -26,6 +31,7 @@ def check_steps(
     program: ExportedProgram,
     about: Description,
     partitioners: Sequence[Partitioner],
+    file: str,
 ) -> None:
     """Run steps of two sequences, and compare their results with eager's.
 
@@ -35,6 +41,7 @@ def check_steps(
         program: its captured program.
         about: the model.
         partitioners: those that the program was lowered with.
+        file: where the program was written.
 
     Raises:
         ExportError: as `check_method`.
@@ -44,7 +51,9 @@ def check_steps(
         return to_edge_transform_and_lower(piece, None, partitioners).to_executorch()
 
     sizes = (about.layers, about.key_heads, about.width, about.value_width)
-    cache = _core.KvCache("float32", *sizes, 2, min(about.context, _POSITIONS))
+    cache = None
+    if not about.is_encoder:
+        cache = _core.KvCache("float32", *sizes, 2, min(about.context, _POSITIONS))
     tolerance = None if quantises(program) else _FLOAT
     prompt = min(_PROMPT, about.batch, about.context)
     # (sequence, position) of the rows: a prompt, then a token of it beside another prompt.
@@ -58,4 +67,35 @@ def check_steps(
             tokens = (7 * positions + 11 * sequences) % about.vocabulary
             asked = torch.arange(len(here))[-about.wanted :]
             args = (tokens, positions.contiguous(), sequences.contiguous(), asked)
-            check_method(manager, method, program, args, {}, tolerance, lower=lower, kv_cache=cache)
+            check_method(
+                manager, method, program, args, {}, tolerance,
+                lower=lower, kv_cache=cache, file=file,
+            )  # fmt: skip
+            gc.collect()  # modules that were loaded, whose methods refer to them
+
+
+@contextlib.contextmanager
+def written(manager: ExecutorchProgramManager) -> Iterator[str]:
+    """A file with the program, which is there for as long as the context: a runtime maps it, so
+    that its weights are not in memory once more.
+
+    Args:
+        manager: the finished program.
+
+    Raises:
+        ExportError: the file cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rushlight-"))
+            path = os.path.join(folder, "program.pte")
+            with open(path, "wb") as file:
+                manager.write_to_file(file)
+        except OSError as error:
+            raise ExportError(
+                f"cannot write the program to {tempfile.gettempdir()} to verify it: "
+                f"{error.strerror}; make room there, set TMPDIR to another folder, or pass "
+                f"verify=False",
+                code=Code.ACCESS_FAILED,
+            ) from error
+        yield path

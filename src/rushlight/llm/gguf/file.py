@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,11 @@ import numpy as np
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.llm.exporter.layers import QuantizedWeight
-from rushlight.llm.exporter.rounding import quantised
 from rushlight.llm.gguf.blocks import FORMS, Bytes, Form, integers_of, numbers_of
 from rushlight.llm.gguf.header import TensorInfo, damaged, read_header
+from rushlight.llm.weights.layers import QuantizedWeight
+from rushlight.llm.weights.mapped_file import mapped, release
+from rushlight.llm.weights.rounding import quantised
 
 Tensor = torch.Tensor
 _FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -57,11 +57,9 @@ class GgufFile:
         self.path = path
         if not path.is_file():
             raise ExportError(f"there is no file {path}", code=Code.NOT_FOUND)
-        with path.open("rb") as file:
-            if path.stat().st_size == 0:
-                raise damaged(str(path), "it is empty")
-            # Private: torch wants memory that it may write, and nothing is written.
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        if path.stat().st_size == 0:
+            raise damaged(str(path), "it is empty")
+        self._map = mapped(path)
         header = read_header(memoryview(self._map), str(path))
         self.metadata, self.tensors = header.metadata, header.tensors
         self.losses: list[Loss] = []
@@ -174,7 +172,7 @@ class GgufFile:
 
     def release(self) -> None:
         """Give back the memory of the pages that were read; they are read again when needed."""
-        self._map.madvise(mmap.MADV_DONTNEED)
+        release(self._map)
 
     def names(self, beginning: str) -> Sequence[str]:
         """The keys of the metadata that begin so."""

@@ -10,19 +10,19 @@ from typing import Any
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.llm.exporter.layers import (
-    QuantizedEmbedding,
-    QuantizedLinear,
-    QuantizedWeight,
-    StoredEmbedding,
-    StoredLinear,
-)
 from rushlight.llm.gguf.architectures import OUTPUT, Architecture, architecture_of
 from rushlight.llm.gguf.facts import Facts
 from rushlight.llm.gguf.file import GgufFile
 from rushlight.llm.gguf.rope import TABLES
 from rushlight.llm.gguf.texts import generation_of, special_tokens, template_of
 from rushlight.llm.gguf.tokenizer import Vocabulary, tokenizer_of
+from rushlight.llm.weights.layers import (
+    QuantizedEmbedding,
+    QuantizedLinear,
+    QuantizedWeight,
+    StoredEmbedding,
+    StoredLinear,
+)
 
 Tensor = torch.Tensor
 
@@ -34,7 +34,7 @@ class GgufModel:
     Attributes:
         file: the file.
         model: of `transformers`; its linear layers and embeddings are those of
-            `rushlight.llm.exporter.layers`, with the weights as the file has them.
+            `rushlight.llm.weights.layers`, with the weights as the file has them.
         generation: what `generation_config.json` of a folder would say.
         template: the chat template; None if there is none.
         tokens: the texts of special tokens by their role.

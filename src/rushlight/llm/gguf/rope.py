@@ -56,13 +56,20 @@ def rope_of(facts: Facts, width: int, context: int) -> dict[str, Any]:
     original = facts.size("rope.scaling.original_context_length", context)
     attention = facts.positive("rope.scaling.attn_factor", 1.0)
     if any(table in facts.file.tensors for table in TABLES):
-        if kind in ("linear", "yarn") and factor != 1:
+        if factor != 1:
             raise ExportError(
                 f"{facts.file.path} scales its rotary embedding twice, by tables of factors and by "
-                f"{kind!r}, which is not supported",
+                f"the rope.scaling.factor {factor}, which is not supported",
                 code=Code.NOT_SUPPORTED,
             )
         return {**base, **_tables(facts, turned // 2, original, attention)}
+    if kind in ("none", "linear") and attention != 1:
+        raise ExportError(
+            f"{facts.name}.rope.scaling.attn_factor of {facts.file.path} is {attention}, which is "
+            f"not supported with the rope.scaling.type {kind!r}: export the folder that the file "
+            f"was converted from",
+            code=Code.NOT_SUPPORTED,
+        )
     if kind == "linear" and factor != 1:
         return {**base, "rope_type": "linear", "factor": factor}
     if kind == "yarn":

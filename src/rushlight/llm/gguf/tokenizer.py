@@ -12,6 +12,7 @@ from typing import Any
 
 from rushlight.errors import Code, ExportError
 from rushlight.llm.gguf.file import GgufFile
+from rushlight.llm.tokenizer.merges import halves
 
 _SPACE = "▁"
 _CASES = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -253,12 +254,9 @@ def _merges_by_score(vocabulary: Vocabulary) -> list[tuple[str, str]]:
         for token, (text, one) in enumerate(zip(vocabulary.texts, vocabulary.types, strict=True))
         if one == TokenType.NORMAL
     }
-    ordered = sorted(tokens.items(), key=lambda item: (-vocabulary.scores[item[1]], item[1]))
+    ordered = sorted(tokens, key=lambda text: (-vocabulary.scores[tokens[text]], tokens[text]))
     return [
-        (text[:at], text[at:])
-        for text, _ in ordered
-        for at in range(1, len(text))
-        if text[:at] in tokens and text[at:] in tokens
+        (left, right) for _, left, right in halves(ordered) if left in tokens and right in tokens
     ]
 
 

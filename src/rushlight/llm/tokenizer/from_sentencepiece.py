@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight.errors import Code, ExportError
 from rushlight.llm.tokenizer.from_tokenizers import UNKNOWN_PENALTY, words_begin_with_spaces
+from rushlight.llm.tokenizer.merges import halves
 from rushlight.llm.tokenizer.operations import Normalize, Operation, SentencePieceFlag
 from rushlight.llm.tokenizer.table import AddedToken, Flag, Kind, Model, StartRule, Tokens
 
@@ -211,11 +212,10 @@ def _read_bpe(tokens: Tokens, pieces: list[Piece], user: dict[str, int]) -> None
         return len(pieces) + ord(text) if token is None and len(text) == 1 else token
 
     merges = {}
-    for text, token in words.items():
-        for at in range(1, len(text)):
-            left, right = symbol(text[:at]), symbol(text[at:])
-            if left is not None and right is not None:
-                merges[left, right] = (ranks[pieces[token].score], token)
+    for text, first, second in halves(words):
+        left, right = symbol(first), symbol(second)
+        if left is not None and right is not None:
+            merges[left, right] = (ranks[pieces[words[text]].score], words[text])
     tokens.merges = merges
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.llm.tokenizer.merges import halves
 from rushlight.llm.tokenizer.operations import Operation, Split
 from rushlight.llm.tokenizer.patterns import alternatives_of
 from rushlight.llm.tokenizer.table import AddedToken, Flag, Kind, Model, Tokens
@@ -39,10 +40,8 @@ def read_encoding(encoding: Any) -> Tokens:
 
 def merges_of(ranks: dict[bytes, int]) -> dict[tuple[int, int], tuple[int, int]]:
     """All pairs of tokens whose bytes together are a token; its number is the rank."""
-    merges = {}
-    for text, token in ranks.items():
-        for at in range(1, len(text)):
-            left, right = ranks.get(text[:at]), ranks.get(text[at:])
-            if left is not None and right is not None:
-                merges[left, right] = (token, token)
-    return merges
+    return {
+        (ranks[left], ranks[right]): (ranks[text], ranks[text])
+        for text, left, right in halves(ranks)
+        if left in ranks and right in ranks
+    }

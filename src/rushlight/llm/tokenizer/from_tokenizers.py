@@ -52,6 +52,16 @@ def read_tokenizer(tokenizer: Any) -> Tokens:
     return tokens
 
 
+def _of_text(tokens: Tokens, vocabulary: dict[str, int]) -> dict[str, int]:
+    """The tokens that text can become by the model.
+
+    `tokenizers` makes special ones of their own texts, too, when it is told to take them for text.
+    """
+    return {
+        text: token for text, token in vocabulary.items() if not tokens.kinds[token] & Kind.SPECIAL
+    }
+
+
 def refuse(what: str) -> ExportError:
     """The error for a part of a tokenizer that is not supported."""
     return ExportError(
@@ -119,10 +129,12 @@ def _read_bpe(
             raise refuse(f"the option {option} of BPE")
     if model.get("dropout"):
         raise refuse("dropout, which makes its tokens random")
+    of_text = _of_text(tokens, vocabulary)
     pairs = (one.split(" ") if isinstance(one, str) else one for one in model["merges"])
     tokens.merges = {
         (vocabulary[left], vocabulary[right]): (rank, vocabulary[left + right])
         for rank, (left, right) in enumerate(pairs)
+        if left + right in of_text
     }
     tokens.unknown = _token(vocabulary, model.get("unk_token"), "unknown token")
     tokens.flags |= Flag.FUSE_UNKNOWN if model.get("fuse_unk") else 0
@@ -131,7 +143,7 @@ def _read_bpe(
         symbols = enumerate(byte_level.CHARACTERS)
         tokens.bytes_of = {byte: vocabulary[one] for byte, one in symbols if one in vocabulary}
     else:
-        tokens.characters = {text: token for text, token in vocabulary.items() if len(text) == 1}
+        tokens.characters = {text: token for text, token in of_text.items() if len(text) == 1}
         if words_begin_with_spaces(vocabulary):
             tokens.flags |= Flag.SPACES_BEGIN_WORDS
         read_byte_fallback(tokens, model, vocabulary)
@@ -141,7 +153,7 @@ def _read_bpe(
         tokens.flags |= Flag.IGNORE_MERGES
         tokens.words = {
             byte_level.to_bytes(text): token
-            for text, token in vocabulary.items()
+            for text, token in of_text.items()
             if all(one in byte_level.BYTE_OF for one in text)
             and tokens.pieces[token] == byte_level.to_bytes(text)
         }
@@ -171,7 +183,7 @@ def _read_unigram(
     tokens.model = Model.UNIGRAM64
     tokens.flags |= Flag.FUSE_UNKNOWN
     tokens.unknown = model["unk_id"]
-    tokens.words = {text.encode(): token for text, token in vocabulary.items()}
+    tokens.words = {text.encode(): token for text, token in _of_text(tokens, vocabulary).items()}
     tokens.scores = [score for _, score in model["vocab"]]
     unknown_score = min(tokens.scores, default=0.0) - UNKNOWN_PENALTY
     tokens.scores += [0.0] * (len(tokens.pieces) - len(tokens.scores))
@@ -188,7 +200,7 @@ def _read_word_piece(
         raise refuse(f"the prefix {model['continuing_subword_prefix']!r} of continuing pieces")
     tokens.model = Model.WORD_PIECE
     tokens.unknown = _token(vocabulary, model["unk_token"], "unknown token")
-    tokens.words = {text.encode(): token for text, token in vocabulary.items()}
+    tokens.words = {text.encode(): token for text, token in _of_text(tokens, vocabulary).items()}
     tokens.longest_word = model["max_input_chars_per_word"]
 
 

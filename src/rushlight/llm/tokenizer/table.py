@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rushlight.errors import Code, ExportError
 from rushlight.llm.tokenizer.operations import Operation
 
 VERSION = 1
 NONE = 0xFFFFFFFF
+LONGEST_PIECE = 1 << 16  # tables of longer ones would take minutes to make
 _MOST_PROBES = 64
 Words = npt.NDArray[np.uint32]
 
@@ -150,7 +152,12 @@ class Tokens:
 
 
 def write_table(tokens: Tokens) -> bytes:
-    """The table's bytes."""
+    """The table's bytes.
+
+    Raises:
+        ExportError: a token is too long.
+    """
+    _check_sizes(tokens)
     sections: dict[Section, Any] = {}
     pair_probes = word_probes = 0
     ends = np.cumsum([len(piece) for piece in tokens.pieces], dtype=np.uint64)
@@ -191,6 +198,16 @@ def write_table(tokens: Tokens) -> bytes:
     return _joined(sections)
 
 
+def _check_sizes(tokens: Tokens) -> None:
+    for token, piece in enumerate(tokens.pieces):
+        if len(piece) > LONGEST_PIECE:
+            raise ExportError(
+                f"token {token} of the tokenizer has {len(piece)} bytes, and the longest that is "
+                f"supported has {LONGEST_PIECE}: use a tokenizer without it",
+                code=Code.NOT_SUPPORTED,
+            )
+
+
 def _joined(sections: Mapping[Section, Any]) -> bytes:
     parts = {
         section: bytes(memoryview(data).cast("B"))
@@ -218,7 +235,7 @@ def _operations(operations: Sequence[Operation], texts: bytearray) -> bytes:
 
 
 def _added(added: Sequence[AddedToken], texts: bytearray) -> dict[Section, Any]:
-    packed = b""
+    packed = bytearray()
     raw: dict[bytes, int] = {}
     normalised: dict[bytes, int] = {}
     for index, one in enumerate(added):
@@ -228,7 +245,7 @@ def _added(added: Sequence[AddedToken], texts: bytearray) -> dict[Section, Any]:
         if text:
             where.setdefault(text, index)
     return {
-        Section.ADDED_TOKENS: packed,
+        Section.ADDED_TOKENS: bytes(packed),
         **_trie(Section.RAW_ADDED_FIRST, raw),
         **_trie(Section.ADDED_FIRST, normalised),
     }
@@ -313,9 +330,10 @@ def _words(words: Mapping[bytes, int]) -> tuple[Words, int]:
     starts = np.cumsum(sizes) - sizes
     joined = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
     hashes = np.full(len(texts), 0xCBF29CE484222325, np.uint64)
+    longer = np.arange(len(texts))
     with np.errstate(over="ignore"):
         for i in range(int(sizes.max(initial=0))):
-            longer = sizes > i
+            longer = longer[sizes[longer] > i]
             byte = joined[starts[longer] + i].astype(np.uint64)
             hashes[longer] = (hashes[longer] ^ byte) * np.uint64(0x100000001B3)
     place, places, probes = _hashed(hashes)

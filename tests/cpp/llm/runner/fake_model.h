@@ -23,6 +23,8 @@ struct FakeOptions {
   size_t wanted = 32;
   size_t memory = 0;    // tokens that the next one depends on; 0: all
   float spread = 3.0f;  // of logits
+  bool is_encoder = false;
+  Pooling pooling = Pooling::Last;
 };
 
 class FakeModel final : public StepModel {
@@ -32,9 +34,15 @@ class FakeModel final : public StepModel {
     facts_.context = options.context;
     facts_.batch = options.batch;
     facts_.wanted = options.wanted;
-    facts_.cache = {DType::Float32, 1, 1, 1, 1};
-    facts_.page_bytes = kPageTokens * sizeof(int32_t);
+    facts_.hidden = kHidden;
+    facts_.pooling = options.pooling;
+    facts_.is_encoder = options.is_encoder;
+    if (!options.is_encoder) {
+      facts_.cache = {DType::Float32, 1, 1, 1, 1};
+      facts_.page_bytes = kPageTokens * sizeof(int32_t);
+    }
     logits_.resize(options.wanted * options.vocabulary);
+    hidden_.resize(options.batch * kHidden);
   }
 
   const ModelFacts& facts() const override { return facts_; }
@@ -57,6 +65,32 @@ class FakeModel final : public StepModel {
       }
     }
     return Span<float>(logits_.data(), rows.wanted.size() * options_.vocabulary);
+  }
+
+  static constexpr size_t kHidden = 3;
+
+  // The hidden state of a token is made of all tokens up to it, in an encoder of the whole text.
+  Result<Span<float>> embed(const StepRows& rows, Message* message) override {
+    ++steps;
+    rows_total += rows.tokens.size();
+    if (rows.tokens.size() > options_.batch) return message->fail(Code::Internal, "too many rows");
+    for (size_t i = 0; i < rows.tokens.size(); ++i) {
+      if (rows.tokens[i] == poison) return message->fail(Code::Internal, "the poisoned token");
+      if (!options_.is_encoder) store(rows, i);
+    }
+    for (size_t k = 0; k < rows.wanted.size(); ++k) {
+      const auto row = static_cast<size_t>(rows.wanted[k]);
+      float* hidden = hidden_.data() + k * kHidden;
+      hide(options_.is_encoder ? whole(rows, row) : read(rows, row), hidden);
+      if (rows.tokens[row] == nan_token) hidden[0] = std::numeric_limits<float>::quiet_NaN();
+    }
+    return Span<float>(hidden_.data(), rows.wanted.size() * kHidden);
+  }
+
+  static void hide(const std::vector<int32_t>& tokens, float* hidden) {
+    FakeOptions options;
+    options.vocabulary = kHidden;
+    fill(options, tokens, hidden);
   }
 
   static void fill(const FakeOptions& options, const std::vector<int32_t>& tokens, float* logits) {
@@ -105,9 +139,19 @@ class FakeModel final : public StepModel {
     return tokens;
   }
 
+  // The text of a row, whose rows stand together.
+  static std::vector<int32_t> whole(const StepRows& rows, size_t row) {
+    std::vector<int32_t> tokens;
+    for (size_t i = 0; i < rows.tokens.size(); ++i) {
+      if (rows.sequences[i] != rows.sequences[row]) continue;
+      tokens.push_back(static_cast<int32_t>(rows.tokens[i]));
+    }
+    return tokens;
+  }
+
   FakeOptions options_;
   ModelFacts facts_;
-  std::vector<float> logits_;
+  std::vector<float> logits_, hidden_;
 };
 
 // Token t is the character t; 0 is special.
@@ -136,6 +180,7 @@ class Characters final : public TextCodec {
     return {piece.data(), piece.size()};
   }
   bool is_special(int32_t token) const override { return token == 0; }
+  int32_t special(StringView text) const override { return text == "<end>" ? 0 : -1; }
 
  private:
   std::vector<std::string> pieces_;

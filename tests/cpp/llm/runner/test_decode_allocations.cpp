@@ -87,6 +87,9 @@ class UncountedModel final : public StepModel {
     g_allocations = before;
     return logits;
   }
+  Result<Span<float>> embed(const StepRows& rows, Message* message) override {
+    return model_.embed(rows, message);
+  }
 
  private:
   FakeModel model_;

@@ -183,6 +183,28 @@ void test_several_texts_of_a_prompt() {
   CHECK(generate(setup.runner, prompt, options) == texts[0]);
 }
 
+// As many texts at once as a step has rows; more are refused.
+void test_texts_at_once() {
+  FakeOptions fake;
+  fake.wanted = 5;
+  Setup setup(fake, 0, 0);
+  Message message;
+  std::vector<std::unique_ptr<Generation>> generations;
+  for (uint64_t i = 0; i < 7; ++i) {
+    generations.push_back(
+        std::move(*setup.runner.generate(view(prompt_of(i, 3)), greedy(10), &message)));
+  }
+  for (uint64_t i = 0; i < 7; ++i) {
+    CHECK(read_all(*generations[i]) == setup.expected(prompt_of(i, 3), 10));
+  }
+  Runner runner;
+  RunnerOptions options;
+  options.scheduler.texts = 6;
+  CHECK(runner.open(std::make_unique<FakeModel>(fake), nullptr, options, &message).code() ==
+        Code::InvalidArgument);
+  CHECK(std::strstr(message.text(), "texts is 6") && std::strstr(message.text(), "at most 5"));
+}
+
 }  // namespace
 
 int main() {
@@ -192,6 +214,7 @@ int main() {
   test_errors_in_one_of_several();
   test_limits();
   test_several_texts_of_a_prompt();
+  test_texts_at_once();
   test_one_text();
   test_many_texts(0, 32);
   test_many_texts(0, 3);

@@ -1,4 +1,5 @@
 // Sessions: what is forked, rewound, saved and shifted goes on as the model alone would.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -86,6 +87,62 @@ void test_one_text_at_a_time() {
   CHECK(session->rewind(1, &message).ok());
 }
 
+// A text that replaces the session's; refused calls leave that as it was.
+void test_generate_after() {
+  Setup setup;
+  Message message;
+  std::unique_ptr<Session> session = setup.runner.new_session();
+  const Tokens prompt = prompt_of(1, 100);
+  const Tokens text = joined(prompt, go_on(*session, prompt, greedy(10)));
+  const Tokens other = joined(prompt, prompt_of(2, 30));
+  GenerateOptions wrong = greedy(5);
+  wrong.guesses = 9;
+  CHECK(session->generate_after(view(other), wrong, &message).status().code() ==
+        Code::InvalidArgument);
+  CHECK(std::strstr(message.text(), "guesses is 9; it must be from 0 to 8") != nullptr);
+  CHECK(session->generate_after(view(prompt_of(2, 600)), greedy(5), &message).status().code() ==
+        Code::InvalidArgument);
+  CHECK(session->generate_after({}, greedy(5), &message).status().code() == Code::InvalidArgument);
+  const Tokens strange = joined(prompt, {5, 1000});
+  CHECK(session->generate_after(view(strange), greedy(5), &message).status().code() ==
+        Code::InvalidArgument);
+  CHECK(std::strstr(message.text(), "token 101 of the prompt is 1000") != nullptr);
+  CHECK(tokens_of(*session) == text && session->cached() == 109);
+  auto generation = session->generate_after(view(other), greedy(10), &message);
+  CHECK(generation.ok() && read_all(**generation) == setup.expected(other, 10));
+  CHECK((*generation)->statistics().reused_tokens == 100);
+  CHECK(tokens_of(*session) == joined(other, setup.expected(other, 10)));
+}
+
+// A session that has as many tokens as the context goes on after a shift.
+void test_shift_of_a_full_session() {
+  FakeOptions fake;
+  fake.context = 100;
+  Setup setup(fake);
+  Message message;
+  std::unique_ptr<Session> session = setup.runner.new_session();
+  const Tokens prompt = prompt_of(1, 60), more = prompt_of(2, 10);
+  go_on(*session, prompt, greedy(200));
+  Tokens text = tokens_of(*session);
+  CHECK(text.size() == 100);
+  CHECK(session->generate(view(more), greedy(5), &message).status().code() ==
+        Code::InvalidArgument);
+  GenerateOptions options = greedy(5);
+  options.context_full = ContextFull::Shift;
+  options.keep = 20;
+  // 40 of the 80 behind the first 20 are dropped.
+  text.erase(text.begin() + 20, text.begin() + 60);
+  text = joined(text, more);
+  auto generation = session->generate(view(more), options, &message);
+  CHECK(generation.ok() && read_all(**generation) == setup.expected(text, 5));
+  CHECK((*generation)->statistics().reused_tokens == 20);
+  CHECK((*generation)->statistics().recomputed_tokens == 40);
+  // No shift makes room for a prompt that is too long by itself.
+  CHECK(session->generate(view(prompt_of(3, 90)), options, &message).status().code() ==
+        Code::InvalidArgument);
+  CHECK(tokens_of(*session) == joined(text, setup.expected(text, 5)));
+}
+
 void test_shift() {
   FakeOptions fake;
   fake.context = 100;
@@ -164,6 +221,40 @@ void test_files() {
   std::remove(kPath);
 }
 
+// Pages from a file are no other text's: a file may say anything of its tokens.
+void test_pages_of_files_are_not_shared() {
+  Setup setup;
+  Message message;
+  const Tokens prompt = prompt_of(1, 200);
+  {
+    std::unique_ptr<Session> session = setup.runner.new_session();
+    go_on(*session, prompt, greedy(5));
+    CHECK(session->save(kPath, &message).ok());
+  }
+  Setup other;
+  PrefixTree& tree = other.runner.scheduler().tree();
+  {
+    auto restored = other.runner.restore(kPath, &message);
+    CHECK(restored.ok());
+    go_on(**restored, prompt_of(2, 100), greedy(5));
+    auto fork = (*restored)->fork(&message);
+    CHECK(fork.ok());
+    go_on(**fork, {}, greedy(5));
+    CHECK(tree.pages() == 0);
+  }
+  CHECK(tree.pages() == 0);
+  auto generation = other.runner.generate(view(prompt), greedy(5), &message);
+  CHECK(read_all(**generation) == other.expected(prompt, 5));
+  CHECK((*generation)->statistics().reused_tokens == 0);
+  // What the model computes anew is shared again.
+  auto restored = other.runner.restore(kPath, &message);
+  CHECK((*restored)->rewind((*restored)->cached() + 1, &message).ok());
+  const size_t pages = tree.pages();
+  go_on(**restored, prompt_of(3, 100), greedy(5));
+  CHECK(tree.pages() == pages + 2);
+  std::remove(kPath);
+}
+
 // "ab" is held back until it is clear that no "abc" follows.
 void test_text_output() {
   const std::vector<std::string> stops = {"abc", "\xC3\xA9!"};
@@ -207,6 +298,28 @@ void test_stop_strings() {
   CHECK(got == text.substr(0, at) && piece.finish == Finish::Stop);
   CHECK((*generation)->stopped_by(0) == StringView("") ||
         (*generation)->stopped_by(0) == StringView(options.stop[0].data(), 3));
+}
+
+// A stop string that is the text of a special token, which is no part of the text otherwise.
+void test_stop_at_a_special_token() {
+  Setup setup;
+  Message message;
+  GenerateOptions options = greedy(40);
+  const Tokens prompt = prompt_of(3, 10);
+  Tokens wanted = setup.expected(prompt, 400);
+  const auto end = std::find(wanted.begin(), wanted.end(), 0);
+  CHECK(end != wanted.end());  // or choose another prompt
+  wanted.erase(end, wanted.end());
+  options.max_tokens = 400;
+  options.stop = {"never", "<end>"};
+  for (const bool special : {false, true}) {
+    options.special = special;
+    std::unique_ptr<Session> session = setup.runner.new_session();
+    auto generation = session->generate(view(prompt), options, &message);
+    CHECK(generation.ok() && read_all(**generation) == wanted);
+    CHECK((*generation)->stopped_by(0) == "<end>");
+    CHECK(tokens_of(*session) == joined(prompt, wanted));
+  }
 }
 
 // Guesses change how many steps there are, not the text.
@@ -255,10 +368,14 @@ int main() {
   test_fork_and_rewind(5);
   test_forks_share_pages();
   test_one_text_at_a_time();
+  test_generate_after();
   test_shift();
+  test_shift_of_a_full_session();
   test_files();
+  test_pages_of_files_are_not_shared();
   test_text_output();
   test_stop_strings();
+  test_stop_at_a_special_token();
   test_speculation(0.0f, 100);
   test_speculation(1.0f, 280);
   test_speculation_gives_up();

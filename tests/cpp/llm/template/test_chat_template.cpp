@@ -1,8 +1,10 @@
-// Chat templates: what only C++ sees. Which bytes of a prompt are data, renders on several threads,
-// and damaged templates and conversations, which must be errors or text. The text itself is held to
-// Jinja in tests/python/llm/template.
+// Chat templates: what only C++ sees. Which bytes of a prompt are data, memory that is given back,
+// renders on several threads, and damaged templates and conversations, which must be errors or
+// text. The text itself is held to Jinja in tests/python/llm/template.
 //
 //   test_chat_template ROUNDS TEMPLATE ...
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -16,6 +18,25 @@
 #include "rushlight/llm/json/parse.h"
 #include "rushlight/llm/template/chat_template.h"
 #include "seed.h"
+
+namespace {
+std::atomic<long> g_blocks{0};  // of memory that are in use
+}
+
+void* operator new(size_t size) {
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) std::abort();
+  ++g_blocks;
+  return memory;
+}
+void* operator new[](size_t size) { return operator new(size); }
+void operator delete(void* memory) noexcept {
+  if (memory != nullptr) --g_blocks;
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
+void operator delete[](void* memory) noexcept { operator delete(memory); }
+void operator delete[](void* memory, size_t) noexcept { operator delete(memory); }
 
 using namespace rushlight;
 using namespace rushlight::llm;
@@ -81,6 +102,32 @@ void test_data_is_known() {
   CHECK(marked("{% macro f(x) %}<{{ x }}>{% endmacro %}{{ f(r) }}", chat) == "<[u]>");
   CHECK(marked("{% set x %}<{{ r }}>{% endset %}{{ x }}", chat) == "<[u]>");
   CHECK(marked("{{ '%s!' % r }}{{ '{}!'.format(r) }}", chat) == "[u]![u]!");
+}
+
+void test_circles_are_given_back() {
+  const JsonValue variables = json("{}");
+  for (const char* source :
+       {"{% for i in [1, 2] %}{{ loop.changed(loop) }}{% endfor %}",
+        "{% for i in [1, 2] %}{{ loop.changed([loop]) }}{% break %}{% endfor %}",
+        "{% for i in [1] %}{{ loop.changed(loop) }}{{ nothing.here }}{% endfor %}",
+        "{% set n = namespace() %}{% for i in [1] %}{% set n.l = loop %}{% endfor %}"
+        "{{ n.l.changed(n) }}",
+        "{% set n = namespace() %}{% for i in range(50000) %}{% for j in [1] %}"
+        "{{ loop.changed(n.l) }}{% set n.l = loop %}{% endfor %}{% endfor %}"}) {
+    Message message;
+    const Result<ChatTemplate> chat = ChatTemplate::parse(source, &message);
+    CHECK(chat.ok());
+    if (!chat.ok()) continue;
+    long before = 0;
+    for (int i = 0; i < 3; ++i) {
+      std::string text;
+      (void)chat.value().render(variables, &text, &message);
+      text = std::string();
+      if (i == 0) before = g_blocks;  // what is made once has been made
+    }
+    CHECK(g_blocks <= before);
+    if (g_blocks > before) std::fprintf(stderr, "%ld blocks: %s\n", g_blocks - before, source);
+  }
 }
 
 void test_interface() {
@@ -255,6 +302,7 @@ int main(int count, char** arguments) {
   for (int i = 2; i < count; ++i) sources.push_back(read_file(arguments[i]));
   test_data_is_known();
   test_interface();
+  test_circles_are_given_back();
   test_threads(sources);
   test_damaged_templates(rounds, sources);
   test_damaged_conversations(rounds, sources);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "check.h"
+#include "rushlight/llm/tokenizer/scratch.h"
 #include "rushlight/llm/tokenizer/stream.h"
 
 namespace {
@@ -102,6 +103,23 @@ void long_runs_end(const llm::Tokenizer& tokenizer) {
   encode(tokenizer, spaces);
 }
 
+template <class Buffer>
+void is_small(const Buffer& buffer) {
+  CHECK(buffer.capacity() * sizeof(typename Buffer::value_type) <= llm::Scratch::kMostKept);
+}
+
+// After `long_runs_end`, whose text filled them.
+void huge_texts_leave_small_buffers() {
+  const llm::Scratch& scratch = llm::thread_scratch();
+  is_small(scratch.symbols);
+  is_small(scratch.linked);
+  is_small(scratch.merges);
+  is_small(scratch.paths);
+  is_small(scratch.codes);
+  for (const std::string& text : scratch.normalized) is_small(text);
+  for (const std::string& text : scratch.pieces) is_small(text);
+}
+
 void damaged_tables_are_refused(const Opened& opened) {
   Message message;
   const Span<const uint8_t> all = opened.span();
@@ -144,7 +162,10 @@ int main(int argc, char** argv) {
   texts_come_back(byte_level.tokenizer);
   special_tokens_are_text_where_they_must(byte_level.tokenizer);
   streams_give_whole_characters(byte_level.tokenizer);
-  for (const Opened* opened : {&byte_level, &bpe, &unigram}) long_runs_end(opened->tokenizer);
+  for (const Opened* opened : {&byte_level, &bpe, &unigram}) {
+    long_runs_end(opened->tokenizer);
+    huge_texts_leave_small_buffers();
+  }
   for (const Opened* opened : {&byte_level, &bpe, &unigram, &word_piece}) {
     damaged_tables_are_refused(*opened);
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,13 @@ def test_weights_are_not_copied_when_they_are_read(whole: Path) -> None:
     before = embedding.clone()
     read.checkpoint.release()
     assert torch.equal(embedding, before)
+
+
+def test_systems_without_madvise_keep_the_pages(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(mmap, "MADV_DONTNEED")
+    read_folder(whole).release()
 
 
 def test_gpt2_without_its_prefix_is_read(tmp_path: Path) -> None:
@@ -150,6 +158,23 @@ def _vocabulary(folder: Path) -> tuple[int, int]:
     return config["vocab_size"], config["hidden_size"]
 
 
+def _header(folder: Path, text: str) -> None:
+    """Gives the first file another header, and no tensors."""
+    data = text.encode()
+    _shards(folder)[0].write_bytes(len(data).to_bytes(8, "little") + data)
+
+
+def _entry(folder: Path, shape: str, last: int = 0, kind: str = '"F32"') -> None:
+    entry = f'{{"dtype":{kind},"shape":{shape},"data_offsets":[0,{last}]}}'
+    _header(folder, f'{{"x":{entry}}}')
+
+
+def _generation(folder: Path, **changes: Any) -> None:
+    (folder / "generation_config.json").write_text(json.dumps(changes))
+
+
+_NOWHERE = "model-00001-of-.* does not say where 'x' lies"
+_DEEP = "[" * 200_000
 FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no-config": (lambda f: (f / "config.json").unlink(), "has no config.json"),
     "config-no-json": (lambda f: (f / "config.json").write_text("{"), "is no JSON"),
@@ -164,6 +189,30 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "vision": (
         lambda f: _config(f, model_type="llava", vision_config={}),
         "'llava' \\(with images",
+    ),
+    "no-type": (lambda f: _config(f, model_type=None), "config.json has no model_type"),
+    "type-no-text": (lambda f: _config(f, model_type=[1]), "config.json has no model_type"),
+    "config-deep": (lambda f: (f / "config.json").write_text(_DEEP), "config.json is no JSON"),
+    "template-bytes": (
+        lambda f: (f / "chat_template.jinja").write_bytes(b"\xff"),
+        "chat_template.jinja is not UTF-8",
+    ),
+    "eos-text": (
+        lambda f: _generation(f, eos_token_id="2"),
+        "'eos_token_id' of .*generation_config.json is '2': write the number",
+    ),
+    "eos-texts": (
+        lambda f: _generation(f, eos_token_id=["</s>"]),
+        "'eos_token_id' of .*generation_config.json is .*or a list of such",
+    ),
+    "bos-list": (
+        lambda f: _generation(f, bos_token_id=[1]),
+        "'bos_token_id' of .*generation_config.json is",
+    ),
+    "eos-far": (lambda f: _generation(f, eos_token_id=2**70), "eos is token 11805916207174113034"),
+    "config-eos": (
+        lambda f: _config(f, eos_token_id="2"),
+        "'eos_token_id' of .*config.json is '2': write the number",
     ),
     "bad-config": (lambda f: _config(f, hidden_size="many"), "cannot make a model"),
     "no-weights": (
@@ -185,6 +234,16 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "long-header": (lambda f: _overwrite(f, 0, b"\xff" * 8), "reaches beyond its end"),
     "no-header": (lambda f: _overwrite(f, 8, b"x"), "header is no JSON"),
+    "deep-header": (lambda f: _header(f, _DEEP), "model-00001-of-.*header is no JSON"),
+    "deep-index": (lambda f: (f / INDEX).write_text(_DEEP), "has no weight_map"),
+    "infinite": (lambda f: _entry(f, "[1e400]"), _NOWHERE),
+    "fraction": (lambda f: _entry(f, "[1.5]", 4), _NOWHERE),
+    "negative": (lambda f: _entry(f, "[-1]", 4), _NOWHERE),
+    "huge": (lambda f: _entry(f, f"[0, {2**70}]"), _NOWHERE),
+    "many-sizes": (lambda f: _entry(f, str([1] * 1000), 4), _NOWHERE),
+    "shape-no-list": (lambda f: _entry(f, '"4"'), _NOWHERE),
+    "offsets": (lambda f: _entry(f, "[0]", 10**30), "'x' has other bytes than its shape"),
+    "kind-no-text": (lambda f: _entry(f, "[0]", kind="[1]"), r"tensor 'x' is \[1\]; supported are"),
     "short": (lambda f: _shards(f)[0].write_bytes(b"123"), "ends within its header"),
     "cut": (
         lambda f: _shards(f)[0].write_bytes(_shards(f)[0].read_bytes()[:-100]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,8 +80,20 @@ def test_a_chat_template_travels_in_the_file() -> None:
     assert described(program)["family"] == "llama" and KEY in named
 
 
+def test_a_program_is_verified_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model("llama", num_hidden_layers=1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    program = rl.llm.export(model, batch=8, quantize="8da4w")
+    assert program.manager._buffer is None  # there are not two copies of the weights
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(rl.ExportError, match="cannot write the program to .*set TMPDIR"):
+        rl.llm.export(model, batch=8)
+
+
 CONTEXTS: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", {"context": 513}, "the model has learned 512 positions"),
+    ("llama", {"context": 0}, "context=0: give a positive integer"),
     ("llama-dynamic", {"context": 2048}, "scaled by 'dynamic'.*context=1024 or less"),
 ]
 

@@ -14,6 +14,7 @@ from rushlight.ir.custom_ops.cached_attention import EagerCache
 from rushlight.llm.exporter.families import decoder_of
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step
+from rushlight.llm.weights.layers import QuantizedEmbedding
 from rushlight.schema import cpu_engine as fb
 
 TOKENS = 40
@@ -22,7 +23,7 @@ WIDE = {"hidden_size": 144, "head_dim": None, "num_attention_heads": 9, "num_key
 
 def _eager(model: Any, recipe: Recipe, tokens: torch.Tensor) -> torch.Tensor:
     step = Step(*decoder_of(model, 512))
-    convert_layers(step, recipe)
+    convert_layers(step, recipe, embedding=step.decoder.embedding if recipe.embedding else None)
     positions = torch.arange(len(tokens))
     with EagerCache().active(), torch.no_grad():
         result: torch.Tensor = step(tokens, positions, torch.zeros_like(positions), positions)
@@ -58,7 +59,7 @@ def test_programs_compute_what_eager_computes(case: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["bf16", "8da4w"])
 def test_a_tied_embedding_is_stored_once(name: str) -> None:
     model = small_model("smollm", num_hidden_layers=1)
-    program = rl.llm.export(model, batch=8, quantize=name, quantize_embedding="int8", verify=False)
+    program = rl.llm.export(model, batch=8, quantize=name, verify=False)
     [payload] = program.manager.payloads
     graph = fb.unpack(payload)
     first, last = graph.nodes[0], graph.nodes[-1]
@@ -71,10 +72,30 @@ def test_a_tied_embedding_is_stored_once(name: str) -> None:
 def test_an_embedding_of_integers(embedding: str) -> None:
     model = small_model("llama", num_hidden_layers=1)
     tokens = torch.arange(9)
-    recipe = Recipe(None, 32, embedding)
+    recipe = Recipe(None, None, embedding)
     program = rl.llm.export(model, batch=16, quantize_embedding=embedding)
     got, wanted = Session(program).give(tokens), _eager(model, recipe, tokens)
     assert (got - wanted).abs().max() < 1e-4 * wanted.abs().max()
+    assert isinstance(_nodes(program)[0], fb.Gather)
+
+
+def test_positions_are_no_embedding_of_tokens() -> None:
+    model = small_model("gpt2", n_layer=1, tie_word_embeddings=False)
+    step = Step(*decoder_of(model, 512))
+    convert_layers(step, Recipe(None, 64, "int4"), embedding=step.decoder.embedding)
+    assert isinstance(step.decoder.embedding, QuantizedEmbedding)
+    assert step.decoder.base.wpe.weight.dtype == torch.float32
+
+
+def test_options_that_would_change_nothing_are_refused() -> None:
+    tied = small_model("smollm", num_hidden_layers=1)
+    with pytest.raises(rl.ExportError, match="'int8': the model's embedding is tied to its output"):
+        rl.llm.export(tied, quantize="8da4w", quantize_embedding="int8")
+    for quantize in (None, "int8", "bf16"):
+        with pytest.raises(rl.ExportError, match="group_size=64: only weights of 4 bits"):
+            rl.llm.export(tied, quantize=quantize, group_size=64)
+    model = small_model("llama", num_hidden_layers=1, hidden_size=192)
+    program = rl.llm.export(model, quantize_embedding="int4", group_size=64, verify=False)
     assert isinstance(_nodes(program)[0], fb.Gather)
 
 

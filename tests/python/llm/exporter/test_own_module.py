@@ -112,8 +112,31 @@ def test_sequences_of_a_step_do_not_see_each_other() -> None:
     torch.testing.assert_close(got, torch.cat([model.whole(one), model.whole(other)]))
 
 
+class Untied(NanoGPT):
+    """An output layer of its own, and as many positions as tokens if it is asked for."""
+
+    def __init__(self, positions: int = CONTEXT) -> None:
+        super().__init__()
+        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
+        self.places = nn.Embedding(positions, WIDTH)
+
+
+def test_the_embedding_of_tokens_alone_is_rounded() -> None:
+    model = Untied().eval().requires_grad_(False)
+    program = rl.llm.export(model, description=ABOUT, batch=8, quantize_embedding="int8")
+    plain = rl.llm.export(model, description=ABOUT, batch=8, verify=False)
+    saved = len(plain.buffer) - len(program.buffer)
+    assert saved == pytest.approx(3 * VOCABULARY * WIDTH, rel=0.2)
+    with pytest.raises(rl.ExportError, match=r"2 nn.Embedding .* the 65 tokens \(tokens, pl"):
+        rl.llm.export(Untied(VOCABULARY), description=ABOUT, quantize_embedding="int8")
+
+
 def test_what_a_module_must_say() -> None:
     model = NanoGPT()
+    with pytest.raises(rl.ExportError, match="context=0: give a positive integer"):
+        rl.llm.export(model, description=ABOUT, context=0)
+    with pytest.raises(rl.ExportError, match="eos has '</s>': give the number of a token"):
+        rl.llm.Description(vocabulary=9, layers=1, key_heads=1, width=8, context=8, eos=["</s>"])
     with pytest.raises(rl.ExportError, match="NanoGPT is no transformers model: pass description="):
         rl.llm.export(model)
     with pytest.raises(rl.ExportError, match="layers=0: give a positive integer"):

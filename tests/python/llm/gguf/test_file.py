@@ -12,10 +12,10 @@ import torch
 from gguf_files import random_blocks
 
 from rushlight.errors import ExportError
-from rushlight.llm.exporter.layers import QuantizedWeight
 from rushlight.llm.gguf.blocks import FORMS, numbers_of
 from rushlight.llm.gguf.file import GgufFile
 from rushlight.llm.gguf.types import OTHERS, TYPES
+from rushlight.llm.weights.layers import QuantizedWeight
 
 FLOATS = ("F32", "F16", "BF16")
 ROWS, DEPTH = 24, 512

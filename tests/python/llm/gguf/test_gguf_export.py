@@ -19,11 +19,11 @@ import rushlight.llm
 from rushlight.cli import app
 from rushlight.errors import ExportError
 from rushlight.llm.exporter.families import decoder_of
-from rushlight.llm.exporter.layers import QuantizedLinear, StoredLinear
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step
 from rushlight.llm.gguf.model import read_gguf
 from rushlight.llm.tokenizer import Tokenizer
+from rushlight.llm.weights.layers import QuantizedLinear, StoredLinear
 from rushlight.serialize.pte import read_pte
 
 WIDE = {"hidden_size": 256, "intermediate_size": 256, "head_dim": 32, "num_attention_heads": 8}
@@ -150,6 +150,18 @@ def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
         ({"llama__attention__scale": 0.5}, "attention.scale .* is 0.5; supported is"),
         ({"llama__attention__causal": False}, "is an encoder"),
         ({"llama__rope__scaling__type": "su"}, "scaling.type .* is 'su'; supported are none"),
+        (
+            {"llama__rope__scaling__attn_factor": 2.0},
+            "attn_factor of .* is 2.0, .*type 'none': export",
+        ),
+        (
+            {
+                "llama__rope__scaling__type": "linear",
+                "llama__rope__scaling__factor": 2.0,
+                "llama__rope__scaling__attn_factor": 0.5,
+            },
+            "attn_factor of .* is 0.5, .*type 'linear': export the folder",
+        ),
         ({"llama__rope__dimension_count": 18}, "dimension_count .* is 18, and heads have 16"),
         ({"split__count": 3}, "is one part of several: put them together"),
         ({"general__architecture": "mamba"}, "'mamba', which is not supported; supported are"),
@@ -161,6 +173,15 @@ def test_what_is_wrong_with_a_model_is_said(
 ) -> None:
     path = write_gguf(small_model("llama"), tmp_path / "m.gguf", **changes)
     with pytest.raises(ExportError, match=message):
+        read_gguf(path)
+
+
+@pytest.mark.parametrize("case", ["llama3", "phi4"])
+def test_tables_of_factors_beside_another_scaling_are_refused(case: str, tmp_path: Path) -> None:
+    family = {"llama3": "llama", "phi4": "phi3"}[case]
+    factor: dict[str, Any] = {f"{family}__rope__scaling__factor": 4.0}
+    path = write_gguf(small_model(case), tmp_path / "m.gguf", **factor)
+    with pytest.raises(ExportError, match=r"by tables of factors and by the rope\.scaling\.factor"):
         read_gguf(path)
 
 

@@ -10,6 +10,7 @@ from walks import PIECES
 
 from rushlight import Error
 from rushlight.llm.grammar import Grammar, State, ToolFormat, Vocabulary
+from rushlight.llm.template import parse_reply
 
 CALL, CALLED = len(PIECES), len(PIECES) + 1
 SPECIAL = [*PIECES, b"<tool_call>", b"</tool_call>"]
@@ -102,6 +103,29 @@ def test_families() -> None:
     own = ToolFormat("<<", ">>", name="tool", arguments="input")
     state = _state(False, family=own, tool_choice="required", white_space="flexible")
     assert _reads(state, '<<{ "tool" : "now" ,\n "input":\n{ } }>>') and state.can_end()
+
+
+_NOW = '{"name": "now", "arguments": {}}'
+_NOW_LLAMA = '{"name": "now", "parameters": {}}'
+WRITTEN = {
+    **dict.fromkeys(
+        ("qwen2", "qwen3", "smollm3"),
+        ("hermes", f"<tool_call>\n{_NOW}\n</tool_call>\n<tool_call>\n{_NOW}\n</tool_call>"),
+    ),
+    "llama": ("llama", f"{_NOW_LLAMA}; {_NOW_LLAMA}"),
+    "mistral": ("mistral", f"[TOOL_CALLS][{_NOW}, {_NOW}]"),
+    "phi4": ("phi", f"<|tool_call|>[{_NOW}, {_NOW}]<|/tool_call|>"),
+}
+
+
+@pytest.mark.parametrize("family", WRITTEN)
+def test_calls_that_are_written_are_read_as_calls(family: str) -> None:
+    name, text = WRITTEN[family]
+    state = _state(False, family=family, tool_choice="required")
+    assert _reads(state, text) and state.can_end()
+    reply = parse_reply(text, name)
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("now", "{}")] * 2
+    assert reply.content == ""
 
 
 @pytest.mark.parametrize(

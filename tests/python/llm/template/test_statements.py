@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
+import jinja2.meta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,6 +24,7 @@ VARIABLES: dict[str, Any] = {
     "none": None,
 }
 # One template a line.
+TEMPLATES = sorted((Path(__file__).parent / "templates").glob("*.jinja"))
 SOURCES = (Path(__file__).parent / "statements.txt").read_text("utf-8").splitlines()
 # Jinja has these, and a chat template may not use them: refused by name.
 REFUSED = {
@@ -159,3 +162,32 @@ def test_values_that_refer_to_each_other_are_freed() -> None:
         "{% for x in [1] %}{% macro g() %}{% endmacro %}{% set n.g = g %}{% endfor %}ok"
     )
     assert ChatTemplate(source).render([]).text == "ok"
+
+
+INPUTS = [
+    "{% for m in messages %}{{ m }}{{ loop.index }}{% else %}{{ other }}{% endfor %}{{ m }}",
+    "{% if a %}{% set x = 1 %}{% else %}{% set x = 2 %}{% endif %}{{ x }}",
+    "{% if a %}{% set x = 1 %}{% elif b %}{% set x = 2 %}{% endif %}{{ x }}",
+    "{% if x is not defined %}{% set x = none %}{% endif %}{{ x }}",
+    "{% set x = x | default(1) %}{{ x }}",
+    "{% set ns = namespace(i=0) %}{% set ns.i = ns.i + j %}{{ ns.i }}",
+    "{% macro f(p, q=r) %}{{ p }}{{ q }}{{ s }}{{ varargs }}{% endmacro %}{{ f(t) }}{{ p }}",
+    "{% with w = v %}{{ w }}{% endwith %}{{ w }}",
+    "{% for k, v in d.items() %}{% set y = k %}{{ y }}{% endfor %}{{ y }}{{ v }}",
+    "{% set block %}{{ inner }}{% endset %}{{ block }}",
+    "{{ raise_exception('x') if z else range(3) }}",
+]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [*INPUTS, *(path.read_text("utf-8") for path in TEMPLATES)],
+    ids=lambda text: text[:40],
+)
+def test_variables_of_the_caller_are_those_that_jinja_finds(source: str) -> None:
+    found = jinja2.meta.find_undeclared_variables(_JINJA.parse(source)) - set(_JINJA.globals)
+    # Jinja counts names that some branches set, whether or not they are read behind them.
+    doubtful = set(re.findall(r"set\s+(\w+)", source))
+    template = ChatTemplate(source)
+    read = {name for name in set(re.findall(r"\w+", source)) if template.uses(name)}
+    assert read <= found and found - doubtful <= read

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer as Peer
 
 from rushlight.errors import ExportError, LoadError
 from rushlight.llm.tokenizer import Tokenizer, compile
+from rushlight.llm.tokenizer.merges import halves
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 
@@ -110,6 +111,64 @@ def test_words_are_those_of_tokenizers(name: str) -> None:
     ours = Tokenizer.from_source(peer)
     for text in corpus.texts(name, 100_000):
         assert ours.encode(text) == peer.encode(text).ids, text[:100]
+
+
+def _word_piece() -> Any:
+    return models.WordPiece({"[UNK]": 0, "stop": 1, "s": 2, "##top": 3}, unk_token="[UNK]")
+
+
+def _unigram() -> Any:
+    return models.Unigram([("[UNK]", 0.0), ("stop", 0.0), ("s", -9.0), ("top", -9.0)], 0, False)
+
+
+def _bpe(**options: Any) -> Any:
+    vocabulary = {"[UNK]": 0, "stop": 1, "s": 2, "top": 3, "t": 4, "o": 5, "p": 6, "op": 7}
+    merges = [("o", "p"), ("t", "op"), ("s", "top")]
+    return models.BPE(vocabulary, merges, unk_token="[UNK]", **options)
+
+
+SPECIAL_WORDS = {
+    "word_piece": (_word_piece, None),
+    "unigram": (_unigram, None),
+    "bpe": (_bpe, None),
+    "whole_words": (
+        lambda: _bpe(ignore_merges=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SPECIAL_WORDS)
+def test_a_models_vocabulary_makes_no_text_a_special_token(kind: str) -> None:
+    model, pre_tokenizer = SPECIAL_WORDS[kind]
+    peer = Peer(model())
+    if pre_tokenizer is not None:
+        peer.pre_tokenizer = pre_tokenizer
+    peer.add_special_tokens(["stop"])
+    ours = Tokenizer.from_source(peer)
+    assert ours.encode("stop") == [1] == peer.encode("stop").ids
+    assert ours.encode("stop", parse_special=False) == [2, 3]
+    peer.encode_special_tokens = True
+    assert peer.encode("stop").ids == [1]  # the one difference that docs/llm/tokenizer.md has
+
+
+def test_texts_are_cut_where_both_halves_may_be_tokens() -> None:
+    long = "a" * 10**6
+    assert sum(text == long for text, _, _ in halves([long, "aa", "aaa", "a"])) == 0
+    cuts = list(halves([long, "aa", "aaa", long[1:]]))
+    assert {(len(left), len(right)) for text, left, right in cuts if text == long} == {
+        (1, 10**6 - 1),
+        (10**6 - 1, 1),
+    }
+    assert [one for one in cuts if one[0] == "aaa"] == [("aaa", "a", "aa"), ("aaa", "aa", "a")]
+
+
+def test_a_token_that_is_too_long_is_refused() -> None:
+    peer = _copy(byte_level.train("gpt2"))
+    peer.add_tokens(["a" * 65537])
+    count = peer.get_vocab_size()
+    with pytest.raises(ExportError, match=f"token {count - 1} of the tokenizer has 65537 bytes"):
+        compile(peer)
 
 
 def test_bytes_that_are_not_utf8_are_replaced_as_python_does() -> None:

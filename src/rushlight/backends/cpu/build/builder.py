@@ -35,6 +35,7 @@ from rushlight.backends.cpu.tiles.clusters import (
 )
 from rushlight.backends.cpu.tiles.spellings import Spellings
 from rushlight.backends.cpu.tiles.terms import Term, constant, term_of
+from rushlight.ir.mapped_weights import were_read
 from rushlight.ir.operators import arguments
 from rushlight.ir.spec import dim_order_of
 from rushlight.schema import cpu_engine as fb
@@ -113,7 +114,13 @@ class Builder:
 
     def constant(self, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
         """A constant made once for each key."""
-        return self.once(key, lambda: self.graph.constant(make()))
+
+        def made() -> View:
+            view = self.graph.constant(make())
+            were_read()
+            return view
+
+        return self.once(key, made)
 
     def weights(self, node: Node, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
         """A packed constant in float32. A large one in half precision is stored as it is, and

@@ -17,7 +17,8 @@ def panels(matrix: torch.Tensor) -> torch.Tensor:
         a vector: element (i, j) at ((j // 16) * depth + i) * 16 + j % 16.
     """
     depth, columns = matrix.shape
-    padded = functional.pad(matrix, (0, -columns % PANEL))
+    # A pad of nothing would be a copy, too.
+    padded = functional.pad(matrix, (0, -columns % PANEL)) if columns % PANEL else matrix
     return padded.reshape(depth, -1, PANEL).transpose(0, 1).contiguous().view(-1)
 
 

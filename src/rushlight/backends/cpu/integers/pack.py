@@ -163,9 +163,11 @@ def shares_of(weights: Weights) -> torch.Tensor:
     """What a zero point of 1 in rows that are quantised at run time adds to each column: the int32
     sum of its weights, or with groups the float32 sum of scale * weight."""
     groups = weights.scales.shape[1]
-    # Some rows at a time: torch widens what it sums.
-    parts = weights.data.reshape(len(weights.data), groups, -1).split(_AT_ONCE * PANEL)
-    sums = torch.cat([part.sum(2, dtype=torch.int32) for part in parts])
+    rows = weights.data.reshape(len(weights.data), groups, -1)
+    sums = torch.empty(len(rows), groups, dtype=torch.int32)
+    for first in range(0, len(rows), _AT_ONCE * PANEL):  # torch widens what it sums
+        part = slice(first, first + _AT_ONCE * PANEL)
+        sums[part] = rows[part].sum(2, dtype=torch.int32)
     if groups == 1:
         return columns(sums[:, 0])
     return columns((sums.double() * weights.scales.double()).sum(1).float())

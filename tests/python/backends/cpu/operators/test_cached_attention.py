@@ -197,3 +197,18 @@ def test_what_it_stores_is_neither_removed_nor_merged() -> None:
         exported = torch.export.export(_Unused(), (torch.ones(3, 2, 4), torch.arange(3)))
     edge = rl.to_edge(exported).exported_program()
     assert [n.target for n in edge.graph.nodes].count(cached_attention) == 2
+
+
+@pytest.mark.parametrize("window", [0, 3])
+def test_an_export_is_verified_with_a_cache_of_its_own(window: int) -> None:
+    torch.manual_seed(0)
+    n, m = Dim("n", min=1, max=BATCH), Dim("m", min=0, max=WANTED)
+    shapes = ({0: n}, {0: n}, {0: n}, {0: m})
+    args = inputs_of((0, range(5)), (1, range(2)))
+    program = rl.export(
+        Decoder(value_width=5, window=window).eval(), args, dynamic_shapes=shapes, backend="cpu"
+    )
+    assert not program.quantization  # it is eager's
+    gap = inputs_of((0, range(3, 5)))
+    with pytest.raises(rl.ExportError, match="position 3 .* positions in between were never given"):
+        rl.export(Decoder().eval(), gap, dynamic_shapes=shapes, backend="cpu")

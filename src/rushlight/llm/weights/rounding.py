@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.llm.exporter.layers import QuantizedWeight
+from rushlight.llm.weights.layers import QuantizedWeight
 
 Tensor = torch.Tensor
 _CLIPS = 24  # the number of scales that are tried for each group

@@ -23,6 +23,8 @@ _Q = torch.ops.quantized_decomposed
 class QuantizedWeight:
     """The weights of a linear layer or an embedding as integers without zero points.
 
+    They are parameters, which layers share: no call writes them, as one may write a buffer.
+
     Attributes:
         integers: int8 [rows, depth].
         scales: float32 [rows, groups of neighbouring terms of a row].
@@ -32,6 +34,10 @@ class QuantizedWeight:
     integers: Tensor
     scales: Tensor
     bits: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "integers", _parameter(self.integers))
+        object.__setattr__(self, "scales", _parameter(self.scales))
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -98,8 +104,7 @@ class QuantizedLinear(torch.nn.Module):
         size = weight.group_size or weight.integers.shape[1]
         sizes = [one for one in SIZES if size % one == 0] if in_groups else []
         self._row_group_size = next(iter(sizes), 0)
-        self.register_buffer("integers", weight.integers)
-        self.register_buffer("scales", weight.scales)
+        self.integers, self.scales = weight.integers, weight.scales
         self.bias = None if bias is None else _parameter(bias)
         self.weight = weight
 
@@ -118,7 +123,6 @@ class QuantizedLinear(torch.nn.Module):
 
     def _real(self) -> Tensor:
         weight, scales = self.integers, self.scales
-        assert isinstance(weight, Tensor) and isinstance(scales, Tensor)
         groups = scales.shape[1]
         if groups == 1:
             real = _Q.dequantize_per_channel(
@@ -161,8 +165,7 @@ class QuantizedEmbedding(torch.nn.Module):
 
     def __init__(self, weight: QuantizedWeight, factor: float = 1.0) -> None:
         super().__init__()
-        self.register_buffer("integers", weight.integers)
-        self.register_buffer("scales", weight.scales)
+        self.integers, self.scales = weight.integers, weight.scales
         self.weight = weight
         self.factor = factor
 
