@@ -78,10 +78,20 @@ constexpr ProductCase kProducts[] = {
 };
 
 // Sums with a residual, which they replace. Nibbles have one scale for a column, or for each 32
-// terms.
-enum class Output { Bytes, Sums, Numbers, Dynamic, Nibbles, Groups };
-constexpr const char* kOutputs[] = {"u8", "u8+", "f32", "dyn", "4 bits", "4 bits g32"};
+// terms. In the last two, rows have scales for each 32 terms, too.
+enum class Output { Bytes, Sums, Numbers, Dynamic, Nibbles, Groups, RowBytes, RowNibbles };
+constexpr const char* kOutputs[] = {"u8",     "u8+",        "f32",         "dyn",
+                                    "4 bits", "4 bits g32", "8 bits rows", "4 bits rows"};
 constexpr int64_t kGroup = 32;
+
+void set_row_groups(std::vector<float>& scales, std::vector<float>& sums, QuantizedProduct* p) {
+  const auto count = static_cast<size_t>(p->rows * p->groups.groups);
+  p->groups.type = ScaleType::Float16;
+  p->row_groups.groups = p->groups.groups;
+  p->row_groups.scales = aligned(scales, count);
+  p->row_groups.sums = reinterpret_cast<const int32_t*>(aligned(sums, count));
+  p->results.scaled = true;
+}
 
 void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers& workers) {
   std::vector<float> a, panels, start, multipliers, scales, row_scales, c;
@@ -91,7 +101,7 @@ void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers&
   p.columns = p.results.stride = test.columns;
   p.a = reinterpret_cast<const uint8_t*>(aligned(a, static_cast<size_t>(p.rows * p.depth / 4 + 1)));
   const int64_t columns = panels_of(p.columns) * kPanel;
-  p.bits = output >= Output::Nibbles ? 4 : 8;
+  p.bits = output >= Output::Nibbles && output != Output::RowBytes ? 4 : 8;
   const auto size = static_cast<size_t>(columns * panel_quads(p.depth, p.bits));  // floats
   const size_t copies = cold ? kColdBytes / (size * 4) + 2 : 1;
   const float* weights = aligned(panels, size * copies);
@@ -109,19 +119,22 @@ void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers&
   if (output >= Output::Dynamic) {
     p.results.row_scales = aligned(row_scales, static_cast<size_t>(2 * p.rows));
   }
-  const float* group_scales = nullptr;
-  const int64_t groups = p.depth / kGroup;
-  if (output == Output::Groups) {
-    group_scales = aligned(scales, static_cast<size_t>(columns * groups) * copies);
-    p.groups.groups = groups;
+  const char* group_scales = nullptr;
+  std::vector<float> sums;
+  if (output >= Output::Groups) {
+    p.groups.groups = p.depth / kGroup;
+    const auto count = static_cast<size_t>(columns * p.groups.groups) * copies;
+    group_scales = reinterpret_cast<const char*>(aligned(scales, count));
     p.results.shares = p.results.multipliers;
   }
+  if (output >= Output::RowBytes) set_row_groups(row_scales, sums, &p);
+  const size_t scale_size = static_cast<size_t>(p.groups.panel_bytes() * panels_of(p.columns));
   const double operations = 2.0 * static_cast<double>(p.rows * p.depth * p.columns);
   size_t copy = 0;
   const auto run = [&] {
     p.panels = weights + size * (copy % copies);
     if (group_scales != nullptr) {
-      p.groups.scales = group_scales + static_cast<size_t>(columns * groups) * (copy % copies);
+      p.groups.scales = group_scales + scale_size * (copy % copies);
     }
     ++copy;
     multiply(p, &workers);
@@ -131,8 +144,7 @@ void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers&
                 cold ? " cold" : "");
   if (!cold) return print(name, operations, measure_dot(operations, workers.count(), run));
   // With weights that are in no cache: the share of the memory's peak rate.
-  const double bytes = static_cast<double>(size * 4) +
-                       static_cast<double>(group_scales == nullptr ? 0 : columns * groups * 4);
+  const auto bytes = static_cast<double>(size * 4 + scale_size);
   print_bytes(name, bytes, measure_read(bytes, workers.count(), run));
 }
 
@@ -145,9 +157,10 @@ int main(int argc, char** argv) {
   std::printf("%s, %zu threads\n", kernels::isa_name(kernels::current_isa()), threads);
   for (const ProductCase& test : kProducts) {
     if (std::strstr(test.name, word) == nullptr) continue;
-    for (const Output output : {Output::Bytes, Output::Sums, Output::Numbers, Output::Dynamic,
-                                Output::Nibbles, Output::Groups}) {
-      if (output == Output::Groups && test.depth % kGroup != 0) continue;
+    for (const Output output :
+         {Output::Bytes, Output::Sums, Output::Numbers, Output::Dynamic, Output::Nibbles,
+          Output::Groups, Output::RowBytes, Output::RowNibbles}) {
+      if (output >= Output::Groups && test.depth % kGroup != 0) continue;
       run_product(test, output, false, workers);
       if (test.rows <= kColdRows) run_product(test, output, true, workers);
     }

@@ -271,7 +271,8 @@ Status Reader::read_integers(schema::Node from, Parameters* to) {
       return {};
     }
     case Operation::QuantizeRows:
-      *to = QuantizeRowsParameters();
+      to->emplace<QuantizeRowsParameters>().group_size =
+          from.operation_as_QuantizeRows().group_size();
       return {};
     case Operation::QuantizedProduct: {
       const schema::QuantizedProduct product = from.operation_as_QuantizedProduct();
@@ -285,6 +286,7 @@ Status Reader::read_integers(schema::Node from, Parameters* to) {
       auto& dynamic = to->emplace<DynamicProductParameters>();
       dynamic.bits = product.bits();
       dynamic.group_size = product.group_size();
+      dynamic.row_group_size = product.row_group_size();
       return read_epilogue(product.epilogue(), &dynamic.epilogue);
     }
     case Operation::QuantizedConvolution:

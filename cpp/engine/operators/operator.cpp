@@ -152,4 +152,11 @@ Status Setup::out_of_memory() const {
                        "the method's memory has no room for the delegate");
 }
 
+bool read_scale_type(const View& scales, ScaleType* type) {
+  *type = ScaleType::Float32;
+  if (scales.dtype == DType::BFloat16) *type = ScaleType::BFloat16;
+  if (scales.dtype == DType::Float16) *type = ScaleType::Float16;
+  return scales.dtype == DType::Float32 || *type != ScaleType::Float32;
+}
+
 }  // namespace rushlight::engine

@@ -144,6 +144,9 @@ class Setup {
   size_t scratch_ = 0;
 };
 
+// The type of scales of integers; false if they have no such dtype.
+bool read_scale_type(const View& scales, ScaleType* type);
+
 // One for each kind of parameters, in operators/. DelegateInvalidCompatibility if the operator
 // cannot run with the values or parameters.
 Result<Operator*> make_operator(const ProductParameters& parameters, Setup& setup);

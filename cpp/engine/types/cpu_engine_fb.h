@@ -21,6 +21,7 @@ enum class Version : uint32_t {
   HALVES = 5,
   RECURRENT = 6,
   CACHED_ATTENTION = 7,
+  ROW_GROUPS = 8,
 };
 
 // Where the elements of a value lie.
@@ -154,7 +155,7 @@ enum class RecurrentCell : uint8_t {
   RNN_RELU = 3,
 };
 
-constexpr uint32_t kVersion = 7;  // the newest that is read
+constexpr uint32_t kVersion = 8;  // the newest that is read
 
 // The operation of a node.
 enum class Operation : uint8_t {
@@ -392,10 +393,14 @@ class Convert : public Table {
 };
 
 // Quantizes each row of float32 to uint8 with its own scale and zero point. Inputs: x. Outputs: the
-// integers, and float32 [rows, 2]: scale and zero point. Since version 3.
+// integers, and float32 [rows, 2]: scale and zero point. With groups, the integers are int8 from
+// -127 to 127 without zero points; then the outputs are these, float32 [rows, groups]: the scales,
+// and int32 [rows, groups]: the sums of each group's integers. Since version 3.
 class QuantizeRows : public Table {
  public:
   using Table::Table;
+  // Neighbours in a row that share a scale, 16 or 32; 0: all of them. Since version 8.
+  int64_t group_size() const { return scalar<int64_t>(0, 0); }
 };
 
 // From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped. Since version 3.
@@ -452,10 +457,12 @@ class QuantizedProduct : public Table {
 // A matrix product of rows quantised at run time with packed weights of 8 or 4 bits. Inputs: a
 // (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4 bits),
 // scales, shares, bias (float32; may be left out). Scales are float32, one for each column, and
-// shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are float32
-// or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. Arrays with one
-// element for each column are filled up with zeros to whole panels. The result is float32. Since
-// version 3.
+// shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are
+// float32, bfloat16 or, since version 8, float16 [panels, groups, 16], and shares float32: the sum
+// of scale * weight. Arrays with one element for each column are filled up with zeros to whole
+// panels. The result is float32.  If the rows are quantised in groups, weights of 8 bits may have
+// groups, too, and there are no shares: inputs are the three outputs of QuantizeRows, panels,
+// scales, bias. Since version 3.
 class DynamicProduct : public Table {
  public:
   using Table::Table;
@@ -464,6 +471,9 @@ class DynamicProduct : public Table {
   int64_t group_size() const { return scalar<int64_t>(1, 0); }
   Epilogue epilogue() const { return Epilogue(target(2)); }
   bool has_epilogue() const { return field(2) != nullptr; }
+  // Terms of a row that share a scale, 16 or 32, which divide the weights' groups; 0: all of them.
+  // Since version 8.
+  int64_t row_group_size() const { return scalar<int64_t>(3, 0); }
 };
 
 // A convolution of uint8 images. Inputs: images, weights, start, multipliers, as for a product.
@@ -741,6 +751,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // scale
     {FieldKind::Scalar, 2},  // zero_point
     // QuantizeRows
+    {FieldKind::Scalar, 3},  // group_size
     // QuantizedProduct
     {FieldKind::Table, 29},  // requantize
     {FieldKind::Table, 27},  // epilogue
@@ -749,6 +760,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // bits
     {FieldKind::Scalar, 3},  // group_size
     {FieldKind::Table, 27},  // epilogue
+    {FieldKind::Scalar, 3},  // row_group_size
     // QuantizedConvolution
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Vector, 3},  // kernel
@@ -828,19 +840,19 @@ inline constexpr TableLayout kTables[] = {
     {53, 0},   // 15 Copy
     {53, 2},   // 16 Attention
     {55, 2},   // 17 Convert
-    {57, 0},   // 18 QuantizeRows
-    {57, 3},   // 19 QuantizedProduct
-    {60, 3},   // 20 DynamicProduct
-    {63, 10},  // 21 QuantizedConvolution
-    {73, 7},   // 22 QuantizedBinary
-    {80, 0},   // 23 Lookup
-    {80, 10},  // 24 QuantizedPooling
-    {90, 5},   // 25 Recurrent
-    {95, 4},   // 26 CachedAttention
-    {99, 6},   // 27 Epilogue
-    {105, 2},  // 28 TileProgram
-    {107, 3},  // 29 Requantize
-    {110, 2},  // 30 QuantizedResidual
+    {57, 1},   // 18 QuantizeRows
+    {58, 3},   // 19 QuantizedProduct
+    {61, 4},   // 20 DynamicProduct
+    {65, 10},  // 21 QuantizedConvolution
+    {75, 7},   // 22 QuantizedBinary
+    {82, 0},   // 23 Lookup
+    {82, 10},  // 24 QuantizedPooling
+    {92, 5},   // 25 Recurrent
+    {97, 4},   // 26 CachedAttention
+    {101, 6},  // 27 Epilogue
+    {107, 2},  // 28 TileProgram
+    {109, 3},  // 29 Requantize
+    {112, 2},  // 30 QuantizedResidual
 };
 inline constexpr UnionLayout kUnions[] = {
     {0, 22},  // Operation

@@ -24,11 +24,17 @@ constexpr bool has_scales(PanelType type) { return type >= PanelType::Int8; }
 
 constexpr int64_t panels_of(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
+// What scales of integers are stored as.
+enum class ScaleType : uint8_t { Float32, BFloat16, Float16 };
+
+constexpr int64_t scale_bytes(ScaleType type) { return type == ScaleType::Float32 ? 4 : 2; }
+
 // Scales that groups of neighbouring terms share: [groups, kPanel] for each panel.
 struct GroupScales {
   int64_t groups = 0;  // 0: there are none
   const void* scales = nullptr;
-  bool bfloat16 = false;  // else float32
+  ScaleType type = ScaleType::Float32;
+  int64_t panel_bytes() const { return groups * kPanel * scale_bytes(type); }
 };
 
 constexpr int64_t kQuad = 4;  // terms of a column that lie together

@@ -169,7 +169,10 @@ struct ConvertParameters {
 };
 
 // Inputs: x, of float32. Outputs: uint8, and float32 [rows, 2]: each row's scale and zero point.
-struct QuantizeRowsParameters {};
+// With groups: int8, float32 [rows, groups] and int32 [rows, groups], the sums of the integers.
+struct QuantizeRowsParameters {
+  int64_t group_size = 0;  // terms that share a scale; 0: all of them
+};
 
 // A matrix product of uint8 with packed int8 weights (kernels/dot_product.h). Inputs: a, panels,
 // start (int32), multipliers (float32). The result is uint8, or float32 after the epilogue.
@@ -180,10 +183,11 @@ struct QuantizedProductParameters {
 };
 
 // The same of rows that were quantised at run time. Inputs: a, rows (float32 [rows, 2]), panels,
-// scales, shares, bias.
+// scales, shares, bias; or a, scales and sums of its groups, panels, scales, bias.
 struct DynamicProductParameters {
   int32_t bits = 8;
-  int64_t group_size = 0;  // terms that share a scale; 0: all of them
+  int64_t group_size = 0;      // terms that share a scale; 0: all of them
+  int64_t row_group_size = 0;  // the same of rows
   EpilogueParameters epilogue;
 };
 

@@ -66,7 +66,8 @@ def tolerance_of(program: ExportedProgram) -> Tolerance:
 
 def quantises(program: ExportedProgram) -> bool:
     """Whether a captured program rounds values to integers when it runs."""
-    return any(".quantize_" in str(n.target) for n in program.graph.nodes)
+    names = [str(n.target) for n in program.graph.nodes]
+    return any(".quantize_" in name or ".fake_quantize_" in name for name in names)
 
 
 def difference(ours: Any, eager: Any, tolerance: Tolerance) -> str | None:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from rushlight.ir.custom_ops.fake_quantize import fake_quantize_groups, rounded
+
 aten = torch.ops.aten
 
 
@@ -138,4 +140,5 @@ RULES: dict[OpOverload, Callable[..., Any]] = {
     aten.round.decimals: round_decimals,
     aten.std.correction: std,
     aten.std_mean.correction: std_mean,
+    fake_quantize_groups: rounded,
 }

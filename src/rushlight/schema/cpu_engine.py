@@ -29,6 +29,7 @@ class Version(IntEnum):
     HALVES = 5
     RECURRENT = 6
     CACHED_ATTENTION = 7
+    ROW_GROUPS = 8
 
 
 class Place(IntEnum):
@@ -381,8 +382,14 @@ class Convert:
 class QuantizeRows:
     """Quantizes each row of float32 to uint8 with its own scale and zero point.
 
-    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point. Since version 3.
+    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point. With groups, the
+    integers are int8 from -127 to 127 without zero points; then the outputs are these, float32
+    [rows, groups]: the scales, and int32 [rows, groups]: the sums of each group's integers. Since
+    version 3.
     """
+
+    #: Neighbours in a row that share a scale, 16 or 32; 0: all of them. Since version 8.
+    group_size: int = 0
 
 
 @dataclass(slots=True)
@@ -442,15 +449,20 @@ class DynamicProduct:
     Inputs: a (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4
     bits), scales, shares, bias (float32; may be left out). Scales are float32, one for each column,
     and shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are
-    float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. Arrays
-    with one element for each column are filled up with zeros to whole panels. The result is
-    float32. Since version 3.
+    float32, bfloat16 or, since version 8, float16 [panels, groups, 16], and shares float32: the sum
+    of scale * weight. Arrays with one element for each column are filled up with zeros to whole
+    panels. The result is float32.  If the rows are quantised in groups, weights of 8 bits may have
+    groups, too, and there are no shares: inputs are the three outputs of QuantizeRows, panels,
+    scales, bias. Since version 3.
     """
 
     bits: int = 8
     #: Terms that share a scale, a multiple of 8 that divides their number; 0: all of them.
     group_size: int = 0
     epilogue: Epilogue | None = None
+    #: Terms of a row that share a scale, 16 or 32, which divide the weights' groups; 0: all of
+    #: them. Since version 8.
+    row_group_size: int = 0
 
 
 @dataclass(slots=True)
@@ -716,7 +728,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("scale", 0, "f", 1.0),
         codec.Scalar("zero_point", 1, "i", 0),
     ),
-    QuantizeRows: (),
+    QuantizeRows: (codec.Scalar("group_size", 0, "q", 0),),
     QuantizedProduct: (
         codec.Child("requantize", 0, Requantize, optional=True),
         codec.Child("epilogue", 1, Epilogue, optional=True),
@@ -726,6 +738,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("bits", 0, "B", 8),
         codec.Scalar("group_size", 1, "q", 0),
         codec.Child("epilogue", 2, Epilogue, optional=True),
+        codec.Scalar("row_group_size", 3, "q", 0),
     ),
     QuantizedConvolution: (
         codec.Scalar("kind", 0, "B", ConvolutionKind.DENSE, ConvolutionKind),
@@ -805,12 +818,14 @@ _SINCE = {
     (Value, "dynamic_offset"): 2,
     (Convert, ""): 3,
     (QuantizeRows, ""): 3,
+    (QuantizeRows, "group_size"): 8,
     (Requantize, ""): 3,
     (QuantizedBinary, ""): 3,
     (QuantizedResidual, ""): 4,
     (QuantizedProduct, ""): 3,
     (QuantizedProduct, "residual"): 4,
     (DynamicProduct, ""): 3,
+    (DynamicProduct, "row_group_size"): 8,
     (QuantizedConvolution, ""): 3,
     (QuantizedConvolution, "residual"): 4,
     (Lookup, ""): 3,

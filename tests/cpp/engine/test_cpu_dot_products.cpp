@@ -159,7 +159,7 @@ QuantizedProduct product_of(const Case& test, const Operands& operands) {
     p.results.multipliers = operands.multipliers.data();
   } else {
     p.groups.groups = test.depth / test.group;
-    p.groups.bfloat16 = test.halves;
+    if (test.halves) p.groups.type = ScaleType::BFloat16;
     p.groups.scales = operands.scales.data();
     if (test.halves) p.groups.scales = operands.half_scales.data();
     p.results.shares = operands.shares.data();

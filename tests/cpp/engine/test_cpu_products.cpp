@@ -112,7 +112,8 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   if (has_scales(test.type)) {
     const Integers& integers = operands.integers;
     p.panels = integers.panels.data();
-    p.scales = {test.groups(), integers.scales.data(), test.scales_as_halves};
+    p.scales = {test.groups(), integers.scales.data(),
+                test.scales_as_halves ? ScaleType::BFloat16 : ScaleType::Float32};
     if (test.scales_as_halves) p.scales.scales = integers.halves.data();
   }
   p.c_stride = test.columns + test.c_gap;

@@ -69,7 +69,8 @@ class EngineSlots : public SlotList {
     add_residual(product.residual());
     add_program(node.operation_as_DynamicProduct().epilogue().program());
     add_fields(node.operation_as_DynamicProduct().epilogue(), {{0, 1}, {4, 4}, {5, 1}});
-    add_fields(node.operation_as_DynamicProduct(), {{0, 1}, {1, 8}});
+    add_fields(node.operation_as_DynamicProduct(), {{0, 1}, {1, 8}, {3, 8}});
+    add_fields(node.operation_as_QuantizeRows(), {{0, 8}});
     add_fields(node.operation_as_Convert(), {{0, 4}, {1, 4}});
     const schema::QuantizedConvolution convolution = node.operation_as_QuantizedConvolution();
     add_window(convolution);

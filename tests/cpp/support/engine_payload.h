@@ -285,12 +285,31 @@ inline Table residual_of(uint32_t value, const Table& sum) {
   return residual.scalar<uint32_t>(0, value).ref(1, sum.node());
 }
 
+// A graph whose values lie in rows, of which there are any number.
+struct RowsGraph : EngineGraph {
+ protected:
+  // With two dimensions, the first one is dynamic: the number of rows.
+  void add(const std::vector<int64_t>& sizes, Place place, uint32_t index, uint64_t offset,
+           DType dtype) {
+    EngineValue value;
+    value.sizes = value.strides = sizes;
+    int64_t stride = 1;
+    for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) value.strides[d] = stride;
+    value.place = place;
+    value.index = index;
+    value.offset = offset;
+    if (sizes.size() == 2) value.dynamic_sizes = {0, -1};
+    value.dtype = dtype;
+    values.push_back(value);
+  }
+};
+
 // Products of rows x [s, 40], s at most 9, with weights for 20 columns that are made from the input
 // w [1280]. Weights of 8 bits: with uint8 results, with these added to the same product as a
 // residual, which they replace, and with float32 results. Rows quantised at run time: with weights
 // of 8 bits, and of 4 bits in groups of 8 terms. Float32 rows: with such weights of 8 bits and of
 // 4.
-struct QuantizedGraph : EngineGraph {
+struct QuantizedGraph : RowsGraph {
   enum Number { kX, kW, kBytes, kPanels, kStart, kColumns, kRows, kScales, kStatic };
   enum { kNumbers = kStatic + 1, kFloats, kDynamic, kNibbles, kReal8, kReal4 };
   enum { kNibblePanels = kReal4 + 1, kGroupScales };
@@ -355,21 +374,56 @@ struct QuantizedGraph : EngineGraph {
   }
 
   static constexpr float kScale = 0.01f;  // of the weights
+};
 
- private:
-  // With two dimensions, the first one is dynamic: the number of rows.
-  void add(const std::vector<int64_t>& sizes, Place place, uint32_t index, uint64_t offset,
-           DType dtype) {
-    EngineValue value;
-    value.sizes = value.strides = sizes;
-    int64_t stride = 1;
-    for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) value.strides[d] = stride;
-    value.place = place;
-    value.index = index;
-    value.offset = offset;
-    if (sizes.size() == 2) value.dynamic_sizes = {0, -1};
-    value.dtype = dtype;
-    values.push_back(value);
+// Rows rounded in groups of 32, and their products with weights of 8 and of 4 bits in such groups,
+// which are made of the first numbers of the second input.
+struct RowGroupsGraph : RowsGraph {
+  enum Number { kX, kW, kBytes, kPanels, kNibbles, kScales, kRows, kRowScales, kSums, kOf8, kOf4 };
+  enum Node { kToBytes, kFlip, kQuantize, kProduct8, kProduct4 };
+  static constexpr float kScale = 0.01f;  // of the weights
+
+  RowGroupsGraph() {
+    version = 8;
+    n_inputs = 2;
+    n_outputs = 2;
+    scratch_size = 8192;
+    expressions = {{ExpressionKind::INPUT_SIZE, 0, 0}};
+    add({9, 64}, Place::INPUT, 0, 0, DType::Float32);
+    add({2048}, Place::INPUT, 1, 0, DType::Float32);
+    add({2048}, Place::SCRATCH, 0, 0, DType::UInt8);
+    add({2048}, Place::SCRATCH, 0, 2048, DType::Int8);
+    add({1024}, Place::SCRATCH, 0, 0, DType::UInt8);
+    add({2, 2, 16}, Place::INPUT, 1, 0, DType::Float32);
+    add({9, 64}, Place::SCRATCH, 0, 4096, DType::Int8);
+    add({9, 2}, Place::SCRATCH, 0, 4672, DType::Float32);
+    add({9, 2}, Place::SCRATCH, 0, 4800, DType::Int32);
+    for (uint32_t i = 0; i < n_outputs; ++i) add({9, 20}, Place::OUTPUT, i, 0, DType::Float32);
+    Table to_bytes;
+    to_bytes.scalar<float>(0, kScale).scalar<int32_t>(1, 128);
+    using schema::Operation;
+    nodes = {{Operation::Convert, to_bytes, {kW}, {kBytes}},
+             {Operation::Convert, {}, {kBytes}, {kPanels}},
+             {Operation::QuantizeRows, rows_of(32), {kX}, {kRows, kRowScales, kSums}},
+             {Operation::DynamicProduct,
+              product_of(8, 32, 32),
+              {kRows, kRowScales, kSums, kPanels, kScales},
+              {kOf8}},
+             {Operation::DynamicProduct,
+              product_of(4, 32, 32),
+              {kRows, kRowScales, kSums, kNibbles, kScales},
+              {kOf4}}};
+    arguments = {kX, kW, kOf8, kOf4};
+  }
+  static Table rows_of(int64_t group) {
+    Table rows;
+    rows.scalar<int64_t>(0, group);
+    return rows;
+  }
+  static Table product_of(uint8_t bits, int64_t group, int64_t row_group) {
+    Table product;
+    product.scalar<uint8_t>(0, bits).scalar<int64_t>(1, group).scalar<int64_t>(3, row_group);
+    return product;
   }
 };
 

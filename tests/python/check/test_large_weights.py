@@ -26,8 +26,8 @@ class Layers(torch.nn.Module):
         self.table = StoredEmbedding(torch.randn(ROWS, DEPTH).bfloat16())
         self.layers = torch.nn.Sequential(
             StoredLinear(weight.half(), bias),
-            QuantizedLinear(quantised(weight, 8, 0, ""), bias, quantizes_rows=False),
-            QuantizedLinear(quantised(weight, 4, 32, ""), None, quantizes_rows=False),
+            QuantizedLinear(quantised(weight, 8, 0, ""), bias, in_groups=True),
+            QuantizedLinear(quantised(weight, 4, 32, ""), None, in_groups=True),
             StoredLinear(self.table.weight, None),
         )
 
@@ -45,7 +45,8 @@ def test_results_are_those_of_whole_weights(program: Any, monkeypatch: pytest.Mo
     [got] = eager_results(program, (torch.arange(5),), {})
     monkeypatch.setattr(large_weights, "MANY", 1 << 30)
     [wanted] = eager_results(program, (torch.arange(5),), {})
-    assert (got - wanted).abs().max() < 1e-5 * wanted.abs().max()
+    # A number that is rounded to another integer of 8 bits changes all that follows it.
+    assert (got - wanted).norm() < 1e-2 * wanted.norm()
 
 
 def test_no_large_weight_is_made_whole(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:

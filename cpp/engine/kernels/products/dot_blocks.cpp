@@ -59,8 +59,15 @@ DotGrid::DotGrid(int64_t depth, const GroupScales& groups)
   tile.depth = depth;
   tile.groups = groups.groups;
   tile.scales = groups.scales;
-  tile.bfloat16_scales = groups.bfloat16;
-  tile.scale_panel = groups.groups * kPanel * (groups.bfloat16 ? 2 : 4);
+  tile.scale_type = groups.type;
+  tile.scale_panel = groups.panel_bytes();
+}
+
+DotGrid::DotGrid(const QuantizedProduct& product) : DotGrid(product.depth, product.groups) {
+  tiles = product.bits == 8 ? &group_loops().bytes : &group_loops().nibbles;
+  width = tiles->panels;
+  iterations = panel_quads(product.depth, product.bits);
+  tile.row_groups = product.row_groups;
 }
 
 DotTile DotGrid::tile_at(int64_t panel) const {
@@ -98,6 +105,7 @@ DotResults::DotResults(const QuantizedResults& results, int64_t column, int64_t 
   const Epilogue& epilogue = results.epilogue;
   numbers_ = {common};
   numbers_.row_scales = results.row_scales;
+  numbers_.scaled = results.scaled;
   numbers_.parts = results.parts;
   numbers_.shares = part(results.shares, own_shares_);
   numbers_.bias = part(epilogue.bias, own_bias_);

@@ -23,6 +23,8 @@ struct DotGrid : BlockGrid {
   DotGrid(int64_t taps, int64_t depth);
   // Sums of one tap, with weights of 4 bits.
   DotGrid(int64_t depth, const GroupScales& groups);
+  // Sums of rows in groups.
+  explicit DotGrid(const QuantizedProduct& product);
   // Call it after `results` is set.
   void set_group(int64_t block_bytes, const Workers* workers) {
     const auto out_size = results.bytes != nullptr ? sizeof(uint8_t) : sizeof(float);

@@ -16,6 +16,11 @@ int64_t place_block(const void* data, int64_t block, DotTile* tile) {
   tile->rows = plan.blocks.height(block);
   tile->a[0] = plan.product->a + row * plan.product->a_stride;
   tile->a[1] = tile->a[0] + kFirstRows * plan.product->a_stride;
+  const RowGroups& groups = plan.product->row_groups;
+  if (groups.groups != 0) {
+    tile->row_groups.scales = groups.scales + row * groups.groups;
+    tile->row_groups.sums = groups.sums + row * groups.groups;
+  }
   return row + tile->rows;
 }
 
@@ -35,12 +40,16 @@ void narrow_panels(void* data, int64_t begin, int64_t end) {
   }
 }
 
+DotGrid grid_of(const QuantizedProduct& product) {
+  if (product.row_groups.groups != 0) return DotGrid(product);
+  return product.bits == 8 ? DotGrid(1, product.depth) : DotGrid(product.depth, product.groups);
+}
+
 }  // namespace
 
 void multiply(const QuantizedProduct& product, Workers* workers) {
   if (product.rows <= 0 || product.columns <= 0) return;
-  DotGrid grid =
-      product.bits == 8 ? DotGrid(1, product.depth) : DotGrid(product.depth, product.groups);
+  DotGrid grid = grid_of(product);
   grid.rows = product.rows;
   grid.columns = product.columns;
   grid.tile.rows = product.rows;

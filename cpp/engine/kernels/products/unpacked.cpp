@@ -125,10 +125,8 @@ class Worker {
     panel_terms.out = out;
     if (p.type == PanelType::BFloat16) return loops.bfloat16(panel_terms);
     if (p.type == PanelType::Float16) return loops.float16(panel_terms);
-    const int64_t scale_bytes = p.scales.bfloat16 ? 2 : 4;
-    panel_terms.scales =
-        static_cast<const char*>(p.scales.scales) + panel * p.scales.groups * kPanel * scale_bytes;
-    panel_terms.bfloat16_scales = p.scales.bfloat16;
+    panel_terms.scales = static_cast<const char*>(p.scales.scales) + panel * p.scales.panel_bytes();
+    panel_terms.scale_type = p.scales.type;
     panel_terms.group_size = p.depth / p.scales.groups;
     panel_terms.first = term;
     (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(panel_terms);

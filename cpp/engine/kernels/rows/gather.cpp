@@ -1,10 +1,9 @@
 // Rows of a table by their numbers, which are all checked before anything is written.
 #include "rushlight/engine/kernels/rows/rows.h"
 
-#include <cstring>
-
 #include "rushlight/engine/kernels/products/product.h"
 #include "rushlight/engine/loops/rows/copy.h"
+#include "rushlight/kernel/loops/half.h"
 
 namespace rushlight::engine {
 namespace {
@@ -12,11 +11,12 @@ namespace {
 constexpr int64_t kGrainBytes = int64_t{1} << 17;
 
 float scale_of(const GroupScales& scales, int64_t at) {
-  if (!scales.bfloat16) return static_cast<const float*>(scales.scales)[at];
-  const uint32_t bits = uint32_t{static_cast<const uint16_t*>(scales.scales)[at]} << 16;
-  float scale;
-  std::memcpy(&scale, &bits, sizeof scale);
-  return scale;
+  using namespace kernels::plain;
+  if (scales.type == ScaleType::Float32) return static_cast<const float*>(scales.scales)[at];
+  if (scales.type == ScaleType::BFloat16) {
+    return widen(static_cast<const BFloat*>(scales.scales)[at]);
+  }
+  return widen(static_cast<const Half*>(scales.scales)[at]);
 }
 
 // A column of a matrix of integers in panels, as numbers.

@@ -2,6 +2,7 @@
 
 #include "rushlight/engine/kernels/products/blocks.h"
 #include "rushlight/engine/loops/products/quantize.h"
+#include "rushlight/engine/types/dot_product.h"
 
 namespace rushlight::engine {
 namespace {
@@ -91,7 +92,26 @@ void quantize_some_rows(void* data, int64_t begin, int64_t end) {
   }
 }
 
+// A row is shared out in pieces, so that threads take parts of a single long one, too.
+void quantize_some_groups(void* data, int64_t begin, int64_t end) {
+  const QuantizeGroups& job = *static_cast<const QuantizeGroups*>(data);
+  const int64_t groups = job.width / job.group_size;
+  each_piece(job.width, begin, end, [&](int64_t row, int64_t column, int64_t n) {
+    const int64_t at = row * groups + column / job.group_size;
+    quantize_loops().to_groups(job.in + row * job.in_stride + column, n / job.group_size,
+                               job.group_size, job.out + row * job.out_stride + column,
+                               job.scales + at, job.sums + at);
+  });
+}
+
 }  // namespace
+
+void quantize_groups(const QuantizeGroups& job, Workers* workers) {
+  static_assert(kPiece % kMaxRowGroup == 0, "pieces hold whole groups");
+  const int64_t pieces = (job.width + kPiece - 1) / kPiece;
+  share_out(job.rows * pieces, work_of({job.rows, job.width, kElementWork}), quantize_some_groups,
+            const_cast<QuantizeGroups*>(&job), workers);
+}
 
 void quantize_rows(const QuantizeRows& job, Workers* workers) {
   share_out(job.rows, work_of({job.rows, job.width, kElementWork}), quantize_some_rows,

@@ -27,11 +27,12 @@ struct DotTile {
   // What is needed next; a few bytes of it are fetched into the second-level cache with each quad.
   const char* ahead = nullptr;
   int64_t ahead_stride = 0;
-  // Weights of 4 bits only: groups of terms that share a scale.
+  // Weights of 4 bits, and rows in groups: groups of terms that share a scale.
   int64_t groups = 0;
-  const void* scales = nullptr;  // of a panel: [groups, kPanel], float32 or bfloat16
-  bool bfloat16_scales = false;
+  const void* scales = nullptr;  // of a panel: [groups, kPanel]
+  ScaleType scale_type = ScaleType::Float32;
   int64_t scale_panel = 0;  // from one panel's scales to the next ones
+  RowGroups row_groups;     // of the tile's rows
 };
 // Row i of the tile's sums begins at i * panels * kPanel; all columns of the panels are written.
 using DotTileFn = void (*)(const DotTile& tile, void* sums);
@@ -54,7 +55,15 @@ struct NibbleLoops {
   DotTiles numbers;   // each group's sum times its scale, added up; float
 };
 
+// For rows of int8 in groups: one tap, and all rows from one base. Sums are floats, each group's
+// times its two scales, added up.
+struct GroupLoops {
+  DotTiles bytes;    // weights of 8 bits
+  DotTiles nibbles;  // of 4
+};
+
 RL_DOT_LOOPS(DotTiles, dot_loops)
 RL_DOT_LOOPS(NibbleLoops, nibble_loops)
+RL_DOT_LOOPS(GroupLoops, group_loops)
 
 }  // namespace rushlight::engine

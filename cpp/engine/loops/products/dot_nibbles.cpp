@@ -1,4 +1,5 @@
 #include "rushlight/engine/loops/products/dot.h"
+#include "rushlight/engine/loops/vectors/dot_signed.h"
 #include "rushlight/engine/loops/vectors/dot_sums.h"
 #include "rushlight/engine/loops/vectors/edge.h"
 #include "rushlight/engine/loops/vectors/integers.h"
@@ -22,15 +23,61 @@ constexpr int kPanels = 1;
 #endif
 static_assert(kRows >= kLeastTileRows && kRows <= kFirstRows, "tables are too small");
 
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+
+// Weights of 4 bits times terms fit 16 bits, and so do four such products. In other loops, bytes
+// are widened before they are multiplied.
+template <bool kHigh, int V>
+inline void load_nibbles(const char* b, int64_t b_panel, Wide (&nibbles)[V]) {
+  using Bytes = VectorOf<int8_t>::Type;
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) {
+    const auto bytes = reinterpret_cast<Bytes>(plus_8<kHigh>(load_b<V>(b, b_panel, v)));
+    nibbles[v] = reinterpret_cast<Wide>(bytes - 8);
+  }
+}
+
+// Adds eight terms, or the first `left` of them, of row I and those after it.
+template <int I, bool kWhole, int H, int V>
+inline void add_both(Accumulators<H, V>& sums, const Wide (&low)[V], const Wide (&high)[V],
+                     const char* a, const StrideMultiples& s, int64_t left) {
+  if constexpr (I < H) {
+    const char* at = s.at<I>(a);
+    uint32_t first = 0, second = 0;
+    if (kWhole || left > kQuad) {
+      first = bytes_at(at);
+      second =
+          kWhole || left >= 2 * kQuad ? bytes_at(at + kQuad) : bytes_at(at + kQuad, left - kQuad);
+    } else {
+      first = left == kQuad ? bytes_at(at) : bytes_at(at, left);
+    }
+    const Wide a_low = wide(all_lanes(first)), a_high = wide(all_lanes(second));
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      const Wide sum = add_shorts(byte_products(a_low, low[v]), byte_products(a_high, high[v]));
+      sums.rows[I][v] += add_neighbours<16>(sum);
+    }
+    add_both<I + 1, kWhole>(sums, low, high, a, s, left);
+  }
+}
+
+template <bool kWhole, int H, int V>
+inline void add_oct(Accumulators<H, V>& sums, Accumulators<H, V>&, const char* b, int64_t b_panel,
+                    const char* a, const StrideMultiples& s, int64_t left) {
+  Wide low[V], high[V];
+  load_nibbles<false>(b, b_panel, low);
+  load_nibbles<true>(b, b_panel, high);
+  add_both<0, kWhole>(sums, low, high, a, s, left);
+}
+
+#else
+
 // A row of B's eight terms as two quads of 16 times the weights: the first four are in low nibbles,
 // the others in high nibbles.
 template <int V, bool kHigh>
 inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
 #pragma GCC unroll 8
-  for (int v = 0; v < V; ++v) {
-    const auto both = reinterpret_cast<UnsignedVec>(load_b<V>(b, b_panel, v));
-    quads[v] = quads_at(reinterpret_cast<IntVec>((kHigh ? both : both << 4) & 0xf0f0f0f0u));
-  }
+  for (int v = 0; v < V; ++v) quads[v] = quads_at(times_16<kHigh>(load_b<V>(b, b_panel, v)));
 }
 
 // sums[i] += A[i] * b for row I and those after it; over `left` terms, at most four.
@@ -59,14 +106,15 @@ inline void add_oct(Accumulators<H, V>& low, Accumulators<H, V>& high, const cha
   add_terms<0, kWhole>(high, quads, a + kQuad, s, left - kQuad);
 }
 
+#endif
+
 template <int V>
 inline Vec load_scale(const DotTile& t, int64_t group, int v) {
   const char* panel = static_cast<const char*>(t.scales) + v / kPanelVectors * t.scale_panel;
   const int64_t at = group * kPanel + v % kPanelVectors * kLanes;
   // Those of the panels after these: too few lie together for processors to fetch them in time.
-  __builtin_prefetch(panel + V / kPanelVectors * t.scale_panel + at * (t.bfloat16_scales ? 2 : 4));
-  if (t.bfloat16_scales) return load_weights(reinterpret_cast<const uint16_t*>(panel) + at);
-  return load_weights(reinterpret_cast<const float*>(panel) + at);
+  __builtin_prefetch(panel + V / kPanelVectors * t.scale_panel + at * scale_bytes(t.scale_type));
+  return load_scales(panel, t.scale_type, at);
 }
 
 // The addresses from which the next terms are read.

@@ -75,7 +75,7 @@ void requantize(const RequantizeColumns& c, const int32_t* sums, int64_t row, in
 }
 
 // The kinds of sums that a DequantizeColumns can have.
-enum class Kind { Start, Rows, Numbers };
+enum class Kind { Start, Rows, Numbers, Scaled };
 
 // The constants of a vector of columns, which dequantize its sums.
 template <Kind kKind>
@@ -88,7 +88,7 @@ struct Numbers {
     if (c.bias != nullptr) bias = load(c.bias + j);
     if constexpr (kKind == Kind::Numbers) {
       factor = load(c.shares + j) * splat(static_cast<float>(c.parts));
-    } else {
+    } else if constexpr (kKind != Kind::Scaled) {
       start = load_int(c.start + j);
       factor = load(c.multipliers + j);
       if constexpr (kKind == Kind::Rows) {
@@ -99,7 +99,9 @@ struct Numbers {
   }
   // `scale` is the row's scale and zero point, `integers` are these as integers.
   Vec dequantized(const void* sums, const float* scale, const int32_t* integers) const {
-    if constexpr (kKind == Kind::Numbers) {
+    if constexpr (kKind == Kind::Scaled) {
+      return load(static_cast<const float*>(sums)) + bias;
+    } else if constexpr (kKind == Kind::Numbers) {
       const Vec number = load(static_cast<const float*>(sums)) - splat(scale[1]) * factor;
       return number * splat(scale[0] * unit) + bias;
     } else {
@@ -125,7 +127,7 @@ void to_integers(const float* row_scales, int64_t rows, int32_t* integers) {
 template <Kind kKind>
 void dequantize_rows(const DequantizeColumns& c, const char* sums, int64_t row, int64_t rows) {
   int32_t integers[2 * kRowsAtOnce];
-  constexpr int64_t kOfRow = kKind == Kind::Start ? 0 : 2;
+  constexpr int64_t kOfRow = kKind == Kind::Rows || kKind == Kind::Numbers ? 2 : 0;
   const float* scales = c.row_scales + kOfRow * row;
   if constexpr (kKind == Kind::Rows) to_integers(scales, rows, integers);
   const bool is_plain = c.residual == nullptr && !c.clamp;
@@ -158,7 +160,9 @@ void dequantize(const DequantizeColumns& c, const void* all_sums, int64_t row, i
   const char* sums = static_cast<const char*>(all_sums);
   for (int64_t i = 0; i < rows; i += kRowsAtOnce, sums += kRowsAtOnce * c.sums_stride * 4) {
     const int64_t n = rows - i < kRowsAtOnce ? rows - i : kRowsAtOnce;
-    if (c.row_scales == nullptr) {
+    if (c.scaled) {
+      dequantize_rows<Kind::Scaled>(c, sums, row + i, n);
+    } else if (c.row_scales == nullptr) {
       dequantize_rows<Kind::Start>(c, sums, row + i, n);
     } else if (c.shares == nullptr) {
       dequantize_rows<Kind::Rows>(c, sums, row + i, n);
@@ -187,6 +191,38 @@ void bytes_to_floats(const uint8_t* x, int64_t n, float scale, int32_t zero_poin
   }
   if (i < n) {
     store_first(out + i, to_floats(load_some_from_bytes(x + i, n - i) - zero) * factor, n - i);
+  }
+}
+
+// The number that a group is multiplied by, computed as by PyTorch's division of 127; groups of
+// zeros get any.
+float factor_of(float greatest) {
+  constexpr float kLeast = 0x1p-100f;
+  return 1.0f / (greatest > kLeast ? greatest : kLeast) * 127.0f;
+}
+
+void to_groups(const float* x, int64_t groups, int64_t size, int8_t* out, float* scales,
+               int32_t* sums) {
+  for (int64_t g = 0; g < groups; ++g, x += size, out += size) {
+    Vec greatest = {};
+    Vec zero = {};  // NaN if a number is not finite
+    for (int64_t i = 0; i < size; i += kLanes) {
+      const Vec v = load(x + i);
+      greatest = max_of(max_of(v, -v), greatest);
+      zero += v * Vec{};
+    }
+    const bool finite = sum_lanes(zero) == 0;
+    const float most = finite ? max_lanes(greatest) : 0;
+    const float factor = factor_of(most);
+    IntVec sum = {};
+    for (int64_t i = 0; i < size; i += kLanes) {
+      const Vec scaled = finite ? load(x + i) * splat(factor) : Vec{};
+      const IntVec q = round_even(scaled);
+      sum += q;
+      store_as_bytes(reinterpret_cast<uint8_t*>(out) + i, q & splat_int(255));
+    }
+    scales[g] = finite ? 1.0f / factor : __builtin_nanf("");
+    sums[g] = static_cast<int32_t>(sum_lanes(to_floats(sum)));
   }
 }
 
@@ -230,7 +266,7 @@ void flip(const uint8_t* x, int64_t n, uint8_t* out) {
 }  // namespace
 
 const QuantizeLoops quantize_loops = {
-    requantize, dequantize, to_bytes, bytes_to_floats, extremes, flip,
+    requantize, dequantize, to_bytes, bytes_to_floats, to_groups, extremes, flip,
 };
 
 }  // namespace rushlight::engine::RL_ISA

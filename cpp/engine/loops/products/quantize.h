@@ -31,6 +31,7 @@ struct RequantizeColumns : SumColumns {
 
 // Dequantized sums + bias + residual, clamped.
 struct DequantizeColumns : SumColumns {
+  bool scaled = false;  // sums are floats, and the results but for what follows
   // If not nullptr, the scale and zero point of each row of A (two floats). The result is (sum -
   // zero point * start * parts) * scale * (multiplier / parts).
   const float* row_scales = nullptr;
@@ -55,6 +56,10 @@ struct QuantizeLoops {
                    uint8_t* out);
   // (x[i] - zero_point) * scale
   void (*to_floats)(const uint8_t* x, int64_t n, float scale, int32_t zero_point, float* out);
+  // Groups of `size` terms, a multiple of 16, as int8 from -127 to 127, with each group's scale and
+  // the sum of its integers. The scale of a group with infinities or NaN is NaN.
+  void (*to_groups)(const float* x, int64_t groups, int64_t size, int8_t* out, float* scales,
+                    int32_t* sums);
   // The least and the greatest of the elements and zero; false if there are infinities or NaN.
   bool (*extremes)(const float* x, int64_t n, float* least, float* greatest);
   // uint8 as int8 of the same number, or back: the highest bits flipped.

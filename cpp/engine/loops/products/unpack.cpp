@@ -81,10 +81,7 @@ void unpack(const PanelTerms& panel) {
         (group + 1) * panel.group_size < end ? (group + 1) * panel.group_size : end;
     const auto scale_at = [&](int64_t v) {
       const int64_t at = group * kPanel + v * kLanes;
-      const Vec scale = panel.bfloat16_scales
-                            ? load_weights(static_cast<const uint16_t*>(panel.scales) + at)
-                            : load_weights(static_cast<const float*>(panel.scales) + at);
-      return Scale(scale, kTooGreat<kBits>);
+      return Scale(load_scales(panel.scales, panel.scale_type, at), kTooGreat<kBits>);
     };
     const int64_t done = k - panel.first;
     const int64_t at = done / kTogether * kQuadBytes;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "rushlight/engine/types/panels.h"
 #include "rushlight/kernel/loops/dispatch.h"
 
 namespace rushlight::engine {
@@ -14,10 +15,10 @@ struct PanelTerms {
   int64_t terms;
   float* out;  // [terms, kPanel]
   // For integers only.
-  const void* scales;    // [groups, kPanel]
-  bool bfloat16_scales;  // else float32
-  int64_t group_size;    // terms that share a scale: a multiple of kOct, or all
-  int64_t first;         // a multiple of kOct
+  const void* scales;  // [groups, kPanel]
+  ScaleType scale_type;
+  int64_t group_size;  // terms that share a scale: a multiple of kOct, or all
+  int64_t first;       // a multiple of kOct
 };
 
 struct UnpackLoops {

@@ -2,6 +2,7 @@
 // Included by loops files only.
 #pragma once
 
+#include "rushlight/engine/types/panels.h"
 #include "rushlight/kernel/loops/half.h"
 #include "rushlight/kernel/loops/vec.h"
 
@@ -55,6 +56,13 @@ static inline Vec load_weights(const ::rushlight::kernels::RL_ISA::Half* p) {
   widen_all(p, wide, kLanes);
   return load(wide);
 #endif
+}
+
+// Loads a vector of scales of integers, from element `at` on.
+static inline Vec load_scales(const void* scales, ScaleType type, int64_t at) {
+  if (type == ScaleType::BFloat16) return load_weights(static_cast<const uint16_t*>(scales) + at);
+  if (type == ScaleType::Float32) return load_weights(static_cast<const float*>(scales) + at);
+  return load_weights(static_cast<const ::rushlight::kernels::RL_ISA::Half*>(scales) + at);
 }
 
 // Keeps a vector that was loaded in a register, where the compiler would read it from memory with

@@ -28,6 +28,10 @@ Status prepare_sizes(const Setup& setup, const View* panels, int32_t bits,
   return {};
 }
 
+Status refuse_bits(const Setup& setup, int32_t bits) {
+  return setup.refuse("its weights have %d bits, but must have 8 or 4", static_cast<int>(bits));
+}
+
 class StaticProduct final : public Operator {
  public:
   Status prepare(const QuantizedProductParameters& parameters, Setup& setup) {
@@ -59,19 +63,17 @@ class StaticProduct final : public Operator {
 class DynamicProduct final : public Operator {
  public:
   Status prepare(const DynamicProductParameters& parameters, Setup& setup) {
-    if (parameters.bits != 8 && parameters.bits != 4) {
-      return setup.refuse("its weights have %d bits, but must have 8 or 4",
-                          static_cast<int>(parameters.bits));
-    }
+    if (parameters.bits != 8 && parameters.bits != 4) return refuse_bits(setup, parameters.bits);
     has_groups_ = parameters.group_size != 0;
     panels_ = setup.input(2);
     scales_ = setup.input(3);
     shares_ = setup.input(4);
     out_ = setup.output(0);
-    const bool halves = has_groups_ && scales_ != nullptr && scales_->dtype == DType::BFloat16;
+    const bool known =
+        has_groups_ && scales_ != nullptr && read_scale_type(*scales_, &product_.groups.type);
     RL_TRY(setup.check_dtypes(
         {DType::UInt8, DType::Float32, parameters.bits == 8 ? DType::Int8 : DType::UInt8,
-         halves ? DType::BFloat16 : DType::Float32, has_groups_ ? DType::Float32 : DType::Int32,
+         known ? scales_->dtype : DType::Float32, has_groups_ ? DType::Float32 : DType::Int32,
          DType::Float32},
         {DType::Float32}, 1));
     a_ = setup.input(0);
@@ -119,7 +121,6 @@ class DynamicProduct final : public Operator {
           static_cast<long long>(product_.depth));
     }
     product_.groups.groups = product_.depth / size;
-    product_.groups.bfloat16 = scales_->dtype == DType::BFloat16;
     const int64_t columns = panels_of(product_.columns) * kPanel;
     return setup.check_elements("its groups' scales", *scales_,
                                 bounded_product({columns, product_.groups.groups}));
@@ -136,6 +137,76 @@ class DynamicProduct final : public Operator {
   EpiloguePlan epilogue_;
 };
 
+// Of rows in groups: int8, scales and sums of integers, panels, the weights' scales, bias.
+class GroupedProduct final : public Operator {
+ public:
+  Status prepare(const DynamicProductParameters& parameters, Setup& setup) {
+    if (parameters.bits != 8 && parameters.bits != 4) return refuse_bits(setup, parameters.bits);
+    a_ = setup.input(0);
+    row_scales_ = setup.input(1);
+    row_sums_ = setup.input(2);
+    panels_ = setup.input(3);
+    scales_ = setup.input(4);
+    out_ = setup.output(0);
+    const bool known = scales_ != nullptr && read_scale_type(*scales_, &product_.groups.type);
+    RL_TRY(setup.check_dtypes({DType::Int8, DType::Float32, DType::Int32,
+                               parameters.bits == 8 ? DType::Int8 : DType::UInt8,
+                               known ? scales_->dtype : DType::Float32, DType::Float32},
+                              {DType::Float32}, 1));
+    RL_TRY(prepare_sizes(setup, panels_, parameters.bits, &product_));
+    RL_TRY(prepare_groups(setup, parameters));
+    product_.results.scaled = true;
+    return epilogue_.prepare(setup, parameters.epilogue, setup.input(5), product_.rows,
+                             product_.columns);
+  }
+
+  Status run(const Frame& frame) const override {
+    BoundTiles bound;
+    QuantizedProduct product = product_;
+    product.a = frame.at<uint8_t>(a_);
+    product.row_groups.scales = frame.at(row_scales_);
+    product.row_groups.sums = frame.at<int32_t>(row_sums_);
+    product.panels = frame.at<void>(panels_);
+    product.groups.scales = frame.at<void>(scales_);
+    product.results.floats = frame.at(out_);
+    product.results.epilogue = epilogue_.bind(frame, bound);
+    multiply(product, frame.workers);
+    return {};
+  }
+
+ private:
+  Status prepare_groups(const Setup& setup, const DynamicProductParameters& parameters) {
+    const int64_t depth = product_.depth;
+    const int64_t of_rows = parameters.row_group_size;
+    const int64_t size = parameters.group_size == 0 ? depth : parameters.group_size;
+    const bool known = of_rows == kMaxRowGroup || of_rows == kMaxRowGroup / 2;
+    if (!known || size <= 0 || size % of_rows != 0 || depth == 0 || depth % size != 0) {
+      return setup.refuse(
+          "its rows have groups of %lld terms and its weights of %lld, but rows must have 16 or "
+          "32, which divide the weights', and these the depth, %lld",
+          static_cast<long long>(of_rows), static_cast<long long>(size),
+          static_cast<long long>(depth));
+    }
+    product_.groups.groups = depth / size;
+    product_.row_groups.groups = depth / of_rows;
+    const int64_t columns = panels_of(product_.columns) * kPanel;
+    RL_TRY(setup.check_elements("its groups' scales", *scales_,
+                                bounded_product({columns, product_.groups.groups})));
+    const int64_t of_all = bounded_product({product_.rows, product_.row_groups.groups});
+    RL_TRY(setup.check_elements("the scales of its rows", *row_scales_, of_all));
+    return setup.check_elements("the sums of its rows", *row_sums_, of_all);
+  }
+
+  const View* a_ = nullptr;
+  const View* row_scales_ = nullptr;
+  const View* row_sums_ = nullptr;
+  const View* panels_ = nullptr;
+  const View* scales_ = nullptr;
+  const View* out_ = nullptr;
+  QuantizedProduct product_;
+  EpiloguePlan epilogue_;
+};
+
 }  // namespace
 
 Result<Operator*> make_operator(const QuantizedProductParameters& parameters, Setup& setup) {
@@ -143,6 +214,7 @@ Result<Operator*> make_operator(const QuantizedProductParameters& parameters, Se
 }
 
 Result<Operator*> make_operator(const DynamicProductParameters& parameters, Setup& setup) {
+  if (parameters.row_group_size != 0) return setup.make<GroupedProduct>(parameters);
   return setup.make<DynamicProduct>(parameters);
 }
 

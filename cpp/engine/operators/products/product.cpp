@@ -51,10 +51,9 @@ class PackedProduct final : public Operator {
     if (type == DType::Int8) product_.type = PanelType::Int8;
     if (type == DType::UInt8) product_.type = PanelType::Int4;
     if (!has_scales(product_.type)) return setup.check_floats(3, 2, 1, 1);
-    const bool halves = scales_ != nullptr && scales_->dtype == DType::BFloat16;
-    const DType scales = halves ? DType::BFloat16 : DType::Float32;
+    const bool known = scales_ != nullptr && read_scale_type(*scales_, &product_.scales.type);
+    const DType scales = known ? scales_->dtype : DType::Float32;
     RL_TRY(setup.check_dtypes({DType::Float32, type, DType::Float32, scales}, {DType::Float32}, 2));
-    product_.scales.bfloat16 = halves;
     return setup.check_no_repeats("input", 0, *a_);
   }
   // Checks panels of `rows` rows with so many elements each.

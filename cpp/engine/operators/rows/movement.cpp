@@ -83,12 +83,11 @@ class GatherOperator final : public Operator {
   // Columns of a matrix of integers in panels.
   Status prepare_integers(int64_t columns, Setup& setup) {
     const bool is_byte = table_->dtype == DType::Int8;
-    const bool halves = scales_->dtype == DType::BFloat16;
     if (columns <= 0 || columns > kMaxViewNumel || (!is_byte && table_->dtype != DType::UInt8) ||
-        (!halves && scales_->dtype != DType::Float32) || out_->dtype != DType::Float32) {
+        !read_scale_type(*scales_, &gather_.scales.type) || out_->dtype != DType::Float32) {
       return setup.refuse(
           "its panels are %s of %lld columns, its scales %s and its result %s, but must be int8 or "
-          "uint8, float32 or bfloat16, and float32",
+          "uint8, float32, bfloat16 or float16, and float32",
           dtype_name(table_->dtype), static_cast<long long>(columns), dtype_name(scales_->dtype),
           dtype_name(out_->dtype));
     }
@@ -110,7 +109,6 @@ class GatherOperator final : public Operator {
     }
     gather_.width = width;
     gather_.scales.groups = groups;
-    gather_.scales.bfloat16 = halves;
     return {};
   }
 

@@ -5,6 +5,7 @@
 
 #include "rushlight/engine/operators/requantize.h"
 #include "rushlight/engine/operators/unary.h"
+#include "rushlight/engine/types/dot_product.h"
 
 namespace rushlight::engine {
 namespace {
@@ -100,6 +101,52 @@ class QuantizeRowsOperator final : public Operator {
   QuantizeRows job_;
 };
 
+class QuantizeGroupsOperator final : public Operator {
+ public:
+  Status prepare(const QuantizeRowsParameters& parameters, Setup& setup) {
+    RL_TRY(setup.check_dtypes({DType::Float32}, {DType::Int8, DType::Float32, DType::Int32}));
+    in_ = setup.input(0);
+    out_ = setup.output(0);
+    scales_ = setup.output(1);
+    sums_ = setup.output(2);
+    Rows in;
+    Rows out;
+    RL_TRY(prepare_rows(setup, *in_, *out_, &in, &out));
+    const int64_t size = parameters.group_size;
+    if ((size != kMaxRowGroup && size != kMaxRowGroup / 2) || in.width % size != 0) {
+      return setup.refuse(
+          "its groups have %lld elements, but must have 16 or 32, which divide %lld",
+          static_cast<long long>(size), static_cast<long long>(in.width));
+    }
+    const int64_t groups = bounded_product({in.count, in.width / size});
+    RL_TRY(setup.check_elements("its groups' scales", *scales_, groups));
+    RL_TRY(setup.check_elements("its groups' sums", *sums_, groups));
+    job_.group_size = size;
+    job_.rows = in.count;
+    job_.width = in.width;
+    job_.in_stride = in.stride;
+    job_.out_stride = out.stride;
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    QuantizeGroups job = job_;
+    job.in = frame.at(in_);
+    job.out = frame.at<int8_t>(out_);
+    job.scales = frame.at(scales_);
+    job.sums = frame.at<int32_t>(sums_);
+    quantize_groups(job, frame.workers);
+    return {};
+  }
+
+ private:
+  const View* in_ = nullptr;
+  const View* out_ = nullptr;
+  const View* scales_ = nullptr;
+  const View* sums_ = nullptr;
+  QuantizeGroups job_;
+};
+
 }  // namespace
 
 Result<Operator*> make_operator(const ConvertParameters& parameters, Setup& setup) {
@@ -107,6 +154,7 @@ Result<Operator*> make_operator(const ConvertParameters& parameters, Setup& setu
 }
 
 Result<Operator*> make_operator(const QuantizeRowsParameters& parameters, Setup& setup) {
+  if (parameters.group_size != 0) return setup.make<QuantizeGroupsOperator>(parameters);
   return setup.make<QuantizeRowsOperator>(parameters);
 }
 

@@ -13,7 +13,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from rushlight.backends.cpu.integers.facts import operands_of
+from rushlight.backends.cpu.integers.facts import group_size_of, operands_of
 from rushlight.backends.cpu.operators.facts import REALS
 from rushlight.backends.cpu.operators.halves import CAST
 from rushlight.backends.cpu.operators.table import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
@@ -24,6 +24,7 @@ from rushlight.backends.cpu.support.integers import (
     keep_together,
     why_not_product,
     why_not_quantized,
+    why_not_rounded,
 )
 from rushlight.backends.cpu.tiles import terms
 from rushlight.backends.cpu.tiles.clusters import is_elementwise, is_number
@@ -113,6 +114,9 @@ class CpuPartitioner(SupportedOperatorPartitioner):
         data = self._constants.get
         if name_of(node) and node.target not in OPERATORS:
             return why_not_quantized(node, data) or self._sizes.why_not(node)
+        reason = why_not_rounded(node, data) if group_size_of(node) is not None else None
+        if reason is not None:
+            return reason
         operands = operands_of(node)
         if operands is not None and dequantizes_constant(operands.weight, data):
             reason = why_not_product(node, operands, data)

@@ -36,6 +36,7 @@ from rushlight.schema import cpu_engine as fb
 _ALIGNMENT = 64
 _PRODUCT_INPUTS = 3  # a, panels, bias; a fourth one is scales
 _GATHER_INPUTS = 2  # table, indices; a third one is scales
+_SCALES = {fb.Product: 3, fb.DynamicProduct: 3, fb.Gather: 2}  # the input that may be scales
 BFLOAT16, HALF = fb.ScalarType.BFLOAT16, fb.ScalarType.HALF
 
 
@@ -195,6 +196,9 @@ def _versions_of_values(graph: fb.Graph) -> Iterator[fb.Version]:
         has_scales = isinstance(operation, fb.Product) and len(node.inputs) > _PRODUCT_INPUTS
         if isinstance(operation, fb.Gather) and len(node.inputs) > _GATHER_INPUTS:
             yield fb.Version.CACHED_ATTENTION
+        scales = node.inputs[_SCALES.get(type(operation), len(node.inputs)) :][:1]
+        if any(n >= 0 and graph.values[n].dtype is HALF for n in scales):
+            yield fb.Version.ROW_GROUPS
         if HALF in dtypes or (moves and BFLOAT16 in dtypes) or has_scales:
             yield fb.Version.HALVES
 

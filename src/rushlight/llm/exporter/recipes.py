@@ -172,7 +172,7 @@ def _layer(layer: Any, weight: Tensor | QuantizedWeight, recipe: Recipe) -> torc
     if _is_linear(layer):
         bias = None if layer.bias is None else layer.bias.detach().float()
         if isinstance(weight, QuantizedWeight):
-            return QuantizedLinear(weight, bias, quantizes_rows=recipe.bits is not None)
+            return QuantizedLinear(weight, bias, in_groups=recipe.bits is None)
         return StoredLinear(weight, bias)
     factor = getattr(layer, "factor", 1.0)
     if isinstance(weight, QuantizedWeight):

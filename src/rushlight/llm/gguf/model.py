@@ -251,5 +251,5 @@ def _layer(module: Any, weight: Tensor | QuantizedWeight, bias: Tensor | None) -
 
 def _linear(weight: Tensor | QuantizedWeight, bias: Tensor | None) -> torch.nn.Module:
     if isinstance(weight, QuantizedWeight):
-        return QuantizedLinear(weight, bias, quantizes_rows=False)
+        return QuantizedLinear(weight, bias, in_groups=True)
     return StoredLinear(weight, bias)

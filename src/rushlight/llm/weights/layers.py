@@ -13,6 +13,7 @@ import torch.ao.quantization.fx._decomposed  # its operators
 from torch.nn import functional
 
 from rushlight.ir.custom_ops import executorch
+from rushlight.ir.custom_ops.fake_quantize import SIZES, fake_quantize_groups
 
 Tensor = torch.Tensor
 executorch.define()
@@ -92,26 +93,30 @@ class QuantizedLinear(torch.nn.Module):
     Args:
         weight: of [out, in].
         bias: [out]; None for none.
-        quantizes_rows: whether its rows of inputs are quantised at run time to 8 bits.
+        in_groups: whether the rows of inputs, which are quantised at run time to 8 bits, have a
+            scale for each group of 32 or 16 neighbours, if these divide the weights' groups.
+            Otherwise each row has a scale and a zero point.
     """
 
     def __init__(
-        self, weight: QuantizedWeight, bias: Tensor | None, *, quantizes_rows: bool = True
+        self, weight: QuantizedWeight, bias: Tensor | None, *, in_groups: bool = False
     ) -> None:
         super().__init__()
+        size = weight.group_size or weight.integers.shape[1]
+        sizes = [one for one in SIZES if size % one == 0] if in_groups else []
+        self._row_group_size = next(iter(sizes), 0)
         self.integers, self.scales = weight.integers, weight.scales
         self.bias = None if bias is None else _parameter(bias)
         self.weight = weight
-        self._quantizes_rows = quantizes_rows
 
     def forward(self, x: Tensor) -> Tensor:
-        """The product of the rows, dequantised if they are quantised, and the dequantised weights,
-        plus the bias."""
+        """The product of the dequantised rows and weights, plus the bias."""
         return functional.linear(self._rows(x), self._real(), self.bias)
 
     def _rows(self, x: Tensor) -> Tensor:
-        if not self._quantizes_rows:
-            return x
+        if self._row_group_size:
+            rounded: Tensor = fake_quantize_groups(x, self._row_group_size)
+            return rounded
         scales, zeros = _Q.choose_qparams_per_token_asymmetric(x, torch.int8)
         rows = _Q.quantize_per_token(x, scales, zeros, -128, 127, torch.int8)
         real = _Q.dequantize_per_token(rows, scales, zeros, -128, 127, torch.int8, torch.float32)

@@ -61,9 +61,11 @@ int main(int argc, char** argv) {
   std::vector<std::vector<int32_t>> sizes = {{9, 40}, {1280}};
   sizes.resize(2 + QuantizedGraph().n_outputs, {9, 20});
   const Recording quantized = recording_of(QuantizedGraph(), sizes);
+  const Recording groups = recording_of(RowGroupsGraph(), {{9, 64}, {2048}, {9, 20}, {9, 20}});
   const Recording images = recording_of(ImageGraph(), {{1, 9, 7, 20}, {5760}, {1, 5, 4, 24}});
   if (!fuzz_engine("join", join, rounds) || !fuzz_engine("attention", attention, rounds) ||
-      !fuzz_engine("quantized", quantized, rounds) || !fuzz_engine("images", images, rounds)) {
+      !fuzz_engine("quantized", quantized, rounds) || !fuzz_engine("groups", groups, rounds) ||
+      !fuzz_engine("images", images, rounds)) {
     std::fprintf(stderr, "a graph made here does not run undamaged\n");
     return 1;
   }

@@ -30,7 +30,7 @@ FLOAT = {"Norm": 2, "Product": 7, "Elementwise": 2, "CachedAttention": 1}
 INTEGER = {
     "Norm": 2,
     "QuantizeRows": 4,
-    "DynamicProduct": 7,
+    "DynamicProduct": 5,  # queries, keys and values are one
     "Elementwise": 2,
     "CachedAttention": 1,
 }

@@ -87,7 +87,10 @@ def quantize_rows(x: Node) -> Any:
 
 
 def dynamic_product(rows: Node, weight: Node, weights: Any, bias: Node | None) -> Any:
-    """A product of the results of `quantize_rows` and weights of 8 or 4 bits; float32."""
+    """A product of rows that are quantised at run time and weights of 8 or 4 bits; float32.
+
+    `rows` is a call of `quantize_rows` or `fake_quantize_groups`.
+    """
 
 
 def weight_only_product(x: Node, weight: Node, weights: Any, bias: Node | None) -> Any:

@@ -11,6 +11,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.capture.recurrent import recurrence_of
+from rushlight.ir.custom_ops.fake_quantize import fake_quantize_groups
 from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_values import (
     Constant,
@@ -295,6 +296,13 @@ def rows_of(node: Any) -> Node | None:
     is_alike = (there.low, there.high) == (back.low, back.high)
     is_byte = there.dtype in (torch.int8, torch.uint8)
     return there.source if is_alike and is_byte and back.real == torch.float32 else None
+
+
+def group_size_of(node: Any) -> int | None:
+    """The size of the groups in which a call rounds rows to integers; None for any other node."""
+    if not isinstance(node, Node) or node.target is not fake_quantize_groups:
+        return None
+    return int(arguments(node)["group_size"])
 
 
 CHOOSE = (

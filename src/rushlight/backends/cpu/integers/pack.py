@@ -144,23 +144,24 @@ def convolution(weight: torch.Tensor, groups: int, kind: ConvolutionKind) -> tor
     return torch.cat([panels(part) for part in rows.chunk(groups, 1)])
 
 
-@dataclass(frozen=True, eq=False)
-class Scales:
-    """The parameters that convert sums over rows that are quantised at run time to numbers.
+def scales_of(weights: Weights) -> torch.Tensor:
+    """The scales of weights: float32 [columns]; with groups of terms [groups, 16] for each panel,
+    in bfloat16 or float16 if that loses nothing."""
+    groups = weights.scales.shape[1]
+    if groups == 1:
+        return columns(weights.scales[:, 0])
+    scales = columns(weights.scales.t())
+    for half in (torch.bfloat16, torch.float16):
+        halves = scales.to(half)
+        if torch.equal(halves.float(), scales):
+            scales = halves
+            break
+    return scales.reshape(groups, -1, PANEL).transpose(0, 1).contiguous().reshape(-1)
 
-    Attributes:
-        scales: float32 [columns]; with groups of terms [groups, 16] for each panel, in bfloat16 if
-            that loses nothing.
-        shares: what a zero point of 1 adds to each column: the int32 sum of its weights, or with
-            groups the float32 sum of scale * weight.
-    """
 
-    scales: torch.Tensor
-    shares: torch.Tensor
-
-
-def scales_of(weights: Weights) -> Scales:
-    """The parameters of a product of rows that are quantised at run time."""
+def shares_of(weights: Weights) -> torch.Tensor:
+    """What a zero point of 1 in rows that are quantised at run time adds to each column: the int32
+    sum of its weights, or with groups the float32 sum of scale * weight."""
     groups = weights.scales.shape[1]
     rows = weights.data.reshape(len(weights.data), groups, -1)
     sums = torch.empty(len(rows), groups, dtype=torch.int32)
@@ -168,14 +169,8 @@ def scales_of(weights: Weights) -> Scales:
         part = slice(first, first + _AT_ONCE * PANEL)
         sums[part] = rows[part].sum(2, dtype=torch.int32)
     if groups == 1:
-        return Scales(columns(weights.scales[:, 0]), columns(sums[:, 0].to(torch.int32)))
-    shares = (sums.double() * weights.scales.double()).sum(1).float()
-    scales = columns(weights.scales.t())
-    halves = scales.to(torch.bfloat16)
-    if torch.equal(halves.float(), scales):
-        scales = halves
-    lying = scales.reshape(groups, -1, PANEL).transpose(0, 1).contiguous()
-    return Scales(lying.reshape(-1), columns(shares))
+        return columns(sums[:, 0])
+    return columns((sums.double() * weights.scales.double()).sum(1).float())
 
 
 def depth_of(weights: Weights) -> int:

@@ -13,10 +13,11 @@ from rushlight.backends.cpu.graph.operations import WithResidual
 from rushlight.backends.cpu.graph.sizes import at_most_one, same, shape_of
 from rushlight.backends.cpu.graph.values import CHANNELS_LAST, EngineNode, View
 from rushlight.backends.cpu.integers import calls, pack
-from rushlight.backends.cpu.integers.facts import Quantization, Weights
+from rushlight.backends.cpu.integers.facts import Quantization, Weights, group_size_of
 from rushlight.backends.cpu.operators.images import zeros_around
 from rushlight.backends.cpu.operators.rows import is_without_gaps
 from rushlight.ir.custom_ops import executorch
+from rushlight.ir.custom_ops.fake_quantize import fake_quantize_groups
 from rushlight.ir.operators import arguments
 from rushlight.partition.operators import Operator, val_of
 from rushlight.schema import cpu_engine as fb
@@ -186,24 +187,35 @@ def _quantize_rows(b: Builder, node: Node) -> list[View]:
     return [out, parameters]
 
 
-def _weights(b: Builder, node: Node, weights: Weights) -> tuple[View, View, pack.Scales]:
-    """Panels of weights, their scales as a constant, and the scales with their shares."""
+def _quantize_groups(b: Builder, node: Node) -> list[View]:
+    """Int8 [rows, depth], and of each group its scale and the sum of its integers."""
+    args = arguments(node)
+    x, size = b.rows(b.value(args["x"])), args["group_size"]
+    groups = [x.shape[0], x.shape[1] // size]
+    outs = [b.new(x.shape, dtype=torch.int8), b.new(groups), b.new(groups, dtype=torch.int32)]
+    b.emit(fb.QuantizeRows(size), [x], outs)
+    return outs
+
+
+def _weights(b: Builder, node: Node, weights: Weights) -> tuple[View, View]:
+    """Panels of weights, and their scales."""
     packed = pack.half_panels if weights.is_half else pack.panels
     matrix = weights.data.reshape(len(weights.data), -1).t()
     panels = b.constant((weights.node, weights.columns, packed), lambda: packed(matrix))
-    scales = pack.scales_of(weights)
-    return panels, b.constant((node, "scales"), lambda: scales.scales), scales
+    return panels, b.constant((node, "scales"), lambda: pack.scales_of(weights))
 
 
 def _dynamic_product(b: Builder, node: Node) -> View:
     args: Any = node.args
     rows, _, weights, bias = args
-    panels, stored, scales = _weights(b, node, weights)
-    shares = b.constant((node, "shares"), lambda: scales.shares)
+    weighted: list[Any] = list(_weights(b, node, weights))
+    row_group_size = group_size_of(rows) or 0
+    if not row_group_size:
+        weighted.append(b.constant((node, "shares"), lambda: pack.shares_of(weights)))
     out = b.new(shape_of(node))
     bits = 4 if weights.is_half else 8
-    operation = fb.DynamicProduct(bits, weights.group_size)
-    inputs: Sequence[Any] = [*b.value(rows), panels, stored, shares, b.bias(bias)]
+    operation = fb.DynamicProduct(bits, weights.group_size, row_group_size=row_group_size)
+    inputs: Sequence[Any] = [*b.value(rows), *weighted, b.bias(bias)]
     b.emit(operation, inputs, [b.rows(out)])
     return out
 
@@ -211,7 +223,7 @@ def _dynamic_product(b: Builder, node: Node) -> View:
 def _weight_only_product(b: Builder, node: Node) -> View:
     args: Any = node.args
     x, _, weights, bias = args
-    panels, stored, _ = _weights(b, node, weights)
+    panels, stored = _weights(b, node, weights)
     out = b.new(shape_of(node))
     b.emit(fb.Product(), [b.rows(b.value(x)), panels, b.bias(bias), stored], [b.rows(out)])
     return out
@@ -226,7 +238,7 @@ def _embedding(b: Builder, node: Node) -> View:
     if limits != (-8, 7) or not bool(((data >= -8) & (data <= 7)).all()):
         limits = -128, 127  # the operator does not hold integers to the limits that it is given
     weights = Weights(args["weight"], 0, data, scales.reshape(len(data), -1), *limits)
-    panels, stored, _ = _weights(b, node, weights)
+    panels, stored = _weights(b, node, weights)
     out = b.new(shape_of(node))
     b.emit(fb.Gather(len(data)), [panels, b.dense(b.value(args["indices"])), stored], [out])
     return out
@@ -278,6 +290,7 @@ OPERATORS: dict[Any, Operator[Builder]] = {
     calls.product: Operator(_product),
     calls.convolution: Operator(_convolution),
     calls.quantize_rows: Operator(_quantize_rows),
+    fake_quantize_groups: Operator(_quantize_groups),
     calls.dynamic_product: Operator(_dynamic_product),
     calls.weight_only_product: Operator(_weight_only_product),
     calls.pool: Operator(_pool),

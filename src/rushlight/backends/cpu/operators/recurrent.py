@@ -14,6 +14,7 @@ from rushlight.backends.cpu.graph.sizes import at_most_one, same
 from rushlight.backends.cpu.graph.values import View
 from rushlight.backends.cpu.integers import calls
 from rushlight.backends.cpu.integers import pack as integers
+from rushlight.backends.cpu.integers.facts import Weights
 from rushlight.capture.recurrent import LAYERS, Recurrence, recurrence, recurrence_of
 from rushlight.partition.operators import Operator, val_of
 from rushlight.schema import cpu_engine as fb
@@ -62,10 +63,16 @@ def _recurrent_of_bytes(b: Builder, node: Node) -> list[View]:
     weights = b.constant(
         (*key, "weights"), lambda: torch.cat([integers.panels(one.data.t()) for one in matrices])
     )
-    scaled = [integers.scales_of(one) for one in matrices]
-    scales = b.constant((*key, "scales"), lambda: torch.cat([one.scales for one in scaled]))
-    shares = b.constant((*key, "shares"), lambda: torch.cat([one.shares for one in scaled]))
+    scales, shares = (
+        b.constant((*key, of), lambda of=of: _joined(of, matrices))  # type: ignore[misc]
+        for of in (integers.scales_of, integers.shares_of)
+    )
     return _layers(b, layer, matrices[1].data.shape, weights, scales, shares)
+
+
+def _joined(of: Callable[[Weights], torch.Tensor], matrices: Sequence[Weights]) -> torch.Tensor:
+    """What a function gives for each of several matrices, one after the other."""
+    return torch.cat([of(one) for one in matrices])
 
 
 def _layers(

@@ -18,6 +18,7 @@ from rushlight.backends.cpu.operators import (
     recurrent,
     rows,
 )
+from rushlight.ir.custom_ops.fake_quantize import fake_quantize_groups
 from rushlight.partition.operators import Operator
 
 aten = torch.ops.aten
@@ -55,6 +56,7 @@ KEPT_WHOLE = [
     aten.scaled_dot_product_attention.default,
     aten.rms_norm.default,
     aten.std.correction,
+    fake_quantize_groups,
     *recurrent.WHOLE,
 ]
 """Operators that the engine computes in one node where their decomposition takes several."""

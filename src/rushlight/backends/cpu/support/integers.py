@@ -13,6 +13,7 @@ from rushlight.backends.cpu.integers.facts import (
     CHOOSE,
     Operands,
     constant_of,
+    group_size_of,
     is_static,
     is_transposed,
     operands_of,
@@ -23,6 +24,7 @@ from rushlight.backends.cpu.integers.facts import (
 )
 from rushlight.backends.cpu.patterns.integers.products import (
     why_not_dynamic,
+    why_not_grouped,
     why_not_summed,
     why_not_weight_only,
 )
@@ -108,6 +110,18 @@ def _why_not_rows(node: Node, data: Constant) -> str | None:
     return None
 
 
+def why_not_rounded(node: Node, data: Constant) -> str | None:
+    """Why a call that rounds rows in groups is not taken."""
+    for user in node.users:
+        operands = operands_of(user)
+        if operands is None or not dequantizes_constant(operands.weight, data):
+            return "the engine rounds rows in groups only for products with quantised weights"
+        reason = why_not_product(user, operands, data)
+        if reason is not None:
+            return reason
+    return None
+
+
 def _why_not_constant(node: Node, data: Constant) -> str | None:
     for user in node.users:
         layer = recurrence_of(user)
@@ -135,7 +149,8 @@ def why_not_product(node: Node, operands: Operands, data: Constant) -> str | Non
         if weights is None or weights.group_size or is_transposed(node):
             return None  # it is computed in float32
         return why_not_summed(weights)
-    is_rows = rows_of(operands.x) is not None
+    row_group_size = group_size_of(operands.x)
+    is_rows = rows_of(operands.x) is not None or row_group_size is not None
     if is_image and not is_rows:
         return "its weights are quantised and its input is not: the engine has no such convolution"
     if is_image:
@@ -145,6 +160,8 @@ def why_not_product(node: Node, operands: Operands, data: Constant) -> str | Non
             "its weights are not int8 with a float32 scale for each column or group and no zero "
             "points, dequantised to float32"
         )
+    if row_group_size is not None:
+        return why_not_grouped(weights, row_group_size)
     return why_not_dynamic(weights) if is_rows else why_not_weight_only(weights)
 
 
@@ -179,6 +196,8 @@ def _multiplied(node: Node, data: Constant) -> tuple[Any, list[Any]]:
 
 def _rows(x: Any) -> list[Node]:
     """The calls that quantise a value by rows at run time, and dequantise it; [] if none do."""
+    if group_size_of(x) is not None:
+        return [x]
     chosen = chosen_of(x) if rows_of(x) is not None else None
     calls = () if chosen is None else chosen.calls
     return [call for call in calls if call.target is not operator.getitem]

@@ -23,6 +23,7 @@ from rushlight.backends.cpu.integers.facts import (
     recurrent_weights,
     rows_of,
 )
+from rushlight.backends.cpu.patterns.integers.joined import join_products
 from rushlight.backends.cpu.patterns.integers.moves import dequantize_late, quantize_early
 from rushlight.backends.cpu.patterns.integers.products import (
     dynamic_product,
@@ -67,6 +68,7 @@ def fuse_quantized(r: Rewriter) -> dict[str, str]:
     notes = {node.name: f"runs in float32: {why}" for node, why in _in_float32(r)}
     _dequantize_constants(r)
     _once(r)
+    join_products(r)
     fuse_residuals(r)
     return notes
 

@@ -14,6 +14,7 @@ from rushlight.backends.cpu.integers.facts import (
     Quantization,
     Weights,
     constant_of,
+    group_size_of,
     is_transposed,
     operands_of,
     rows_of,
@@ -21,6 +22,7 @@ from rushlight.backends.cpu.integers.facts import (
 )
 from rushlight.backends.cpu.integers.pack import depth_of, sums
 from rushlight.backends.cpu.operators.images import for_each
+from rushlight.ir.custom_ops.fake_quantize import SIZES
 from rushlight.ir.operators import arguments
 from rushlight.schema.cpu_engine import Limit
 
@@ -121,10 +123,14 @@ def dynamic_product(r: Rewriter, node: Node) -> Node | None:
     if operands is None or node.target is aten.convolution.default:
         return None
     quantized, weights, bias = operands
+    row_group_size = group_size_of(quantized)
     x = rows_of(quantized)
-    if x is None or why_not_dynamic(weights) is not None:
+    if row_group_size is not None and why_not_grouped(weights, row_group_size) is None:
+        rows = quantized
+    elif x is not None and why_not_dynamic(weights) is None:
+        rows = r.call(node, calls.quantize_rows, x, shape=traced_shape(x), dtype=torch.uint8)
+    else:
         return None
-    rows = r.call(node, calls.quantize_rows, x, shape=traced_shape(x), dtype=torch.uint8)
     stored = None if bias is None else r.constant((node, "bias"), bias)
     args = (rows, weights.node, weights, stored)
     return r.call(node, calls.dynamic_product, *args, shape=traced_shape(node))
@@ -136,7 +142,7 @@ def weight_only_product(r: Rewriter, node: Node) -> Node | None:
     if operands is None or node.target is aten.convolution.default:
         return None
     x, weights, bias = operands
-    if rows_of(x) is not None or why_not_weight_only(weights) is not None:
+    if rows_of(x) is not None or group_size_of(x) or why_not_weight_only(weights) is not None:
         return None
     stored = None if bias is None else r.constant((node, "bias"), bias)
     args = (x, weights.node, weights, stored)
@@ -160,6 +166,17 @@ def why_not_dynamic(weights: Weights) -> str | None:
     if reason is None and size % 8:
         reason = f"its weights have groups of {size}; the engine's are multiples of 8 inputs"
     return reason
+
+
+def why_not_grouped(weights: Weights, row_group_size: int) -> str | None:
+    """Why rows that are rounded in groups are not multiplied by such weights."""
+    size = weights.group_size or depth_of(weights)
+    if row_group_size in SIZES and size % row_group_size == 0:
+        return None
+    return (
+        f"its rows have groups of {row_group_size} and its weights of {size}; the engine's rows "
+        f"have groups of {' or '.join(map(str, SIZES))}, which divide the weights'"
+    )
 
 
 def _operands(r: Rewriter, node: Any) -> tuple[Node, Weights, torch.Tensor | None] | None:
