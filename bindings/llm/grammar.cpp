@@ -72,11 +72,15 @@ VocabularyHandle make_vocabulary(const nb::sequence& pieces, std::vector<int32_t
   return {std::move(*vocabulary)};
 }
 
-GrammarOptions options_of(const std::string& white_space, size_t cache_bytes) {
+GrammarOptions options_of(const std::string& white_space, const std::string& reasoning,
+                          size_t cache_bytes) {
   GrammarOptions options;
   options.white_space = white_space == "compact"  ? GrammarOptions::WhiteSpace::Compact
                         : white_space == "spaced" ? GrammarOptions::WhiteSpace::Spaced
                                                   : GrammarOptions::WhiteSpace::Flexible;
+  options.reasoning = reasoning == "open"       ? llm::Reasoning::Open
+                      : reasoning == "optional" ? llm::Reasoning::Optional
+                                                : llm::Reasoning::None;
   options.cache_bytes = cache_bytes;
   return options;
 }
@@ -86,19 +90,21 @@ GrammarHandle regex_grammar(const std::string& pattern, const VocabularyHandle& 
   Message message;
   const GilRelease release;
   auto grammar = Grammar::from_regex(view(pattern), vocabulary.vocabulary,
-                                     options_of("compact", cache_bytes), &message);
+                                     options_of("compact", "none", cache_bytes), &message);
   if (!grammar.ok()) fail(grammar.status().code(), message);
   return {std::move(*grammar)};
 }
 
 GrammarHandle schema_grammar(const std::string& schema, const VocabularyHandle& vocabulary,
-                             const std::string& white_space, size_t cache_bytes) {
+                             const std::string& white_space, const std::string& reasoning,
+                             size_t cache_bytes) {
   Message message;
   const GilRelease release;
   const auto value = llm::parse_json(view(schema), &message);
   if (!value.ok()) fail(value.status().code(), message);
-  auto grammar = Grammar::from_json_schema(value.value(), vocabulary.vocabulary,
-                                           options_of(white_space, cache_bytes), &message);
+  auto grammar =
+      Grammar::from_json_schema(value.value(), vocabulary.vocabulary,
+                                options_of(white_space, reasoning, cache_bytes), &message);
   if (!grammar.ok()) fail(grammar.status().code(), message);
   return {std::move(*grammar)};
 }
@@ -106,7 +112,8 @@ GrammarHandle schema_grammar(const std::string& schema, const VocabularyHandle& 
 // `format`: (begin, end, separator, is_list, key of the name, key of the arguments), or a family.
 GrammarHandle tools_grammar(const std::string& tools, const std::string& choice, bool parallel,
                             const nb::object& format, const VocabularyHandle& vocabulary,
-                            const std::string& white_space, size_t cache_bytes) {
+                            const std::string& white_space, const std::string& reasoning,
+                            size_t cache_bytes) {
   Message message;
   llm::ToolFormat used;
   if (nb::isinstance<nb::str>(format)) {
@@ -129,7 +136,7 @@ GrammarHandle tools_grammar(const std::string& tools, const std::string& choice,
   if (!chosen.ok()) fail(chosen.status().code(), message);
   auto grammar =
       llm::grammar_from_tools(listed.value(), chosen.value(), parallel, used, vocabulary.vocabulary,
-                              options_of(white_space, cache_bytes), &message);
+                              options_of(white_space, reasoning, cache_bytes), &message);
   if (!grammar.ok()) fail(grammar.status().code(), message);
   return {std::move(*grammar)};
 }
@@ -193,9 +200,10 @@ void init_grammar(nb::module_& m) {
   m.def("regex_grammar", &regex_grammar, nb::arg("pattern"), nb::arg("vocabulary"),
         nb::arg("cache_bytes"));
   m.def("schema_grammar", &schema_grammar, nb::arg("schema"), nb::arg("vocabulary"),
-        nb::arg("white_space"), nb::arg("cache_bytes"));
+        nb::arg("white_space"), nb::arg("reasoning"), nb::arg("cache_bytes"));
   m.def("tools_grammar", &tools_grammar, nb::arg("tools"), nb::arg("choice"), nb::arg("parallel"),
-        nb::arg("format"), nb::arg("vocabulary"), nb::arg("white_space"), nb::arg("cache_bytes"));
+        nb::arg("format"), nb::arg("vocabulary"), nb::arg("white_space"), nb::arg("reasoning"),
+        nb::arg("cache_bytes"));
   bind_state(m);
 }
 

@@ -28,6 +28,8 @@ using llm::GenerateOptions;
 // The runner is destroyed before the bytes that it reads.
 struct RunnerHandle {
   nb::object program;
+  nb::object tokenizer;
+  std::string chat_template;
   llm::Runner runner;
 };
 
@@ -83,7 +85,8 @@ auto call(const Body& body) {
 
 std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t threads, bool map,
                                    bool guard, const std::string& cache, size_t cache_limit,
-                                   size_t texts, size_t prefill_rows) {
+                                   size_t texts, size_t prefill_rows, nb::object tokenizer,
+                                   const std::string& chat_template) {
   auto handle = std::make_shared<RunnerHandle>();
   llm::LoadOptions options;
   options.module.backends = &backend_table();
@@ -99,6 +102,13 @@ std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t thre
   for (const llm::CacheType type : types) {
     if (cache == llm::cache_type_name(type)) options.cache = type;
   }
+  if (!tokenizer.is_none()) {
+    handle->tokenizer = tokenizer;
+    options.tokenizer = {reinterpret_cast<const uint8_t*>(PyBytes_AsString(tokenizer.ptr())),
+                         static_cast<size_t>(PyBytes_Size(tokenizer.ptr()))};
+  }
+  handle->chat_template = chat_template;
+  options.chat_template = {handle->chat_template.data(), handle->chat_template.size()};
   const bool is_file = !path.is_none();
   handle->program = data;
   const char* bytes = PyBytes_AsString(is_file ? path.ptr() : data.ptr());
@@ -136,6 +146,8 @@ nb::dict facts(RunnerHandle& self) {
   told["vocabulary"] = facts.vocabulary;
   told["has_chat"] = runner.chat().is_open();
   told["has_text"] = runner.codec() != nullptr;
+  told["reply_format"] = runner.chat().is_open() ? runner.chat().reply_format().name : "";
+  told["reasons"] = runner.chat().is_open() && runner.chat().reasons();
   told["context"] = facts.context;
   told["batch"] = facts.batch;
   told["wanted"] = facts.wanted;
@@ -185,6 +197,13 @@ nb::object decode(RunnerHandle& self, const std::vector<int32_t>& tokens, bool s
   if (codec == nullptr) fail(Code::NotSupported, "the program has no tokenizer");
   const std::string decoded = codec->decode(view(tokens), skip_special);
   return text({decoded.data(), decoded.size()});
+}
+
+nb::bytes piece(RunnerHandle& self, int32_t token) {
+  const llm::TextCodec* codec = self.runner.codec();
+  if (codec == nullptr) fail(Code::NotSupported, "the program has no tokenizer");
+  const StringView bytes = codec->piece(token);
+  return nb::bytes(bytes.data(), bytes.size());
 }
 
 // An array [texts, hidden].
@@ -344,7 +363,8 @@ void init_llm_runner(nb::module_& m) {
   nb::class_<RunnerHandle>(m, "LlmRunner")
       .def_static("open", open, nb::arg("path").none(), nb::arg("data").none(), nb::arg("threads"),
                   nb::arg("map"), nb::arg("guard"), nb::arg("cache"), nb::arg("cache_limit"),
-                  nb::arg("texts"), nb::arg("prefill_rows"))
+                  nb::arg("texts"), nb::arg("prefill_rows"), nb::arg("tokenizer").none(),
+                  nb::arg("chat_template"))
       .def("generate", generate, nb::arg("prompt"), nb::arg("options"))
       .def("session",
            [](const std::shared_ptr<RunnerHandle>& self) {
@@ -376,6 +396,7 @@ void init_llm_runner(nb::module_& m) {
            nb::arg("truncate"))
       .def("encode", encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
       .def("encode_chat", encode_chat, nb::arg("variables"))
+      .def("piece", piece, nb::arg("token"))
       .def("tokens_with", tokens_with, nb::arg("text"))
       .def("decode", decode, nb::arg("tokens"), nb::arg("skip_special"))
       .def(

@@ -6,6 +6,8 @@ Built from `bindings/`. What fails raises `Failure`.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 class Failure(Exception):  # noqa: N818
     """`args` is (code, message, method, instruction, name, missing, delegate, place): ExecuTorch's
     number of the error, its text, the method, the index of the instruction that failed (-1 if none
@@ -293,6 +295,8 @@ class LlmRunner:
         cache_limit: int,
         texts: int,
         prefill_rows: int,
+        tokenizer: bytes | None,
+        chat_template: str,
     ) -> LlmRunner:
         """Counts of 0 stand for the default."""
 
@@ -302,12 +306,17 @@ class LlmRunner:
     def facts(self) -> dict[str, Any]: ...
     def encode(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]: ...
     def decode(self, tokens: list[int], skip_special: bool) -> str: ...
+    def piece(self, token: int) -> bytes: ...
     def restore(self, path: bytes) -> LlmSession: ...
     def encode_chat(self, variables: bytes) -> list[int]: ...
     def tokens_with(self, text: bytes) -> list[int]: ...
     def score(self, tokens: list[int]) -> list[float]: ...
-    def embed_texts(self, texts: list[bytes], normalize: bool, truncate: bool) -> Any: ...
-    def embed_tokens(self, texts: list[list[int]], normalize: bool, truncate: bool) -> Any: ...
+    def embed_texts(
+        self, texts: list[bytes], normalize: bool, truncate: bool
+    ) -> np.ndarray[Any, np.dtype[np.float32]]: ...
+    def embed_tokens(
+        self, texts: list[list[int]], normalize: bool, truncate: bool
+    ) -> np.ndarray[Any, np.dtype[np.float32]]: ...
     def vocabulary(self) -> Vocabulary: ...
     def cache_bytes(self) -> int: ...
 
@@ -345,7 +354,7 @@ class Grammar:
 
 def regex_grammar(pattern: str, vocabulary: Vocabulary, cache_bytes: int) -> Grammar: ...
 def schema_grammar(
-    schema: str, vocabulary: Vocabulary, white_space: str, cache_bytes: int
+    schema: str, vocabulary: Vocabulary, white_space: str, reasoning: str, cache_bytes: int
 ) -> Grammar: ...
 def tools_grammar(
     tools: str,
@@ -354,6 +363,7 @@ def tools_grammar(
     format: str | tuple[str, str, str, bool, str, str],
     vocabulary: Vocabulary,
     white_space: str,
+    reasoning: str,
     cache_bytes: int,
 ) -> Grammar:
     """`format`: the name of a family, or (begin, end, separator, is_list, name, arguments)."""

@@ -5,7 +5,8 @@ Every later runtime must load them. Those of version 1 hold together every opera
 those of version 2 Winograd's algorithm, weights in bfloat16, and sizes that follow from the inputs'
 sizes, those of version 3 every operation on integers, that of version 4 integers that products add
 to their results, those of version 5 products of floats with integers, and float16, those of version
-6 recurrent layers. A new version of the payload gets files of its own: these stay as they are.
+6 recurrent layers, that of version 7 attention over a runner's cache and rows of tables of
+integers. A new version of the payload gets files of its own: these stay as they are.
 Eager PyTorch's outputs for inputs of ones, of quantised programs their graph's, go to
 expected.json, for several sizes of the inputs where these are dynamic: "name.method 2,3 4" is that
 of inputs [2, 3] and [4].
@@ -29,6 +30,10 @@ from torchao.quantization.granularity import PerAxis, PerGroup
 import rushlight as rl
 from rushlight.backends.cpu import CpuPartitioner
 from rushlight.capture import capture
+from rushlight.ir.custom_ops.cached_attention import EagerCache
+from rushlight.llm.exporter.attention import attention
+from rushlight.llm.weights.layers import QuantizedEmbedding
+from rushlight.llm.weights.rounding import quantised
 from rushlight.quantization import (
     CpuQuantizer,
     QuantizationConfig,
@@ -321,6 +326,32 @@ class QuantizedRecurrent(nn.Module):
         return self.gru(x * self.scale)  # type: ignore[no-any-return]
 
 
+class CachedSequences(nn.Module):
+    """Tokens of two sequences: rows of tables of integers, and attention over a runner's cache of
+    two layers with two heads of keys of 8 elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = QuantizedEmbedding(quantised(torch.randn(7, 32), 4, 32, "words"))
+        self.bytes = QuantizedEmbedding(quantised(torch.randn(7, 32), 8, 0, "bytes"))
+        self.numbers = nn.Buffer(torch.arange(9.0) * 0.7)
+        self.positions = nn.Buffer(torch.tensor([0, 1, 2, 3, 4, 0, 1, 2, 3]))
+        self.sequences = nn.Buffer(torch.tensor([0] * 5 + [1] * 4))
+        self.projections = nn.ModuleList(nn.Linear(32, 64) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = x.shape[0]
+        indices = (x * self.numbers[:n]).to(torch.int64)
+        y = self.words(indices) + self.bytes(indices)
+        for layer, (projection, how) in enumerate(
+            zip(self.projections, ((0, 0.0), (3, 1.5)), strict=True)
+        ):
+            q, k, v = projection(y).unflatten(1, (8, 8)).split((4, 2, 2), 1)
+            rows = self.positions[:n], self.sequences[:n]
+            y = y + attention(q, k, v, *rows, layer=layer, window=how[0], softcap=how[1]).flatten(1)
+        return y
+
+
 def row_by_row(exported: torch.export.ExportedProgram, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """What the quantised layer computes, one time step after the other: torch has no such layer."""
     ops = torch.ops.quantized_decomposed
@@ -376,21 +407,22 @@ def write(name: str, exported: torch.export.ExportedProgram) -> None:
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[partitioner])
     (HERE / f"{name}.pte").write_bytes(bytes(edge.to_executorch().buffer))
     version = int(name.removeprefix("cpu_engine_v")[0])
-    for node in edge.exported_program().graph.nodes:
-        if node.op == "get_attr":
-            lowered = getattr(edge.exported_program().graph_module, node.target)
-            assert cpu_engine.unpack(lowered.processed_bytes).version == version
+    module = edge.exported_program().graph_module
+    lowered = [getattr(module, n.target) for n in module.graph.nodes if n.op == "get_attr"]
+    assert max(cpu_engine.unpack(one.processed_bytes).version for one in lowered) == version
 
 
-def main(names: list[str]) -> None:
-    path = HERE / "expected.json"
-    expected = json.loads(path.read_text())
+Programs = dict[str, tuple[Callable[[], nn.Module], list[Any], Any]]
+
+
+def programs() -> Programs:
+    """By name: the module, the shapes of its inputs in each case, and the dynamic sizes."""
     images, rows = torch.export.Dim("n", max=3), torch.export.Dim("rows", min=8, max=12)
     many = torch.export.Dim("many", max=12)
     length, past = torch.export.Dim("length", min=2, max=9), torch.export.Dim("past", max=5)
     sized_images = [[(3, 3, 12, 12)], [(1, 3, 9, 12)], [(2, 3, 10, 12)]]
     sized_rows = [[(3, 9), (3, 5, 24)], [(1, 2), (1, 1, 24)], [(2, 7), (2, 3, 24)]]
-    programs: dict[str, tuple[Callable[[], nn.Module], list[Any], Any]] = {
+    return {
         "cpu_engine_v1_images": (Images, [[(2, 3, 12, 12)]], None),
         "cpu_engine_v1_sequence": (Sequence, [[(2, 9), (64, 24)]], None),
         "cpu_engine_v2_images": (SizedImages, sized_images, ({0: images, 2: rows},)),
@@ -424,9 +456,19 @@ def main(names: list[str]) -> None:
             [[(9, 3, 9)], [(2, 1, 9)], [(7, 2, 9)]],
             ({0: length, 1: images},),
         ),
+        "cpu_engine_v7_cached_attention": (
+            CachedSequences,
+            [[(9,)], [(2,)], [(7,)]],
+            ({0: length},),
+        ),
     }
+
+
+def main(names: list[str]) -> None:
+    path = HERE / "expected.json"
+    expected = json.loads(path.read_text())
     for name in names:
-        make, shapes, sizes = programs[name]
+        make, shapes, sizes = programs()[name]
         torch.manual_seed(0)
         model = make()
         exported = program_of(name, model, tuple(torch.ones(s) for s in shapes[-1]), sizes)
@@ -435,7 +477,7 @@ def main(names: list[str]) -> None:
         eager = model.float() if name.endswith("_halves") else exported.module()
         eager = partial(row_by_row, exported) if name.endswith("recurrent_bytes") else eager
         for case in shapes:
-            with torch.no_grad():
+            with torch.no_grad(), EagerCache().active():
                 outputs = eager(*(torch.ones(shape) for shape in case))
             outputs = outputs if isinstance(outputs, tuple) else (outputs,)
             shown = " ".join(",".join(map(str, shape)) for shape in case) if sizes else ""

@@ -21,6 +21,12 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``operators``: the names of all kernels.
 * ``plan pte=``: arena sizes in bytes by memory id.
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
+* ``generate pte= tokenizer= prompt= count=``: the text that ExecuTorch's runner for language models
+  generates, greedily, and the same once more after a reset.
+* ``logits pte= tokens= pieces= outputs=``: the logits after each piece of a text, whose numbers of
+  tokens are `pieces`, by calls of a language model's ``forward``.
+* ``export_llama params= checkpoint= folder= options=``: what ExecuTorch's own exporter makes of a
+  Llama; `options` are fields of its configuration, by their dotted names. Answers with the file.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
@@ -32,6 +38,7 @@ from __future__ import annotations
 
 import os
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -271,6 +278,52 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
     return {"anonymous": side.measure_sizes(load_program, sizes)}
 
 
+def generate(pte: str, tokenizer: str, prompt: str, count: int) -> list[str]:
+    _import_own_operators()
+    # The package of the runner imports a class for images from transformers, which is not needed.
+    absent: Any = types.ModuleType("transformers.feature_extraction_utils")
+    absent.BatchFeature = dict
+    sys.modules.setdefault("transformers", types.ModuleType("transformers"))
+    sys.modules.setdefault(absent.__name__, absent)
+    from executorch.extension.llm.runner import GenerationConfig, TextLLMRunner
+
+    runner, texts = TextLLMRunner(pte, tokenizer), []
+    for _ in range(2):
+        pieces: list[str] = []
+        options = GenerationConfig(echo=False, temperature=0.0, max_new_tokens=int(count))
+        runner.generate(prompt, options, pieces.append)
+        texts.append("".join(pieces))
+        runner.reset()
+    return texts
+
+
+def logits(pte: str, tokens: list[int], pieces: list[int], outputs: str) -> None:
+    _import_own_operators()
+    module, rows, position = _load_module(pte), [], 0
+    for count in pieces:
+        piece, start = tokens[position : position + count], torch.tensor([position])
+        [result] = module.run_method("forward", [torch.tensor([piece]), start])
+        rows.append(result.reshape(-1, result.shape[-1])[-1].float().numpy())
+        position += count
+    np.savez(outputs, logits=np.stack(rows))
+
+
+def export_llama(params: str, checkpoint: str, folder: str, options: dict[str, Any]) -> str:
+    from executorch.examples.models.llama.export_llama_lib import _export_llama
+    from executorch.extension.llm.export.config.llm_config import LlmConfig
+
+    config = LlmConfig()
+    paths = {"base.params": params, "base.checkpoint": checkpoint, "export.output_dir": folder}
+    for name, value in {**paths, **options}.items():
+        *groups, field = name.split(".")
+        group: Any = config
+        for one in groups:
+            group = getattr(group, one)
+        setattr(group, field, value)
+    path: str = _export_llama(config).get_saved_pte_filename()
+    return path
+
+
 COMMANDS: dict[str, side.Command] = {
     "export": export,
     "export_apart": export_apart,
@@ -281,6 +334,9 @@ COMMANDS: dict[str, side.Command] = {
     "operators": operators,
     "plan": plan,
     "latency": latency,
+    "generate": generate,
+    "logits": logits,
+    "export_llama": export_llama,
     "forget": forget,
     "overhead": overhead,
     "load": load,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rushlight/llm/grammar/automaton/lexeme.h"
+#include "rushlight/llm/grammar/reasoning.h"
 #include "rushlight/llm/grammar/schema/compiler.h"
 
 namespace rushlight::llm {
@@ -51,6 +52,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(
   Automaton automaton;
   grammar::SchemaCompiler compiler(schema, options.white_space, &automaton, message);
   RL_TRY(compiler.compile());
+  RL_TRY(add_reasoning(options.reasoning, *vocabulary, &automaton, message));
   return std::shared_ptr<const Grammar>(
       std::make_shared<Grammar>(std::move(automaton), std::move(vocabulary), options.cache_bytes));
 }

@@ -19,11 +19,16 @@
 
 namespace rushlight::llm {
 
+// What may come before JSON or calls: nothing; reasoning or nothing; reasoning that the prompt has
+// opened.
+enum class Reasoning : uint8_t { None, Optional, Open };
+
 struct GrammarOptions {
   // White space in JSON: none at all; one space after ',' and ':', as json.dumps writes; any
   // between the parts.
   enum class WhiteSpace : uint8_t { Compact, Spaced, Flexible };
   WhiteSpace white_space = WhiteSpace::Compact;
+  Reasoning reasoning = Reasoning::None;
   size_t cache_bytes = size_t{64} << 20;  // of masks; when they are full, they are made anew
 };
 

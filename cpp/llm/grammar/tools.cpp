@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rushlight/llm/grammar/automaton/lexeme.h"
+#include "rushlight/llm/grammar/reasoning.h"
 #include "rushlight/llm/grammar/schema/compiler.h"
 #include "rushlight/llm/json/write.h"
 #include "rushlight/llm/reply/format.h"
@@ -166,14 +167,8 @@ Status ToolCompiler::add_text(bool with_calls, uint32_t from, uint32_t to) {
   Result<Dfa> texts = grammar::any_text();
   if (with_calls && begin.empty()) {
     texts = dfa_from("(?:[^\\s{\\[][\\s\\S]*)?", grammar::Match::Whole, message_);
-  } else if (begin.empty() || begin[0] != Vocabulary::kMark) {
-    grammar::Regex marker;
-    marker.add_repeat(marker.add_text({begin.data(), begin.size()}), 1, 1);
-    Result<Dfa> with_marker = dfa_from(marker, grammar::Match::Anywhere, message_);
-    if (!with_marker.ok()) return with_marker.status();
-    if (!begin.empty()) {
-      texts = combine(*texts, *with_marker, grammar::Combine::Without, message_);
-    }
+  } else if (!begin.empty() && begin[0] != Vocabulary::kMark) {
+    texts = grammar::text_without({begin.data(), begin.size()}, message_);
   }
   if (!texts.ok()) return texts.status();
   grammar::Lexeme lexeme;
@@ -235,6 +230,7 @@ Result<std::shared_ptr<const Grammar>> grammar_from_tools(
   }
   ToolCompiler compiler(parallel, format, *vocabulary, options.white_space, message);
   RL_TRY(compiler.compile(tools, choice));
+  RL_TRY(add_reasoning(options.reasoning, *vocabulary, &compiler.automaton, message));
   return std::shared_ptr<const Grammar>(std::make_shared<Grammar>(
       std::move(compiler.automaton), std::move(vocabulary), options.cache_bytes));
 }

@@ -53,7 +53,8 @@ void Scheduler::start(const Entry& entry) {
     sequence.is_foreign = false;
   }
   Statistics& figures = entry.request->statistics;
-  if (choice.produced == 0) figures.reused_tokens += sequence.cached;
+  const size_t kept = model_->kept(sequence.table.sequence(), sequence.cached);
+  if (choice.produced == 0) figures.reused_tokens += kept;
   if (choice.produced > 0) figures.recomputed_tokens += sequence.pending() - 1;
   if (figures.started_ns == 0) figures.started_ns = now_ns();
   const auto is_younger = [&](const Entry& other) { return other.choice->order > choice.order; };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rushlight/llm/reply/reply.h"
+
 namespace rushlight::llm {
 namespace {
 
@@ -22,6 +24,8 @@ Status Chat::open(StringView source, const JsonValue& tokens, const TextCodec* c
   template_ = std::move(parsed.value());
   tokens_ = tokens.is_object() ? tokens : JsonValue::object();
   codec_ = codec;
+  reply_format_ = &reply_format_of(source);
+  reasons_ = std::string(source.data(), source.size()).find(kReasoningBegin) != std::string::npos;
   for (size_t i = 0; i < codec->vocabulary(); ++i) {
     const auto token = static_cast<int32_t>(i);
     if (codec->is_special(token) && !codec->piece(token).empty()) {

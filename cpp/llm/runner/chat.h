@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rushlight/llm/json/value.h"
+#include "rushlight/llm/reply/format.h"
 #include "rushlight/llm/session/text_codec.h"
 #include "rushlight/llm/template/chat_template.h"
 
@@ -17,6 +18,10 @@ class Chat {
   bool is_open() const { return codec_ != nullptr; }
   // Whether the template reads a variable of this name, such as "tools".
   bool uses(StringView name) const { return template_.uses(name); }
+  // How the model writes reasoning and calls of tools, as its template shows. Only while open.
+  const ReplyFormat& reply_format() const { return *reply_format_; }
+  // Whether its template knows of reasoning.
+  bool reasons() const { return reasons_; }
 
   // Appends the tokens of a conversation. `variables` has "messages", "add_generation_prompt" and
   // what else the template reads. Returns NotSupported for others, unless they are null.
@@ -30,6 +35,8 @@ class Chat {
   ChatTemplate template_;
   JsonValue tokens_;
   const TextCodec* codec_ = nullptr;
+  const ReplyFormat* reply_format_ = nullptr;
+  bool reasons_ = false;
   std::vector<StringView> specials_;  // texts of special tokens
 };
 

@@ -10,9 +10,13 @@ struct LoadOptions {
   ModuleOptions module;
   CacheType cache = CacheType::Automatic;
   RunnerOptions runner;
+  // In place of those in the program; empty: the program's. They must live as long as the runner.
+  Span<const uint8_t> tokenizer;  // a table (docs/llm/tokenizer.md)
+  StringView chat_template;
 };
 
-// Maps a program (.pte) and loads it into a runner that is not open yet.
+// Maps a program (.pte) and loads it into a runner that is not open yet. The program has one of the
+// forms of runner/program_model.h.
 Status load(const char* path, const LoadOptions& options, Runner* runner, Message* message);
 // The same for a program in memory, which must live as long as the runner.
 Status load_memory(Span<const uint8_t> program, const LoadOptions& options, Runner* runner,

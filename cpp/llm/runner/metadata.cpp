@@ -60,6 +60,10 @@ Status read_embedding(const JsonValue& root, ModelFacts* facts, Message* message
   const bool has_none = hidden.is_null() || (hidden.is_integer() && hidden.integer() == 0);
   if (has_none && !facts->is_encoder) return {};
   RL_TRY(read_count(root, "hidden", kMost, &facts->hidden, message));
+  // A text of an encoder is one call.
+  if (facts->is_encoder && facts->batch < facts->context) {
+    return fail(message, "batch", "large enough");
+  }
   const std::string& pooling = member(root, "pooling").string();
   for (const Pooling known : {Pooling::Last, Pooling::Mean, Pooling::First}) {
     if (pooling != pooling_name(known)) continue;

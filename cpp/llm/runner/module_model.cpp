@@ -1,12 +1,10 @@
 #include "rushlight/llm/runner/module_model.h"
 
-#include "rushlight/core/digest.h"
 #include "rushlight/engine/types/kv_page.h"
 
 namespace rushlight::llm {
 namespace {
 
-constexpr char kMetadata[] = "rushlight/llm";
 constexpr size_t kWanted = 3;
 
 DType dtype_of(CacheType type) {
@@ -46,12 +44,12 @@ Status refuse_encoder(const char* what, Message* message) {
 }
 
 Status ModuleModel::open(CacheType cache, Message* message) {
-  const Result<Span<const uint8_t>> json = module_.program().get(kMetadata);
+  const Result<Span<const uint8_t>> json = module_->program().get(kMetadataKey);
   if (!json.ok()) {
     return message->fail(Code::NotSupported,
                          "the program is no language model: it has no '%s'. Make one with "
                          "rushlight.llm.export, or run this one with rushlight.load",
-                         kMetadata);
+                         kMetadataKey);
   }
   const Span<const uint8_t> bytes = json.value();
   Result<Metadata> metadata =
@@ -59,8 +57,8 @@ Status ModuleModel::open(CacheType cache, Message* message) {
   if (!metadata.ok()) return metadata.status();
   metadata_ = std::move(metadata.value());
   const ModelFacts& facts = metadata_.facts;
-  step_ = {"step", facts.vocabulary, facts.wanted};
-  embed_ = {"embed", facts.hidden, facts.batch};
+  step_ = {kStep, facts.vocabulary, facts.wanted};
+  embed_ = {kEmbed, facts.hidden, facts.batch};
   if (facts.is_encoder) {
     if (cache == CacheType::Automatic) return load(&embed_, message);
     return message->fail(Code::NotSupported,
@@ -74,9 +72,9 @@ Status ModuleModel::open(CacheType cache, Message* message) {
 }
 
 Status ModuleModel::load(Rows* rows, Message* message) {
-  const Result<Method*> method = module_.method(rows->name);
+  const Result<Method*> method = module_->method(rows->name);
   if (!method.ok()) {
-    *message = module_.message();
+    *message = module_->message();
     return method.status();
   }
   rows->method = method.value();
@@ -164,11 +162,6 @@ uint64_t digest_of(const Module& module) {
     if (bytes.ok()) digest = extend_digest(digest, bytes.value());
   }
   return digest;
-}
-
-uint64_t ModuleModel::digest() {
-  if (digest_ == 0) digest_ = digest_of(module_);
-  return digest_;
 }
 
 }  // namespace rushlight::llm

@@ -2,9 +2,7 @@
 // them.
 #pragma once
 
-#include "rushlight/llm/runner/metadata.h"
-#include "rushlight/llm/runner/step_model.h"
-#include "rushlight/module/module.h"
+#include "rushlight/llm/runner/program_model.h"
 
 namespace rushlight::llm {
 
@@ -13,21 +11,17 @@ enum class CacheType : uint8_t { Automatic, Float32, Float16, Int8 };
 
 const char* cache_type_name(CacheType type);
 
-// Of a program and of the data files that it was opened with.
-uint64_t digest_of(const Module& module);
-
-class ModuleModel final : public StepModel {
+class ModuleModel final : public ProgramModel {
  public:
-  // `module` is open; its program has a `step`, or is an encoder with `embed` alone.
+  static constexpr char kStep[] = "step", kEmbed[] = "embed";
+
+  using ProgramModel::ProgramModel;
+
+  // The program has a `step`, or is an encoder with `embed` alone.
   Status open(CacheType cache, Message* message);
 
-  const ModelFacts& facts() const override { return metadata_.facts; }
   Result<Span<float>> step(const StepRows& rows, Message* message) override;
   Result<Span<float>> embed(const StepRows& rows, Message* message) override;
-  uint64_t digest() override;
-
-  Module& module() { return module_; }
-  const Metadata& metadata() const { return metadata_; }
 
  private:
   // One of the methods, and what it gives for each wanted row.
@@ -41,12 +35,9 @@ class ModuleModel final : public StepModel {
   Status check_method(const Rows& rows, Message* message) const;
   Result<Span<float>> run(const Rows& method, const StepRows& rows, Message* message);
 
-  Module module_;
-  Metadata metadata_;
-  Rows step_{"step", 0, 0};
-  Rows embed_{"embed", 0, 0};  // loaded when it is first used, unless it is the only one
+  Rows step_{kStep, 0, 0};
+  Rows embed_{kEmbed, 0, 0};  // loaded when it is first used, unless it is the only one
   KvCache cache_;
-  uint64_t digest_ = 0;
 };
 
 }  // namespace rushlight::llm

@@ -402,6 +402,7 @@ Status Session::save(const char* path, Message* message) {
 }
 
 Result<std::unique_ptr<Session>> Runner::restore(const char* path, Message* message) {
+  if (facts().is_encoder) return refuse_encoder("continue", message);
   SessionOrigin own;
   {
     const Scheduler::Turn turn(scheduler_);

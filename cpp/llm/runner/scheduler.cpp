@@ -53,7 +53,13 @@ Status Scheduler::open(StepModel* model, const TextCodec* codec, PageMemory* mem
 
 // How many texts a step can have.
 Status Scheduler::set_texts(Message* message) {
-  const size_t most = std::min(facts_->wanted, facts_->batch);
+  const size_t rows = std::min(facts_->wanted, facts_->batch);
+  const size_t most = facts_->texts > 0 ? std::min(rows, facts_->texts) : rows;
+  if (options_.texts > 1 && facts_->texts == 1) {
+    return message->fail(Code::InvalidArgument,
+                         "texts is %zu, but the program has the cache of one text: leave texts out",
+                         options_.texts);
+  }
   if (options_.texts > most) {
     return message->fail(Code::InvalidArgument,
                          "texts is %zu, but a step of the program has at most %zu rows, and the "

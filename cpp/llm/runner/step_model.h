@@ -24,6 +24,7 @@ struct ModelFacts {
   size_t context = 0;  // positions of a sequence
   size_t batch = 0;    // the most rows of a step
   size_t wanted = 0;   // the most rows of a step whose logits can be had
+  size_t texts = 0;    // the most sequences that are worth computing at once; 0: any number
   KvLayout cache;
   size_t page_bytes = 0;
   size_t hidden = 0;  // elements of an embedding; 0: there is no method `embed`
@@ -55,6 +56,8 @@ class StepModel {
   // The same for the hidden states [wanted, hidden] of embeddings; all rows may be wanted. Texts of
   // an encoder come whole, and have no tables. Only if facts().hidden > 0.
   virtual Result<Span<float>> embed(const StepRows& rows, Message* message) = 0;
+  // Of `count` tokens whose pages are given, how many of the first need not be computed again.
+  virtual size_t kept(const KvSequence&, size_t count) const { return count; }
   // Of the weights and all else that the keys and values of a text depend on.
   virtual uint64_t digest() = 0;
 };

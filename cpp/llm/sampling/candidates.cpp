@@ -14,6 +14,7 @@ constexpr size_t kBuckets = 2048;
 constexpr float kBucketsPerUnit = 64.0f;  // the last bucket has all keys from 32 on
 constexpr size_t kBlock = 1024;
 constexpr size_t kFewest = 256;  // up to this k a heap beats a selection
+constexpr size_t kGroup = 16;
 
 size_t bucket_of(float key) {
   const float at = key * kBucketsPerUnit;
@@ -38,6 +39,31 @@ float kth_greatest(const float* x, size_t count, size_t k, float* scratch) {
   return scratch[0];
 }
 
+// Calls move(to, from) for all `from` below `count` that are kept, with `to` from 0 on; returns how
+// many there are. Groups of which none or all are kept, as most are, become vectors; others are
+// moved without branches, which would be mispredicted.
+template <class Keep, class Move>
+size_t compact(size_t count, const Keep& keep, const Move& move) {
+  size_t to = 0;
+  for (size_t begin = 0; begin < count; begin += kGroup) {
+    const size_t end = std::min(count, begin + kGroup);
+    size_t kept = 0;
+    for (size_t i = begin; i < end; ++i) kept += keep(i) ? 1 : 0;
+    if (kept == 0) continue;
+    if (kept == kGroup) {
+      for (size_t i = 0; i < kGroup; ++i) move(to + i, begin + i);
+      to += kGroup;
+      continue;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      const bool is_kept = keep(i);
+      move(to, i);
+      to += is_kept ? 1 : 0;
+    }
+  }
+  return to;
+}
+
 }  // namespace
 
 void Candidates::reserve(size_t vocabulary) {
@@ -48,15 +74,22 @@ void Candidates::reserve(size_t vocabulary) {
   order_.resize(vocabulary);
 }
 
-bool Candidates::take(Span<const float> logits, float temperature) {
+bool Candidates::take(Span<const float> logits, float temperature, size_t k) {
   const float maximum = maximum_of(logits.data(), logits.size());
   if (maximum < -FLT_MAX) return false;
-  count_ = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    tokens_[count_] = static_cast<int32_t>(i);
-    scores_[count_] = logits[i];
-    count_ += logits[i] >= -FLT_MAX ? 1 : 0;
+  float least = -FLT_MAX;
+  if (k > 0 && k < logits.size()) {
+    least = std::max(least, kth_greatest(logits.data(), logits.size(), k, keys_.data()));
   }
+  const float* const all = logits.data();
+  int32_t* const tokens = tokens_.data();
+  float* const scores = scores_.data();
+  count_ = compact(
+      logits.size(), [=](size_t i) { return all[i] >= least; },
+      [=](size_t to, size_t from) {
+        tokens[to] = static_cast<int32_t>(from);
+        scores[to] = all[from];
+      });
   const float scale = 1.0f / temperature;
   for (size_t i = 0; i < count_; ++i) scores_[i] = (scores_[i] - maximum) * scale;
   sum_ = exponentials(scores_.data(), count_, 0.0f, 1.0f, weights_.data());
@@ -65,31 +98,22 @@ bool Candidates::take(Span<const float> logits, float temperature) {
 
 template <class Keep>
 void Candidates::keep_if(const Keep& keep) {
-  size_t kept = 0;
-  sum_ = 0.0;
-  for (size_t i = 0; i < count_; ++i) {
-    if (!keep(i)) continue;
-    tokens_[kept] = tokens_[i];
-    scores_[kept] = scores_[i];
-    weights_[kept] = weights_[i];
-    sum_ += static_cast<double>(weights_[i]);
-    ++kept;
-  }
-  count_ = kept;
-}
-
-void Candidates::keep_top_k(size_t k) {
-  if (k == 0 || k >= count_) return;
-  const float least = kth_greatest(scores_.data(), count_, k, keys_.data());
-  keep_if([&](size_t i) { return scores_[i] >= least; });
+  int32_t* const tokens = tokens_.data();
+  float* const scores = scores_.data();
+  float* const weights = weights_.data();
+  count_ = compact(count_, keep, [=](size_t to, size_t from) {
+    tokens[to] = tokens[from];
+    scores[to] = scores[from];
+    weights[to] = weights[from];
+  });
+  sum_ = sum_of(weights_.data(), count_);
 }
 
 void Candidates::keep_min_p(float p) {
   if (p <= 0.0f) return;
-  float greatest = 0.0f;
-  for (size_t i = 0; i < count_; ++i) greatest = std::max(greatest, weights_[i]);
-  const float least = p * greatest;
-  keep_if([&](size_t i) { return weights_[i] >= least; });
+  keep_if([p, weights = weights_.data()](size_t i) {
+    return weights[i] >= p;
+  });  // the most probable token weighs 1
 }
 
 Candidates::Cut Candidates::cut_at(double weight) {
@@ -101,22 +125,40 @@ Candidates::Cut Candidates::cut_at(double weight) {
   while (bucket < last && before + sums[bucket] < weight) before += sums[bucket++];
   size_t n = 0;
   for (size_t i = 0; i < count_; ++i) {
-    if (bucket_of(keys_[i]) == bucket) order_[n++] = static_cast<uint32_t>(i);
+    order_[n] = static_cast<uint32_t>(i);
+    n += bucket_of(keys_[i]) == bucket ? 1 : 0;
   }
-  std::sort(
-      order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(n),
-      [&](uint32_t a, uint32_t b) { return keys_[a] != keys_[b] ? keys_[a] < keys_[b] : a < b; });
-  size_t i = 0;
-  while (i + 1 < n && before + static_cast<double>(weights_[order_[i]]) < weight) {
-    before += static_cast<double>(weights_[order_[i++]]);
+  return cut_among(order_.data(), order_.data() + n, weight - before);
+}
+
+// The cut is among these candidates: the half that it is in is halved again.
+Candidates::Cut Candidates::cut_among(uint32_t* begin, uint32_t* end, double weight) const {
+  const auto comes_before = [&](uint32_t a, uint32_t b) {
+    return keys_[a] != keys_[b] ? keys_[a] < keys_[b] : a < b;
+  };
+  while (end - begin > 1) {
+    uint32_t* const middle = begin + (end - begin) / 2;
+    std::nth_element(begin, middle, end, comes_before);
+    double half = 0.0;
+    for (const uint32_t* i = begin; i < middle; ++i) half += static_cast<double>(weights_[*i]);
+    if (half < weight) {
+      weight -= half;
+      begin = middle;
+    } else {
+      end = middle;
+    }
   }
-  return {keys_[order_[i]], order_[i]};
+  return {keys_[*begin], *begin};
 }
 
 void Candidates::keep_top_p(float p) {
   if (p >= 1.0f) return;
+  const double wanted = static_cast<double>(p) * sum_;
+  // All tokens below this weight together are less than what may go.
+  const auto least = static_cast<float>((sum_ - wanted) / static_cast<double>(count_));
+  keep_if([least, weights = weights_.data()](size_t i) { return weights[i] >= least; });
   for (size_t i = 0; i < count_; ++i) keys_[i] = -scores_[i];
-  const Cut cut = cut_at(static_cast<double>(p) * sum_);
+  const Cut cut = cut_at(wanted);
   keep_if([&](size_t i) { return keys_[i] < cut.key || (keys_[i] == cut.key && i <= cut.index); });
 }
 

@@ -1,6 +1,6 @@
 // The tokens that may come next and their weights, from which filters take some away. No filter
-// sorts the vocabulary: what counts is found by the k-th value, or in buckets of equal width of
-// which one alone is sorted.
+// sorts the vocabulary: what counts is found by the k-th value, or by selection in one of many
+// buckets of equal width.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,10 @@ class Candidates {
  public:
   void reserve(size_t vocabulary);
 
-  // All tokens with logits above minus infinity; weights are exp((logit - maximum) / temperature).
-  // Returns false if there are none.
-  bool take(Span<const float> logits, float temperature);
+  // The k most probable tokens and those that equal the last one (0: all) with logits above minus
+  // infinity; weights are exp((logit - maximum) / temperature). Returns false if there are none.
+  bool take(Span<const float> logits, float temperature, size_t k);
 
-  void keep_top_k(size_t k);
   void keep_top_p(float p);
   void keep_min_p(float p);
   void keep_typical(float p);
@@ -39,6 +38,7 @@ class Candidates {
   };
 
   Cut cut_at(double weight);
+  Cut cut_among(uint32_t* begin, uint32_t* end, double weight) const;
   template <class Keep>
   void keep_if(const Keep& keep);
 

@@ -96,8 +96,7 @@ Status Sampler::sample(Span<float> logits, const uint32_t* mask, const History& 
   if (options.temperature < kLeastTemperature) {
     drawn->token = most_probable(logits);
     if (logits[drawn->token] == kExcluded) drawn->token = -1;
-  } else if (candidates_.take(logits, options.temperature)) {
-    candidates_.keep_top_k(options.top_k);
+  } else if (candidates_.take(logits, options.temperature, options.top_k)) {
     candidates_.keep_top_p(options.top_p);
     candidates_.keep_min_p(options.min_p);
     candidates_.keep_typical(options.typical_p);

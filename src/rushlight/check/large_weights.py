@@ -14,6 +14,11 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from rushlight.ir.mapped_weights import were_read
 
 MANY = 1 << 20  # elements of a weight that are computed at a time
+_BY_ROWS = (
+    "quantized_decomposed.dequantize_per_channel_group.default",
+    "aten.to.dtype",
+    "aten._to_copy.default",
+)
 _LINEAR = torch.ops.aten.linear.default
 
 
@@ -90,11 +95,7 @@ def _takes_rows(user: Node, node: Node, made_in_rows: set[Node]) -> bool:
 
 
 def _is_by_rows(node: Node) -> bool:
-    ops = torch.ops.quantized_decomposed
-    if node.target is ops.dequantize_per_channel.default:
-        return node.args[3] == 0
-    return node.target in (
-        ops.dequantize_per_channel_group.default,
-        torch.ops.aten.to.dtype,
-        torch.ops.aten._to_copy.default,
-    )
+    name = str(node.target)  # libraries define some of these only when they are imported
+    if name == "quantized_decomposed.dequantize_per_channel.default":
+        return bool(node.args[3] == 0)
+    return name in _BY_ROWS

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from typing import Any
 
 from rushlight import _core
-from rushlight.errors import Code, LoadError
+from rushlight.errors import Code, ExportError, LoadError
 from rushlight.llm.runner import Runner, Session
 from rushlight.runtime.failures import load_error
 from rushlight.runtime.source import Source, describe_source, read_source
@@ -23,10 +24,15 @@ def load(
     cache_limit: int | None = None,
     texts: int | None = None,
     prefill_rows: int = 128,
+    tokenizer: Any = None,
+    chat_template: str | None = None,
     map: bool = True,
     guard: bool = False,
 ) -> Runner:
-    """Load a language model from a program that `rushlight.llm.export` made. Needs no torch.
+    """Load a language model. Needs no torch.
+
+    The program is one that `rushlight.llm.export` made, or of the form that ExecuTorch's runner for
+    language models takes.
 
     Args:
         program: as for `rushlight.load`.
@@ -37,6 +43,9 @@ def load(
         texts: how many texts are computed at once at most; others wait. None: 32, or as many as
             a step of the program has; more than that are refused.
         prefill_rows: how many tokens of prompts a step reads in while other texts go on.
+        tokenizer: for a program without one, or in place of its own: what
+            `rushlight.llm.tokenizer.compile` takes, or the bytes that it returned.
+        chat_template: a Jinja template, for a program without one or in place of its own.
         map, guard: as for `rushlight.load`.
 
     Raises:
@@ -52,6 +61,7 @@ def load(
             f"kv={kv!r}: give one of {_CACHE_TYPES}",
             code=Code.INVALID_ARGUMENT,
         )
+    table = _table(tokenizer)
     begin = time.perf_counter()
     path, image = read_source(program, "a program")
     try:
@@ -65,6 +75,8 @@ def load(
             cache_limit or 0,
             texts or 0,
             prefill_rows,
+            table,
+            chat_template or "",
         )
     except _core.Failure as failure:
         raise load_error(failure, where) from None
@@ -85,6 +97,18 @@ def restore(path: str | os.PathLike[str], runner: Runner) -> Session:
         RunError: the file cannot be read, is damaged, or is of another model or cache.
     """
     return runner.restore(path)
+
+
+def _table(tokenizer: Any) -> bytes | None:
+    """The table of a tokenizer that a caller gave."""
+    if tokenizer is None or isinstance(tokenizer, bytes):
+        return tokenizer
+    from rushlight.llm.tokenizer import compile
+
+    try:
+        return compile(tokenizer)
+    except ExportError as error:
+        raise LoadError(f"tokenizer=: {error}", code=error.code) from error
 
 
 def _check_count(name: str, value: int | None) -> None:

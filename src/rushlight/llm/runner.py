@@ -16,6 +16,10 @@ from rushlight.errors import RunError
 from rushlight.llm.grammar import Vocabulary
 from rushlight.llm.options import read_options, read_tokens, refuse, with_tokens
 from rushlight.llm.reply import Piece, Reply, Stream, finished, run_errors
+from rushlight.llm.structured import Structured
+from rushlight.llm.template import opens_reasoning
+
+_TAIL = 16  # tokens that "<think>" and white space have at most
 
 OnPiece = Callable[[Piece], object]
 
@@ -40,15 +44,18 @@ class _Generates(ABC):
     def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
         chat = _chat_arguments(prompt, given)
         model = self._model()
-        options = read_options(model._handle.defaults(), with_tokens(given, model._handle))
         is_chat = is_conversation(prompt)
         if is_chat:
             tokens = model.encode_chat(prompt, **chat)
-            if options.shift and given.get("keep") is None:
-                options.keep = model._keep(prompt, tokens, chat)
         else:
             is_text = isinstance(prompt, str)
             tokens = self._encode(prompt) if is_text else read_tokens("prompt", prompt)
+        model.structured.read(
+            given, chat["tools"], lambda: model.reasoning(tokens) if is_chat else "none"
+        )
+        options = read_options(model._handle.defaults(), with_tokens(given, model._handle))
+        if is_chat and options.shift and given.get("keep") is None:
+            options.keep = model._keep(prompt, tokens, chat)
         with run_errors():
             return self._launch(tokens, options, replaces=is_chat), options.n
 
@@ -93,6 +100,9 @@ class Runner(_Generates):
         has_chat: whether it has a chat template.
         load_seconds: how long loading took.
         has_text: whether the program has a tokenizer; without one there are only token ids.
+        reply_format: how the model writes reasoning and calls of tools, for
+            `rushlight.llm.template.parse_reply`; "" without a chat template.
+        structured: makes grammars of `response_format` and `tools`.
         hidden: the elements of an embedding; 0 for a program that has no method `embed`.
         is_encoder: whether the program does nothing but `embed`.
     """
@@ -107,6 +117,8 @@ class Runner(_Generates):
         self.cache_limit: int = facts["cache_limit"]
         self.has_chat: bool = facts["has_chat"]
         self.has_text: bool = facts["has_text"]
+        self.reply_format: str = facts["reply_format"]
+        self.structured = Structured(core, self.reply_format)
         self.hidden: int = facts["hidden"]
         self.is_encoder: bool = self.cache_type == "none"
 
@@ -132,6 +144,20 @@ class Runner(_Generates):
             return 0
         pairs = enumerate(zip(head, tokens, strict=False))
         return next((i for i, (a, b) in pairs if a != b), min(len(head), len(tokens)))
+
+    def reasoning(self, prompt: Sequence[int]) -> str:
+        """Whether a reply may begin with reasoning: "none", "optional", or "open" if the prompt
+        has opened it; for `Grammar.from_json_schema`, `rushlight.llm.template.parse_reply`.
+
+        Args:
+            prompt: the tokens of a conversation.
+        """
+        if not self._handle.facts()["reasons"]:
+            return "none"
+        tail = self.decode(prompt[-_TAIL:], special=True)
+        if opens_reasoning(tail):
+            return "open"
+        return "none" if tail.rstrip().endswith("</think>") else "optional"
 
     def session(self) -> Session:
         """A text that is kept: generations are added to it."""
@@ -205,6 +231,18 @@ class Runner(_Generates):
         """
         with run_errors():
             return self._handle.decode(read_tokens("tokens", tokens), not special)
+
+    def piece(self, token: int) -> bytes:
+        """The bytes that a token adds to a text; of a special token its text.
+
+        Args:
+            token: its number.
+
+        Raises:
+            RunError: the program has no tokenizer.
+        """
+        with run_errors():
+            return self._handle.piece(token)
 
     def score(self, tokens: Any) -> list[float]:
         """The log probability of each token but the first, after those before it.

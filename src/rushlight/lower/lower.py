@@ -12,13 +12,14 @@ import torch.utils._pytree as pytree
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, OutputSpec
 from torch.fx import Graph, GraphModule, Node
 
 from rushlight.capture.mutations import mutated_input
 from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.branches import attribute, results_of
+from rushlight.ir.custom_ops.updates import WRITTEN, in_place
 from rushlight.ir.dialect import OUT
 from rushlight.ir.findings import refusal
 from rushlight.ir.operators import out_arguments, out_variant
@@ -29,6 +30,7 @@ from rushlight.ir.verify import fail, verify
 from rushlight.lower.control_flow import lower_control_flow
 from rushlight.lower.method import Buffer, Constant, LoweredMethod, spec_of
 from rushlight.lower.specs import Specs
+from rushlight.lower.updates import in_place_updates
 from rushlight.lower.views import keeps_bytes
 
 aten = torch.ops.aten
@@ -64,6 +66,7 @@ class _Lowering:
         self.values: dict[Node, Any] = {}  # Edge node -> Out node, list of them, or inner graph
         self.method = LoweredMethod(method, self.graph, program, [], {}, {}, [])
         self.mutated: dict[str, Node] = {}  # buffer name -> Out placeholder
+        self.in_place = in_place_updates(program)
         self.within = ""  # path of the inner graph that is being written
 
     def run(self) -> LoweredMethod:
@@ -93,6 +96,8 @@ class _Lowering:
             self.values[node] = lower_control_flow(self, node, self._map(node.args))
         elif node.target is operator.getitem and isinstance(self._source(node), list | tuple):
             self.values[node] = self._source(node)[node.args[1]]
+        elif in_place(node.target) is not None:
+            self._update(node)
         else:
             self._call(node)
 
@@ -191,6 +196,21 @@ class _Lowering:
         call.meta["outs"] = outs
         self.values[node] = outs if isinstance(result, list) else outs[0]
 
+    def _update(self, node: Node) -> None:
+        """A call that writes a part of a tensor: of state itself, or else of a copy."""
+        args = list(self._map(node.args))
+        if node not in self.in_place:
+            spec = spec_of(args[WRITTEN])
+            assert spec is not None
+            new = replace(spec, const=False, alias_of=None, name=f"{node.name}_before")
+            args[WRITTEN] = self._clone(node, args[WRITTEN], new)
+        # The operators have a result that says nothing, since every operator must have one.
+        result = node.meta["val"].new_empty(1)
+        nothing = self.alloc(node, self.specs.of_value(node, result))
+        call = self.emit(node, in_place(node.target), tuple(args), {"out": nothing})
+        call.meta["outs"] = [args[WRITTEN]]
+        self.values[node] = args[WRITTEN]
+
     def _delegate(self, node: Node) -> None:
         """A call of a lowered module: its results are tensors, in any structure."""
         module, *operands = node.args
@@ -245,10 +265,15 @@ class _Lowering:
 
     def _output(self, node: Node) -> None:
         signature = self.program.graph_signature
-        returned = [self._detach(node, value) for value in node.args[0]]  # type: ignore[union-attr]
+        values: Any = node.args[0]
+        returned = [
+            None if self._is_written(spec, value) else self._detach(node, value)
+            for spec, value in zip(signature.output_specs, values, strict=True)
+        ]
         for i, (spec, value) in enumerate(zip(signature.output_specs, returned, strict=True)):
             if spec.kind == OutputKind.BUFFER_MUTATION:
-                self._write_back(node, self.mutated[str(spec.target)], value)
+                if value is not None:
+                    self._write_back(node, self.mutated[str(spec.target)], value)
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
                 source = source_of(node.args[0][i])  # type: ignore[index, arg-type]
                 raise refusal(mutated_input(str(spec.target), source), where=self.method.name)
@@ -265,6 +290,12 @@ class _Lowering:
                     "it returns a list of tensors as one value: return its elements",
                 )
         self.graph.output(tuple(self.method.outputs))
+
+    def _is_written(self, spec: OutputSpec, value: Any) -> bool:
+        """Whether a buffer's new value is in the buffer already."""
+        if spec.kind != OutputKind.BUFFER_MUTATION or not isinstance(value, Node):
+            return False
+        return self.values[value] is self.mutated[str(spec.target)]
 
     def _detach(self, node: Node, value: Any) -> Any:
         """The Out value for a returned value; a buffer's old value is copied before a write."""

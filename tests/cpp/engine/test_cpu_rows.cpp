@@ -1,11 +1,10 @@
-// The CPU engine's norms, softmax, reductions and gathers, compared with plain references in double
+// The CPU engine's norms, softmax and reductions, compared with plain references in double
 // precision.
 #include <algorithm>
 #include <cstdlib>
 
 #include "cpu_kernels.h"
 #include "rushlight/engine/kernels/rows/rows.h"
-#include "rushlight/kernel/loops/half.h"
 
 using namespace rushlight;
 using namespace rushlight::engine;
@@ -362,93 +361,6 @@ void test_reduce_extremes() {
   }
 }
 
-// --- gathers and copies -------------------------------------------------------------------------
-
-void test_gather() {
-  Random random(6);
-  for (int round = 0; round < 200; ++round) {
-    Gather g;
-    g.rows = random.whole(1, 50);
-    g.element_size = 1;
-    g.width = random.chance(9) ? random.whole(900, 5000) : random.whole(0, 300);
-    g.count = random.chance(9) ? 3000 : random.whole(0, 20);
-    std::vector<unsigned char> table(static_cast<size_t>(g.rows * g.width));
-    for (unsigned char& byte : table) byte = static_cast<unsigned char>(random.next());
-    std::vector<int64_t> indices(static_cast<size_t>(g.count));
-    for (int64_t& index : indices) index = random.whole(0, g.rows - 1);
-    g.table = table.data();
-    const bool bad = g.count > 0 && random.chance(5);
-    const int64_t bad_at = bad ? random.whole(0, g.count - 1) : -1;
-    if (bad) indices[bad_at] = random.chance(2) ? g.rows : -1;
-    g.indices = indices.data();
-    const int64_t n = g.count * g.width;
-    everywhere<unsigned char>(
-        n,
-        [&](unsigned char* out, Workers* workers) {
-          g.out = out;
-          int64_t position = -1;
-          CHECK(gather(g, &position, workers) == !bad);
-          CHECK(position == bad_at);
-        },
-        [&](const unsigned char* out) {
-          for (int64_t i = 0; i < g.count; ++i) {
-            for (int64_t k = 0; k < g.width; ++k) {
-              const unsigned char want =
-                  bad ? 0xa5 : table[static_cast<size_t>(indices[i] * g.width + k)];
-              if (out[i * g.width + k] != want) return CHECK(!"gathered");
-            }
-          }
-        });
-  }
-}
-
-// Rows of tables and columns of panels in a 16-bit type, read as float32.
-void test_gather_halves() {
-  Random random(7);
-  for (int round = 0; round < 60; ++round) {
-    Gather g;
-    g.panels = random.chance(2);
-    g.conversion = random.chance(2) ? Conversion::HalfToFloat : Conversion::BFloatToFloat;
-    g.element_size = 2;
-    g.rows = random.whole(1, 40);
-    g.width = random.whole(1, 90);
-    g.count = random.whole(0, 20);
-    const int64_t columns = g.panels ? panels_of(g.rows) * kPanel : g.rows;
-    std::vector<uint16_t> table(static_cast<size_t>(columns * g.width));
-    for (uint16_t& element : table) {
-      const float number = static_cast<float>(random.whole(-64, 64)) / 8;
-      element = g.conversion == Conversion::HalfToFloat
-                    ? kernels::plain::narrow_half(number).bits
-                    : kernels::plain::narrow_bfloat(number).bits;
-    }
-    const auto number_at = [&](int64_t row, int64_t k) {
-      const int64_t at =
-          g.panels ? (row / kPanel * g.width + k) * kPanel + row % kPanel : row * g.width + k;
-      const uint16_t bits = table[static_cast<size_t>(at)];
-      return g.conversion == Conversion::HalfToFloat
-                 ? kernels::plain::widen(kernels::plain::Half{bits})
-                 : kernels::plain::widen(kernels::plain::BFloat{bits});
-    };
-    std::vector<int64_t> indices(static_cast<size_t>(g.count));
-    for (int64_t& index : indices) index = random.whole(0, g.rows - 1);
-    g.table = table.data();
-    g.indices = indices.data();
-    everywhere<float>(
-        g.count * g.width,
-        [&](float* out, Workers* workers) {
-          g.out = out;
-          int64_t bad = 0;
-          CHECK(gather(g, &bad, workers));
-        },
-        [&](const float* out) {
-          for (int64_t i = 0; i < g.count * g.width; ++i) {
-            const int64_t row = indices[static_cast<size_t>(i / g.width)];
-            if (out[i] != number_at(row, i % g.width)) return CHECK(!"gathered");
-          }
-        });
-  }
-}
-
 }  // namespace
 
 int main() {
@@ -460,7 +372,5 @@ int main() {
   test_softmax();
   test_reduce();
   test_reduce_extremes();
-  test_gather();
-  test_gather_halves();
   return check_result();
 }

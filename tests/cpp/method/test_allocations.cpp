@@ -11,6 +11,7 @@
 #include "delegates.h"
 #include "engine_images.h"
 #include "engine_payload.h"
+#include "kv_pages.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/demo/demo_backend.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
@@ -258,6 +259,8 @@ void test_golden(const char* path, size_t threads) {
   if (!method.ok()) std::fprintf(stderr, "%s\n", module.message().text());
   CHECK(method.ok());
   if (!method.ok()) return;
+  const KvPages pages;
+  method.value()->set_kv_cache(pages.cache());
   if (std::strstr(path, "unbounded") != nullptr) {  // these allocate memory when they need it
     const std::vector<float> ones(1 << 14, 1.0f);
     set_ones(*method.value(), ones);

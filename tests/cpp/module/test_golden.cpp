@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check.h"
+#include "kv_pages.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/kernel/loops/dispatch.h"
@@ -172,6 +173,8 @@ void run(const std::string& folder, const Expected& expected) {
         sizes.empty() ? meta.shape() : Span<const int32_t>(sizes.at(i).data(), sizes[i].size());
     CHECK(method.set_input(i, HostTensor(meta.dtype, shape, ones.data())).ok());
   }
+  const test::KvPages pages;
+  method.set_kv_cache(pages.cache());
   const Status status = method.execute();
   if (!status.ok()) std::fprintf(stderr, "%s: %s\n", path.c_str(), method.message().text());
   CHECK(status.ok() && method.n_outputs() == expected.numbers.size());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check.h"
+#include "kv_pages.h"
 #include "program_builder.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/module/module.h"
@@ -70,6 +71,8 @@ Bytes run(Module& module) {
     const TensorMeta meta = method.meta().input(i).tensor;
     if (!method.set_input(i, HostTensor(meta.dtype, meta.shape(), ones.data())).ok()) return {};
   }
+  const KvPages pages;
+  method.set_kv_cache(pages.cache());
   if (!method.execute().ok()) return {};
   Bytes bytes;
   for (size_t i = 0; i < method.n_outputs(); ++i) {

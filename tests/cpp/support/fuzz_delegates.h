@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "damage.h"
+#include "kv_pages.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/module.h"
 #include "rushlight/module/thread_pool.h"
@@ -313,6 +314,8 @@ void run(const Recording& recording, const std::vector<uint8_t>& payload, bool i
     call.message = &message;
     call.place = &place;
     call.workers = workers;
+    const KvPages pages;
+    call.kv_cache = pages.cache();
     const Arguments args(recording, seed);
     const Status status = backend.execute(call, handle.value(), args.data(), args.size());
     all_ran = all_ran && (seed != 0 || status.ok());
@@ -367,6 +370,8 @@ bool record(const char* path, std::vector<Recording>* recordings) {
       return false;
     }
   }
+  const KvPages pages;
+  method.value()->set_kv_cache(pages.cache());
   if (!method.value()->execute().ok()) return false;
   *recordings = recorder.recordings;
   return !recordings->empty();

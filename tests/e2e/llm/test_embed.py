@@ -172,6 +172,7 @@ def test_what_an_encoder_does_not_do(small: Path) -> None:
         lambda: runner.generate("a"),
         lambda: runner.score([4, 5]),
         lambda: runner.session().generate("a"),
+        lambda: runner.restore("x.session"),
     ):
         with pytest.raises(RunError, match="the program is an encoder"):
             call()

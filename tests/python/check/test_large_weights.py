@@ -45,7 +45,7 @@ def test_results_are_those_of_whole_weights(program: Any, monkeypatch: pytest.Mo
     [got] = eager_results(program, (torch.arange(5),), {})
     monkeypatch.setattr(large_weights, "MANY", 1 << 30)
     [wanted] = eager_results(program, (torch.arange(5),), {})
-    torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+    assert (got - wanted).abs().max() < 1e-5 * wanted.abs().max()
 
 
 def test_no_large_weight_is_made_whole(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,15 @@ def test_filters_equal_transformers(given: dict[str, Any], kind: str) -> None:
         assert got[token] == pytest.approx(wanted[token], rel=1e-3, abs=1e-7 + 2 * edge)
 
 
+def test_top_k_is_of_what_a_mask_allows() -> None:
+    bits = np.zeros(64, np.uint8)
+    bits[[3, 40, 63]] = 1
+    mask = np.packbits(bits, bitorder="little").tobytes()
+    for k, kept in ((40, {3, 40, 63}), (1, {63})):
+        _, got = _sample(np.arange(64.0), _options(top_k=k), mask=mask)
+        assert set(got) == kept
+
+
 def test_penalties_of_the_output() -> None:
     logits = _logits("usual")
     history = [5, 5, 7, 7, 7, 8]

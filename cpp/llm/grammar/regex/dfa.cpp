@@ -405,4 +405,12 @@ Dfa any_text() {
   return dfa;
 }
 
+Result<Dfa> text_without(StringView marker, Message* message) {
+  Regex regex;
+  regex.add_repeat(regex.add_text(marker), 1, 1);
+  Result<Dfa> with = dfa_from(regex, Match::Anywhere, message);
+  if (!with.ok()) return with.status();
+  return combine(any_text(), *with, Combine::Without, message);
+}
+
 }  // namespace rushlight::llm::grammar

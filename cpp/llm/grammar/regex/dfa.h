@@ -42,6 +42,8 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Combine how, Message* message);
 // The texts of `low` to `high` characters out of those that `dfa` accepts.
 Result<Dfa> with_length(const Dfa& dfa, uint64_t low, uint64_t high, Message* message);
 Dfa any_text();
+// The texts that do not have `marker` within.
+Result<Dfa> text_without(StringView marker, Message* message);
 // With as few states as the language needs, except for an automaton with very many.
 Dfa minimized(const Dfa& dfa);
 

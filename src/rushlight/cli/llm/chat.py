@@ -16,7 +16,7 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.cli.llm.common import CacheOption, KvOption
+from rushlight.cli.llm.common import CacheOption, KvOption, TokenizerOption
 from rushlight.errors import Code, Error, RunError
 from rushlight.files import open_file, write_text
 
@@ -59,13 +59,14 @@ def main(
     ] = None,
     kv: KvOption = "auto",
     cache_limit: CacheOption = None,
+    tokenizer: TokenizerOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
     from rushlight.llm.loading import load
 
-    runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit)
+    runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit, tokenizer=tokenizer)
     options = {
         "temperature": temperature,
         "top_p": top_p,

@@ -12,3 +12,11 @@ KvOption = Annotated[
 CacheOption = Annotated[
     int | None, typer.Option("--cache-limit", help="The most bytes for keys and values.")
 ]
+TokenizerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="PATH",
+        help="Of a program without one: a folder, tokenizer.json or tokenizer.model.",
+    ),
+]

@@ -28,6 +28,7 @@ HELP = help_text(
         "rushlight llm export llama -o m.pte --quantize 8da4w --group-size 128 --context 8192",
         "rushlight llm export SmolLM2-135M-Instruct-Q4_0.gguf -o m.pte",
         "rushlight llm export model.py:build -o m.pte --tokenizer folder",
+        "rushlight llm export SmolLM2-135M-Instruct -o m.pte --quantize 8da4w --backend xnnpack",
     ),
 )
 
@@ -69,6 +70,12 @@ PoolingOption = Annotated[
 TokenizerOption = Annotated[
     str | None, typer.Option("--tokenizer", metavar="PATH", help="Default: that of the model.")
 ]
+BackendOption = Annotated[
+    str,
+    typer.Option(
+        "--backend", help="cpu, or xnnpack for a program that real ExecuTorch's runner runs."
+    ),
+]
 
 
 @reports_errors
@@ -85,6 +92,7 @@ def main(
     embed: EmbedOption = False,
     pooling: PoolingOption = None,
     tokenizer: TokenizerOption = None,
+    backend: BackendOption = "cpu",
     verify: VerifyOption = True,
     strict: StrictOption = False,
     debug: DebugOption = "lines",
@@ -111,6 +119,7 @@ def main(
             embed=embed,
             pooling=pooling,
             tokenizer=tokenizer,
+            backend=backend,
             verify=verify,
             strict=strict,
             debug=debug,

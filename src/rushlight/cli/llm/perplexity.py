@@ -16,7 +16,7 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.cli.llm.common import CacheOption, KvOption
+from rushlight.cli.llm.common import CacheOption, KvOption, TokenizerOption
 from rushlight.errors import Code, RunError
 
 NAME = "perplexity"
@@ -40,6 +40,7 @@ def main(
     ] = None,
     kv: KvOption = "auto",
     cache_limit: CacheOption = None,
+    tokenizer: TokenizerOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
@@ -51,7 +52,7 @@ def main(
             text = opened.read()
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"cannot read {file!r}: {error}", code=Code.ACCESS_FAILED) from None
-    runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit)
+    runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit, tokenizer=tokenizer)
     window = runner.context if context is None else context
     if not 2 <= window <= runner.context:
         raise RunError(

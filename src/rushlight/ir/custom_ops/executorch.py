@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from rushlight.ir.custom_ops import quantized
+from rushlight.ir.custom_ops import quantized, updates
 from rushlight.ir.definitions import Definitions
 
 Tensor = torch.Tensor
@@ -151,15 +151,14 @@ def _custom_quantized_sdpa(
 
 
 def _update_cache(value: Tensor, cache: Tensor, start_pos: int) -> Tensor:
-    cache.narrow(1, start_pos, value.shape[1]).copy_(value)
+    cache.copy_(updates.updated_cache(value, cache, start_pos))
     return value.new_zeros(1)
 
 
 def _update_cache_with_indices(
     value: Tensor, cache: Tensor, start_pos: int, indices: Tensor
 ) -> Tensor:
-    batch = torch.arange(value.shape[0], device=value.device).unsqueeze(1)
-    cache.index_put_((batch, indices), value)
+    cache.copy_(updates.updated_cache_at(value, cache, start_pos, indices))
     return value.new_zeros(1)
 
 
@@ -286,7 +285,7 @@ _WHOLE: dict[str, tuple[str, Callable[..., Any], Callable[..., Any] | None]] = {
     ),
     "preprocess::tile_crop": ("Tensor input, int tile_size", _tile_crop, _tiles),
 }
-# Operators that write their inputs; they are decomposed.
+# Operators that write their inputs; they are decomposed to the functional ones of `updates`.
 _WRITING: dict[str, tuple[str, Callable[..., Any]]] = {
     "llama::update_cache": ("Tensor value, Tensor(a!) cache, SymInt start_pos", _update_cache),
     "llama::update_cache_with_indices": (
@@ -332,8 +331,10 @@ def define() -> None:
         if new and not name.startswith(f"{quantized.NAMESPACE}::"):
             known.define(_out_name(own) + _out_schema(name, arguments))
     for name, (arguments, rule) in _WRITING.items():
-        schema = f"{name.partition('::')[2]}({arguments}) -> Tensor"
-        _definitions(name).define(schema, rule, "CompositeImplicitAutograd")
+        known, own = _definitions(name), name.partition("::")[2]
+        if known.define(f"{own}({arguments}) -> Tensor", rule, "CompositeImplicitAutograd"):
+            out = f"Tensor({'abc'[arguments.count('!')]}!)"
+            known.define(f"{own}.out({arguments}, *, {out} out) -> {out}")
 
 
 def _definitions(name: str) -> Definitions:

@@ -1,4 +1,5 @@
-"""Attention as language models call it: over the cache of keys and values that the runner owns."""
+"""Attention as language models call it: over the cache of keys and values that the runner owns, or
+over buffers of the program, where it is exported for ExecuTorch's runner."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 import torch
 
 from rushlight.ir.custom_ops import cached_attention as _definition  # noqa: F401  # defines it
+from rushlight.llm.exporter.buffers import active_buffers
 from rushlight.llm.exporter.rows import rows_of_step
 
 Tensor = torch.Tensor
@@ -43,6 +45,9 @@ def attention(
         [tokens, heads, value width].
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
+    buffers = active_buffers()
+    if buffers is not None:
+        return buffers.attention(query, key, value, positions, layer, scale, window, softcap)
     result: Tensor = torch.ops.rushlight.cached_attention(
         query, key, value, positions, sequences, layer, scale, window, softcap
     )

@@ -153,7 +153,7 @@ def _is_shape(shape: Any) -> bool:
         return False
     if not all(type(n) is int and n >= 0 for n in shape):
         return False
-    return math.prod(n for n in shape if n) <= _MOST_ELEMENTS
+    return bool(math.prod(n for n in shape if n) <= _MOST_ELEMENTS)
 
 
 def _damaged(path: Path, reason: str) -> ExportError:

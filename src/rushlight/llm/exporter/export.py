@@ -20,6 +20,13 @@ from rushlight.llm.description import KEY, Description
 from rushlight.llm.exporter.encoders import encoder_description, encoder_of, is_encoder
 from rushlight.llm.exporter.families import Decoder, Head, decoder_of, description_of
 from rushlight.llm.exporter.folder import Folder, read_folder
+from rushlight.llm.exporter.forward import (
+    FORWARD,
+    capture_forward,
+    check_forward,
+    constant_methods,
+    forward_of,
+)
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step, capture_step, copied
 from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, tokenizer_of
@@ -27,6 +34,7 @@ from rushlight.llm.exporter.verify import check_steps, written
 from rushlight.llm.gguf.model import GgufModel, read_gguf
 
 STEP, EMBED = "step", "embed"
+_WANTED = 64  # of a step
 
 
 def export(
@@ -35,7 +43,7 @@ def export(
     description: Description | None = None,
     context: int | None = None,
     batch: int = 512,
-    wanted: int = 64,
+    wanted: int | None = None,
     quantize: str | None = None,
     group_size: int | None = None,
     quantize_embedding: str | None = None,
@@ -49,7 +57,11 @@ def export(
     debug: str = "lines",
     progress: Callable[[str], None] | None = None,
 ) -> Program:
-    """Turn a language model into a program with the method `step`, for `rushlight.llm.load`.
+    """Turn a language model into a program, for `rushlight.llm.load`.
+
+    With backend="cpu" it has a method `step`, whose cache is the runner's. With another backend it
+    has the form that ExecuTorch's runner for language models runs, too: a method `forward`, whose
+    cache is state of the program.
 
     An encoder becomes a program whose only method is `embed`.
 
@@ -64,7 +76,9 @@ def export(
         context: the greatest number of positions of a sequence; default: the model's own.
         batch: the greatest number of tokens of one step, which memory is planned for; of an
             encoder, it is the context.
-        wanted: the greatest number of tokens of one step whose logits are computed.
+        wanted: the greatest number of tokens of one step whose logits are computed; default: 64.
+            In the form for ExecuTorch's runner: 1, the default, for the last token's, or `batch`
+            for those of all.
         quantize: in what weights are stored: "float32", "fp16", "bf16"; "int8" or "8da4w": integers
             of 8 or 4 bits, multiplied with rows that are quantised to 8 bits at run time. Default:
             the dtypes that the model has. All else is computed in float32.
@@ -79,7 +93,8 @@ def export(
             "last" for decoders and "mean" for encoders.
         tokenizer: what `rushlight.llm.tokenizer.compile` takes; default: the folder's.
         chat_template: a Jinja template; default: the folder's.
-        backend: where it runs, as `rushlight.export` takes it, but not a list of forms.
+        backend: where it runs, as `rushlight.export` takes it, but not a list of forms: "cpu", or
+            "xnnpack" for a program that real ExecuTorch runs.
         verify: run steps in the runtime and compare their results with eager's.
         strict, debug, progress: as `rushlight.export` takes them.
 
@@ -97,6 +112,8 @@ def export(
         model = folder.model
     if context is None and isinstance(folder, Folder):
         context = folder.longest_text
+    has_cache = _has_runners_cache(form)
+    wanted = (_WANTED if has_cache else 1) if wanted is None else wanted
     step, about = _step_of(model, description, context, batch, wanted)
     about = _with_folder(about, folder) if folder else about
     about = _with_embedding(about, model, step, embed, pooling)
@@ -106,12 +123,12 @@ def export(
     embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
     convert_layers(step, recipe, release, embedding=embedding)
     say("capture")
-    captured = _methods(step, about)
+    captured = _methods(step, about, has_cache)
     with released_by(release):
         program = export_program(
             captured,
             backend=backend,
-            constant_methods=about.constant_methods(),
+            constant_methods=_constants(about, captured),
             verify=False,
             strict=strict,
             debug=debug,
@@ -138,11 +155,21 @@ def _verify(
     with written(program.manager) as file:
         for name, one in captured.items():
             say(f"{name}: verify")
-            check_steps(program.manager, name, one, about, form.partitioners, file)
+            check = check_forward if name == FORWARD else check_steps
+            check(program.manager, name, one, about, form.partitioners, file)
 
 
-def _methods(step: Step, about: Description) -> dict[str, ExportedProgram]:
-    """The captured methods of the program, by name."""
+def _methods(step: Step, about: Description, has_cache: bool) -> dict[str, ExportedProgram]:
+    """The captured methods of the program, by name; `has_cache`: the runner has its cache."""
+    is_forward = not has_cache and not about.is_encoder
+    if is_forward and about.hidden:
+        raise ExportError(
+            "embed=True: a program for ExecuTorch's runner gives no hidden states: leave it out, "
+            "or use backend='cpu'",
+            code=Code.NOT_SUPPORTED,
+        )
+    if is_forward:
+        return {FORWARD: capture_forward(forward_of(step, about), about)}
     if about.is_encoder:
         return {EMBED: capture_step(step, about, EMBED)}
     captured = {STEP: capture_step(step, about, STEP)}
@@ -150,6 +177,11 @@ def _methods(step: Step, about: Description) -> dict[str, ExportedProgram]:
         about = dataclasses.replace(about, wanted=about.batch)
         captured[EMBED] = capture_step(_embedding_step(step), about, EMBED)
     return captured
+
+
+def _constants(about: Description, captured: dict[str, ExportedProgram]) -> dict[str, Any]:
+    """The methods without inputs."""
+    return constant_methods(about) if FORWARD in captured else about.constant_methods()
 
 
 def _with_embedding(
@@ -193,12 +225,19 @@ def _form(backend: Any) -> Form:
     return form
 
 
+def _has_runners_cache(form: Form) -> bool:
+    """Whether a form can use the cache of our runner, which attention of the engine reads."""
+    from rushlight.backends.cpu import CpuPartitioner
+
+    return any(isinstance(one, CpuPartitioner) for one in form.partitioners)
+
+
 def _texts(
     about: Description, tokenizer: Any, template: str | None, folder: Folder | GgufModel | None
 ) -> dict[str, bytes]:
     """The named data of the tokenizer and the chat template, as far as there are such."""
     if folder is not None:
-        tokenizer = tokenizer or folder.tokenizer
+        tokenizer = folder.tokenizer if tokenizer is None else tokenizer
         template = template or folder.template
     texts = {}
     if tokenizer is not None:

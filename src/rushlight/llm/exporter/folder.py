@@ -41,9 +41,23 @@ class Folder:
 
     @property
     def tokenizer(self) -> Path | None:
-        """The folder, if it has a file of a tokenizer."""
+        """The folder, if it has a file of a tokenizer.
+
+        Raises:
+            ExportError: it has only a part of one.
+        """
         names = ("tokenizer.json", "tokenizer.model")
-        return self.path if any((self.path / name).is_file() for name in names) else None
+        if any((self.path / name).is_file() for name in names):
+            return self.path
+        parts = [name for name in ("vocab.json", "merges.txt") if (self.path / name).is_file()]
+        if parts:
+            raise ExportError(
+                f"{self.path} has {' and '.join(parts)}, and no tokenizer.json, which also says "
+                f"how texts are split: write it there with "
+                f"AutoTokenizer.from_pretrained(…).save_pretrained(…), or give tokenizer=",
+                code=Code.NOT_SUPPORTED,
+            )
+        return None
 
     @property
     def longest_text(self) -> int | None:

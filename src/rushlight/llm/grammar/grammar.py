@@ -14,6 +14,7 @@ from rushlight import _core
 from rushlight.errors import Code, Error
 
 WHITE_SPACE = ("compact", "spaced", "flexible")
+REASONING = ("none", "optional", "open")
 _CACHE_BYTES = 64 << 20
 
 
@@ -21,12 +22,15 @@ def _error(failure: _core.Failure) -> Error:
     return Error(failure.args[1], code=Code(failure.args[0]))
 
 
-def _check_white_space(white_space: str) -> None:
-    if white_space not in WHITE_SPACE:
-        raise Error(
-            f"white_space is {white_space!r}: it can be {', '.join(WHITE_SPACE)}",
-            code=Code.INVALID_ARGUMENT,
-        )
+def _check(white_space: str, reasoning: str) -> None:
+    for name, value, allowed in (
+        ("white_space", white_space, WHITE_SPACE),
+        ("reasoning", reasoning, REASONING),
+    ):
+        if value not in allowed:
+            raise Error(
+                f"{name} is {value!r}: it can be {', '.join(allowed)}", code=Code.INVALID_ARGUMENT
+            )
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ class Grammar:
         vocabulary: Vocabulary,
         *,
         white_space: str = "compact",
+        reasoning: str = "none",
         cache_bytes: int = _CACHE_BYTES,
     ) -> Grammar:
         """JSON that a schema accepts (draft 2020-12, as far as docs/llm/grammar.md says).
@@ -128,12 +133,14 @@ class Grammar:
             schema: the schema, or its JSON.
             vocabulary: the tokens.
             white_space: "compact" (none), "spaced" (as `json.dumps` writes) or "flexible" (any).
+            reasoning: what may come before: "none", "optional" (between `<think>` and `</think>`),
+                or "open" (the prompt has opened it).
             cache_bytes: how much memory masks may take.
         """
-        _check_white_space(white_space)
+        _check(white_space, reasoning)
         text = schema if isinstance(schema, str) else json.dumps(schema)
         try:
-            core = _core.schema_grammar(text, vocabulary._core, white_space, cache_bytes)
+            core = _core.schema_grammar(text, vocabulary._core, white_space, reasoning, cache_bytes)
         except _core.Failure as failure:
             raise _error(failure) from None
         return cls(core, len(vocabulary))
@@ -148,6 +155,7 @@ class Grammar:
         tool_choice: str | Mapping[str, Any] = "auto",
         parallel: bool = True,
         white_space: str = "spaced",
+        reasoning: str = "none",
         cache_bytes: int = _CACHE_BYTES,
     ) -> Grammar:
         """Calls of tools, as OpenAI's API describes them, in the form of a family of models.
@@ -158,15 +166,15 @@ class Grammar:
             family: the model's family, or the form of its calls.
             tool_choice: "none", "auto" (text, then perhaps calls), "required", or the one tool.
             parallel: whether several calls may be made.
-            white_space: as for :meth:`from_json_schema`.
+            white_space, reasoning: as for :meth:`from_json_schema`.
             cache_bytes: how much memory masks may take.
         """
-        _check_white_space(white_space)
+        _check(white_space, reasoning)
         form = family if isinstance(family, str) else astuple(family)
         texts = json.dumps(list(tools)), json.dumps(tool_choice)
         try:
             core = _core.tools_grammar(
-                *texts, parallel, form, vocabulary._core, white_space, cache_bytes
+                *texts, parallel, form, vocabulary._core, white_space, reasoning, cache_bytes
             )
         except _core.Failure as failure:
             raise _error(failure) from None

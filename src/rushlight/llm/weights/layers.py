@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.ao.quantization.fx._decomposed  # its operators
 from torch.nn import functional
 
 from rushlight.ir.custom_ops import executorch

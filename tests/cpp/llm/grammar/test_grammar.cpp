@@ -71,7 +71,7 @@ const char* const kParts[] = {
     "a{9}",
 };
 
-std::shared_ptr<const Vocabulary> vocabulary() {
+std::shared_ptr<const Vocabulary> vocabulary(bool marks_reasoning = false) {
   Vocabulary::Parts parts;
   for (int i = 0; i < 256; ++i) parts.pieces.push_back(std::string(1, static_cast<char>(i)));
   for (const char* piece : {"ab", "abc", "12", "\"a", "\":", "\",\"", "\xC3\xA9", "a\xC3", "}]"}) {
@@ -79,8 +79,11 @@ std::shared_ptr<const Vocabulary> vocabulary() {
   }
   parts.pieces.push_back("</s>");
   parts.pieces.push_back("<tool_call>");
+  parts.pieces.push_back("<think>");
+  parts.pieces.push_back("</think>");
   parts.ends = {265};
   parts.special = {266};
+  if (marks_reasoning) parts.special.insert(parts.special.end(), {267, 268});
   Message message;
   auto made = Vocabulary::make(std::move(parts), &message);
   CHECK(made.ok());
@@ -147,6 +150,7 @@ void test_damaged(size_t rounds) {
     Message message;
     GrammarOptions options;
     options.white_space = static_cast<GrammarOptions::WhiteSpace>(chance.below(3));
+    options.reasoning = static_cast<llm::Reasoning>(chance.below(3));
     options.cache_bytes = chance.below(2) == 0 ? 0 : size_t{1} << 20;
     const bool is_schema = chance.below(2) == 0;
     const std::string text =
@@ -184,6 +188,28 @@ void test_tools() {
   CHECK(llm::tool_format("none") == nullptr);
 }
 
+// What comes before the JSON, as text and as special tokens.
+void test_reasoning(bool marks_reasoning) {
+  const auto tokens = vocabulary(marks_reasoning);
+  Message message;
+  const auto schema = llm::parse_json(R"({"const":1})", &message);
+  CHECK(schema.ok());
+  for (const llm::Reasoning reasoning : {llm::Reasoning::Optional, llm::Reasoning::Open}) {
+    GrammarOptions options;
+    options.reasoning = reasoning;
+    const auto grammar = Grammar::from_json_schema(schema.value(), tokens, options, &message);
+    CHECK(grammar.ok());
+    if (!grammar.ok()) return;
+    const bool is_open = reasoning == llm::Reasoning::Open;
+    GrammarState state(grammar.value(), 4), at_once(grammar.value(), 4);
+    CHECK(is_open || state.accept(267));
+    CHECK(state.accept_text("1 < 2, so </thi") && !state.can_end());
+    CHECK(state.accept(268) && state.accept_text("\n\n1") && state.must_end());
+    CHECK(at_once.accept_text("1"));
+    CHECK(at_once.must_end() == !is_open);
+  }
+}
+
 }  // namespace
 }  // namespace test
 }  // namespace rushlight
@@ -191,5 +217,7 @@ void test_tools() {
 int main(int argc, char** argv) {
   rushlight::test::test_damaged(argc > 1 ? static_cast<size_t>(std::atoi(argv[1])) : 300);
   rushlight::test::test_tools();
+  rushlight::test::test_reasoning(false);
+  rushlight::test::test_reasoning(true);
   return rushlight::test::check_result();
 }

@@ -146,6 +146,7 @@ class Surrounding final : public TextCodec {
   }
   std::string decode(Span<const int32_t>, bool) const override { return {}; }
   StringView piece(int32_t) const override { return {}; }
+  int32_t special(StringView) const override { return -1; }
   bool is_special(int32_t token) const override { return token >= 90; }
   int32_t special(StringView) const override { return -1; }
   size_t vocabulary() const override { return 97; }
@@ -155,7 +156,7 @@ void test_short_contexts_share_small_calls() {
   FakeOptions options;
   options.is_encoder = true;
   options.context = options.batch = 10;
-  Setup setup(options);
+  Setup setup(options, 0, 4);
   Message message;
   const std::vector<Tokens> texts = texts_of({4, 5, 6, 10, 3});
   CHECK(embed(setup.runner, view(texts), {}, &message).ok());

@@ -215,6 +215,10 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         "'eos_token_id' of .*config.json is '2': write the number",
     ),
     "bad-config": (lambda f: _config(f, hidden_size="many"), "cannot make a model"),
+    "half-a-tokenizer": (
+        lambda f: [(f / name).write_text("") for name in ("vocab.json", "merges.txt")],
+        "has vocab.json and merges.txt, and no tokenizer.json.*or give tokenizer=",
+    ),
     "no-weights": (
         lambda f: [p.unlink() for p in [*_shards(f), f / INDEX]],
         "has neither model.safetensors nor",

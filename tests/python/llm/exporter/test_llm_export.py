@@ -87,7 +87,7 @@ def test_a_program_is_verified_from_a_file(tmp_path: Path, monkeypatch: pytest.M
     assert program.manager._buffer is None  # there are not two copies of the weights
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(rl.ExportError, match="cannot write the program to .*set TMPDIR"):
+    with pytest.raises(rl.ExportError, match=r"cannot write the program to .*set TMPDIR"):
         rl.llm.export(model, batch=8)
 
 

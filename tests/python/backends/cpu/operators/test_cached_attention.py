@@ -210,5 +210,7 @@ def test_an_export_is_verified_with_a_cache_of_its_own(window: int) -> None:
     )
     assert not program.quantization  # it is eager's
     gap = inputs_of((0, range(3, 5)))
-    with pytest.raises(rl.ExportError, match="position 3 .* positions in between were never given"):
+    with pytest.raises(
+        rl.ExportError, match=r"position 3 .* positions in between were never given"
+    ):
         rl.export(Decoder().eval(), gap, dynamic_shapes=shapes, backend="cpu")

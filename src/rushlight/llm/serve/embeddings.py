@@ -1,0 +1,67 @@
+"""Embeddings: POST /v1/embeddings."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from rushlight.llm.runner import Runner
+from rushlight.llm.serve.completions import read_texts
+from rushlight.llm.serve.errors import bad
+from rushlight.llm.serve.fields import Fields, shown
+from rushlight.llm.serve.sampling import read_model
+
+_ENCODINGS = ("float", "base64")
+
+
+class EmbeddingCall:
+    """A request for embeddings.
+
+    Args:
+        runner: the model.
+        fields: of the request.
+        model: the model's id.
+
+    Raises:
+        ApiError: a field is not as it must be, or the model has no embeddings.
+    """
+
+    def __init__(self, runner: Runner, fields: Fields, model: str) -> None:
+        self._runner = runner
+        self._model = model
+        read_model(fields, model)
+        self._texts = read_texts(fields, "input")
+        self._encoding = fields.read("encoding_format", str, "float")
+        if self._encoding not in _ENCODINGS:
+            raise bad(
+                "encoding_format",
+                f"is {shown(self._encoding)}: give one of {', '.join(_ENCODINGS)}",
+            )
+        fields.read("user", str)
+        fields.finish()
+
+    def compute(self) -> dict[str, Any]:
+        """The answer.
+
+        Raises:
+            RunError: the model refuses a text, or has no method for embeddings.
+        """
+        tokens = [
+            self._runner.encode(text, parse_special=False) if isinstance(text, str) else text
+            for text in self._texts
+        ]
+        vectors = np.ascontiguousarray(self._runner.embed(tokens), dtype="<f4")
+        data = [
+            {"object": "embedding", "index": i, "embedding": self._told(vector)}
+            for i, vector in enumerate(vectors)
+        ]
+        count = sum(len(text) for text in tokens)
+        usage = {"prompt_tokens": count, "total_tokens": count}
+        return {"object": "list", "data": data, "model": self._model, "usage": usage}
+
+    def _told(self, vector: Any) -> Any:
+        if self._encoding == "base64":
+            return base64.b64encode(vector.tobytes()).decode()
+        return vector.tolist()

@@ -1,0 +1,81 @@
+"""`rushlight llm serve`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers import CHAT, ask
+from tiny_model import make_model
+from typer.testing import CliRunner
+
+import rushlight.llm
+from rushlight.cli import app
+
+
+def _refused(*arguments: str, **variables: str) -> str:
+    result = CliRunner().invoke(app, ["llm", "serve", *arguments], env=variables)
+    assert result.exit_code == 1, result.output
+    return " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_a_signal_comes(program: Path, end: signal.Signals) -> None:
+    command = [sys.executable, "-m", "rushlight.cli", "llm", "serve", str(program)]
+    with subprocess.Popen(
+        [*command, "--port", "0", "--threads", "1", "--name", "lamp"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        line = process.stdout.readline()
+        assert line.startswith("lamp: http://127.0.0.1:"), process.stderr.read()
+        port = int(line.split("127.0.0.1:")[1].split()[0])
+        status, _, body = ask(
+            port, "/v1/chat/completions", {**CHAT, "model": "lamp", "max_tokens": 3}
+        )
+        assert status == 200 and json.loads(body)["usage"]["completion_tokens"] <= 3
+        process.send_signal(end)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == (0 if end is signal.SIGINT else -signal.SIGTERM)
+    assert errors == ""
+
+
+def test_other_machines_need_a_key(program: Path) -> None:
+    told = _refused(str(program), "--host", "0.0.0.0", "--port", "0", RUSHLIGHT_API_KEY="")
+    assert "set the environment variable RUSHLIGHT_API_KEY" in told
+
+
+def test_a_port_that_is_used(program: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        told = _refused(str(program), "--port", str(used.getsockname()[1]))
+    assert "cannot listen on 127.0.0.1 port" in told and "--port" in told
+
+
+def test_an_address_that_is_not_ours(program: Path) -> None:
+    assert "cannot listen on 192.0.2.1 port" in _refused(str(program), "--host", "192.0.2.1")
+
+
+def test_a_program_without_a_tokenizer(tmp_path: Path) -> None:
+    path = tmp_path / "mute.pte"
+    rushlight.llm.export(make_model(), batch=8).save(path, quiet=True)
+    assert "mute.pte has no tokenizer" in _refused(str(path), "--port", "0")
+
+
+def test_a_package_that_is_missing(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+
+    def without(name: str, *given: Any) -> Any:
+        return None if name == "uvicorn" else find(name, *given)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    told = _refused(str(program))
+    assert "a server needs uvicorn" in told and "pip install 'rushlight[serve]'" in told

@@ -1,0 +1,154 @@
+"""Text completions and embeddings, by OpenAI's own client; and the program's own errors."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from openai import BadRequestError, OpenAI
+
+from rushlight.llm.runner import Runner
+
+
+def _create(client: OpenAI, prompt: Any, **options: Any) -> Any:
+    given = {"model": "tiny", "prompt": prompt, "max_tokens": 12, "temperature": 0, **options}
+    return client.completions.create(**given)
+
+
+def test_texts_of_several_prompts(client: OpenAI, runner: Runner) -> None:
+    prompts = ["the lamp", "the night was", "low"]
+    reply = _create(client, prompts)
+    wanted = [runner.generate(prompt, temperature=0, max_tokens=12) for prompt in prompts]
+    assert [choice.text for choice in reply.choices] == [text.text for text in wanted]
+    assert [choice.index for choice in reply.choices] == [0, 1, 2]
+    assert reply.usage.prompt_tokens == sum(len(runner.encode(prompt)) for prompt in prompts)
+    tokens = [runner.encode(prompt) for prompt in prompts]
+    assert [choice.text for choice in _create(client, tokens).choices] == [w.text for w in wanted]
+    assert _create(client, tokens[0], echo=True).choices[0].text == prompts[0] + wanted[0].text
+
+
+def test_a_stream_is_the_whole_text(client: OpenAI) -> None:
+    options: dict[str, Any] = {"n": 2, "temperature": 1.2, "seed": 3, "logprobs": 2}
+    prompts = ["the lamp", "low"]
+    whole = _create(client, prompts, **options)
+    events = [event.choices[0] for event in _create(client, prompts, stream=True, **options)]
+    for i, choice in enumerate(whole.choices):
+        own = [event for event in events if event.index == i]
+        assert "".join(event.text for event in own) == choice.text
+        for name in ("tokens", "token_logprobs", "text_offset", "top_logprobs"):
+            told = [value for event in own for value in getattr(event.logprobs, name)]
+            assert told == getattr(choice.logprobs, name)
+        offsets = choice.logprobs.text_offset
+        lengths = [len(token) for token in choice.logprobs.tokens]
+        assert [b - a for a, b in itertools.pairwise(offsets)] == lengths[:-1]
+
+
+def test_sixteen_tokens_unless_others_are_asked_for(client: OpenAI) -> None:
+    reply = client.completions.create(
+        model="tiny", prompt="the", temperature=0, extra_body={"ignore_eos": True}
+    )
+    assert reply.usage is not None and reply.usage.completion_tokens == 16
+
+
+@pytest.mark.parametrize(
+    ("prompt", "options", "told"),
+    [
+        ("", {}, "the prompt is empty"),
+        ("the " * 3000, {}, "the model's context has 2048"),
+        ([9999], {}, "token 0 of the prompt is 9999"),
+        ([], {}, "'prompt' is an array"),
+        ([1, "a"], {}, "'prompt[0]' is 1"),
+        (["a", [1]], {}, "give one or the other"),
+        (["a"] * 129, {}, "at most 128 are taken"),
+        (["a"] * 65, {"n": 2}, "is more than 128"),
+        ("a", {"temperature": -1}, "temperature is -1"),
+        ("a", {"max_tokens": 0}, "max_tokens=0"),
+        ("a", {"stop": [3]}, "stop="),
+        ("a", {"seed": -1}, "seed=-1"),
+        ("a", {"suffix": "b"}, "there is no field 'suffix'"),
+        ("a", {"best_of": 3}, "'best_of' is 3: write 'n'"),
+        ("a", {"echo": True, "logprobs": 1}, "prompts have none"),
+        ("a", {"logprobs": 50}, "logprobs=50"),
+        ("a", {"extra_body": {"mirostat": 2}}, "there is no field 'mirostat'"),
+        ("a", {"extra_body": {"response_format": {"type": "xml"}}}, "response_format="),
+        (
+            "a",
+            {"extra_body": {"response_format": {"type": "json_schema"}}},
+            "needs {'json_schema': {'schema': {...}}}",
+        ),
+    ],
+)
+def test_what_is_refused(client: OpenAI, prompt: Any, options: Any, told: str) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        _create(client, prompt, **options)
+    assert told in caught.value.body["message"]  # type: ignore[index]
+    assert _create(client, "the").choices[0].finish_reason in ("length", "stop")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"tools": [3]}, "'tools'"),
+        ({"tool_choice": "required"}, "tool_choice='required' is for tools="),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "all"}, "one"),
+        (
+            {
+                "tools": [{"type": "function", "function": {"name": "f"}}],
+                "response_format": {"type": "json_object"},
+            },
+            "say different things",
+        ),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "a", "schema": {"type": "integer", "enum": ["a"]}},
+                }
+            },
+            "",
+        ),
+        ({"extra_body": {"chat_template_kwargs": {"messages": 3}}}, "has 'messages'"),
+        ({"extra_body": {"chat_template_kwargs": {"self": 3}}}, "has 'self'"),
+        ({"extra_body": {"enable_thinking": "no"}}, "'enable_thinking'"),
+    ],
+)
+def test_what_a_chat_refuses(client: OpenAI, options: Any, told: str) -> None:
+    messages: Any = [{"role": "user", "content": "the"}]
+    with pytest.raises(BadRequestError) as caught:
+        client.chat.completions.create(model="tiny", messages=messages, **options)
+    assert told in caught.value.body["message"]  # type: ignore[index]
+
+
+def test_embeddings(client: OpenAI, runner: Runner) -> None:
+    texts = ["the lamp", "low <|end|>"]
+    wanted = runner.embed(texts)
+    tokens = [runner.encode(text, parse_special=False) for text in texts]
+    for given in (texts, tokens):
+        for options in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
+            reply: Any = client.embeddings.create(model="tiny", input=given, **options)
+            assert reply.usage.total_tokens == sum(map(len, tokens))
+            for i, data in enumerate(reply.data):
+                vector: Any = data.embedding
+                if isinstance(vector, str):
+                    vector = np.frombuffer(base64.b64decode(vector), "<f4")
+                np.testing.assert_array_equal(np.array(vector, np.float32), wanted[i])
+    assert len(client.embeddings.create(model="tiny", input="the").data) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"input": "a", "dimensions": 2}, "own dimensions"),
+        ({"input": "a", "encoding_format": "int8"}, "give one of float, base64"),
+        ({"input": ["a", [1]]}, "give one or the other"),
+        ({"input": []}, "'input' is an array"),
+        ({"input": "the " * 3000}, "2048"),
+        ({"input": [9999]}, "9999"),
+    ],
+)
+def test_what_embeddings_refuse(client: OpenAI, options: Any, told: str) -> None:
+    with pytest.raises(BadRequestError, match=told):
+        client.embeddings.create(model="tiny", **options)
