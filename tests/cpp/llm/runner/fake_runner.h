@@ -12,7 +12,7 @@ namespace rushlight::test {
 using Tokens = std::vector<int32_t>;
 
 struct Setup {
-  explicit Setup(const FakeOptions& options = {}, size_t pages = 0, size_t texts = 32)
+  explicit Setup(const FakeOptions& options = {}, size_t pages = 0, size_t texts = 0)
       : fake(options) {
     auto model = std::make_unique<FakeModel>(options);
     this->model = model.get();
