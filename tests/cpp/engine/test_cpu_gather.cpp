@@ -106,15 +106,17 @@ void test_gather_integers() {
     g.rows = random.whole(1, 40);
     g.scales.groups = random.whole(1, 4);
     g.width = g.scales.groups * random.whole(1, 30);
-    g.scales.bfloat16 = random.chance(2);
+    g.scales.type = static_cast<ScaleType>(random.whole(0, 2));
     g.count = random.whole(0, 20);
     const int64_t panels = panels_of(g.rows), quads = panel_quads(g.width, g.bits);
     std::vector<uint8_t> table(static_cast<size_t>(panels * quads * kQuadBytes));
     std::vector<float> scales(static_cast<size_t>(panels * g.scales.groups * kPanel));
     std::vector<uint16_t> halves;
     for (float& scale : scales) {
-      scale = static_cast<float>(random.whole(1, 255)) / 64;  // exact in bfloat16
-      halves.push_back(kernels::plain::narrow_bfloat(scale).bits);
+      scale = static_cast<float>(random.whole(1, 255)) / 64;  // exact in halves of both kinds
+      halves.push_back(g.scales.type == ScaleType::BFloat16
+                           ? kernels::plain::narrow_bfloat(scale).bits
+                           : kernels::plain::narrow_half(scale).bits);
     }
     std::vector<int32_t> numbers(static_cast<size_t>(g.rows * g.width));
     for (int64_t row = 0; row < g.rows; ++row) {
@@ -136,7 +138,8 @@ void test_gather_integers() {
     std::vector<int64_t> indices(static_cast<size_t>(g.count));
     for (int64_t& index : indices) index = random.whole(0, g.rows - 1);
     g.table = table.data();
-    g.scales.scales = g.scales.bfloat16 ? static_cast<const void*>(halves.data()) : scales.data();
+    g.scales.scales = g.scales.type == ScaleType::Float32 ? static_cast<const void*>(scales.data())
+                                                          : halves.data();
     g.indices = indices.data();
     everywhere<float>(
         g.count * g.width,
