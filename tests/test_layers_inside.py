@@ -24,7 +24,8 @@ ENGINE_COMPILER_LAYERS = (
 )
 LANGUAGE_MODEL_LAYERS = (
     ("description", "grammar", "reply", "template", "tokenizer", "weights"),
-    *(("gguf", "options"), ("exporter", "runner"), ("loading",), ("__init__",)),
+    *(("gguf", "options"), ("structured",), ("exporter", "runner"), ("loading",)),
+    *(("serve",), ("__init__",)),
 )
 FACTS_OF_FORMATS = (
     "src/rushlight/schema/sizes.py",  # ExecuTorch's XNNPACK reads beyond its tensors

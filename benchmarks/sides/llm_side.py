@@ -44,8 +44,10 @@ class Model(ABC):
     def fresh(self, count: int) -> list[int]:
         """Tokens that were not there before."""
         self._fresh += 1
-        step = 2 * self._fresh + 1
-        return [(_SALT * self._fresh + step * i) % (self.vocabulary - 2) + 2 for i in range(count)]
+        stride = 2 * self._fresh + 1
+        return [
+            (_SALT * self._fresh + stride * i) % (self.vocabulary - 2) + 2 for i in range(count)
+        ]
 
     @abstractmethod
     def reach(self, context: int) -> None:
@@ -61,7 +63,7 @@ class Model(ABC):
 
 
 class Stepper(Model):
-    """A runtime that is called step by step."""
+    """A runtime that is called for some tokens at a time."""
 
     length = 0  # tokens in the cache
 
@@ -70,26 +72,26 @@ class Stepper(Model):
         """Keep so many tokens in the cache."""
 
     @abstractmethod
-    def step(self, tokens: list[int]) -> int:
+    def run(self, tokens: list[int]) -> int:
         """Compute tokens, which are added to the cache; returns the most probable next one."""
 
     def reach(self, context: int) -> None:
         self.cut(min(context, self.length))
         tokens = self.known(context)
         while self.length < context:
-            self.step(tokens[self.length : self.length + 512])
+            self.run(tokens[self.length : self.length + 512])
 
     def prefill(self, context: int, length: int) -> float:
         tokens = self.fresh(length)
         begin = time.perf_counter()
-        self.step(tokens)
+        self.run(tokens)
         return time.perf_counter() - begin
 
     def decode(self, context: int, count: int) -> float:
-        token = self.step(self.fresh(1))
+        token = self.run(self.fresh(1))
         begin = time.perf_counter()
         for _ in range(count):
-            token = self.step([token])
+            token = self.run([token])
         return (time.perf_counter() - begin) / count
 
 
@@ -155,7 +157,7 @@ class LlamaCpp(Stepper):
         self._api.llama_memory_seq_rm(self._memory, 0, length, -1)
         self.length = length
 
-    def step(self, tokens: list[int]) -> int:
+    def run(self, tokens: list[int]) -> int:
         batch = self._batch
         batch.n_tokens = len(tokens)
         for i, token in enumerate(tokens):
@@ -198,7 +200,7 @@ class ExecuTorch(Stepper):
     def cut(self, length: int) -> None:
         self.length = length
 
-    def step(self, tokens: list[int]) -> int:
+    def run(self, tokens: list[int]) -> int:
         for begin in range(0, len(tokens), self._rows):
             part = self._torch.tensor([tokens[begin : begin + self._rows]])
             position = self._torch.tensor([self.length])

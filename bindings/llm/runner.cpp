@@ -357,6 +357,19 @@ void init_session(nb::module_& m) {
       });
 }
 
+void init_generation(nb::module_& m) {
+  nb::class_<GenerationHandle>(m, "LlmGeneration")
+      .def("next", next)
+      .def("cancel", [](GenerationHandle& self) { self.generation->cancel(); })
+      .def("statistics", statistics)
+      .def(
+          "stopped_by",
+          [](GenerationHandle& self, size_t choice) {
+            return text(self.generation->stopped_by(choice));
+          },
+          nb::arg("choice"));
+}
+
 }  // namespace
 
 void init_llm_runner(nb::module_& m) {
@@ -408,16 +421,7 @@ void init_llm_runner(nb::module_& m) {
           },
           nb::arg("path"))
       .def("cache_bytes", cache_bytes);
-  nb::class_<GenerationHandle>(m, "LlmGeneration")
-      .def("next", next)
-      .def("cancel", [](GenerationHandle& self) { self.generation->cancel(); })
-      .def("statistics", statistics)
-      .def(
-          "stopped_by",
-          [](GenerationHandle& self, size_t choice) {
-            return text(self.generation->stopped_by(choice));
-          },
-          nb::arg("choice"));
+  init_generation(m);
   init_session(m);
 }
 

@@ -3,7 +3,7 @@
     python examples/llm/extraction.py build/nano.pte "Ada ordered 3 lamps for Tuesday."
 
 The schema becomes a grammar over the model's tokens. What it forces, such as keys and brackets, is
-appended without asking the model: the last line says how many steps that saved.
+appended without asking the model: the last line says how many calls of the model that saved.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def main() -> None:
     runner = rushlight.llm.load(options.model)
     schema = json.loads(options.schema.read_text(encoding="utf-8")) if options.schema else ORDER
     grammar = Grammar.from_json_schema(schema, runner.vocabulary)  # once, for all texts
-    tokens = steps = 0
+    tokens = calls = 0
     task = f"Write these facts as JSON: {', '.join(schema['properties'])}."
     for text in options.text:
         messages = [{"role": "system", "content": task}, {"role": "user", "content": text}]
         reply = runner.generate(messages, grammar=grammar, temperature=0)
         print(json.dumps(json.loads(reply.text), indent=2, ensure_ascii=False))
         tokens += len(reply.tokens)
-        steps += reply.statistics.steps
-    print(f"{tokens} tokens in {steps} steps")
+        calls += reply.statistics.steps
+    print(f"{tokens} tokens in {calls} calls of the model")
 
 
 if __name__ == "__main__":

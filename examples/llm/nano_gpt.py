@@ -1,6 +1,6 @@
 """Trains a small GPT from nothing in a few seconds, and exports it to one file with its tokenizer.
 
-The model reads bytes, and learns to write like ``examples/data/almanac.txt``; more ``--steps`` make
+The model reads bytes, and learns to write like ``examples/data/almanac.txt``; more ``--iterations`` make
 it know the text by heart. The file runs in Python here, in the other examples of this folder, and
 in C++ alone:
 
@@ -75,13 +75,13 @@ class NanoGPT(nn.Module):
         return self.head(self.norm(x))
 
 
-def train(model: NanoGPT, text: bytes, steps: int) -> float:
+def train(model: NanoGPT, text: bytes, iterations: int) -> float:
     """Train on pieces of a text at all places of the context; the loss at the end."""
     data = torch.tensor(list(text))
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=iterations)
     loss = torch.tensor(0.0)
-    for _ in range(steps):
+    for _ in range(iterations):
         starts = torch.randint(len(data) - LENGTH, (BATCH, 1))
         batch = data[starts + torch.arange(LENGTH + 1)]
         first = torch.randint(CONTEXT - LENGTH, (BATCH, 1))
@@ -110,7 +110,7 @@ def byte_tokenizer() -> Tokenizer:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--text", type=Path, default=HERE.parent / "data" / "almanac.txt")
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--iterations", type=int, default=400)
     parser.add_argument("--output", type=Path, default=Path("build/nano.pte"))
     options = parser.parse_args()
 
@@ -118,8 +118,10 @@ def main() -> None:
     torch.set_num_threads(1)  # so small a model has no work for more
     model = NanoGPT()
     start = time.perf_counter()
-    loss = train(model, options.text.read_bytes(), options.steps)
-    print(f"{options.steps} steps in {time.perf_counter() - start:.1f} s, loss {loss:.2f}")
+    loss = train(model, options.text.read_bytes(), options.iterations)
+    print(
+        f"{options.iterations} iterations in {time.perf_counter() - start:.1f} s, loss {loss:.2f}"
+    )
 
     description = rushlight.llm.Description(
         vocabulary=VOCABULARY, layers=LAYERS, key_heads=HEADS, width=WIDTH // HEADS,

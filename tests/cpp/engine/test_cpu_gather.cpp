@@ -96,6 +96,19 @@ void test_gather_halves() {
   }
 }
 
+// Writes a number of a row to panels of integers (types/panels.h).
+void put(const Gather& g, int64_t row, int64_t k, int32_t number, uint8_t* table) {
+  const int64_t together = g.bits == 8 ? kQuad : kOct;
+  const int64_t quads = panel_quads(g.width, g.bits);
+  uint8_t& byte =
+      table[(row / kPanel * quads + k / together) * kQuadBytes + row % kPanel * kQuad + k % kQuad];
+  if (g.bits == 8) {
+    byte = static_cast<uint8_t>(number);
+  } else {
+    byte = static_cast<uint8_t>(byte | (number & 15) << (k % kOct >= kQuad ? 4 : 0));
+  }
+}
+
 // Columns of panels of integers with scales, as products have them (types/panels.h).
 void test_gather_integers() {
   Random random(8);
@@ -124,15 +137,7 @@ void test_gather_integers() {
         const auto number =
             static_cast<int32_t>(g.bits == 8 ? random.whole(-128, 127) : random.whole(-8, 7));
         numbers[static_cast<size_t>(row * g.width + k)] = number;
-        const int64_t together = g.bits == 8 ? kQuad : kOct;
-        const int64_t at =
-            (row / kPanel * quads + k / together) * kQuadBytes + row % kPanel * kQuad + k % kQuad;
-        uint8_t& byte = table[static_cast<size_t>(at)];
-        if (g.bits == 8) {
-          byte = static_cast<uint8_t>(number);
-        } else {
-          byte = static_cast<uint8_t>(byte | (number & 15) << (k % kOct >= kQuad ? 4 : 0));
-        }
+        put(g, row, k, number, table.data());
       }
     }
     std::vector<int64_t> indices(static_cast<size_t>(g.count));

@@ -83,13 +83,13 @@ def nano(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     path = tmp_path_factory.mktemp("llm") / "nano.pte"
     script = EXAMPLES / "llm" / "nano_gpt.py"
     return path, _run(
-        sys.executable, script, "--steps", "150", "--output", path, folder=path.parent
+        sys.executable, script, "--iterations", "150", "--output", path, folder=path.parent
     )
 
 
 def test_a_nano_gpt_learns_and_runs_in_cpp(nano: tuple[Path, str]) -> None:
     path, output = nano
-    loss = re.match(r"150 steps in .* s, loss (\S+)", output)
+    loss = re.match(r"150 iterations in .* s, loss (\S+)", output)
     assert loss is not None and float(loss[1]) < 3
     story = ROOT / "build" / "dev" / "tests" / "cpp" / "llm_story"
     assert story.exists(), "run `make ext` first"
@@ -119,7 +119,7 @@ def test_facts_become_json(nano: tuple[Path, str], tmp_path: Path) -> None:
     order = json.loads(facts)
     assert list(order) == ["customer", "items", "day"]
     assert all(isinstance(item["count"], int) for item in order["items"])
-    saved = re.fullmatch(r"(\d+) tokens in (\d+) steps", last)
+    saved = re.fullmatch(r"(\d+) tokens in (\d+) calls of the model", last)
     assert saved is not None and int(saved[2]) < int(saved[1])
 
 

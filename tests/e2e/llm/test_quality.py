@@ -29,14 +29,14 @@ def test_perplexity_of_a_trained_model(
     trained: Any, exact: float, recipe: str, allowed: float
 ) -> None:
     runners = character_model.runners(trained, recipe, CACHES)
-    found = {kv: character_model.perplexity(runner.score) for kv, runner in runners.items()}
+    perplexities = {kv: character_model.perplexity(runner.score) for kv, runner in runners.items()}
     assert 1.5 < exact < 8  # it has learned, and not everything
-    assert found["float32"] == pytest.approx(exact, rel=allowed)
+    assert perplexities["float32"] == pytest.approx(exact, rel=allowed)
     # What makes int8 the default.
     assert runners["auto"].cache_type == "int8"
-    assert found["float16"] == pytest.approx(found["float32"], rel=1e-3)
-    assert found["int8"] == pytest.approx(found["float32"], rel=5e-3)
-    assert found["auto"] == found["int8"]
+    assert perplexities["float16"] == pytest.approx(perplexities["float32"], rel=1e-3)
+    assert perplexities["int8"] == pytest.approx(perplexities["float32"], rel=5e-3)
+    assert perplexities["auto"] == perplexities["int8"]
 
 
 def test_attention_over_keys_and_values_of_a_real_model() -> None:

@@ -154,9 +154,9 @@ class CachedAttentionOperator final : public Operator {
     std::sort(sequences, sequences + runs);
     const int64_t* const twice = std::adjacent_find(sequences, sequences + runs);
     if (twice == sequences + runs) return {};
-    int64_t found = 0;
+    int64_t begun = 0;
     int64_t token = 0;
-    for (; found < 2; ++token) found += a.sequence(token) == *twice && begins_run(a, token) ? 1 : 0;
+    for (; begun < 2; ++token) begun += a.sequence(token) == *twice && begins_run(a, token) ? 1 : 0;
     return message.fail(Code::InvalidArgument,
                         "sequences[%lld] is %lld, which has tokens before those of another "
                         "sequence: the tokens of a sequence must be neighbours",

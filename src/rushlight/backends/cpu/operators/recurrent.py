@@ -64,15 +64,15 @@ def _recurrent_of_bytes(b: Builder, node: Node) -> list[View]:
         (*key, "weights"), lambda: torch.cat([integers.panels(one.data.t()) for one in matrices])
     )
     scales, shares = (
-        b.constant((*key, of), lambda of=of: _joined(of, matrices))  # type: ignore[misc]
-        for of in (integers.scales_of, integers.shares_of)
+        b.constant((*key, part), lambda part=part: _joined(part, matrices))  # type: ignore[misc]
+        for part in (integers.scales_of, integers.shares_of)
     )
     return _layers(b, layer, matrices[1].data.shape, weights, scales, shares)
 
 
-def _joined(of: Callable[[Weights], torch.Tensor], matrices: Sequence[Weights]) -> torch.Tensor:
+def _joined(part: Callable[[Weights], torch.Tensor], matrices: Sequence[Weights]) -> torch.Tensor:
     """What a function gives for each of several matrices, one after the other."""
-    return torch.cat([of(one) for one in matrices])
+    return torch.cat([part(one) for one in matrices])
 
 
 def _layers(

@@ -45,6 +45,7 @@ def test_a_client_that_leaves_frees_its_slot(stream: bool) -> None:
         with _opened(port, STREAM):
             pass
         assert runner.ended.acquire(timeout=60)
+        _until(port, "running", 0)
         figures = ask(port, "/metrics")[2].decode()
     assert "rushlight_output_tokens_total 14.0" in figures
 
