@@ -1,8 +1,8 @@
 """Trains a small GPT from nothing in a few seconds, and exports it to one file with its tokenizer.
 
-The model reads bytes, and learns to write like ``examples/data/almanac.txt``; more ``--iterations`` make
-it know the text by heart. The file runs in Python here, in the other examples of this folder, and
-in C++ alone:
+The model reads bytes, and learns to write like ``examples/data/almanac.txt``; more ``--iterations``
+make it know the text by heart. The file runs in Python here, in the other examples of this folder,
+and in C++ alone:
 
     python examples/llm/nano_gpt.py
     cmake -S examples/llm -B build/story -D CMAKE_PREFIX_PATH=/where/rushlight/is/installed
