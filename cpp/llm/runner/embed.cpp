@@ -113,6 +113,7 @@ Status Embedder::plan(Message* message) {
 Status Embedder::advance(Message* message) {
   RL_TRY(plan(message));
   std::vector<KvSequence> tables;
+  tables.reserve(sequences_.size());
   for (const auto& sequence : sequences_) tables.push_back(sequence->table.sequence());
   StepRows rows;
   rows.tokens = {tokens_.data(), tokens_.size()};

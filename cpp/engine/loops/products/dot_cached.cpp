@@ -67,7 +67,7 @@ void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float*
 #pragma GCC unroll 4
       for (int64_t pair = 0; pair < kKeyTerms / 2; ++pair) {
 #pragma GCC unroll 14
-        for (int i = 0; i < H; ++i) {
+        for (int64_t i = 0; i < H; ++i) {
           const PairVec terms = pairs_at(all_lanes(bytes_at(q + 2 * i)));
 #pragma GCC unroll 4
           for (int v = 0; v < V; ++v) add_pairs(sums[i][v], some[v].pairs[pair], terms);

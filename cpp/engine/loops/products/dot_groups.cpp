@@ -86,9 +86,10 @@ RL_INLINE void add_terms(Sums<kBits, H, V>& sums, const char* b, int64_t b_panel
           load_lanes(row + v / kPanelVectors * b_panel + v % kPanelVectors * kLanes * kQuad);
       if constexpr (kBits == 8) {
         quads[v] = Dot::quads(packed);
+      } else if (q % 2 == 0) {
+        quads[v] = Dot::template quads<false>(packed);
       } else {
-        quads[v] =
-            q % 2 == 0 ? Dot::template quads<false>(packed) : Dot::template quads<true>(packed);
+        quads[v] = Dot::template quads<true>(packed);
       }
     }
     sums.add(quads, a + q * kQuad, s);
