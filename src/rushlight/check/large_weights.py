@@ -10,7 +10,9 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from rushlight.capture.mutations import written_values
 from rushlight.ir.mapped_weights import were_read
 
 MANY = 1 << 20  # elements of a weight that are computed at a time
@@ -75,12 +77,15 @@ def _product(x: torch.Tensor, weight: _Rows, bias: torch.Tensor | None = None) -
 def _made_in_rows(graph: Graph) -> set[Node]:
     """The calls that make large weights of products, and nothing else."""
     made_in_rows: set[Node] = set()
+    written = {base for _, base in written_values(graph)}
     for node in reversed(graph.nodes):
         value = node.meta.get("val")
-        if not isinstance(value, torch.Tensor) or value.dim() != 2 or value.numel() <= MANY:
+        if not _is_by_rows(node) or not isinstance(value, torch.Tensor) or value.dim() != 2:
             continue
+        # Not a comparison of sizes as numbers: a dynamic one would get a guard from it.
         if (
-            _is_by_rows(node)
+            statically_known_true(value.numel() > MANY)
+            and written.isdisjoint(node.all_input_nodes)  # rows are read when they are multiplied
             and node.users
             and all(_takes_rows(u, node, made_in_rows) for u in node.users)
         ):

@@ -83,11 +83,12 @@ def short_decomposition_setup() -> Iterator[None]:
     override = exported_program._override_composite_implicit_decomp
 
     def collect_once() -> set[OperatorBase]:
-        if _registered() not in _composite_operators:
+        operators = _composite_operators.get(_registered())
+        if operators is None:
             operators = collect()  # it makes objects of operators, so what is registered changes
             _composite_operators.clear()
             _composite_operators[_registered()] = operators
-        return _composite_operators[_registered()]
+        return operators
 
     def override_changed(rules: dict[OpOverload, Callable[..., Any]]) -> Any:
         return override({op: rule for op, rule in rules.items() if not _is_own_rule(op, rule)})
@@ -105,8 +106,15 @@ def short_decomposition_setup() -> Iterator[None]:
 def _registered() -> tuple[Any, ...]:
     """What the list of composite operators depends on: kernels, and operators of each library."""
     names = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
-    libraries = (getattr(torch.ops, name) for name in torch.ops._dir)
-    return tuple(names), tuple(len(getattr(library, "_dir", ())) for library in libraries)
+    libraries = [getattr(torch.ops, name) for name in torch.ops._dir]
+    # A library may be defined again: then its operators are other objects.
+    packets = [
+        id(getattr(library, name))
+        for library in libraries
+        for name in getattr(library, "_dir", ())
+        if library is not torch.ops.aten
+    ]
+    return tuple(names), len(torch.ops.aten._dir), tuple(packets)
 
 
 def _is_own_rule(op: OpOverload, rule: Callable[..., Any]) -> bool:

@@ -69,3 +69,31 @@ def test_no_large_weight_is_made_whole(program: Any, monkeypatch: pytest.MonkeyP
     eager_results(program, (torch.arange(5),), {})
     assert len(made) > 4 * (DEPTH // 7)
     assert max(one.numel() for one in made) <= max(MANY, 5 * ROWS)
+
+
+def test_sizes_that_are_not_known_are_not_asked_for() -> None:
+    class Chosen(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x[x[:, 0] > 0].double()
+
+    x = torch.randn(2600, 4).repeat(1, 101)  # up to 2600 x 404 elements, more than MANY
+    [rows] = eager_results(capture(Chosen(), (x,)), (x,), {})
+    assert rows.shape == (int((x[:, 0] > 0).sum()), 404)
+
+
+def test_a_weight_that_is_written_later_is_read_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Halved(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weight", torch.randn(ROWS, DEPTH).half())
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            weight = self.weight.float()
+            self.weight.mul_(0.5)
+            return torch.nn.functional.linear(x, weight)
+
+    monkeypatch.setattr(large_weights, "MANY", MANY)
+    model, x = Halved(), torch.randn(3, DEPTH)
+    wanted = x @ model.weight.float().t()
+    [got] = eager_results(capture(model, (x,)), (x,), {})
+    torch.testing.assert_close(got, wanted)

@@ -121,3 +121,40 @@ def _equal(got: Any, wanted: Any) -> None:
 
 def _tensors(result: Any) -> tuple[Any, ...]:
     return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+
+class Whole(torch.nn.Module):
+    """A cache of any rank and batch, and what the operator leaves in it."""
+
+    def __init__(self, shape: tuple[int, ...], update: Callable[..., Any]) -> None:
+        super().__init__()
+        self.update = update
+        self.register_buffer("cache", torch.zeros(shape))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.update(x, self.cache)
+        return self.cache * 1.0
+
+
+def _at_indices(x: torch.Tensor, cache: torch.Tensor) -> None:
+    indices = torch.tensor([[4, 1]], dtype=torch.int32)
+    torch.ops.llama.update_cache_with_indices(x, cache, 0, indices)
+
+
+@pytest.mark.parametrize(
+    ("shape", "x", "update"),
+    [
+        ((1, 6, 2, 3), torch.ones(1, 2, 2, 3, dtype=torch.float16), lambda x, c: update(x, c, 1)),
+        ((2, 6, 2, 3), torch.ones(1, 2, 2, 3), lambda x, c: update(x, c, 1)),
+        ((1, 6, 4), torch.ones(1, 2, 4), lambda x, c: update(x, c, 3)),
+        ((1, 6, 2, 3), torch.ones(1, 2, 2, 3), _at_indices),
+    ],
+    ids=["half", "batch", "rank", "int32"],
+)
+def test_tokens_are_converted_as_eager_does(
+    shape: tuple[int, ...], x: torch.Tensor, update: Callable[..., Any]
+) -> None:
+    eager = Whole(shape, update)
+    with rushlight.load(rushlight.export(Whole(shape, update), (x,)).buffer) as module:
+        for _ in range(2):
+            _equal(module(x), eager(x))

@@ -22,6 +22,11 @@ static inline IntVec plus_8(IntVec b) {
   return reinterpret_cast<IntVec>(((kHigh ? both >> 4 : both) & 0x0f0f0f0fu) ^ 0x08080808u);
 }
 
+// The product wraps: sums of rows may come from a damaged file.
+static inline int32_t added_by(int32_t added, int32_t row_sum) {
+  return static_cast<int32_t>(static_cast<uint32_t>(added) * static_cast<uint32_t>(row_sum));
+}
+
 // What follows is SignedDot<kBits> for weights of 8 and 4 bits:
 //   Row, row(a)              a quad of a row, for all columns
 //   Quads, quads(b)          the quads of kLanes columns; quads<kHigh>(b) of 4 bits
@@ -43,7 +48,7 @@ struct SignedDot {
   static Quads quads(IntVec b) {
     return plus_8<kHigh>(b);
   }
-  static Sum start(int32_t row_sum) { return splat_int(-kAdded * row_sum); }
+  static Sum start(int32_t row_sum) { return splat_int(added_by(-kAdded, row_sum)); }
   static void add(Sum* sum, Quads b, Row a) { *sum = add_dot(*sum, a, b); }
   static IntVec integers(Sum sum, int32_t) { return sum; }
 };
@@ -109,7 +114,7 @@ struct SignedDot<4> {
     *sum = add_shorts(*sum, byte_products(wide(b), wide(a)));
   }
   static IntVec integers(Sum sum, int32_t row_sum) {
-    return add_neighbours(sum) - splat_int(kAdded * row_sum);
+    return wrap_add(add_neighbours(sum), splat_int(added_by(-kAdded, row_sum)));
   }
 };
 

@@ -150,15 +150,30 @@ def _custom_quantized_sdpa(
     return result.transpose(1, 2).contiguous() if heads_first else result
 
 
+def _as_in(cache: Tensor, value: Tensor) -> Tensor:
+    """Tokens as they stand in a cache: the kernels neither convert nor broadcast."""
+    shape = cache.shape[0], value.shape[1], *cache.shape[2:]
+    value = value.to(cache.dtype).contiguous()
+    return value if tuple(value.shape) == shape else value.expand(shape).contiguous()
+
+
 def _update_cache(value: Tensor, cache: Tensor, start_pos: int) -> Tensor:
-    cache.copy_(updates.updated_cache(value, cache, start_pos))
+    if cache.dim() == 4:
+        cache.copy_(updates.updated_cache(_as_in(cache, value), cache, start_pos))
+    else:  # which the kernel does not take
+        cache.narrow(1, start_pos, value.shape[1]).copy_(value)
     return value.new_zeros(1)
 
 
 def _update_cache_with_indices(
     value: Tensor, cache: Tensor, start_pos: int, indices: Tensor
 ) -> Tensor:
-    cache.copy_(updates.updated_cache_at(value, cache, start_pos, indices))
+    indices = indices.to(torch.int64)
+    if cache.dim() == 4:
+        cache.copy_(updates.updated_cache_at(_as_in(cache, value), cache, start_pos, indices))
+    else:  # which the kernel does not take
+        batch = torch.arange(value.shape[0], device=value.device).unsqueeze(1)
+        cache.index_put_((batch, indices), value)
     return value.new_zeros(1)
 
 

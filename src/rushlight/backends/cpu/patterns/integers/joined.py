@@ -43,7 +43,7 @@ def _join(r: Rewriter, nodes: list[Node]) -> None:
     parts: list[Weights] = [node.args[2] for node in nodes]  # type: ignore[misc]
     data = torch.cat([part.data for part in parts])
     scales = torch.cat([part.scales for part in parts])
-    constant = r.constant((*nodes, "joined"), data)
+    constant = r.constant((*((part.node, part.columns) for part in parts), "joined"), data)
     weights = Weights(constant, 0, data, scales, parts[0].low, parts[0].high)
     shape = traced_shape(first)
     joined = r.call(
