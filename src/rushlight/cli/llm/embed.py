@@ -18,6 +18,7 @@ from rushlight.cli.common import (
     reports_errors,
 )
 from rushlight.errors import Code, RunError
+from rushlight.files import replacing
 
 NAME = "embed"
 HELP = help_text(
@@ -69,7 +70,7 @@ def main(
     if output is None:
         return
     try:
-        with open(output, "wb") as file:
+        with replacing(output) as file:
             np.save(file, np.concatenate(parts) if parts else runner.embed([]))
     except OSError as error:
         raise RunError(f"cannot write {output!r}: {error}", code=Code.ACCESS_FAILED) from None
