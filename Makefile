@@ -182,7 +182,7 @@ ext: $(ENV) ## Build the C++ runtime and its Python extension, into src/rushligh
 .PHONY: lint
 lint: ext ## ruff, mypy, clang-format, clang-tidy without its analyzer
 	@$(call timed,ruff,$(PY) -m ruff check $(PY_CODE); $(PY) -m ruff format --check $(PY_CODE))
-	@$(call timed,mypy,$(PY) -m mypy)
+	@$(call timed,mypy,$(PY) -m mypy -n $(JOBS))
 	@$(call timed,clang-format,$(VENV)/bin/clang-format --dry-run -Werror $(CPP_CODE))
 	@$(call timed,clang-tidy,$(call tidy,--checks=-clang-analyzer-*))
 

@@ -12,7 +12,7 @@ from .opinfo_kernels import Tally, run
 from .recording import FOLDER, recording, replay
 
 GROUPS = 4
-SHARE = 10  # `make test` takes every tenth operator, with one call for each dtype
+SHARE = 20  # `make test` takes every twentieth operator, with one call for each dtype
 
 NAMES = sorted(opinfo.entries())
 

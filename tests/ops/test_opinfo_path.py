@@ -14,7 +14,7 @@ from .opinfo import Outcome
 from .opinfo_path import SECTIONS, TABLE, outcomes, row_of, table
 
 GROUPS = 4
-SHARE = 10  # `make test` takes every tenth operator, with one call for each of two dtypes
+SHARE = 20  # `make test` takes every twentieth operator, with one call for each of two dtypes
 
 NAMES = sorted(opinfo.entries())
 

@@ -72,7 +72,7 @@ def _new(*words: str | Path) -> str:
     ("name", "option", "form"),
     [
         ("acme", [], []),
-        ("my-npu", ["--c"], ["-e"]),
+        pytest.param("my-npu", ["--c"], ["-e"], marks=pytest.mark.full),
         pytest.param("acme", [], ["-e"], marks=pytest.mark.full),
         pytest.param("my-npu", ["--c"], [], marks=pytest.mark.full),
     ],

@@ -24,6 +24,7 @@ def peer(executorch: ExecuTorch, tmp_path: Path) -> Quantizer:
     return Quantizer(executorch, tmp_path)
 
 
+@pytest.mark.full
 def test_resnet_in_integers(peer: Quantizer, models: ModuleType) -> None:
     """Between the first and the last node, all values are integers."""
     case = models.build("resnet50_tiny")

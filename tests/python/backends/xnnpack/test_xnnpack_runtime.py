@@ -352,8 +352,8 @@ def test_weights_in_another_file(peer: Exporter, tmp_path: Path) -> None:
     "name",
     [
         "resnet50_tiny",
-        "minilm_tiny",
         "gpt2_tiny",
+        pytest.param("minilm_tiny", marks=pytest.mark.full),
         pytest.param("mobilenet_v2_tiny", marks=pytest.mark.full),
         pytest.param("vit_b16_tiny", marks=pytest.mark.full),
     ],
