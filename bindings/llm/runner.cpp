@@ -96,7 +96,7 @@ std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t thre
   options.module.guard = guard;
   options.runner.scheduler.cache_limit = cache_limit;
   options.runner.scheduler.texts = texts;
-  if (prefill_rows > 0) options.runner.scheduler.prefill_rows = prefill_rows;
+  options.runner.scheduler.prefill_rows = prefill_rows;
   const llm::CacheType types[] = {llm::CacheType::Automatic, llm::CacheType::Float32,
                                   llm::CacheType::Float16, llm::CacheType::Int8};
   for (const llm::CacheType type : types) {

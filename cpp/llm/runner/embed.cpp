@@ -26,7 +26,7 @@ class Embedder {
 
   bool is_done() const { return next_ == order_.size(); }
   // Calls the model once. Needs the turn.
-  Status advance(Message* message);
+  Status advance(Message* message) noexcept;
   // Gives the pages back. Needs the turn.
   void close() { sequences_.clear(); }
 
@@ -110,7 +110,7 @@ Status Embedder::plan(Message* message) {
   return {};
 }
 
-Status Embedder::advance(Message* message) {
+Status Embedder::advance(Message* message) noexcept {
   RL_TRY(plan(message));
   std::vector<KvSequence> tables;
   tables.reserve(sequences_.size());
@@ -217,9 +217,11 @@ Result<std::vector<float>> embed(Runner& runner, Span<const std::vector<int32_t>
   RL_TRY(check_method(runner.facts(), message));
   RL_TRY(check(texts, runner.facts(), options, message));
   std::vector<float> result;
+  const Scheduler::Borrower borrower(runner.scheduler());
   Embedder embedder(runner.scheduler(), texts, options.normalize, &result);
   Status status;
   while (!embedder.is_done() && status.ok()) {
+    runner.scheduler().let_step();
     const Scheduler::Turn turn(runner.scheduler());
     status = embedder.advance(message);
   }

@@ -10,14 +10,14 @@ namespace rushlight::llm {
 namespace {
 
 constexpr char kMethod[] = "forward";
-constexpr size_t kMost = (size_t{1} << 31) - 1;  // of any count
 // The rows of a step whose logits can be had, of a program that gives those of all rows: as many as
 // speculation verifies at a time.
 constexpr size_t kMostWanted = 16;
 
 // Operators whose state depends on more than the tokens at positions before the current one: caches
 // that are overwritten in a ring, and recurrent layers. A text can only be continued, or computed
-// from its beginning.
+// from its beginning. The sizes of the state say so, too, but programs without names of their
+// buffers do not list what these operators write.
 constexpr const char* kNotRewound[] = {"llama::update_cache_with_indices",
                                        "llama::channelwise_gated_delta_rule"};
 
@@ -51,6 +51,20 @@ std::vector<int64_t> integers_of(const Program& program, StringView name) {
 int64_t integer_of(const Program& program, StringView name, int64_t otherwise) {
   const std::vector<int64_t> values = integers_of(program, name);
   return values.size() == 1 ? values[0] : otherwise;
+}
+
+// Whether state has a place for each position, so that what was written later does no harm: keys
+// and values, or their scales, as [1, positions, heads, width] or [1, heads, positions, width].
+bool is_cache(const TensorMeta& state, size_t context) {
+  const auto has_all = [&](size_t dim) { return static_cast<size_t>(state.sizes[dim]) >= context; };
+  return state.rank == 4 && state.sizes[0] == 1 && (has_all(1) || has_all(2));
+}
+
+Status refuse_size(Message* message, const char* what, int64_t size) {
+  return message->fail(Code::InvalidProgram,
+                       "the program has a %s of %lld tokens; this runtime takes at most %lld: "
+                       "export it with fewer",
+                       what, static_cast<long long>(size), static_cast<long long>(kMostTokens));
 }
 
 bool is_token(int64_t value, size_t vocabulary) {
@@ -92,26 +106,40 @@ Status ExecutorchModel::open(Message* message) {
   RL_TRY(read_inputs(meta.value(), message));
   RL_TRY(read_logits(meta.value(), message));
   RL_TRY(read_metadata_methods(message));
-  for (size_t i = 0; i < meta.value().n_operators(); ++i) {
-    for (const char* name : kNotRewound) {
-      if (meta.value().operator_name(i).name == StringView(name)) can_rewind_ = false;
-    }
-  }
   const Result<Method*> method = module_->method(kMethod);
   if (!method.ok()) {
     *message = module_->message();
     return method.status();
   }
   method_ = method.value();
+  RL_TRY(read_state(meta.value(), message));
   ModelFacts& facts = metadata_.facts;
   facts.texts = 1;
-  facts.wanted = has_all_logits_ ? std::min(facts.batch, kMostWanted) : 1;
+  // Guesses that are wrong are taken back.
+  facts.wanted = has_all_logits_ && can_rewind_ ? std::min(facts.batch, kMostWanted) : 1;
   facts.page_bytes = kPageTokens * sizeof(int32_t);
   held_.reserve(facts.context);
   text_.reserve(facts.context);
   tokens_.resize(facts.batch);
   positions_.resize(facts.batch);
   logits_.resize(facts.wanted * facts.vocabulary);
+  return {};
+}
+
+Status ExecutorchModel::read_state(const MethodMeta& meta, Message* message) {
+  for (size_t i = 0; i < meta.n_operators(); ++i) {
+    for (const char* name : kNotRewound) {
+      if (meta.operator_name(i).name == StringView(name)) can_rewind_ = false;
+    }
+  }
+  const Result<Span<const StateEntry>> state = module_->state();
+  if (!state.ok()) {
+    *message = module_->message();
+    return state.status();
+  }
+  for (const StateEntry& entry : state.value()) {
+    if (!is_cache(entry.tensor, metadata_.facts.context)) can_rewind_ = false;
+  }
   return {};
 }
 
@@ -155,9 +183,8 @@ Status ExecutorchModel::read_logits(const MethodMeta& meta, Message* message) {
                     logits.sizes[0] == 1;
   if (!fits) return not_this_form(message, form);
   const int32_t vocabulary = logits.sizes[logits.rank - 1];
-  if (vocabulary < 1 || static_cast<size_t>(vocabulary) >= kMost) {
-    return not_this_form(message, form);
-  }
+  if (vocabulary < 1) return not_this_form(message, form);
+  if (vocabulary > kMostTokens) return refuse_size(message, "vocabulary", vocabulary);
   has_all_logits_ = logits.rank == 3 && logits.sizes[1] > 1;
   metadata_.facts.vocabulary = static_cast<size_t>(vocabulary);
   return {};
@@ -181,9 +208,10 @@ Status ExecutorchModel::read_metadata_methods(Message* message) {
   }
   const int64_t rows = integer_of(program, "get_max_seq_len", 0);
   const int64_t context = integer_of(program, "get_max_context_len", rows);
-  if (context < 1 || static_cast<uint64_t>(context) > kMost) {
+  if (context < 1) {
     return not_this_form(message, "no method 'get_max_seq_len' that says its context");
   }
+  if (context > kMostTokens) return refuse_size(message, "context", context);
   metadata_.facts.context = static_cast<size_t>(context);
   size_t most = metadata_.facts.context;
   if (rows > 0) most = std::min(most, static_cast<size_t>(rows));

@@ -31,6 +31,7 @@ class ExecutorchModel final : public ProgramModel {
  private:
   struct Text;
 
+  Status read_state(const MethodMeta& meta, Message* message);
   Status read_metadata_methods(Message* message);
   Status read_inputs(const MethodMeta& meta, Message* message);
   Status read_logits(const MethodMeta& meta, Message* message);

@@ -11,6 +11,14 @@ namespace {
 constexpr char kTemplate[] = "rushlight/chat_template";
 constexpr char kTokenizer[] = "rushlight/tokenizer";
 
+// An encoder has no cache, and its texts are not read in by pieces.
+Status check_encoder(const SchedulerOptions& options, Message* message) {
+  if (options.cache_limit == 0 && options.texts == 0 && options.prefill_rows == 0) return {};
+  return message->fail(Code::NotSupported,
+                       "the program is an encoder, which computes texts whole and has no cache: "
+                       "leave cache_limit, texts and prefill_rows out");
+}
+
 // The model of an open program.
 Result<std::unique_ptr<ProgramModel>> model_of(std::unique_ptr<Module> module,
                                                const LoadOptions& options, Message* message) {
@@ -20,6 +28,7 @@ Result<std::unique_ptr<ProgramModel>> model_of(std::unique_ptr<Module> module,
     if (name != ModuleModel::kStep && name != ModuleModel::kEmbed) continue;
     auto model = std::make_unique<ModuleModel>(std::move(module));
     RL_TRY(model->open(options.cache, message));
+    if (model->facts().is_encoder) RL_TRY(check_encoder(options.runner.scheduler, message));
     return std::unique_ptr<ProgramModel>(std::move(model));
   }
   auto model = std::make_unique<ExecutorchModel>(std::move(module));
@@ -64,7 +73,7 @@ Result<std::unique_ptr<TextCodec>> open_codec(ProgramModel& model, Span<const ui
 
 // The texts of special tokens that templates name, of a program that does not say them.
 JsonValue special_tokens(const Metadata& metadata, const TextCodec* codec) {
-  if (!metadata.tokens.is_null() || codec == nullptr) return metadata.tokens;
+  if (!metadata.tokens.members().empty() || codec == nullptr) return metadata.tokens;
   JsonValue tokens;
   const auto add = [&](const char* name, int32_t token) {
     if (token >= 0 && static_cast<size_t>(token) < codec->vocabulary()) {

@@ -8,7 +8,6 @@ namespace rushlight::llm {
 namespace {
 
 constexpr int64_t kVersion = 1;
-constexpr int64_t kMostTokens = int64_t{1} << 24;  // of a vocabulary, a text or a step
 constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // of any other count
 
 const char* pooling_name(Pooling pooling) {
@@ -59,7 +58,7 @@ Status read_embedding(const JsonValue& root, ModelFacts* facts, Message* message
   const JsonValue& hidden = member(root, "hidden");
   const bool has_none = hidden.is_null() || (hidden.is_integer() && hidden.integer() == 0);
   if (has_none && !facts->is_encoder) return {};
-  RL_TRY(read_count(root, "hidden", kMost, &facts->hidden, message));
+  RL_TRY(read_count(root, "hidden", kMostTokens, &facts->hidden, message));
   // A text of an encoder is one call.
   if (facts->is_encoder && facts->batch < facts->context) {
     return fail(message, "batch", "large enough");

@@ -13,6 +13,10 @@
 
 namespace rushlight::llm {
 
+// The most tokens of a vocabulary, a text or a step, and elements of an embedding: what needs more
+// memory than any model has is refused.
+inline constexpr int64_t kMostTokens = int64_t{1} << 24;
+
 struct Metadata {
   std::string family;
   ModelFacts facts;  // without the cache's type and the bytes of a page

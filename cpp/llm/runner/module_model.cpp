@@ -65,6 +65,12 @@ Status ModuleModel::open(CacheType cache, Message* message) {
   }
   RL_TRY(choose_cache(cache, &metadata_.facts, message));
   cache_.layout = metadata_.facts.cache;
+  // Before anybody makes room for what `embed` is said to give; it is loaded later.
+  if (facts.hidden > 0) {
+    const Result<MethodMeta> meta = module_->program().method_meta(kEmbed, message);
+    if (!meta.ok()) return meta.status();
+    RL_TRY(check_method(embed_, meta.value(), message));
+  }
   return load(&step_, message);
 }
 
@@ -75,21 +81,20 @@ Status ModuleModel::load(Rows* rows, Message* message) {
     return method.status();
   }
   rows->method = method.value();
-  const Status status = check_method(*rows, message);
+  const Status status = check_method(*rows, rows->method->meta(), message);
   if (!status.ok()) rows->method = nullptr;
   return status;
 }
 
 // The method must take and give what the description says.
-Status ModuleModel::check_method(const Rows& rows, Message* message) const {
-  const MethodMeta& meta = rows.method->meta();
+Status ModuleModel::check_method(const Rows& rows, const MethodMeta& meta, Message* message) const {
   const auto refuse = [&](const char* what) {
     return message->fail(Code::InvalidProgram,
                          "method '%s' of the program %s, which its description of a language model "
                          "does not say: it is damaged; export again",
                          rows.name, what);
   };
-  if (rows.method->n_inputs() != 4 || rows.method->n_outputs() != 1) {
+  if (meta.n_inputs() != 4 || meta.n_outputs() != 1) {
     return refuse("has other inputs and outputs");
   }
   const ModelFacts& facts = metadata_.facts;

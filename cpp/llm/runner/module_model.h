@@ -32,7 +32,7 @@ class ModuleModel final : public ProgramModel {
     Method* method = nullptr;
   };
   Status load(Rows* rows, Message* message);
-  Status check_method(const Rows& rows, Message* message) const;
+  Status check_method(const Rows& rows, const MethodMeta& meta, Message* message) const;
   Result<Span<float>> run(const Rows& method, const StepRows& rows, Message* message);
 
   Rows step_{kStep, 0, 0};

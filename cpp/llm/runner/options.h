@@ -35,9 +35,9 @@ struct GenerateOptions {
 };
 
 struct SchedulerOptions {
-  size_t cache_limit = 0;     // bytes of pages; 0: four texts as long as the context
-  size_t texts = 0;           // at most so many are computed at once; 0: 32, if a step has them
-  size_t prefill_rows = 128;  // of prompts in a step that also decodes
+  size_t cache_limit = 0;   // bytes of pages; 0: four texts as long as the context
+  size_t texts = 0;         // at most so many are computed at once; 0: 32, if a step has them
+  size_t prefill_rows = 0;  // of prompts in a step that also decodes; 0: 128
 };
 
 }  // namespace rushlight::llm

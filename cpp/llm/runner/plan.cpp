@@ -57,6 +57,7 @@ bool Scheduler::plan_choice(const Entry& entry, size_t most_rows, size_t guesses
 }
 
 void Scheduler::plan() {
+  is_short_ = false;
   parts_.clear();
   for (std::vector<int64_t>* rows : {&tokens_, &positions_, &sequences_, &wanted_}) rows->clear();
   tables_.clear();
@@ -99,6 +100,8 @@ void Scheduler::resolve_shortage() {
   }
   const Entry entry = *oldest;
   if (preempt(entry.choice)) return;
+  is_short_ = has_borrowers();
+  if (is_short_) return;
   Message message;
   const Status status = message.fail(
       Code::OutOfResources,

@@ -208,7 +208,7 @@ Status Runner::encode_chat(const JsonValue& variables, std::vector<int32_t>* tok
   if (chat_.is_open()) return chat_.encode(variables, tokens, message);
   return message->fail(Code::NotSupported,
                        "messages need the model's chat template, and the program has none: export "
-                       "it with one, or write the prompt as text");
+                       "it with one, give chat_template= to load(), or write the prompt as text");
 }
 
 Result<std::shared_ptr<const Vocabulary>> Runner::vocabulary(Message* message) {
@@ -238,7 +238,7 @@ Status Runner::check_codec(const char* what, Message* message) const {
   if (codec_ != nullptr) return {};
   return message->fail(Code::NotSupported,
                        "%s needs the model's tokenizer, and the program has none: export it with "
-                       "one, or use token ids",
+                       "one, give tokenizer= to load(), or use token ids",
                        what);
 }
 
@@ -387,6 +387,7 @@ SessionOrigin Runner::origin() {
 
 // The file is written from a copy, which shares the pages, so that other texts go on meanwhile.
 Status Session::save(const char* path, Message* message) {
+  const Scheduler::Borrower borrower(runner_->scheduler_);
   Sequence copy(&runner_->scheduler_.pool());
   SessionOrigin origin;
   {

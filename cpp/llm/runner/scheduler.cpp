@@ -12,6 +12,7 @@ constexpr size_t kMostUnread = 32;   // tokens; a text whose reader is further b
 constexpr size_t kTextRoom = 4096;   // bytes
 constexpr size_t kUsualTexts = 32;   // at once
 constexpr size_t kTextsInCache = 4;  // as long as the context, if no limit is given
+constexpr size_t kPrefillRows = 128;
 
 }  // namespace
 
@@ -38,7 +39,7 @@ Status Scheduler::open(StepModel* model, const TextCodec* codec, PageMemory* mem
                          options_.cache_limit, kPageTokens, facts.page_bytes);
   }
   RL_TRY(set_texts(message));
-  options_.prefill_rows = std::max<size_t>(1, options.prefill_rows);
+  if (options_.prefill_rows == 0) options_.prefill_rows = kPrefillRows;
   tree_ = std::make_unique<PrefixTree>(&pool_);
   sampler_.reserve(facts.vocabulary, facts.context);
   mask_.resize((facts.vocabulary + 31) / 32);
@@ -82,6 +83,34 @@ Scheduler::Turn::~Turn() {
   const std::lock_guard<std::mutex> lock(scheduler_.mutex_);
   scheduler_.is_taken_ = false;
   scheduler_.changed_.notify_all();
+}
+
+Scheduler::Borrower::Borrower(Scheduler& scheduler) : scheduler_(scheduler) {
+  const std::lock_guard<std::mutex> lock(scheduler_.mutex_);
+  ++scheduler_.borrowers_;
+}
+
+Scheduler::Borrower::~Borrower() {
+  const std::lock_guard<std::mutex> lock(scheduler_.mutex_);
+  --scheduler_.borrowers_;
+  scheduler_.changed_.notify_all();
+}
+
+bool Scheduler::has_borrowers() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return borrowers_ > 0;
+}
+
+// A thread that waits is told of the end of each turn: it takes a step, or returns and tells so.
+void Scheduler::let_step() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const uint64_t steps = steps_;
+  changed_.wait(lock, [&] { return steps_ != steps || waiting_ == 0; });
+}
+
+size_t Scheduler::waiting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return waiting_;
 }
 
 void Scheduler::reserve(Outbox* outbox) {
@@ -153,9 +182,17 @@ bool Scheduler::take_unread(Request* request, Outbox* outbox, int* index) {
 int Scheduler::wait(Request* request, Outbox* outbox) {
   std::unique_lock<std::mutex> lock(mutex_);
   int index = -1;
+  bool is_short = false;
   while (!take_unread(request, outbox, &index)) {
-    if (is_taken_ || asking_ > 0) {
+    if (is_short) {  // it has had its step, so that let_step() does not wait for it
+      is_short = false;
       changed_.wait(lock);
+      continue;
+    }
+    if (is_taken_ || asking_ > 0) {
+      ++waiting_;
+      changed_.wait(lock);
+      --waiting_;
       continue;
     }
     is_taken_ = true;
@@ -163,14 +200,17 @@ int Scheduler::wait(Request* request, Outbox* outbox) {
     step();
     lock.lock();
     is_taken_ = false;
+    ++steps_;
     changed_.notify_all();
+    is_short = is_short_ && borrowers_ > 0;  // the ends of their turns wake this thread
   }
+  changed_.notify_all();  // for let_step()
   return index;
 }
 
 // --- steps --------------------------------------------------------------------------------------
 
-void Scheduler::step() {
+void Scheduler::step() noexcept {
   collect();
   admit();
   plan();

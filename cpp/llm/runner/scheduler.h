@@ -10,6 +10,11 @@
 // prefix tree has are dropped, then the caches of sessions that rest, then that of the youngest
 // text, which is queued again and computes its tokens anew when its turn comes. The oldest text
 // always goes on.
+//
+// Where memory ends inside of a step, or while a text is embedded or scored, the process ends:
+// these functions are noexcept, and their files alone are built with exceptions. The rest is built
+// without, so that std::bad_alloc would pass through and leave the turn taken: others would wait
+// for ever.
 #pragma once
 
 #include <condition_variable>
@@ -45,6 +50,24 @@ class Scheduler {
    private:
     Scheduler& scheduler_;
   };
+
+  // Pages that a call holds between its turns, while this object lives: a text that has too few
+  // pages waits for them. A call that holds some ends by itself, and reads no text before.
+  class Borrower {
+   public:
+    explicit Borrower(Scheduler& scheduler);
+    ~Borrower();
+    Borrower(const Borrower&) = delete;
+    Borrower& operator=(const Borrower&) = delete;
+
+   private:
+    Scheduler& scheduler_;
+  };
+  // Before each turn of a call that has many: returns after the next step, or at once if nobody
+  // waits for one.
+  void let_step();
+  // Threads that wait for a step.
+  size_t waiting();
 
   // Memory for all that a reader may be behind.
   static void reserve(Outbox* outbox);
@@ -91,7 +114,7 @@ class Scheduler {
   // scheduler.cpp
   Status set_texts(Message* message);
   bool take_unread(Request* request, Outbox* outbox, int* index);
-  void step();
+  void step() noexcept;
   void collect();
   void deliver();
   void drop_finished();
@@ -112,6 +135,7 @@ class Scheduler {
   bool plan_choice(const Entry& entry, size_t most_rows, size_t guesses);
   void add_rows(Part* part);
   void resolve_shortage();
+  bool has_borrowers();
   // advance.cpp
   void run();
   void run_alone();
@@ -144,11 +168,15 @@ class Scheduler {
   std::vector<int64_t> tokens_, positions_, sequences_, wanted_;
   std::vector<KvSequence> tables_;
   std::vector<uint32_t> mask_;
+  bool is_short_ = false;  // a text waits for pages that a borrower has
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_taken_ = false;  // a thread has the turn
   size_t asking_ = 0;      // threads that wait in Turn
+  size_t waiting_ = 0;     // threads that wait for a step
+  size_t borrowers_ = 0;
+  uint64_t steps_ = 0;
   std::vector<Entry> inbox_;
 };
 

@@ -16,7 +16,7 @@ float logprob_of(const float* logits, size_t vocabulary, int32_t token) {
 
 // One step over tokens first..first+count-1. Needs the turn.
 Status score_piece(Scheduler& scheduler, Sequence* sequence, size_t first, size_t count,
-                   std::vector<float>* logprobs, Message* message) {
+                   std::vector<float>* logprobs, Message* message) noexcept {
   if (!scheduler.make_room(sequence, first, first + count)) {
     return message->fail(Code::OutOfResources,
                          "a text of %zu tokens has no room in the cache: its limit is %zu bytes, "
@@ -74,12 +74,14 @@ Result<std::vector<float>> score(Scheduler& scheduler, Span<const int32_t> token
                          static_cast<int>(token), facts.vocabulary - 1);
   }
   std::vector<float> logprobs;
+  const Scheduler::Borrower borrower(scheduler);
   Sequence sequence(&scheduler.pool());
   sequence.busy = true;
   sequence.tokens.assign(tokens.begin(), tokens.end());
   const size_t most = std::min(facts.batch, facts.wanted);
   Status status;
   for (size_t first = 0; first < tokens.size() && status.ok(); first += most) {
+    scheduler.let_step();
     const Scheduler::Turn turn(scheduler);
     const size_t count = std::min(most, tokens.size() - first);
     status = score_piece(scheduler, &sequence, first, count, &logprobs, message);

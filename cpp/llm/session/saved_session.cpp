@@ -66,13 +66,14 @@ Status save_sequence(const Sequence& sequence, const SessionOrigin& origin, cons
   if (!is_little_endian()) {
     return message->fail(Code::NotSupported, "sessions are saved on little-endian machines only");
   }
+  const size_t pages = sequence.cached / kPageTokens;
   Header header = header_of(origin);
   header.tokens = sequence.tokens.size();
-  header.cached = sequence.cached;
+  header.cached = pages * kPageTokens;
   const Span<const uint8_t> tokens(reinterpret_cast<const uint8_t*>(sequence.tokens.data()),
                                    sequence.tokens.size() * sizeof(int32_t));
   std::vector<Span<const uint8_t>> parts(2);
-  for (size_t i = 0; i < pages_for(sequence.cached); ++i) {
+  for (size_t i = 0; i < pages; ++i) {
     parts.push_back({sequence.table.page(i), origin.page_bytes});
   }
   header.digest = digest_of(header, tokens, {parts.data() + 2, parts.size() - 2});

@@ -2,6 +2,9 @@
 // memory. A file belongs to the model that wrote it, by the digest of its program, and to the
 // layout of its pages. It may come from anywhere: everything is checked before anything is used.
 //
+// Only pages that the text fills are written: the end of another one may hold what was taken back,
+// or what another text has. Its tokens are computed again when the text goes on.
+//
 // The file is a header, the tokens, and the pages; see Header in saved_session.cpp. All numbers are
 // little-endian.
 #pragma once

@@ -23,7 +23,7 @@ def load(
     kv: str = "auto",
     cache_limit: int | None = None,
     texts: int | None = None,
-    prefill_rows: int = 128,
+    prefill_rows: int | None = None,
     tokenizer: Any = None,
     chat_template: str | None = None,
     map: bool = True,
@@ -42,7 +42,7 @@ def load(
             texts as long as the model's context.
         texts: how many texts are computed at once at most; others wait. None: 32, or as many as
             a step of the program has; more than that are refused.
-        prefill_rows: how many tokens of prompts a step reads in while other texts go on.
+        prefill_rows: how many tokens of prompts a step reads in while other texts go on; None: 128.
         tokenizer: for a program without one, or in place of its own: what
             `rushlight.llm.tokenizer.compile` takes, or the bytes that it returned.
         chat_template: a Jinja template, for a program without one or in place of its own.
@@ -74,7 +74,7 @@ def load(
             kv,
             cache_limit or 0,
             texts or 0,
-            prefill_rows,
+            prefill_rows or 0,
             table,
             chat_template or "",
         )

@@ -177,7 +177,18 @@ def _number(name: str, value: Any, part: Any, wanted: str) -> float:
         raise _wrong(name, value, f"{wanted}, none beyond 1e308") from None
 
 
-def _integer(name: str, value: Any, low: int, high: int, wanted: str) -> int:
+def read_integer(name: str, value: Any, low: int, high: int, wanted: str) -> int:
+    """An integer from `low` to `high`.
+
+    Args:
+        name: the argument's, for the error.
+        value: what a caller gave.
+        low, high: the least and the greatest.
+        wanted: what to give, for the error.
+
+    Raises:
+        RunError: it is something else.
+    """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise _wrong(name, value, wanted)
     number = int(value.__index__())
@@ -189,7 +200,7 @@ def _integer(name: str, value: Any, low: int, high: int, wanted: str) -> int:
 def _read_count(options: _core.LlmOptions, name: str, value: Any) -> None:
     low = 1 if name in ("n", "max_tokens") else 0
     wanted = f"an integer from {low} to {_MOST_COUNT}"
-    setattr(options, name, _integer(name, value, low, _MOST_COUNT, wanted))
+    setattr(options, name, read_integer(name, value, low, _MOST_COUNT, wanted))
 
 
 def _read_flag(options: _core.LlmOptions, name: str, value: Any) -> None:
@@ -213,7 +224,7 @@ def read_tokens(name: str, value: Any) -> list[int]:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
         raise _wrong(name, value, "a list of token ids")
     most = (1 << 31) - 1
-    return [_integer(name, token, -most - 1, most, "a list of token ids") for token in value]
+    return [read_integer(name, token, -most - 1, most, "a list of token ids") for token in value]
 
 
 def _read_stop(options: _core.LlmOptions, name: str, value: Any) -> None:
@@ -225,7 +236,7 @@ def _read_stop(options: _core.LlmOptions, name: str, value: Any) -> None:
 
 
 def _read_seed(options: _core.LlmOptions, name: str, value: Any) -> None:
-    options.seed = _integer(name, value, 0, (1 << 64) - 1, "an integer from 0 to 2**64 - 1")
+    options.seed = read_integer(name, value, 0, (1 << 64) - 1, "an integer from 0 to 2**64 - 1")
 
 
 def _read_logprobs(options: _core.LlmOptions, name: str, value: Any) -> None:
@@ -233,7 +244,7 @@ def _read_logprobs(options: _core.LlmOptions, name: str, value: Any) -> None:
         options.logprobs = 0 if value else -1
         return
     wanted = "True, or how many alternatives to list, up to 20"
-    options.logprobs = _integer(name, value, 0, 20, wanted)
+    options.logprobs = read_integer(name, value, 0, 20, wanted)
 
 
 def _read_bias(options: _core.LlmOptions, name: str, value: Any) -> None:
@@ -243,7 +254,7 @@ def _read_bias(options: _core.LlmOptions, name: str, value: Any) -> None:
     biases = []
     for token, bias in value.items():
         number = _number(name, value, bias, wanted)
-        biases.append((_integer(name, token, 0, _MOST_COUNT, wanted), number))
+        biases.append((read_integer(name, token, 0, _MOST_COUNT, wanted), number))
     options.set_logit_bias(biases)
 
 

@@ -174,17 +174,19 @@ class Stream:
 
     def close(self) -> None:
         """Cancel what is left and give its memory back."""
-        if self._core is not None:
-            self._last = self.statistics
+        core = self._core
+        if core is not None:
+            self._last = _statistics(core.statistics())
             self._core = None
 
     @property
     def statistics(self) -> Statistics:
         """Figures up to now."""
-        if self._core is None:
+        core = self._core  # another thread may close this one
+        if core is None:
             assert self._last is not None
             return self._last
-        return _statistics(self._core.statistics())
+        return _statistics(core.statistics())
 
     def reply(self) -> Reply:
         """Read what is left; returns the whole reply.

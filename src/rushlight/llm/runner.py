@@ -14,11 +14,12 @@ import numpy as np
 from rushlight import _core
 from rushlight.errors import RunError
 from rushlight.llm.grammar import Vocabulary
-from rushlight.llm.options import read_options, read_tokens, refuse, with_tokens
+from rushlight.llm.options import read_integer, read_options, read_tokens, refuse, with_tokens
 from rushlight.llm.reply import Piece, Reply, Stream, finished, run_errors
 from rushlight.llm.structured import Structured
 from rushlight.llm.template import opens_reasoning
 
+_MOST = (1 << 31) - 1
 _TAIL = 16  # tokens that "<think>" and white space have at most
 
 OnPiece = Callable[[Piece], object]
@@ -191,6 +192,7 @@ class Runner(_Generates):
 
     def encode_chat(
         self,
+        /,
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
@@ -214,7 +216,7 @@ class Runner(_Generates):
             document["tools"] = list(tools)
         try:
             data = json.dumps({**document, **variables}, ensure_ascii=False)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise refuse(f"messages must be JSON: {error}") from None
         with run_errors():
             return self._handle.encode_chat(data.encode("utf-8", "replace"))
@@ -242,7 +244,7 @@ class Runner(_Generates):
             RunError: the program has no tokenizer.
         """
         with run_errors():
-            return self._handle.piece(token)
+            return self._handle.piece(read_integer("token", token, -_MOST, _MOST, "a token id"))
 
     def score(self, tokens: Any) -> list[float]:
         """The log probability of each token but the first, after those before it.
@@ -357,8 +359,7 @@ class Session(_Generates):
         Raises:
             RunError: there are fewer, or a text is being generated.
         """
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise refuse(f"count={count!r}: give how many tokens to drop")
+        count = read_integer("count", count, 0, _MOST, "how many tokens to drop")
         with run_errors():
             self._handle.rewind(count)
 

@@ -166,6 +166,15 @@ def test_what_is_refused(small: Path, texts: Any, options: dict[str, Any], told:
     assert runner.embed([]).shape == (0, 48)
 
 
+def test_a_description_that_the_method_contradicts() -> None:
+    program = rushlight.llm.export(_decoder(), batch=16, embed=True, verify=False)
+    for hidden in (b"47", b"49"):
+        damaged = program.buffer.replace(b'"hidden":48', b'"hidden":' + hidden)
+        assert damaged != program.buffer
+        with pytest.raises(LoadError, match="method 'embed' of the program has another result"):
+            rushlight.llm.load(damaged)
+
+
 def test_what_an_encoder_does_not_do(small: Path) -> None:
     runner = rushlight.llm.load(small, threads=1)
     for call in (
@@ -178,6 +187,9 @@ def test_what_an_encoder_does_not_do(small: Path) -> None:
             call()
     with pytest.raises(LoadError, match="leave kv out"):
         rushlight.llm.load(small, kv="int8")
+    for option in ("cache_limit", "texts", "prefill_rows"):
+        with pytest.raises(LoadError, match="leave cache_limit, texts and prefill_rows out"):
+            rushlight.llm.load(small, **{option: 1 << 20})
     decoder = rushlight.llm.export(_decoder(), verify=False)
     plain = rushlight.llm.load(decoder.buffer, threads=1)
     assert plain.hidden == 0 and not plain.is_encoder

@@ -183,6 +183,47 @@ def test_the_end_token_of_the_program(tmp_path: Path) -> None:
     assert reply.tokens == expected([3, 1, 4], 2) and reply.finish == "stop"
 
 
+class Recurrent(torch.nn.Module):
+    """The next token is the sum of the last two, the first of which is kept as recurrent layers
+    keep what they need: in state without a place for each position."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.takes_positions = False
+        self.register_buffer("last", torch.zeros(*shape))
+
+    def forward(self, tokens: torch.Tensor, input_pos: torch.Tensor) -> torch.Tensor:
+        texts = torch.cat([self.last.reshape(1, 1), tokens.float()], 1)
+        sums = (texts[:, :-1] + texts[:, 1:]).remainder(3)
+        self.last.copy_(texts[:, -1:].reshape(self.last.shape))
+        logits = -(torch.arange(VOCABULARY) - sums.unsqueeze(-1)).abs()
+        return logits + 0 * input_pos
+
+
+def sums_of_two(tokens: Sequence[int], count: int) -> list[int]:
+    text = [0, *tokens]
+    while len(text) <= len(tokens) + count:
+        text.append((text[-1] + text[-2]) % 3)
+    return text[1 + len(tokens) :]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 1, 1, 1)])
+def test_recurrent_state_is_not_rewound(shape: Sequence[int], tmp_path: Path) -> None:
+    runner = rushlight.llm.load(exported(Recurrent(shape), tmp_path / "m.pte"), threads=1)
+    prompt = [1, 2, 0, 2, 1]
+    reply = runner.generate(prompt, max_tokens=40, ignore_eos=True)
+    assert reply.tokens == sums_of_two(prompt, 40)
+    # The text repeats, but a guess that is wrong could not be taken back.
+    assert reply.statistics.guessed_tokens == 0 and reply.statistics.steps == 40
+    session = runner.session()
+    session.generate(prompt, max_tokens=10, ignore_eos=True)
+    session.rewind(3)
+    assert generate(session, [], 8) == sums_of_two([*prompt, *reply.tokens[:7]], 8)
+    fork = session.fork()
+    assert generate(session, [1], 5) == sums_of_two(session.tokens[:-5], 5)
+    assert generate(fork, [2], 5) == sums_of_two(fork.tokens[:-5], 5)
+
+
 # --- a tokenizer beside the program ---------------------------------------------------------------
 
 
@@ -224,6 +265,11 @@ class Fixed(torch.nn.Module):
         return torch.zeros(1, VOCABULARY) + tokens.sum() + input_pos
 
 
+class Wide(torch.nn.Module):
+    def forward(self, tokens: torch.Tensor, input_pos: torch.Tensor) -> torch.Tensor:
+        return (tokens + input_pos).float().repeat(1, (1 << 24) + 1)
+
+
 TOKENS, START = torch.tensor([[1, 2, 3]]), torch.zeros(1, dtype=torch.int64)
 PROGRAMS: list[tuple[Any, tuple[torch.Tensor, ...], dict[str, Any], str]] = [
     (NoPosition(), (TOKENS,), METADATA, "takes no position.*use_kv_cache"),
@@ -233,6 +279,13 @@ PROGRAMS: list[tuple[Any, tuple[torch.Tensor, ...], dict[str, Any], str]] = [
     (Fixed(), (TOKENS[:, :1], START), {}, "get_max_seq_len"),
     (Fixed(), (TOKENS[:, :1], START), {"get_max_seq_len": -4}, "get_max_seq_len"),
     (Fixed(), (TOKENS[:, :1], START), {**METADATA, "use_kv_cache": False}, "without a cache"),
+    (
+        Fixed(),
+        (TOKENS[:, :1], START),
+        {**METADATA, "get_max_context_len": (1 << 24) + 1},
+        "a context of 16777217 tokens; this runtime takes at most 16777216",
+    ),
+    (Wide(), (TOKENS[:, :1], START), METADATA, "a vocabulary of 16777217 tokens; this runtime"),
 ]
 
 
@@ -254,6 +307,15 @@ def test_options_that_need_a_cache_of_the_runner(letters: Path, tmp_path: Path) 
         rushlight.llm.load(path, tokenizer=path)
     with pytest.raises(LoadError, match="tokenizer that was given: these bytes"):
         rushlight.llm.load(path, tokenizer=b"no table of a tokenizer")
+
+
+def test_what_needs_a_tokenizer_or_a_template(letters: Path, tmp_path: Path) -> None:
+    path = exported(Sums(), tmp_path / "m.pte")
+    with pytest.raises(RunError, match=r"needs the model's tokenizer.*tokenizer= to load\(\)"):
+        rushlight.llm.load(path).encode("567")
+    runner = rushlight.llm.load(path, tokenizer=letters)
+    with pytest.raises(RunError, match=r"need the model's chat template.*chat_template= to load"):
+        runner.encode_chat([{"role": "user", "content": "56"}])
 
 
 def test_a_runner_is_usable_after_a_failure(tmp_path: Path) -> None:

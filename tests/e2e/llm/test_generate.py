@@ -141,7 +141,7 @@ def test_a_saved_session_goes_on(program: Path, runner: Runner, tmp_path: Path) 
     other = rushlight.llm.load(program, threads=1, kv="float32")
     restored = other.restore(path)
     assert restored.tokens == session.tokens
-    assert restored.cached == session.cached == 109
+    assert (restored.cached, session.cached) == (64, 109)  # a file has full pages
     wanted = session.generate(max_tokens=20, **options).tokens
     assert restored.generate(max_tokens=20, **options).tokens == wanted
     wrong = rushlight.llm.load(program, threads=1, kv="int8")

@@ -20,6 +20,7 @@ from rushlight import _core
 from rushlight.cli import app
 from rushlight.errors import RunError
 from rushlight.llm.grammar import Grammar, State
+from rushlight.llm.reply import Stream
 from rushlight.llm.runner import Runner
 from rushlight.llm.tokenizer import compile
 
@@ -293,6 +294,48 @@ def test_tokens_by_their_text(runner: Runner) -> None:
 
 def _piece(runner: Runner, token: int) -> str:
     return "" if token < 2 else runner.decode([token])
+
+
+def test_special_tokens_of_a_template_for_a_model_that_does_not_name_them(program: Path) -> None:
+    template = "{{ messages[0].content }}{{ eos_token }}"
+    runner = rushlight.llm.load(program, chat_template=template, threads=1)
+    message = {"role": "user", "content": "the lamp"}
+    assert runner.encode_chat([message]) == [*runner.encode("the lamp"), 0]
+
+
+def test_arguments_that_are_refused(runner: Runner) -> None:
+    messages: list[Any] = [{"role": "user", "content": "the lamp"}]
+    with pytest.raises(RunError, match="has no variable 'self'"):
+        runner.generate(messages, template={"self": 1}, max_tokens=1)
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(RunError, match="messages must be JSON: maximum recursion"):
+        runner.encode_chat(messages, strict=deep)
+    with pytest.raises(RunError, match=f"count={2**70}: give how many tokens to drop"):
+        runner.session().rewind(2**70)
+    with pytest.raises(RunError, match=f"token={2**40}: give a token id"):
+        runner.piece(2**40)
+
+
+class _ClosedMeanwhile(Stream):
+    """A stream that another thread closes after its core was looked at."""
+
+    @property
+    def _core(self) -> Any:
+        core, self._kept = self._kept, None
+        return core
+
+    @_core.setter
+    def _core(self, core: Any) -> None:
+        self._kept = core
+
+
+def test_figures_of_a_stream_that_is_closed_meanwhile(runner: Runner) -> None:
+    core = runner.stream("the lamp", max_tokens=2)._core
+    assert core is not None
+    stream = _ClosedMeanwhile(core, 1)
+    assert stream.statistics.output_tokens == 0
 
 
 def test_a_stream_that_is_read_twice_at_once(runner: Runner) -> None:

@@ -58,9 +58,13 @@ def read_sentences(path: Path) -> Sentences:
     _refuse_default_prompt(path / "config_sentence_transformers.json")
     about = folder / "sentence_bert_config.json"
     options = _object(about) if about.is_file() else {}
-    return Sentences(
-        folder, pooling, options.get("max_seq_length"), bool(options.get("do_lower_case"))
-    )
+    context = options.get("max_seq_length")
+    if context is not None and (type(context) is not int or context < 1):
+        raise ExportError(
+            f"{about} has max_seq_length {context!r}: give a positive integer there, or null",
+            code=Code.INVALID_EXTERNAL_DATA,
+        )
+    return Sentences(folder, pooling, context, bool(options.get("do_lower_case")))
 
 
 def _refuse_default_prompt(path: Path) -> None:
@@ -90,6 +94,11 @@ def _pooling(path: Path) -> str:
         for name, value in config.items()
         if name.startswith("pooling_mode_") and value is True
     ]  # fmt: skip
+    if not isinstance(modes, list) or not all(isinstance(mode, str) for mode in modes):
+        raise ExportError(
+            f"{path} has pooling_mode {named!r}: give a name there, or a list of names",
+            code=Code.INVALID_EXTERNAL_DATA,
+        )
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise ExportError(
             f"{path} asks for the pooling {' and '.join(modes) or 'of nothing'}; supported is one "
@@ -111,5 +120,5 @@ def _read(path: Path) -> Any:
         return json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ExportError(f"cannot read {path}: {error}", code=Code.NOT_FOUND) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ExportError(f"{path} is no JSON: {error}", code=Code.INVALID_EXTERNAL_DATA) from error

