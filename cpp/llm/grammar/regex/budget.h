@@ -12,7 +12,7 @@ namespace rushlight::llm::grammar {
 
 class Budget {
  public:
-  static constexpr size_t kMost = size_t{1} << 27;
+  static constexpr size_t kMost = size_t{1} << 28;
 
   // Counts cells of tables, states that are visited, and comparisons. False if there were too many.
   bool spend(size_t operations) {

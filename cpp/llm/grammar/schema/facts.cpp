@@ -360,7 +360,12 @@ Status FactReader::strings(const Facts& facts, bool with_lengths, DfaPointer* ou
   for (const std::string& pattern : facts.patterns) {
     DfaPointer one;
     RL_TRY(dfa(pattern, &one));
-    if (all.ok()) all = combine(*all, *one, Combine::And, budget_, message_);
+    const bool is_first = !facts.has_values && &pattern == &facts.patterns.front();
+    if (is_first) {
+      all = Result<Dfa>(*one);
+    } else if (all.ok()) {
+      all = combine(*all, *one, Combine::And, budget_, message_);
+    }
   }
   const bool bounded = facts.length.low > 0 || facts.length.high != kNoLimit;
   if (all.ok() && with_lengths && bounded) {

@@ -70,7 +70,7 @@ def test_tools_are_limited_together() -> None:
     with pytest.raises(Error, match=r"the tools up to 'f3': .* more than 400000 states"):
         Grammar.from_tools(tools, vocabulary, family="qwen3")
     part = {"const": "a" * 13, "pattern": "(a|b)*a(a|b){12}"}
-    tools = [_tool(f"f{i}", a=part) for i in range(200)]
+    tools = [_tool(f"f{i}", a=part) for i in range(500)]
     with pytest.raises(Error, match=r"compiling takes more than .* operations in all"):
         Grammar.from_tools(tools, vocabulary, family="qwen3")
 
