@@ -196,7 +196,8 @@ void init_grammar(nb::module_& m) {
       .def("__len__", [](const VocabularyHandle& self) { return self.vocabulary->size(); });
   nb::class_<GrammarHandle>(m, "Grammar")
       .def("mask_words", [](const GrammarHandle& self) { return self.grammar->mask_words(); })
-      .def("cache_bytes", [](const GrammarHandle& self) { return self.grammar->cache_bytes(); });
+      .def("cache_bytes", [](const GrammarHandle& self) { return self.grammar->cache_bytes(); })
+      .def("bytes", [](const GrammarHandle& self) { return self.grammar->bytes(); });
   m.def("regex_grammar", &regex_grammar, nb::arg("pattern"), nb::arg("vocabulary"),
         nb::arg("cache_bytes"));
   m.def("schema_grammar", &schema_grammar, nb::arg("schema"), nb::arg("vocabulary"),

@@ -50,12 +50,14 @@ class Grammar {
   const grammar::Automaton& automaton() const { return automaton_; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   size_t mask_words() const { return (vocabulary_->size() + 31) / 32; }
-  size_t cache_bytes() const;
+  size_t cache_bytes() const;  // of masks
+  size_t bytes() const;        // of the automaton, too
   // Sets the bits of the tokens that go on from these places.
   void add_mask(const grammar::Places& places, const grammar::Reader& reader, uint32_t* bits) const;
 
  private:
   const grammar::Automaton automaton_;
+  const size_t automaton_bytes_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   mutable std::mutex mutex_;
   mutable grammar::MaskCache cache_;

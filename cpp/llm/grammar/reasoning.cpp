@@ -19,19 +19,19 @@ std::string written(const char* marker, const Vocabulary& vocabulary) {
 }  // namespace
 
 Status add_reasoning(Reasoning reasoning, const Vocabulary& vocabulary,
-                     grammar::Automaton* automaton, Message* message) {
+                     grammar::Automaton* automaton, grammar::Budget* budget, Message* message) {
   if (reasoning == Reasoning::None) return {};
   const std::string begin = written(kReasoningBegin, vocabulary);
   const std::string end = written(kReasoningEnd, vocabulary);
   grammar::Lexeme thought;
   thought.characters = grammar::any_text();
   if (end[0] != Vocabulary::kMark) {
-    Result<grammar::Dfa> texts = grammar::text_without({end.data(), end.size()}, message);
+    Result<grammar::Dfa> texts = grammar::text_without({end.data(), end.size()}, budget, message);
     if (!texts.ok()) return texts.status();
     thought.characters = std::move(*texts);
   }
   uint32_t text = 0;
-  RL_TRY(add_lexeme(std::move(thought), "reasoning", automaton, &text, message));
+  RL_TRY(add_lexeme(std::move(thought), "reasoning", automaton, &text, budget, message));
   const uint32_t asked = automaton->root;
   automaton->root = automaton->add_rule("reasoning, then what was asked for");
   const uint32_t start = automaton->rules[automaton->root].start;
@@ -46,8 +46,8 @@ Status add_reasoning(Reasoning reasoning, const Vocabulary& vocabulary,
   grammar::add_white_space(after, automaton);
   automaton->states[after].calls.push_back({asked, done});
   if (reasoning == Reasoning::Optional) automaton->states[start].calls.push_back({asked, done});
-  grammar::prune(automaton);
-  return {};
+  RL_TRY(check_size(*automaton, "reasoning", message));
+  return grammar::prune(automaton, budget, message).status();
 }
 
 }  // namespace rushlight::llm

@@ -8,6 +8,6 @@ namespace rushlight::llm {
 
 // Puts reasoning before the texts of an automaton that is not pruned yet, or is.
 Status add_reasoning(Reasoning reasoning, const Vocabulary& vocabulary,
-                     grammar::Automaton* automaton, Message* message);
+                     grammar::Automaton* automaton, grammar::Budget* budget, Message* message);
 
 }  // namespace rushlight::llm

@@ -51,6 +51,7 @@ class ToolCompiler {
 
   Status compile(const JsonValue& tools, const JsonValue& choice);
   Automaton automaton;
+  grammar::Budget budget;  // for all tools together
 
  private:
   Status read_choice(const JsonValue& choice);
@@ -128,13 +129,14 @@ Status ToolCompiler::add_tool(const JsonValue& function, uint32_t from, uint32_t
       {{"type", JsonValue("object")}, {"additionalProperties", JsonValue(false)}});
   Automaton arguments;
   grammar::SchemaCompiler compiler(parameters == nullptr ? none : *parameters, white_space_,
-                                   &arguments, message_);
+                                   &arguments, &budget, message_);
   const Status status = compiler.compile();
   if (!status.ok()) message_->prepend("the tool '%s': ", grammar::shown(name, 100).c_str());
   RL_TRY(status);
   const uint32_t read = automaton.add_state(automaton.states[at].rule);
   add_space(read);
   const uint32_t rule = automaton.append(arguments);
+  RL_TRY(check_size(automaton, "the tools up to '" + grammar::shown(name, 100) + "'", message_));
   automaton.states[at].calls.push_back({rule, read});
   automaton.add_text(read, "}", to);
   return Code::Ok;
@@ -166,15 +168,15 @@ Status ToolCompiler::add_text(bool with_calls, uint32_t from, uint32_t to) {
   while (!begin.empty() && std::strchr(" \n\r\t", begin.back()) != nullptr) begin.pop_back();
   Result<Dfa> texts = grammar::any_text();
   if (with_calls && begin.empty()) {
-    texts = dfa_from("(?:[^\\s{\\[][\\s\\S]*)?", grammar::Match::Whole, message_);
+    texts = dfa_from("(?:[^\\s{\\[][\\s\\S]*)?", grammar::Match::Whole, &budget, message_);
   } else if (!begin.empty() && begin[0] != Vocabulary::kMark) {
-    texts = grammar::text_without({begin.data(), begin.size()}, message_);
+    texts = grammar::text_without({begin.data(), begin.size()}, &budget, message_);
   }
   if (!texts.ok()) return texts.status();
   grammar::Lexeme lexeme;
   lexeme.characters = std::move(*texts);
   uint32_t rule = 0;
-  RL_TRY(add_lexeme(std::move(lexeme), "text beside tools", &automaton, &rule, message_));
+  RL_TRY(add_lexeme(std::move(lexeme), "text beside tools", &automaton, &rule, &budget, message_));
   automaton.states[from].calls.push_back({rule, to});
   return Code::Ok;
 }
@@ -207,8 +209,8 @@ Status ToolCompiler::compile(const JsonValue& tools, const JsonValue& choice) {
     }
   }
   automaton.root = root;
-  prune(&automaton);
-  return Code::Ok;
+  RL_TRY(check_size(automaton, "the tools", message_));
+  return prune(&automaton, &budget, message_).status();
 }
 
 }  // namespace
@@ -230,7 +232,8 @@ Result<std::shared_ptr<const Grammar>> grammar_from_tools(
   }
   ToolCompiler compiler(parallel, format, *vocabulary, options.white_space, message);
   RL_TRY(compiler.compile(tools, choice));
-  RL_TRY(add_reasoning(options.reasoning, *vocabulary, &compiler.automaton, message));
+  RL_TRY(add_reasoning(options.reasoning, *vocabulary, &compiler.automaton, &compiler.budget,
+                       message));
   return std::shared_ptr<const Grammar>(std::make_shared<Grammar>(
       std::move(compiler.automaton), std::move(vocabulary), options.cache_bytes));
 }

@@ -1,5 +1,6 @@
 // Which requests are computed, and whose pages are given up when they are short.
 #include <algorithm>
+#include <iterator>
 
 #include "rushlight/llm/runner/scheduler.h"
 #include "rushlight/platform/platform.h"
@@ -61,6 +62,20 @@ void Scheduler::start(const Entry& entry) {
   active_.insert(std::find_if(active_.begin(), active_.end(), is_younger), entry);
 }
 
+// A text whose reader is behind makes room for one that can go on, and is queued again. It keeps
+// its pages until they are short.
+bool Scheduler::give_way() {
+  const auto is_idle = [](const Entry& entry) {
+    return entry.choice->is_paused && entry.choice->finish == Finish::None;
+  };
+  const auto youngest = std::find_if(active_.rbegin(), active_.rend(), is_idle);
+  if (youngest == active_.rend()) return false;
+  const Entry entry = *youngest;
+  active_.erase(std::next(youngest).base());
+  enqueue(entry);
+  return true;
+}
+
 // The oldest that waits is first; no younger one passes it, but for those that wait for a prompt
 // or for their reader.
 void Scheduler::admit() {
@@ -71,7 +86,10 @@ void Scheduler::admit() {
       ++i;
       continue;
     }
-    if (!may_start(entry)) break;
+    if (!may_start(entry)) {
+      if (!give_way()) break;
+      continue;  // an older one, which waits for its reader, may stand here now
+    }
     queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
     start(entry);
   }
@@ -96,7 +114,7 @@ bool Scheduler::reclaim(const uint8_t* shared_page) {
   return true;
 }
 
-// Gives up the pages of the youngest session that waits in the queue.
+// Gives up the pages of the youngest text that waits in the queue.
 bool Scheduler::reclaim_queued() {
   for (size_t i = queue_.size(); i-- > 0;) {
     Sequence* const sequence = queue_[i].choice->sequence;

@@ -9,7 +9,7 @@
 // beside those of the texts that are computed. If pages run out all the same, those that only the
 // prefix tree has are dropped, then the caches of sessions that rest, then that of the youngest
 // text, which is queued again and computes its tokens anew when its turn comes. The oldest text
-// always goes on.
+// always goes on. A text whose reader is behind gives its place to one that waits.
 //
 // Where memory ends inside of a step, or while a text is embedded or scored, the process ends:
 // these functions are noexcept, and their files alone are built with exceptions. The rest is built
@@ -123,6 +123,7 @@ class Scheduler {
   // admit.cpp
   void admit();
   bool may_start(const Entry& entry);
+  bool give_way();
   bool shares_a_prompt(const Entry& entry) const;
   void start(const Entry& entry);
   size_t pages_in_use() const;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections import OrderedDict
@@ -15,7 +16,9 @@ from rushlight.llm.reply import run_errors
 
 _FORMATS = ("text", "json_object", "json_schema")
 _CHOICES = ("none", "auto", "required")
+# What is kept of grammars: the newest one in any case.
 _MOST_GRAMMARS = 16
+_MOST_BYTES = 256 << 20
 _CACHE_BYTES = 16 << 20  # for the masks of one
 # How calls are written that each reply format reads.
 _TOOL_FORMATS: dict[str, str | ToolFormat] = {
@@ -39,7 +42,7 @@ class Structured:
         self._core = core
         self._reply_format = reply_format
         self._lock = threading.Lock()
-        self._grammars: OrderedDict[str, Grammar] = OrderedDict()
+        self._grammars: OrderedDict[bytes, Grammar] = OrderedDict()
 
     def read(self, given: dict[str, Any], tools: Any, reasoning: Callable[[], str]) -> None:
         """Replace `response_format`, `tool_choice` and `parallel_tool_calls` by a grammar.
@@ -134,17 +137,24 @@ class Structured:
 
     def _compiled(self, key: Any, make: Callable[[Vocabulary], Grammar]) -> Grammar:
         try:
-            text = json.dumps(key)
+            digest = hashlib.sha256(json.dumps(key).encode()).digest()
         except (TypeError, ValueError, RecursionError) as error:
             raise refuse(f"a schema must be JSON: {error}") from None
         with self._lock:
-            grammar = self._grammars.get(text)
+            grammar = self._grammars.get(digest)
         if grammar is None:
             with run_errors():
                 grammar = make(Vocabulary.from_core(self._core.vocabulary()))
         with self._lock:
-            self._grammars[text] = grammar
-            self._grammars.move_to_end(text)
-            if len(self._grammars) > _MOST_GRAMMARS:
-                self._grammars.popitem(last=False)
+            self._grammars[digest] = grammar
+            self._grammars.move_to_end(digest)
+            self._drop()
         return grammar
+
+    def _drop(self) -> None:
+        """Forget the grammars that were used least recently."""
+        kept = sum(grammar.bytes for grammar in self._grammars.values())
+        while len(self._grammars) > _MOST_GRAMMARS or (
+            kept > _MOST_BYTES and len(self._grammars) > 1
+        ):
+            kept -= self._grammars.popitem(last=False)[1].bytes

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from rushlight.errors import Error, RunError
+from rushlight.llm import structured
 from rushlight.llm.grammar import Grammar, State
 from rushlight.llm.runner import Runner
 from rushlight.llm.template import parse_reply
@@ -56,6 +57,27 @@ def test_a_schema_is_compiled_once(runner: Runner, monkeypatch: pytest.MonkeyPat
         runner.generate("the", response_format={"type": "json_schema", "json_schema": named})
     runner.generate("the", response_format=form, seed=1)
     assert len(compiled) == 42
+
+
+def test_grammars_that_are_kept_have_limited_bytes(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def use(length: int) -> None:
+        form = {"type": "json_schema", "json_schema": {"schema": {"const": "x" * length}}}
+        runner.generate("the", response_format=form, max_tokens=1)
+
+    kept = runner.structured._grammars
+    use(20_000)
+    size = next(reversed(kept.values())).bytes
+    assert size > 20_000 * 32  # a state for each character
+    monkeypatch.setattr(structured, "_MOST_BYTES", 5 * size // 2)
+    for i in range(4):
+        use(20_001 + i)
+    assert len(kept) == 2
+    monkeypatch.setattr(structured, "_MOST_BYTES", 1)
+    use(20_005)
+    assert len(kept) == 1
+    assert all(len(digest) == 32 for digest in kept)
 
 
 def test_the_other_formats(runner: Runner) -> None:

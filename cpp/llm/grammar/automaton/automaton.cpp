@@ -4,6 +4,8 @@
 #include <deque>
 #include <utility>
 
+#include "rushlight/llm/grammar/regex/budget.h"
+
 namespace rushlight::llm::grammar {
 
 uint32_t Automaton::add_rule(std::string where) {
@@ -15,6 +17,10 @@ uint32_t Automaton::add_rule(std::string where) {
 }
 
 uint32_t Automaton::add_state(uint32_t rule) {
+  if (states.size() >= kMaxAutomatonStates) {
+    is_full = true;
+    return static_cast<uint32_t>(states.size() - 1);
+  }
   State state;
   state.rule = rule;
   states.push_back(std::move(state));
@@ -24,6 +30,10 @@ uint32_t Automaton::add_state(uint32_t rule) {
 void Automaton::add_text(uint32_t from, const std::string& text, uint32_t to) {
   if (text.empty()) {
     states[from].jumps.push_back({to, false});
+    return;
+  }
+  if (text.size() > kMaxAutomatonStates - std::min(states.size(), kMaxAutomatonStates)) {
+    is_full = true;
     return;
   }
   for (size_t i = 0; i < text.size(); ++i) {
@@ -51,7 +61,27 @@ uint32_t Automaton::append(const Automaton& other) {
     rule.start += first_state;
     rules.push_back(std::move(rule));
   }
+  is_full = is_full || other.is_full || states.size() > kMaxAutomatonStates;
   return first_rule + other.root;
+}
+
+Status check_size(const Automaton& automaton, const std::string& where, Message* message) {
+  if (!automaton.is_full) return {};
+  return message->fail(
+      Code::OutOfResources,
+      "%s: the automaton has more than %zu states: use a smaller schema or pattern", where.c_str(),
+      kMaxAutomatonStates);
+}
+
+size_t bytes_of(const Automaton& automaton) {
+  size_t bytes =
+      automaton.states.capacity() * sizeof(State) + automaton.rules.capacity() * sizeof(Rule);
+  for (const State& state : automaton.states) {
+    bytes += state.edges.capacity() * sizeof(Edge) + state.jumps.capacity() * sizeof(Jump) +
+             state.calls.capacity() * sizeof(Call);
+  }
+  for (const Rule& rule : automaton.rules) bytes += rule.where.capacity();
+  return bytes;
 }
 
 namespace {
@@ -94,18 +124,21 @@ Reverse reverse_of(const Automaton& automaton) {
 // innermost rules outwards: a recursion without end is never reached.
 class Pruner {
  public:
-  explicit Pruner(Automaton* automaton) : automaton_(*automaton), reverse_(reverse_of(*automaton)) {
+  Pruner(Automaton* automaton, Budget* budget)
+      : automaton_(*automaton), budget_(*budget), reverse_(reverse_of(*automaton)) {
     within_.reserve(automaton_.rules.size());
     for (const Rule& rule : automaton_.rules) within_.push_back(!rule.counts);
   }
 
-  std::vector<bool> run() {
+  Result<std::vector<bool>> run(Message* message) {
     for (bool more = true; more;) {
+      RL_TRY(budget_.take(automaton_.states.size(), message));
       find_useful();
       find_least();
       find_most();
       more = find_within();
     }
+    RL_TRY(budget_.take(0, message));
     remove_useless();
     std::vector<bool> has_text;
     has_text.reserve(automaton_.rules.size());
@@ -127,6 +160,7 @@ class Pruner {
   void remove_useless();
 
   Automaton& automaton_;
+  Budget& budget_;
   const Reverse reverse_;
   std::vector<bool> within_;  // by rule: its bounds can be reached
   std::vector<bool> useful_;  // by state: an end of its rule can be reached
@@ -156,6 +190,7 @@ void Pruner::find_useful() {
   while (!open.empty()) {
     const uint32_t at = open.back();
     open.pop_back();
+    if (!budget_.spend(reverse_.before[at].size())) return;
     for (const Before& before : reverse_.before[at]) visit(before.state);
     const uint32_t rule = automaton_.states[at].rule;
     if (automaton_.rules[rule].start != at) continue;
@@ -174,6 +209,7 @@ void Pruner::find_least() {
   while (!open.empty()) {
     const uint32_t at = open.front();
     open.pop_front();
+    if (!budget_.spend(reverse_.before[at].size())) return;
     for (const Before& before : reverse_.before[at]) {
       const uint64_t least = states[at].least + (before.counts ? 1 : 0);
       if (!is_open(before) || least >= states[before.state].least) continue;
@@ -207,6 +243,7 @@ void Pruner::find_most() {
     open.pop_back();
     const uint64_t most = states[at].most;
     const uint32_t rule = states[at].rule;
+    if (!budget_.spend(reverse_.before[at].size())) return;
     for (const Before& before : reverse_.before[at]) {
       uint64_t through = most == kEndless ? kEndless : most + (before.counts ? 1 : 0);
       const bool loops = automaton_.rules[rule].is_lexeme || through > transitions[rule];
@@ -245,6 +282,8 @@ void Pruner::remove_useless() {
 
 }  // namespace
 
-std::vector<bool> prune(Automaton* automaton) { return Pruner(automaton).run(); }
+Result<std::vector<bool>> prune(Automaton* automaton, Budget* budget, Message* message) {
+  return Pruner(automaton, budget).run(message);
+}
 
 }  // namespace rushlight::llm::grammar

@@ -7,13 +7,20 @@
 // a text that has been read so far can always be completed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "rushlight/core/message.h"
+#include "rushlight/core/status.h"
+
 namespace rushlight::llm::grammar {
 
+class Budget;
+
 constexpr uint64_t kEndless = UINT64_MAX;
+constexpr size_t kMaxAutomatonStates = 400000;
 
 struct Edge {
   uint8_t low, high;  // the bytes that it takes
@@ -52,7 +59,8 @@ struct Rule {
 struct Automaton {
   std::vector<State> states;
   std::vector<Rule> rules;
-  uint32_t root = 0;  // rule
+  uint32_t root = 0;     // rule
+  bool is_full = false;  // a state was left out, as there are as many as may be: see check_size
 
   uint32_t add_rule(std::string where);
   uint32_t add_state(uint32_t rule);
@@ -75,8 +83,12 @@ struct Automaton {
   }
 };
 
+// An error if it has more states than may be. `where` begins the message.
+Status check_size(const Automaton& automaton, const std::string& where, Message* message);
+// Bytes of memory.
+size_t bytes_of(const Automaton& automaton);
 // Sets State::least and State::most, and removes what leads to no end of a rule. Returns whether
 // each rule has a text, by rule.
-std::vector<bool> prune(Automaton* automaton);
+Result<std::vector<bool>> prune(Automaton* automaton, Budget* budget, Message* message);
 
 }  // namespace rushlight::llm::grammar

@@ -10,7 +10,7 @@
 namespace rushlight::llm::grammar {
 namespace {
 
-constexpr size_t kMaxStates = 400000;  // of an automaton
+constexpr size_t kCost = 16;  // of a way to write a character, in cells of a table
 
 // What is left of a character that has been read in part, and the state after it.
 struct Rest {
@@ -42,10 +42,10 @@ void append_ranges(const BytePart& part, std::vector<ByteRange>* out) {
 
 class Lowering {
  public:
-  Lowering(const Lexeme& lexeme, bool counts, uint32_t rule, Automaton* automaton)
-      : lexeme_(lexeme), counts_(counts), rule_(rule), automaton_(*automaton) {}
+  Lowering(const Lexeme& lexeme, bool counts, uint32_t rule, Automaton* automaton, Budget* budget)
+      : lexeme_(lexeme), counts_(counts), rule_(rule), automaton_(*automaton), budget_(*budget) {}
 
-  bool run();
+  void run();
 
  private:
   void expand(uint32_t state, const Rests& rests);
@@ -56,6 +56,7 @@ class Lowering {
   const bool counts_;
   const uint32_t rule_;
   Automaton& automaton_;
+  Budget& budget_;
   uint32_t first_ = 0;  // the state of the DFA's state 0
   std::map<Rests, uint32_t> known_;
   std::vector<std::pair<uint32_t, Rests>> open_;
@@ -104,10 +105,12 @@ void Lowering::expand(uint32_t state, const Rests& rests) {
   }
 }
 
-bool Lowering::run() {
+// Leaves the rule in part when the automaton is full, or the budget is spent.
+void Lowering::run() {
   const Dfa& dfa = lexeme_.characters;
   first_ = static_cast<uint32_t>(automaton_.states.size());
   for (size_t i = 0; i < dfa.states(); ++i) automaton_.add_state(rule_);
+  if (automaton_.is_full) return;
   const uint32_t start = automaton_.rules[rule_].start;
   automaton_.add_text(start, lexeme_.is_quoted ? "\"" : "", first_);
   const uint32_t end = lexeme_.is_quoted ? automaton_.add_state(rule_) : 0;
@@ -123,13 +126,14 @@ bool Lowering::run() {
       for (ByteSequence& bytes : sequences)
         rests.push_back({std::move(bytes), dfa.after(i, symbol)});
     }
+    if (!budget_.spend(kCost * rests.size())) return;
     expand(first_ + i, rests);
     while (!open_.empty()) {
       const auto [state, tails] = std::move(open_.back());
       open_.pop_back();
       expand(state, tails);
     }
-    if (automaton_.states.size() > kMaxStates) return false;
+    if (automaton_.is_full) return;
     if (dfa.accepts[i] == 0) continue;
     if (lexeme_.is_quoted) {
       automaton_.add_text(first_ + i, "\"", end);
@@ -137,7 +141,6 @@ bool Lowering::run() {
       automaton_.states[first_ + i].accepts = true;
     }
   }
-  return true;
 }
 
 // Whether every accepted text can be followed by one more character and be accepted again.
@@ -157,11 +160,11 @@ bool grows_by_one(const Dfa& dfa) {
 }  // namespace
 
 Status add_lexeme(Lexeme lexeme, const std::string& where, Automaton* automaton, uint32_t* rule,
-                  Message* message) {
+                  Budget* budget, Message* message) {
   const bool has_bounds = lexeme.low > 0 || lexeme.high != kEndless;
   const bool counts = has_bounds && grows_by_one(lexeme.characters);
   if (has_bounds && !counts) {
-    Result<Dfa> bounded = with_length(lexeme.characters, lexeme.low, lexeme.high, message);
+    Result<Dfa> bounded = with_length(lexeme.characters, lexeme.low, lexeme.high, budget, message);
     if (!bounded.ok()) {
       message->prepend("%s: the bounds on the length, with the pattern: ", where.c_str());
       return bounded.status();
@@ -176,11 +179,9 @@ Status add_lexeme(Lexeme lexeme, const std::string& where, Automaton* automaton,
     added.low = lexeme.low;
     added.high = lexeme.high;
   }
-  if (Lowering(lexeme, counts, *rule, automaton).run()) return Code::Ok;
-  return message->fail(
-      Code::OutOfResources,
-      "%s: the automaton has more than %zu states: use a smaller schema or pattern", where.c_str(),
-      kMaxStates);
+  Lowering(lexeme, counts, *rule, automaton, budget).run();
+  RL_TRY(budget->take(0, message));
+  return check_size(*automaton, where, message);
 }
 
 }  // namespace rushlight::llm::grammar

@@ -28,6 +28,6 @@ struct Lexeme {
 // Adds a rule for the texts of `lexeme`; *rule is its number. With bounds on the length, characters
 // are counted where any number of them can follow, and states are multiplied elsewhere.
 Status add_lexeme(Lexeme lexeme, const std::string& where, Automaton* automaton, uint32_t* rule,
-                  Message* message);
+                  Budget* budget, Message* message);
 
 }  // namespace rushlight::llm::grammar

@@ -135,8 +135,13 @@ class Determinizer {
  public:
   // `tail`: a state that accepts every text, or kDead.
   Determinizer(const std::vector<NfaState>& nfa, const Alphabet& alphabet, uint32_t accept,
-               uint32_t tail)
-      : nfa_(nfa), alphabet_(alphabet), accept_(accept), tail_(tail), seen_(nfa.size(), 0) {}
+               uint32_t tail, Budget* budget)
+      : nfa_(nfa),
+        alphabet_(alphabet),
+        accept_(accept),
+        tail_(tail),
+        budget_(*budget),
+        seen_(nfa.size(), 0) {}
 
   bool run(uint32_t start, Dfa* dfa);
 
@@ -146,13 +151,16 @@ class Determinizer {
   // What is reached without a character; `end`: also what is only reached at the text's end.
   Set close(const Set& set, bool begin, bool end);
   uint32_t number(Set set, bool begin);
+  // Counts what was done since the last call; false if it was too much.
+  bool goes_on();
 
   const std::vector<NfaState>& nfa_;
   const Alphabet& alphabet_;
   const uint32_t accept_, tail_;
+  Budget& budget_;
   std::vector<uint32_t> seen_;
   uint32_t round_ = 0;
-  size_t work_ = 0, members_ = 0;
+  size_t work_ = 0, counted_ = 0, members_ = 0;
   std::map<std::pair<bool, Set>, uint32_t> numbers_;
   std::vector<Set> sets_;
   Dfa* dfa_ = nullptr;
@@ -197,6 +205,12 @@ uint32_t Determinizer::number(Set set, bool begin) {
   return id;
 }
 
+bool Determinizer::goes_on() {
+  const bool may = budget_.spend(work_ - counted_);
+  counted_ = work_;
+  return may && work_ <= kMaxWork && members_ <= kMaxMembers;
+}
+
 bool Determinizer::run(uint32_t start, Dfa* dfa) {
   dfa_ = dfa;
   dfa->starts = alphabet_.starts;
@@ -210,17 +224,17 @@ bool Determinizer::run(uint32_t start, Dfa* dfa) {
         targets[symbol].push_back(nfa_[at].first);
       }
       work_ += alphabet_.symbols[nfa_[at].set].size();
-      if (work_ > kMaxWork) return false;
+      if (!goes_on()) return false;
     }
     for (Set& target : targets) {
       std::sort(target.begin(), target.end());
       target.erase(std::unique(target.begin(), target.end()), target.end());
       dfa->next.push_back(target.empty() ? kDead : number(target, false));
       target.clear();
+      if (!goes_on()) return false;
     }
     work_ += symbols;
     if (sets_.size() > kMaxStates || dfa->next.size() > kMaxCells) return false;
-    if (members_ > kMaxMembers) return false;
   }
   return true;
 }
@@ -265,7 +279,8 @@ Dfa trimmed(const Dfa& dfa) {
   return result;
 }
 
-Status too_large(Message* message) {
+Status too_large(const Budget& budget, Message* message) {
+  if (budget.is_spent()) return budget.fail(message);
   return message->fail(Code::InvalidArgument,
                        "the automaton has more than %zu states or %zu entries: use smaller counts, "
                        "or fewer counted parts that overlap",
@@ -291,7 +306,7 @@ bool Dfa::matches(StringView text) const {
   return accepts[state] != 0;
 }
 
-Result<Dfa> dfa_from(const Regex& regex, Match match, Message* message) {
+Result<Dfa> dfa_from(const Regex& regex, Match match, Budget* budget, Message* message) {
   NfaBuilder nfa(regex);
   std::vector<CodeSet> sets = regex.sets;
   sets.push_back(any_code());
@@ -318,16 +333,16 @@ Result<Dfa> dfa_from(const Regex& regex, Match match, Message* message) {
   Dfa dfa;
   Alphabet alphabet;
   if (!make_alphabet(sets, &alphabet) ||
-      !Determinizer(nfa.states, alphabet, accept, tail).run(start, &dfa)) {
-    return too_large(message);
+      !Determinizer(nfa.states, alphabet, accept, tail, budget).run(start, &dfa)) {
+    return too_large(*budget, message);
   }
-  return minimized(trimmed(dfa));
+  return minimized(trimmed(dfa), budget);
 }
 
-Result<Dfa> dfa_from(StringView pattern, Match match, Message* message) {
+Result<Dfa> dfa_from(StringView pattern, Match match, Budget* budget, Message* message) {
   Result<Regex> regex = parse_regex(pattern, message);
   if (!regex.ok()) return regex.status();
-  Result<Dfa> dfa = dfa_from(*regex, match, message);
+  Result<Dfa> dfa = dfa_from(*regex, match, budget, message);
   if (!dfa.ok()) {
     const int shown = pattern.len() < 200 ? pattern.len() : 200;
     message->prepend("the regular expression '%.*s': ", shown, pattern.data());
@@ -335,7 +350,7 @@ Result<Dfa> dfa_from(StringView pattern, Match match, Message* message) {
   return dfa;
 }
 
-Result<Dfa> combine(const Dfa& a, const Dfa& b, Combine how, Message* message) {
+Result<Dfa> combine(const Dfa& a, const Dfa& b, Combine how, Budget* budget, Message* message) {
   Dfa product;
   product.starts.clear();
   std::set_union(a.starts.begin(), a.starts.end(), b.starts.begin(), b.starts.end(),
@@ -372,17 +387,21 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Combine how, Message* message) {
       product.next.push_back(number(in_a == kDead ? kDead : a.after(in_a, symbol_a),
                                     in_b == kDead ? kDead : b.after(in_b, symbol_b)));
     }
-    if (pairs.size() > kMaxStates || product.next.size() > kMaxCells) return too_large(message);
+    const bool goes_on = budget->spend(symbols.size());
+    if (!goes_on || pairs.size() > kMaxStates || product.next.size() > kMaxCells) {
+      return too_large(*budget, message);
+    }
   }
-  return minimized(trimmed(product));
+  return minimized(trimmed(product), budget);
 }
 
-Result<Dfa> with_length(const Dfa& dfa, uint64_t low, uint64_t high, Message* message) {
+Result<Dfa> with_length(const Dfa& dfa, uint64_t low, uint64_t high, Budget* budget,
+                        Message* message) {
   Dfa lengths;
   lengths.starts = {0, kSurrogates.low, kSurrogates.high + 1};
   const bool endless = high == UINT64_MAX;
   const uint64_t last = endless ? low : high;
-  if (last >= kMaxStates) return too_large(message);
+  if (last >= kMaxStates) return too_large(*budget, message);
   for (uint64_t i = 0; i <= last && low <= high; ++i) {
     lengths.accepts.push_back(i >= low ? 1 : 0);
     const uint32_t next = i < last  ? static_cast<uint32_t>(i + 1)
@@ -394,7 +413,7 @@ Result<Dfa> with_length(const Dfa& dfa, uint64_t low, uint64_t high, Message* me
     lengths.accepts = {0};
     lengths.next.assign(3, kDead);
   }
-  return combine(dfa, lengths, Combine::And, message);
+  return combine(dfa, lengths, Combine::And, budget, message);
 }
 
 Dfa any_text() {
@@ -405,12 +424,12 @@ Dfa any_text() {
   return dfa;
 }
 
-Result<Dfa> text_without(StringView marker, Message* message) {
+Result<Dfa> text_without(StringView marker, Budget* budget, Message* message) {
   Regex regex;
   regex.add_repeat(regex.add_text(marker), 1, 1);
-  Result<Dfa> with = dfa_from(regex, Match::Anywhere, message);
+  Result<Dfa> with = dfa_from(regex, Match::Anywhere, budget, message);
   if (!with.ok()) return with.status();
-  return combine(any_text(), *with, Combine::Without, message);
+  return combine(any_text(), *with, Combine::Without, budget, message);
 }
 
 }  // namespace rushlight::llm::grammar

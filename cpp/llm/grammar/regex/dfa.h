@@ -1,5 +1,6 @@
 // Deterministic automata over characters, and what can be done with the languages that they accept.
-// All of it is bounded: an automaton that would get too large is an error.
+// All of it is bounded: an automaton that would get too large is an error, and so is a budget that
+// is spent.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include "rushlight/core/message.h"
 #include "rushlight/core/status.h"
+#include "rushlight/llm/grammar/regex/budget.h"
 #include "rushlight/llm/grammar/regex/syntax.h"
 
 namespace rushlight::llm::grammar {
@@ -36,15 +38,17 @@ struct Dfa {
 enum class Match { Whole, Anywhere };
 enum class Combine { And, Or, Without };
 
-Result<Dfa> dfa_from(const Regex& regex, Match match, Message* message);
-Result<Dfa> dfa_from(StringView pattern, Match match, Message* message);
-Result<Dfa> combine(const Dfa& a, const Dfa& b, Combine how, Message* message);
+Result<Dfa> dfa_from(const Regex& regex, Match match, Budget* budget, Message* message);
+Result<Dfa> dfa_from(StringView pattern, Match match, Budget* budget, Message* message);
+Result<Dfa> combine(const Dfa& a, const Dfa& b, Combine how, Budget* budget, Message* message);
 // The texts of `low` to `high` characters out of those that `dfa` accepts.
-Result<Dfa> with_length(const Dfa& dfa, uint64_t low, uint64_t high, Message* message);
+Result<Dfa> with_length(const Dfa& dfa, uint64_t low, uint64_t high, Budget* budget,
+                        Message* message);
 Dfa any_text();
 // The texts that do not have `marker` within.
-Result<Dfa> text_without(StringView marker, Message* message);
-// With as few states as the language needs, except for an automaton with very many.
-Dfa minimized(const Dfa& dfa);
+Result<Dfa> text_without(StringView marker, Budget* budget, Message* message);
+// With as few states as the language needs, except for an automaton with very many, or where the
+// budget ends.
+Dfa minimized(const Dfa& dfa, Budget* budget);
 
 }  // namespace rushlight::llm::grammar

@@ -51,7 +51,7 @@ Dfa with_joined_symbols(const Dfa& dfa) {
 
 }  // namespace
 
-Dfa minimized(const Dfa& dfa) {
+Dfa minimized(const Dfa& dfa, Budget* budget) {
   Dfa joined = with_joined_symbols(dfa);
   std::vector<uint32_t> classes(joined.accepts.begin(), joined.accepts.end());
   size_t count = 0, work = 0;
@@ -60,7 +60,8 @@ Dfa minimized(const Dfa& dfa) {
     more = now != count;
     count = now;
     work += joined.next.size() + joined.states();
-    if (more && work > kMaxWork) return joined;
+    const bool goes_on = budget->spend(joined.next.size() + joined.states());
+    if (more && (work > kMaxWork || !goes_on)) return joined;
   }
   Dfa result;
   result.starts = joined.starts;

@@ -29,13 +29,21 @@ Status SchemaCompiler::compile() {
     const Open next = std::move(open_.back());
     open_.pop_back();
     RL_TRY(add_value(next.set, next.rule));
+    RL_TRY(check_size(next.set));
+    RL_TRY(budget_->take(1, message_));
     if (rules_.size() > kMaxRules) {
       return message_->fail(Code::OutOfResources, "the schema has more than %zu different parts",
                             kMaxRules);
     }
   }
-  const std::vector<bool> has_text = prune(&automaton_);
-  return has_text[automaton_.root] ? Status() : unsatisfiable(has_text);
+  const Result<std::vector<bool>> has_text = prune(&automaton_, budget_, message_);
+  if (!has_text.ok()) return has_text.status();
+  return has_text.value()[automaton_.root] ? Status() : unsatisfiable(has_text.value());
+}
+
+Status SchemaCompiler::check_size(const SchemaSet& set) {
+  if (!automaton_.is_full) return {};
+  return grammar::check_size(automaton_, "the schema at " + document_.path(set), message_);
 }
 
 Status SchemaCompiler::unsatisfiable(const std::vector<bool>& has_text) {
@@ -72,6 +80,7 @@ Status SchemaCompiler::add_value(const SchemaSet& set, uint32_t rule) {
   if (alternatives->empty()) note("it is false, or nothing but a reference to itself");
   for (const Facts& facts : *alternatives) {
     RL_TRY(facts.has_values ? add_values(facts, start, end) : add_types(facts, start, end));
+    RL_TRY(check_size(facts.schemas));
   }
   return Code::Ok;
 }
@@ -92,6 +101,7 @@ Status SchemaCompiler::add_values(const Facts& facts, uint32_t start, uint32_t e
     RL_TRY(facts_.accepts(facts.schemas, *value, &fits));
     if (!fits) continue;
     add_literal(start, *value, end);
+    RL_TRY(check_size(facts.schemas));
     any = true;
   }
   if (!any) note("no value of 'enum' or 'const' satisfies the rest of the schema");
@@ -124,7 +134,7 @@ Status SchemaCompiler::call_lexeme(const std::string& key, Lexeme lexeme, const 
     rule = known->second;
   } else {
     const std::string where = "the schema at " + document_.path(facts.schemas);
-    RL_TRY(add_lexeme(std::move(lexeme), where, &automaton_, &rule, message_));
+    RL_TRY(add_lexeme(std::move(lexeme), where, &automaton_, &rule, budget_, message_));
     lexemes_.emplace(key, rule);
   }
   call(start, rule, end);
@@ -172,7 +182,7 @@ Status SchemaCompiler::add_key(const Region& region, const std::string& where, u
   const bool is_free = region.keys->states() == 1;
   lexeme.encoding = is_free ? Encoding::JsonFree : Encoding::Json;
   lexeme.is_quoted = true;
-  return add_lexeme(std::move(lexeme), where, &automaton_, rule, message_);
+  return add_lexeme(std::move(lexeme), where, &automaton_, rule, budget_, message_);
 }
 
 }  // namespace rushlight::llm::grammar

@@ -20,11 +20,12 @@ void add_white_space(uint32_t state, Automaton* automaton);
 class SchemaCompiler {
  public:
   SchemaCompiler(const JsonValue& schema, GrammarOptions::WhiteSpace white_space,
-                 Automaton* automaton, Message* message)
+                 Automaton* automaton, Budget* budget, Message* message)
       : document_(schema, message),
-        facts_(&document_, message),
+        facts_(&document_, budget, message),
         white_space_(white_space),
         automaton_(*automaton),
+        budget_(budget),
         message_(message) {}
 
   // Makes the automaton, which was empty. Its root has a text.
@@ -37,6 +38,7 @@ class SchemaCompiler {
   };
 
   uint32_t rule_of(const SchemaSet& set);
+  Status check_size(const SchemaSet& set);
   Status add_value(const SchemaSet& set, uint32_t rule);
   Status add_types(const Facts& facts, uint32_t start, uint32_t end);
   Status add_values(const Facts& facts, uint32_t start, uint32_t end);
@@ -67,6 +69,7 @@ class SchemaCompiler {
   FactReader facts_;
   const GrammarOptions::WhiteSpace white_space_;
   Automaton& automaton_;
+  Budget* budget_;
   Message* message_;
   std::unordered_map<std::string, uint32_t> rules_;  // by set
   std::unordered_map<std::string, uint32_t> lexemes_;

@@ -97,12 +97,17 @@ Status FactReader::located(Status status, const SchemaSet& schemas) {
 Status FactReader::dfa(const std::string& pattern, Match match, DfaPointer* out) {
   DfaPointer& known = dfas_[(match == Match::Whole ? "=" : "~") + pattern];
   if (known == nullptr) {
-    Result<Dfa> made = dfa_from({pattern.data(), pattern.size()}, match, message_);
+    Result<Dfa> made = dfa_from({pattern.data(), pattern.size()}, match, budget_, message_);
     if (!made.ok()) return made.status();
     known = std::make_shared<const Dfa>(std::move(*made));
   }
   *out = known;
   return Code::Ok;
+}
+
+// Of one of `Facts::patterns`.
+Status FactReader::dfa(const std::string& pattern, DfaPointer* out) {
+  return dfa(pattern.substr(1), pattern[0] == '=' ? Match::Whole : Match::Anywhere, out);
 }
 
 Status FactReader::read(const SchemaSet& set, std::shared_ptr<const std::vector<Facts>>* out) {
@@ -144,6 +149,10 @@ Status FactReader::facts_of(const SchemaSet& schemas, Facts* facts) {
 }
 
 Status FactReader::read_scalars(const JsonValue* schema, Facts* facts) {
+  const JsonValue* listed = schema->find("enum");
+  if (listed != nullptr && facts->has_values) {
+    RL_TRY(budget_->take(facts->values.size() * listed->items().size(), message_));
+  }
   read_types(schema, facts);
   read_values(schema, facts);
   narrow(schema, "minLength", "maxLength", &facts->length);
@@ -197,6 +206,7 @@ Status FactReader::value_of_key(const SchemaSet& schemas, const std::string& key
     const JsonValue* properties = schema->find("properties");
     const JsonValue* own =
         properties == nullptr ? nullptr : properties->find({key.data(), key.size()});
+    if (properties != nullptr) RL_TRY(budget_->take(properties->members().size(), message_));
     if (own != nullptr) {
       *out = with(std::move(*out), own);
       is_listed = true;
@@ -256,7 +266,7 @@ Status FactReader::read_regions(const SchemaSet& schemas, Facts* facts) {
     texts.push_back(named.add_text({property.name.data(), property.name.size()}));
   }
   named.add_repeat(named.add_list(RegexNode::Kind::Choice, std::move(texts)), 1, 1);
-  Result<Dfa> taken = dfa_from(named, Match::Whole, message_);
+  Result<Dfa> taken = dfa_from(named, Match::Whole, budget_, message_);
   if (!taken.ok()) return taken.status();
   std::vector<std::string> patterns;
   for (const JsonValue* schema : schemas) {
@@ -288,12 +298,12 @@ Status FactReader::read_regions(const SchemaSet& schemas, Facts* facts) {
     }
     const auto is_false = [](const JsonValue* s) { return s->is_boolean() && !s->boolean(); };
     if (std::any_of(value.begin(), value.end(), is_false)) continue;
-    Result<Dfa> keys = combine(any_text(), *taken, Combine::Without, message_);
+    Result<Dfa> keys = combine(any_text(), *taken, Combine::Without, budget_, message_);
     for (size_t i = 0; keys.ok() && i < patterns.size(); ++i) {
       DfaPointer match;
       RL_TRY(dfa(patterns[i], Match::Anywhere, &match));
       const bool in = (chosen >> i & 1) != 0;
-      keys = combine(*keys, *match, in ? Combine::And : Combine::Without, message_);
+      keys = combine(*keys, *match, in ? Combine::And : Combine::Without, budget_, message_);
     }
     if (!keys.ok()) return keys.status();
     if (keys->is_empty()) continue;
@@ -310,7 +320,7 @@ Status FactReader::narrow_names(const SchemaSet& names, Facts* facts) {
   RL_TRY(key_strings(names, &keys));
   std::vector<Region> kept;
   for (const Region& region : facts->regions) {
-    Result<Dfa> narrowed = combine(*region.keys, *keys, Combine::And, message_);
+    Result<Dfa> narrowed = combine(*region.keys, *keys, Combine::And, budget_, message_);
     if (!narrowed.ok()) return narrowed.status();
     if (narrowed->is_empty()) continue;
     kept.push_back({std::make_shared<const Dfa>(std::move(*narrowed)), region.value});
@@ -323,12 +333,12 @@ Status FactReader::narrow_names(const SchemaSet& names, Facts* facts) {
 Status FactReader::key_strings(const SchemaSet& set, DfaPointer* out) {
   std::shared_ptr<const std::vector<Facts>> list;
   RL_TRY(read(set, &list));
-  Result<Dfa> all = combine(any_text(), any_text(), Combine::Without, message_);
+  Result<Dfa> all = combine(any_text(), any_text(), Combine::Without, budget_, message_);
   for (const Facts& facts : *list) {
     if ((facts.types & kString) == 0 || !all.ok()) continue;
     DfaPointer strings_of;
     RL_TRY(strings(facts, true, &strings_of));
-    all = combine(*all, *strings_of, Combine::Or, message_);
+    all = combine(*all, *strings_of, Combine::Or, budget_, message_);
   }
   if (!all.ok()) return all.status();
   *out = std::make_shared<const Dfa>(std::move(*all));
@@ -345,16 +355,21 @@ Status FactReader::strings(const Facts& facts, bool with_lengths, DfaPointer* ou
       texts.push_back(listed.add_text({value->string().data(), value->string().size()}));
     }
     listed.add_repeat(listed.add_list(RegexNode::Kind::Choice, std::move(texts)), 1, 1);
-    all = dfa_from(listed, Match::Whole, message_);
+    all = dfa_from(listed, Match::Whole, budget_, message_);
   }
   for (const std::string& pattern : facts.patterns) {
     DfaPointer one;
-    RL_TRY(dfa(pattern.substr(1), pattern[0] == '=' ? Match::Whole : Match::Anywhere, &one));
-    if (all.ok()) all = combine(*all, *one, Combine::And, message_);
+    RL_TRY(dfa(pattern, &one));
+    const bool is_first = !facts.has_values && &pattern == &facts.patterns.front();
+    if (is_first) {
+      all = Result<Dfa>(*one);
+    } else if (all.ok()) {
+      all = combine(*all, *one, Combine::And, budget_, message_);
+    }
   }
   const bool bounded = facts.length.low > 0 || facts.length.high != kNoLimit;
   if (all.ok() && with_lengths && bounded) {
-    all = with_length(*all, facts.length.low, facts.length.high, message_);
+    all = with_length(*all, facts.length.low, facts.length.high, budget_, message_);
   }
   if (!all.ok()) return all.status();
   *out = std::make_shared<const Dfa>(std::move(*all));
@@ -363,11 +378,11 @@ Status FactReader::strings(const Facts& facts, bool with_lengths, DfaPointer* ou
 
 Status FactReader::numbers(const Facts& facts, DfaPointer* out) {
   const bool integers = (facts.types & kFractional) == 0;
-  Result<Dfa> all = numbers_within(facts.range, integers, message_);
+  Result<Dfa> all = numbers_within(facts.range, integers, budget_, message_);
   for (const Decimal& unit : facts.units) {
-    const Result<Dfa> multiples = multiples_of(unit, message_);
+    const Result<Dfa> multiples = multiples_of(unit, budget_, message_);
     if (!multiples.ok()) return multiples.status();
-    if (all.ok()) all = combine(*all, multiples.value(), Combine::And, message_);
+    if (all.ok()) all = combine(*all, multiples.value(), Combine::And, budget_, message_);
   }
   if (!all.ok()) return all.status();
   *out = std::make_shared<const Dfa>(std::move(*all));

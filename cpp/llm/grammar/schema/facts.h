@@ -63,7 +63,8 @@ struct Facts {
 // Reads facts; what it has read is kept.
 class FactReader {
  public:
-  FactReader(Document* document, Message* message) : document_(*document), message_(message) {}
+  FactReader(Document* document, Budget* budget, Message* message)
+      : document_(*document), budget_(budget), message_(message) {}
 
   // For each alternative of the set.
   Status read(const SchemaSet& set, std::shared_ptr<const std::vector<Facts>>* out);
@@ -91,6 +92,7 @@ class FactReader {
   Status value_of_key(const SchemaSet& schemas, const std::string& key, SchemaSet* out);
   Status key_strings(const SchemaSet& set, DfaPointer* out);
   Status dfa(const std::string& pattern, Match match, DfaPointer* out);
+  Status dfa(const std::string& pattern, DfaPointer* out);
   Status accepts(const Facts& facts, const JsonValue& value, bool* out);
   Status accepts_array(const Facts& facts, const JsonValue& value, bool* out);
   Status accepts_object(const Facts& facts, const JsonValue& value, bool* out);
@@ -98,6 +100,7 @@ class FactReader {
   Status exclude_sets(const SchemaSet& a, const SchemaSet& b, int nesting, bool* out);
 
   Document& document_;
+  Budget* budget_;
   Message* message_;
   std::unordered_map<std::string, DfaPointer> dfas_;  // by kind and pattern
   std::unordered_map<std::string, std::shared_ptr<const std::vector<Facts>>> known_;

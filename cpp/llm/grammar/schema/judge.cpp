@@ -79,6 +79,7 @@ Status FactReader::accepts(const SchemaSet& set, const JsonValue& value, bool* o
 }
 
 Status FactReader::accepts(const Facts& facts, const JsonValue& value, bool* out) {
+  RL_TRY(budget_->take(1 + facts.values.size(), message_));
   *out = false;
   const uint8_t type = type_of(value);
   if ((facts.types & type) == 0) return Code::Ok;
@@ -89,19 +90,22 @@ Status FactReader::accepts(const Facts& facts, const JsonValue& value, bool* out
   if (type == kArray) return accepts_array(facts, value, out);
   if (type == kObject) return accepts_object(facts, value, out);
   if (type == kString) {
-    DfaPointer texts;
-    RL_TRY(strings(facts, false, &texts));
     size_t characters = 0;
     const std::string& text = value.string();
     for (size_t at = 0; at < text.size(); ++characters) {
       at += read_utf8(text.data() + at, text.size() - at).bytes;
     }
-    *out = within(characters, facts.length) && texts->matches({text.data(), text.size()});
+    *out = within(characters, facts.length);
+    for (const std::string& pattern : facts.patterns) {
+      DfaPointer texts;
+      RL_TRY(dfa(pattern, &texts));
+      *out = *out && texts->matches({text.data(), text.size()});
+    }
   } else if ((type & (kInteger | kFractional)) != 0) {
     const Bound own = {true, false, decimal_of(value)};
     *out = !apart(facts.range, NumberRange{own, own});
     for (const Decimal& unit : facts.units) {
-      const Result<Dfa> multiples = multiples_of(unit, message_);
+      const Result<Dfa> multiples = multiples_of(unit, budget_, message_);
       if (!multiples.ok()) return multiples.status();
       const Decimal& n = own.value;
       const std::string text = n.whole + (n.fraction.empty() ? "" : ".") + n.fraction;
@@ -123,6 +127,7 @@ Status FactReader::accepts_array(const Facts& facts, const JsonValue& value, boo
 }
 
 Status FactReader::accepts_object(const Facts& facts, const JsonValue& value, bool* out) {
+  RL_TRY(budget_->take(value.members().size() * (1 + facts.named.size()), message_));
   *out = within(value.members().size(), facts.properties);
   for (const Property& property : facts.named) {
     const bool is_there = value.find({property.name.data(), property.name.size()}) != nullptr;
@@ -166,7 +171,7 @@ Status FactReader::exclude(const Facts& a, const Facts& b, int nesting, bool* ou
     DfaPointer in_a, in_b;
     RL_TRY(strings(a, false, &in_a));
     RL_TRY(strings(b, false, &in_b));
-    const Result<Dfa> common = combine(*in_a, *in_b, Combine::And, message_);
+    const Result<Dfa> common = combine(*in_a, *in_b, Combine::And, budget_, message_);
     if (!common.ok()) return common.status();
     *out = apart(a.length, b.length) || common.value().is_empty();
   }
@@ -190,6 +195,7 @@ Status FactReader::exclude_sets(const SchemaSet& a, const SchemaSet& b, int nest
 // Objects cannot be the same where one must have a property that the other cannot have, or both
 // must have one whose values exclude each other.
 Status FactReader::exclude_objects(const Facts& a, const Facts& b, int nesting, bool* out) {
+  RL_TRY(budget_->take(a.named.size() * b.named.size(), message_));
   *out = apart(a.properties, b.properties);
   for (const auto& [one, other] : {std::make_pair(&a, &b), std::make_pair(&b, &a)}) {
     for (const Property& property : one->named) {

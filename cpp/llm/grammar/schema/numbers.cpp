@@ -100,15 +100,16 @@ void strip(Decimal* value) {
 }
 
 // The numbers without a sign whose size is from `low` to `high`.
-Result<Dfa> sizes_within(const Bound& low, const Bound& high, Message* message) {
-  Result<Dfa> dfa = dfa_from("(?:0|[1-9]\\d*)(?:\\.\\d+)?", Match::Whole, message);
+Result<Dfa> sizes_within(const Bound& low, const Bound& high, Budget* budget, Message* message) {
+  Result<Dfa> dfa = dfa_from("(?:0|[1-9]\\d*)(?:\\.\\d+)?", Match::Whole, budget, message);
   for (const Bound* bound : {&low, &high}) {
     if (!dfa.ok() || !bound->exists) continue;
     const std::string pattern = bound == &low ? from(bound->value, bound->is_exclusive)
                                               : up_to(bound->value, bound->is_exclusive);
-    const Result<Dfa> side = dfa_from({pattern.data(), pattern.size()}, Match::Whole, message);
+    const Result<Dfa> side =
+        dfa_from({pattern.data(), pattern.size()}, Match::Whole, budget, message);
     if (!side.ok()) return side.status();
-    dfa = combine(*dfa, side.value(), Combine::And, message);
+    dfa = combine(*dfa, side.value(), Combine::And, budget, message);
   }
   return dfa;
 }
@@ -171,12 +172,13 @@ int compare(const Decimal& a, const Decimal& b) {
   return a.is_negative ? -size : size;
 }
 
-Result<Dfa> numbers_within(const NumberRange& range, bool integers, Message* message) {
+Result<Dfa> numbers_within(const NumberRange& range, bool integers, Budget* budget,
+                           Message* message) {
   const bool bounded = range.low.exists || range.high.exists;
   Result<Dfa> all = dfa_from(integers  ? kInteger
                              : bounded ? kDecimal
                                        : kNumber,
-                             Match::Whole, message);
+                             Match::Whole, budget, message);
   if (!all.ok() || !bounded) return all;
   const auto flipped = [](Bound bound) {
     bound.value.is_negative = !bound.value.is_negative && !is_zero(bound.value);
@@ -186,23 +188,24 @@ Result<Dfa> numbers_within(const NumberRange& range, bool integers, Message* mes
   const Bound none;
   const bool low_is_negative = !range.low.exists || range.low.value.is_negative;
   const bool high_is_negative = range.high.exists && range.high.value.is_negative;
-  Result<Dfa> within = dfa_from("[^\\s\\S]", Match::Whole, message);
+  Result<Dfa> within = dfa_from("[^\\s\\S]", Match::Whole, budget, message);
   if (!high_is_negative && within.ok()) {
-    const Result<Dfa> part = sizes_within(low_is_negative ? none : range.low, range.high, message);
+    const Result<Dfa> part =
+        sizes_within(low_is_negative ? none : range.low, range.high, budget, message);
     if (!part.ok()) return part.status();
-    within = combine(*within, part.value(), Combine::Or, message);
+    within = combine(*within, part.value(), Combine::Or, budget, message);
   }
   if (low_is_negative && within.ok()) {
-    const Result<Dfa> part =
-        sizes_within(high_is_negative ? flipped(range.high) : none, flipped(range.low), message);
+    const Result<Dfa> part = sizes_within(high_is_negative ? flipped(range.high) : none,
+                                          flipped(range.low), budget, message);
     if (!part.ok()) return part.status();
-    within = combine(*within, negated(part.value()), Combine::Or, message);
+    within = combine(*within, negated(part.value()), Combine::Or, budget, message);
   }
   if (!within.ok()) return within;
-  return combine(*all, *within, Combine::And, message);
+  return combine(*all, *within, Combine::And, budget, message);
 }
 
-Result<Dfa> multiples_of(const Decimal& unit, Message* message) {
+Result<Dfa> multiples_of(const Decimal& unit, Budget* budget, Message* message) {
   const std::string scaled = unit.whole + unit.fraction;
   const size_t places = unit.fraction.size();
   const uint64_t size =
@@ -248,7 +251,7 @@ Result<Dfa> multiples_of(const Decimal& unit, Message* message) {
       }
     }
   }
-  return minimized(dfa);
+  return minimized(dfa, budget);
 }
 
 }  // namespace rushlight::llm::grammar

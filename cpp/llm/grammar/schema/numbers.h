@@ -32,9 +32,10 @@ struct NumberRange {
 };
 
 // The texts of all numbers of the range. Without bounds numbers may have exponents, with them not.
-Result<Dfa> numbers_within(const NumberRange& range, bool integers, Message* message);
+Result<Dfa> numbers_within(const NumberRange& range, bool integers, Budget* budget,
+                           Message* message);
 // Those that are multiples of `unit`, without exponents and perhaps written in another way than
 // JSON's.
-Result<Dfa> multiples_of(const Decimal& unit, Message* message);
+Result<Dfa> multiples_of(const Decimal& unit, Budget* budget, Message* message);
 
 }  // namespace rushlight::llm::grammar

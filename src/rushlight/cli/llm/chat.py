@@ -16,7 +16,13 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.cli.llm.common import CacheOption, KvOption, TokenizerOption
+from rushlight.cli.llm.common import (
+    CacheOption,
+    KvOption,
+    TemplateOption,
+    TokenizerOption,
+    read_template,
+)
 from rushlight.errors import Code, Error, RunError
 from rushlight.files import open_file, write_text
 
@@ -60,13 +66,21 @@ def main(
     kv: KvOption = "auto",
     cache_limit: CacheOption = None,
     tokenizer: TokenizerOption = None,
+    chat_template: TemplateOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
     from rushlight.llm.loading import load
 
-    runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit, tokenizer=tokenizer)
+    runner = load(
+        model,
+        threads=threads,
+        kv=kv,
+        cache_limit=cache_limit,
+        tokenizer=tokenizer,
+        chat_template=read_template(chat_template),
+    )
     options = {
         "temperature": temperature,
         "top_p": top_p,

@@ -15,7 +15,13 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.cli.llm.common import CacheOption, KvOption
+from rushlight.cli.llm.common import (
+    CacheOption,
+    KvOption,
+    TemplateOption,
+    TokenizerOption,
+    read_template,
+)
 from rushlight.errors import Code, RunError
 
 NAME = "serve"
@@ -83,6 +89,8 @@ def main(
     body_limit: BodyOption = 8 << 20,
     kv: KvOption = "auto",
     cache_limit: CacheOption = None,
+    tokenizer: TokenizerOption = None,
+    chat_template: TemplateOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
@@ -109,11 +117,18 @@ def main(
                 f"RUSHLIGHT_API_KEY, or leave --host out",
                 code=Code.INVALID_ARGUMENT,
             )
-        runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit)
+        runner = load(
+            model,
+            threads=threads,
+            kv=kv,
+            cache_limit=cache_limit,
+            tokenizer=tokenizer,
+            chat_template=read_template(chat_template),
+        )
         if not runner.has_text:
             raise RunError(
-                f"{model} has no tokenizer, so that it can neither read nor write text: export the "
-                f"model with its tokenizer",
+                f"{model} has no tokenizer, so that it can neither read nor write text: give one "
+                f"with --tokenizer, or export the model with its tokenizer",
                 code=Code.NOT_SUPPORTED,
             )
         typer.echo(f"{settings.name}: {server.address_of(sock)}  (Ctrl-C ends it)")

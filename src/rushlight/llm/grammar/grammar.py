@@ -185,6 +185,11 @@ class Grammar:
         """The memory that masks take now."""
         return self._core.cache_bytes()
 
+    @property
+    def bytes(self) -> int:
+        """The memory that the automaton and masks take now."""
+        return self._core.bytes()
+
 
 class State:
     """One reply that a grammar constrains, token by token.

@@ -10,8 +10,15 @@ from typing import Any
 from rushlight.llm.reply import Statistics
 from rushlight.llm.serve.sampling import Streaming
 
-# OpenAI's words for why a text ended.
-FINISH = {"": None, "stop": "stop", "length": "length", "context": "length", "cancelled": "stop"}
+# OpenAI's words for why a text ended. It has none for a text that was broken off: an error says it.
+FINISH = {
+    "": None,
+    "stop": "stop",
+    "length": "length",
+    "context": "length",
+    "cancelled": None,
+    "error": None,
+}
 
 
 class Answers:

@@ -23,7 +23,7 @@ from rushlight.llm.serve.completions import CompletionCall
 from rushlight.llm.serve.embeddings import EmbeddingCall
 from rushlight.llm.serve.errors import ApiError, Json, as_api_error, error_response
 from rushlight.llm.serve.fields import Fields
-from rushlight.llm.serve.generation import Call, Generation
+from rushlight.llm.serve.generation import Call, Computation, Generation
 from rushlight.llm.serve.guard import Guard
 from rushlight.llm.serve.jobs import Jobs
 from rushlight.llm.serve.metrics import CONTENT_TYPE, CountRequests, Metrics
@@ -92,7 +92,7 @@ class Server:
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         yield
-        self._jobs.close()
+        await self._jobs.close()
 
     async def _page(self, request: Request) -> Response:
         return FileResponse(_PAGE / "index.html", media_type="text/html; charset=utf-8")
@@ -101,7 +101,8 @@ class Server:
         counts = {"running": self._jobs.running, "waiting": self._jobs.waiting}
         return Json({"status": "ok", **counts})
 
-    async def _figures(self, request: Request) -> Response:
+    # Not async, so that a thread runs it: the bytes of the cache are known between two steps.
+    def _figures(self, request: Request) -> Response:
         return Response(self._metrics.text(), media_type=CONTENT_TYPE)
 
     def _described(self) -> dict[str, Any]:
@@ -129,6 +130,7 @@ class Server:
         return Json(self._described())
 
     async def _fields(self, request: Request) -> Fields:
+        self._jobs.check()  # before the body is read
         return Fields(await read_json(request, self._settings))
 
     def _generation(self, call: Call) -> Generation:
@@ -142,13 +144,10 @@ class Server:
         fields = await self._fields(request)
         return self._generation(CompletionCall(self._runner, fields, self._settings.name))
 
-    async def _embed(self, request: Request) -> Response:
+    async def _embed(self, request: Request) -> Computation:
         fields = await self._fields(request)
         call = EmbeddingCall(self._runner, fields, self._settings.name)
-        try:
-            return Json(await self._jobs.call(call.compute))
-        except Exception as error:
-            raise as_api_error(error) from error
+        return Computation(call.compute, call.cancel, self._jobs, self._settings.seconds)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

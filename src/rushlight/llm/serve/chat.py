@@ -14,7 +14,12 @@ from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields
 from rushlight.llm.serve.logprobs import chat_logprobs
 from rushlight.llm.serve.messages import read_messages
-from rushlight.llm.serve.sampling import read_model, read_sampling, read_streaming
+from rushlight.llm.serve.sampling import (
+    read_model,
+    read_sampling,
+    read_streaming,
+    read_structure,
+)
 from rushlight.llm.template import Reply, ReplyParser
 
 _THINK = "<think>"
@@ -54,11 +59,11 @@ class ChatCall:
         self.streaming = read_streaming(fields)
         self._options = read_sampling(fields)
         self._read_logprobs(fields)
-        self._tools = fields.read("tools", list)
+        self._tools = read_structure(fields, "tools", list)
         choice = fields.take("tool_choice")
         self._takes_calls = bool(self._tools) and choice != "none"
         self._structure = {
-            "response_format": fields.read("response_format", dict),
+            "response_format": read_structure(fields, "response_format", dict),
             "tool_choice": choice,
             "parallel_tool_calls": fields.read("parallel_tool_calls", bool),
         }

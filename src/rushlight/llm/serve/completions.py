@@ -12,7 +12,12 @@ from rushlight.llm.serve.answers import FINISH, Answers
 from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields, shown
 from rushlight.llm.serve.logprobs import text_logprobs
-from rushlight.llm.serve.sampling import read_model, read_sampling, read_streaming
+from rushlight.llm.serve.sampling import (
+    read_model,
+    read_sampling,
+    read_streaming,
+    read_structure,
+)
 
 _MOST_TEXTS = 128
 
@@ -84,7 +89,7 @@ class CompletionCall:
             self._options["logprobs"] = logprobs or True
         self._options["echo"] = echo
         self._tells_logprobs = logprobs is not None
-        self._options["response_format"] = fields.read("response_format", dict)
+        self._options["response_format"] = read_structure(fields, "response_format", dict)
         fields.only("best_of", (self._options["n"],), "write 'n'")
         fields.finish()
         self._n = self._options["n"]

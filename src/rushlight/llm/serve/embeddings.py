@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.errors import Error, RunError
 from rushlight.llm.runner import Runner
 from rushlight.llm.serve.completions import read_texts
 from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields, shown
+from rushlight.llm.serve.jobs import ending
 from rushlight.llm.serve.sampling import read_model
 
 _ENCODINGS = ("float", "base64")
+_TEXTS_AT_ONCE = 8  # in a step of the model; between them it may be cancelled
 
 
 class EmbeddingCall:
@@ -41,25 +44,41 @@ class EmbeddingCall:
             )
         fields.read("user", str)
         fields.finish()
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """End it after the texts that are computed now; from any thread."""
+        self._is_cancelled = True
 
     def compute(self) -> dict[str, Any]:
         """The answer.
 
         Raises:
             RunError: the model refuses a text, or has no method for embeddings.
+            ApiError: it was cancelled.
         """
         tokens = [
             self._runner.encode(text, parse_special=False) if isinstance(text, str) else text
             for text in self._texts
         ]
-        vectors = np.ascontiguousarray(self._runner.embed(tokens), dtype="<f4")
-        data = [
-            {"object": "embedding", "index": i, "embedding": self._told(vector)}
-            for i, vector in enumerate(vectors)
-        ]
+        data: list[dict[str, Any]] = []
+        for first in range(0, len(tokens), _TEXTS_AT_ONCE):
+            if self._is_cancelled:
+                raise ending()
+            for vector in self._embed(tokens, first):
+                told = self._told(np.ascontiguousarray(vector, dtype="<f4"))
+                data.append({"object": "embedding", "index": len(data), "embedding": told})
         count = sum(len(text) for text in tokens)
         usage = {"prompt_tokens": count, "total_tokens": count}
         return {"object": "list", "data": data, "model": self._model, "usage": usage}
+
+    def _embed(self, tokens: list[list[int]], first: int) -> Any:
+        try:
+            return self._runner.embed(tokens[first : first + _TEXTS_AT_ONCE])
+        except Error as error:
+            if first == 0:
+                raise
+            raise RunError(f"of the texts from {first} on: {error}", code=error.code) from None
 
     def _told(self, vector: Any) -> Any:
         if self._encoding == "base64":

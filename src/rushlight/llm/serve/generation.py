@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from starlette.types import Receive, Scope, Send
@@ -87,9 +87,10 @@ class Generation:
                     for stream, piece in batch:
                         self._call.add(stream, piece)
                 _check(job)
-                whole = self._call.finished(job.statistics)
+                # Elsewhere: with log probabilities, it may take long.
+                answer = await asyncio.to_thread(lambda: Json(self._call.finished(job.statistics)))
                 self._has_begun = True
-                await Json(whole)(scope, receive, send)
+                await answer(scope, receive, send)
         finally:
             job.cancel()
 
@@ -108,6 +109,48 @@ class Generation:
     async def _fail(self, send: Send, error: ApiError) -> None:
         await _send(send, [error.body()])
         await send({"type": "http.response.body", "body": b""})
+
+
+class Computation:
+    """The response that tells what a function returns, which is no text.
+
+    Args:
+        compute: called by a thread; returns JSON.
+        cancel: called when the client leaves, or the time is over.
+        jobs: has the thread.
+        seconds: how long it may wait and be computed.
+    """
+
+    def __init__(
+        self,
+        compute: Callable[[], dict[str, Any]],
+        cancel: Callable[[], None],
+        jobs: Jobs,
+        seconds: float,
+    ) -> None:
+        self._compute = compute
+        self._cancel = cancel
+        self._jobs = jobs
+        self._seconds = seconds
+        self._has_begun = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, unless the client leaves before.
+
+        Raises:
+            ApiError: the request is refused, and nothing was sent.
+        """
+        error = await while_connected(receive, self._answer(scope, receive, send), self._seconds)
+        if error is not None and not self._has_begun:
+            raise error
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            answer = await self._jobs.call(lambda: Json(self._compute()))
+        finally:
+            self._cancel()
+        self._has_begun = True
+        await answer(scope, receive, send)
 
 
 def _check(job: Job) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rushlight.llm.reply import Piece, Statistics, Stream
 from rushlight.llm.serve.errors import ApiError
@@ -19,6 +19,7 @@ from rushlight.llm.serve.settings import Settings
 T = TypeVar("T")
 News = tuple[int, Piece]
 _RETRY_SECONDS = "1"
+_CLOSE_SECONDS = 10.0  # for threads that compile or embed, which end when they have done so
 
 
 def ending() -> ApiError:
@@ -152,6 +153,7 @@ class Jobs:
         self._slots = asyncio.Semaphore(settings.running)
         self._threads = ThreadPoolExecutor(settings.running, "rushlight-serve")
         self._jobs: set[Job] = set()
+        self._futures: set[asyncio.Future[Any]] = set()
         self._is_closing = False
 
     async def start(self, start: Callable[[], Sequence[Stream]]) -> Job:
@@ -184,9 +186,15 @@ class Jobs:
         Raises:
             ApiError: too many requests wait.
         """
-        return await (await self._submit(function))
+        # Shielded: if nobody waits any more, the slot is free when the thread is.
+        return await asyncio.shield(await self._submit(function))
 
-    async def _submit(self, function: Callable[[], T]) -> asyncio.Future[T]:
+    def check(self) -> None:
+        """Refuse a request if there is no room for it.
+
+        Raises:
+            ApiError: too many requests wait.
+        """
         if self._slots.locked() and self.waiting >= self._most_waiting:
             raise ApiError(
                 429,
@@ -196,6 +204,9 @@ class Jobs:
                 code="rate_limit_exceeded",
                 headers={"Retry-After": _RETRY_SECONDS},
             )
+
+    async def _submit(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        self.check()
         self.waiting += 1
         try:
             await self._slots.acquire()
@@ -208,13 +219,17 @@ class Jobs:
         future = asyncio.get_running_loop().run_in_executor(self._threads, function)
         # The slot is free when the thread is, even if the client has left before.
         future.add_done_callback(self._leave)
+        self._futures.add(future)
         return future
 
     def _ended(self, job: Job) -> None:
         self._jobs.discard(job)
         self._on_end(job)
 
-    def _leave(self, _: object) -> None:
+    def _leave(self, future: asyncio.Future[Any]) -> None:
+        self._futures.discard(future)
+        if not future.cancelled():
+            future.exception()  # it was told, unless the client has left
         self.running -= 1
         self._slots.release()
 
@@ -224,7 +239,9 @@ class Jobs:
         for job in list(self._jobs):
             job.cancel()
 
-    def close(self) -> None:
-        """Cancel all, and wait for the threads."""
+    async def close(self) -> None:
+        """Cancel all, and wait a while for the threads."""
         self.cancel()
-        self._threads.shutdown(wait=True)
+        self._threads.shutdown(wait=False)
+        if self._futures:
+            await asyncio.wait(set(self._futures), timeout=_CLOSE_SECONDS)

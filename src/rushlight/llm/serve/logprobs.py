@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from rushlight.llm.reply import Token
@@ -43,7 +44,7 @@ def text_logprobs(runner: Runner, tokens: Sequence[Token], offset: int) -> dict[
         offset: how many characters came before.
     """
     texts = [runner.piece(token.id).decode(errors="replace") for token in tokens]
-    offsets = [offset + sum(len(text) for text in texts[:i]) for i in range(len(texts))]
+    offsets = list(accumulate((len(text) for text in texts[:-1]), initial=offset))
     return {
         "tokens": texts,
         "token_logprobs": [_finite(token.logprob) for token in tokens],
@@ -54,7 +55,7 @@ def text_logprobs(runner: Runner, tokens: Sequence[Token], offset: int) -> dict[
             }
             for token in tokens
         ],
-        "text_offset": offsets,
+        "text_offset": offsets[: len(texts)],
     }
 
 

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from rushlight.llm.serve.errors import ApiError, bad
+from rushlight.llm.serve.errors import ApiError, bad, json_bytes
 from rushlight.llm.serve.fields import Fields, shown
 
+T = TypeVar("T")
 # Taken over as they are: `rushlight.llm.options` checks them.
 _SAME = (
     *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop"),
@@ -18,6 +19,10 @@ _SAME = (
 # They choose among tokens, and with temperature 0 there is no choice.
 _FILTERS = ("top_k", "top_p", "min_p", "typical_p")
 _MOST_CHOICES = 128
+_MOST_STOPS = 16
+_MOST_STOP_CHARACTERS = 1000
+_MOST_STOP_TOKENS = 1000
+_MOST_STRUCTURE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ def read_sampling(fields: Fields) -> dict[str, Any]:
         ApiError: a field is not as it must be.
     """
     options = {name: fields.take(name) for name in _SAME}
+    _check_stops(options["stop"], options["stop_tokens"])
     if options["temperature"] == 0:
         options.update(dict.fromkeys(_FILTERS))
     options["n"] = fields.read("n", int, 1)
@@ -100,6 +106,41 @@ def read_sampling(fields: Fields) -> dict[str, Any]:
     fields.only("store", (False,), "nothing is stored: leave it out")
     fields.only("service_tier", ("auto", "default"), "there is one tier: leave it out")
     return {name: value for name, value in options.items() if value is not None}
+
+
+def read_structure(fields: Fields, name: str, kind: type[T]) -> T | None:
+    """A field that becomes a grammar.
+
+    Args:
+        fields: of the request.
+        name: "response_format" or "tools".
+        kind: dict or list.
+
+    Raises:
+        ApiError: it is something else, or too large.
+    """
+    value = fields.read(name, kind)
+    try:
+        size = len(json_bytes(value))
+    except RecursionError:
+        raise bad(name, "is nested too deep") from None
+    if size > _MOST_STRUCTURE_BYTES:
+        raise bad(name, f"has {size} bytes of JSON: give at most {_MOST_STRUCTURE_BYTES}")
+    return value
+
+
+def _check_stops(texts: Any, tokens: Any) -> None:
+    """Limit what is looked for after each token; `Runner.generate` checks the types."""
+    listed = texts if isinstance(texts, list) else [texts]
+    if len(listed) > _MOST_STOPS:
+        raise bad("stop", f"has {len(listed)} texts: give at most {_MOST_STOPS}")
+    longest = max((len(text) for text in listed if isinstance(text, str)), default=0)
+    if longest > _MOST_STOP_CHARACTERS:
+        raise bad(
+            "stop", f"has a text of {longest} characters: give at most {_MOST_STOP_CHARACTERS}"
+        )
+    if isinstance(tokens, list) and len(tokens) > _MOST_STOP_TOKENS:
+        raise bad("stop_tokens", f"has {len(tokens)} tokens: give at most {_MOST_STOP_TOKENS}")
 
 
 def _most_tokens(fields: Fields) -> int | None:

@@ -88,14 +88,21 @@ def serve(runner: Runner, settings: Settings, sock: socket.socket) -> None:
         make_server(runner, settings).run(sockets=[sock])
 
 
-def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """uvicorn's protocol, which also ends a connection whose request's head does not come."""
+def _protocol(seconds: float, connections: int) -> type[asyncio.Protocol]:
+    """uvicorn's protocol, which also ends a connection whose request's head does not come, one
+    whose client does not take what it is sent, and one more than there may be."""
 
     class Protocol(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
+        _write_timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            if len(self.connections) > connections:
+                transport.abort()
+                return
+            # So `pause_writing` is called whenever something is left to write.
+            transport.set_write_buffer_limits(high=0)
             self._watch()
 
         def data_received(self, data: bytes) -> None:
@@ -105,17 +112,32 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
             self._forget()
+            self._forget_writing()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._forget_writing()
+            self._write_timer = self.loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._forget_writing()
 
         def _watch(self) -> None:
             if self.cycle is not None and not self.cycle.response_complete:
                 self._forget()
             elif self._timer is None:
-                self._timer = self.loop.call_later(seconds, self.transport.close)
+                self._timer = self.loop.call_later(seconds, self.transport.abort)
 
         def _forget(self) -> None:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+
+        def _forget_writing(self) -> None:
+            if self._write_timer is not None:
+                self._write_timer.cancel()
+                self._write_timer = None
 
     return Protocol
 
@@ -143,7 +165,7 @@ def make_server(runner: Runner, settings: Settings) -> uvicorn.Server:
     application = Server(runner, settings)
     config = uvicorn.Config(
         application.app(),
-        http=_protocol(settings.body_seconds),
+        http=_protocol(settings.body_seconds, settings.connections),
         ws="none",
         loop="asyncio",
         lifespan="on",

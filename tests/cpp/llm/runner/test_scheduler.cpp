@@ -132,6 +132,22 @@ void test_a_reader_that_stops() {
   CHECK(tokens == setup.expected(prompt_of(1, 100), 200));
 }
 
+// A reader that stops gives its place to a text that waits, though another one goes on.
+void test_a_place_that_is_given_up() {
+  Setup setup({}, 0, 2);
+  Message message;
+  auto idle = setup.runner.generate(view(prompt_of(1, 5)), greedy(100), &message);
+  auto busy = setup.runner.generate(view(prompt_of(2, 5)), greedy(300), &message);
+  auto waiting = setup.runner.generate(view(prompt_of(3, 5)), greedy(10), &message);
+  Piece piece;
+  size_t tokens = 0;
+  while (tokens < 200 && (*busy)->next(&piece)) tokens += piece.tokens.size();
+  CHECK((*waiting)->statistics().output_tokens == 10);
+  CHECK(read_all(**waiting) == setup.expected(prompt_of(3, 5), 10));
+  CHECK(read_all(**idle) == setup.expected(prompt_of(1, 5), 100));
+  CHECK((*idle)->statistics().recomputed_tokens == 0);  // it kept its pages
+}
+
 // What fails for one of several fails for it alone.
 void test_errors_in_one_of_several() {
   Setup setup;
@@ -251,6 +267,7 @@ int main() {
   test_prompts_come_in_pieces();
   test_cancel();
   test_a_reader_that_stops();
+  test_a_place_that_is_given_up();
   test_errors_in_one_of_several();
   test_limits();
   test_several_texts_of_a_prompt();

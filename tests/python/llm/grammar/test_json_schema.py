@@ -16,6 +16,7 @@ from schemas import WRITTEN, drawn, written
 from walks import PIECES, small_vocabulary, walk
 
 from rushlight import Error
+from rushlight.errors import Code
 from rushlight.llm.grammar import Grammar, State, Vocabulary
 
 WHITE_SPACE = ("compact", "spaced", "flexible")
@@ -167,6 +168,61 @@ def test_what_cannot_be_is_refused_with_its_path(
     with pytest.raises(Error, match=re.escape(reason)):
         Grammar.from_json_schema(schema, vocabulary)
     assert time.process_time() - start < 10
+
+
+CHAIN = {
+    "$defs": {
+        **{f"d{i}": {"items": {"$ref": f"#/$defs/d{i + 1}"}} for i in range(3000)},
+        "d3000": {"type": "null"},
+    },
+    "$ref": "#/$defs/d0",
+}
+for _part in list(CHAIN["$defs"].values())[:-1]:  # type: ignore[attr-defined]
+    _part.update(type="array", minItems=1)
+# The automata of these patterns are large, and what is left of them is small.
+PATTERNS = [{"const": "a" * 13 + str(i), "pattern": f"(a|b)*a(a|b){{12}}{i}"} for i in range(1000)]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [CHAIN, {"properties": {f"p{i}": pattern for i, pattern in enumerate(PATTERNS)}}],
+    ids=["rounds", "patterns"],
+)
+def test_parts_that_add_up_are_refused(schema: Any, vocabulary: Vocabulary) -> None:
+    with pytest.raises(Error, match=r"compiling takes more than \d+ operations in all") as caught:
+        Grammar.from_json_schema(schema, vocabulary)
+    assert caught.value.code == Code.OUT_OF_RESOURCES
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": "x" * 400_000},
+        {"enum": [[i] * 1000 for i in range(200)]},
+        {"properties": {"a": {"const": {"b": "x" * 400_000}}}},
+        {"properties": {f"p{i}": {"const": f"{i}" + "x" * 1000} for i in range(500)}},
+    ],
+    ids=["text", "arrays", "object", "many"],
+)
+def test_automata_that_are_too_large_are_refused(schema: Any, vocabulary: Vocabulary) -> None:
+    with pytest.raises(Error, match="the automaton has more than 400000 states") as caught:
+        Grammar.from_json_schema(schema, vocabulary)
+    assert caught.value.code == Code.OUT_OF_RESOURCES
+
+
+def test_many_strings_of_a_long_pattern(vocabulary: Vocabulary) -> None:
+    schema = {
+        "properties": {f"p{i}": {"type": "string", "pattern": "^a{0,1500}$"} for i in range(99)}
+    }
+    state = State(Grammar.from_json_schema(schema, vocabulary))
+    assert state.accept_text(b'{"p98":"aaa"}')
+
+
+def test_many_values_of_a_pattern(vocabulary: Vocabulary) -> None:
+    values = [f"value_{i}" for i in range(2000)]
+    schema = {"enum": [*values, "no"], "pattern": "^value_\\d+$"}
+    state = State(Grammar.from_json_schema(schema, vocabulary))
+    assert state.accept_text(b'"value_1999"') and state.can_end()
 
 
 def test_schemas_that_seem_large_are_not(vocabulary: Vocabulary) -> None:

@@ -64,6 +64,17 @@ def test_a_required_call_is_between_special_tokens() -> None:
     )
 
 
+def test_tools_are_limited_together() -> None:
+    vocabulary = Vocabulary(PIECES, ends=[0])
+    tools = [_tool(f"f{i}", a={"const": "x" * 100_000}) for i in range(5)]
+    with pytest.raises(Error, match=r"the tools up to 'f3': .* more than 400000 states"):
+        Grammar.from_tools(tools, vocabulary, family="qwen3")
+    part = {"const": "a" * 13, "pattern": "(a|b)*a(a|b){12}"}
+    tools = [_tool(f"f{i}", a=part) for i in range(500)]
+    with pytest.raises(Error, match=r"compiling takes more than .* operations in all"):
+        Grammar.from_tools(tools, vocabulary, family="qwen3")
+
+
 def test_one_tool_can_be_asked_for() -> None:
     state = _state(tool_choice={"type": "function", "function": {"name": "time"}})
     forced = state.forced()

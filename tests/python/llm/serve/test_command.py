@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 from servers import CHAT, ask
-from tiny_model import make_model
+from tiny_model import make_model, make_tokenizer
 from typer.testing import CliRunner
 
 import rushlight.llm
 from rushlight.cli import app
+from rushlight.cli.llm import chat
+from rushlight.llm.serve import server
 
 
 def _refused(*arguments: str, **variables: str) -> str:
@@ -68,6 +70,27 @@ def test_a_program_without_a_tokenizer(tmp_path: Path) -> None:
     path = tmp_path / "mute.pte"
     rushlight.llm.export(make_model(), batch=8).save(path, quiet=True)
     assert "mute.pte has no tokenizer" in _refused(str(path), "--port", "0")
+
+
+def test_a_tokenizer_and_a_template_from_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, tokenizer, template = (tmp_path / name for name in ("m.pte", "tokenizer.json", "t.jinja"))
+    rushlight.llm.export(make_model(), batch=8).save(path, quiet=True)
+    make_tokenizer().save(str(tokenizer))
+    template.write_text("{% for m in messages %}ä{{ m.content }}{% endfor %}", encoding="utf-8")
+    runners: list[Any] = []
+    monkeypatch.setattr(server, "serve", lambda runner, settings, sock: runners.append(runner))
+    monkeypatch.setattr(chat, "Talk", lambda runner, system, options: runners.append(runner))
+    options = ["--tokenizer", str(tokenizer), "--chat-template", str(template)]
+    for command in (["serve", str(path), "--port", "0"], ["chat", str(path)]):
+        result = CliRunner().invoke(app, ["llm", *command, *options], input="")
+        assert result.exit_code == 0, result.output
+        runner = runners.pop()
+        said = runner.encode_chat([{"role": "user", "content": "the"}])
+        assert runner.decode(said) == "äthe"
+    told = _refused(str(path), "--port", "0", *options[:2], "--chat-template", str(tmp_path / "no"))
+    assert "--chat-template: cannot read" in told
 
 
 def test_a_package_that_is_missing(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
+import threading
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from openai import BadRequestError, OpenAI
+from servers import ask, serving
 
+import rushlight.llm
+from rushlight.llm.reply import Token
 from rushlight.llm.runner import Runner
+from rushlight.llm.serve.answers import FINISH
+from rushlight.llm.serve.logprobs import text_logprobs
 
 
 def _create(client: OpenAI, prompt: Any, **options: Any) -> Any:
@@ -120,6 +129,65 @@ def test_what_a_chat_refuses(client: OpenAI, options: Any, told: str) -> None:
     with pytest.raises(BadRequestError) as caught:
         client.chat.completions.create(model="tiny", messages=messages, **options)
     assert told in caught.value.body["message"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+def test_a_text_that_fails_in_the_middle(program: Path, path: str, stream: bool) -> None:
+    # One page of the cache, which the text outgrows.
+    pages = 4 * 2048 // 64
+    limit = rushlight.llm.load(program, threads=1).cache_limit // pages
+    runner = rushlight.llm.load(program, threads=1, cache_limit=limit)
+    asked = {"messages": [{"role": "user", "content": "a"}], "prompt": "a"}
+    name = "messages" if "chat" in path else "prompt"
+    body = {"model": "tiny", name: asked[name], "max_tokens": 200, "ignore_eos": True}
+    with serving(runner) as port:
+        status, _, answer = ask(port, path, {**body, "stream": stream})
+    events = answer.decode().split("data: ")
+    error = json.loads(events[-1])["error"]
+    assert "Raise cache_limit" in error["message"]
+    assert status == (200 if stream else 400) and (len(events) > 3) == stream
+    assert all('"finish_reason":null' in event for event in events[1:-1] if stream)
+
+
+def test_a_text_that_was_broken_off_has_no_reason_to_end() -> None:
+    assert FINISH["cancelled"] is None and FINISH["error"] is None
+
+
+class _Counted(str):
+    """A text that counts how often its length is asked for."""
+
+    asked = 0
+
+    def __len__(self) -> int:
+        _Counted.asked += 1
+        return super().__len__()
+
+
+def test_log_probabilities_of_a_long_text() -> None:
+    count = 1000
+    runner: Any = SimpleNamespace(
+        piece=lambda token: SimpleNamespace(decode=lambda errors: _Counted("ab"))
+    )
+    told = text_logprobs(runner, [Token(i) for i in range(count)], 5)
+    assert told["text_offset"] == list(range(5, 5 + 2 * count, 2))
+    assert _Counted.asked <= 2 * count
+    assert text_logprobs(runner, [], 5)["text_offset"] == []
+
+
+def test_a_whole_answer_is_written_by_another_thread(
+    port: int, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piece, names = runner.piece, set()
+
+    def noting(token: int) -> bytes:
+        names.add(threading.current_thread().name.partition("_")[0])
+        return piece(token)
+
+    monkeypatch.setattr(runner, "piece", noting)
+    body = {"model": "tiny", "prompt": "the", "max_tokens": 3, "logprobs": 2}
+    assert ask(port, "/v1/completions", body)[0] == 200
+    assert names == {"asyncio"}
 
 
 def test_embeddings(client: OpenAI, runner: Runner) -> None:

@@ -89,6 +89,12 @@ await stream("/no", {}, { onEvent() {} }).catch((error) => { refused = error.mes
 console.log(JSON.stringify({
   events, seen, refused,
   chat: request({ id: "m", has_chat: true }, said, settings),
+  failed: request({ id: "m", has_chat: true }, [
+    { role: "user", content: "no" }, { role: "assistant", content: "", wrong: true },
+    { role: "user", content: "a" }, { role: "assistant", content: "b" },
+    { role: "assistant", content: "", note: "Stopped." },
+    { role: "user", content: "c" },
+  ], { system: "s" }),
   text: request({ id: "m", has_chat: false }, said, { ...settings, system: "" }),
 }));
 """
@@ -110,6 +116,8 @@ def test_requests_and_events_where_node_is_installed(tmp_path: Path) -> None:
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant"]
     assert "note" not in body["messages"][1] and "key" not in body and "seed" not in body
     assert body["temperature"] == 0 and body["max_tokens"] == 5
+    said = [message["content"] for message in told["failed"][1]["messages"]]
+    assert said == ["s", "a", "b", "c"]
     assert told["text"][0] == "/v1/completions" and told["text"][1]["prompt"] == "ab"
 
 
@@ -223,6 +231,28 @@ def test_stopping_where_chromium_is_installed(page: Any) -> None:
         page.click("#new")
         assert runner.ended.acquire(timeout=60) and page.locator("article").count() == 0
     assert page.faults == []
+
+
+@pytest.mark.full
+@needs_chromium
+def test_another_model_where_chromium_is_installed(page: Any) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.post_data or request.url))
+    with serving(EndlessRunner(), name="second") as port:
+        answer = {"data": [{"id": "first", "has_chat": True}]}
+        page.route("**/v1/models", lambda route: route.fulfill(json=answer), times=1)
+        page.goto(f"http://127.0.0.1:{port}/")
+        _shows(page, "#model", "first")
+        _ask(page, "one")
+        _shows(page, "article.assistant .note", "there is no model 'first'")
+        _ask(page, "two")
+        page.wait_for_selector("article:nth-of-type(4) .said:has-text('x')")
+        page.click("#stop")
+        _is_idle(page)
+        assert page.text_content("#model") == "second"
+        assert page.locator("article.user .said").all_text_contents() == ["one", "two"]
+    said = json.loads(next(body for body in asked if '"second"' in body))["messages"]
+    assert [message["content"] for message in said] == ["two"]
 
 
 HOSTILE = (

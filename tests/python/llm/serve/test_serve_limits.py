@@ -9,10 +9,14 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from servers import CHAT, EndlessRunner, ask, chat_request, connect, refused, serving
+
+from rushlight.llm.serve import generation, jobs
 
 STREAM = {**CHAT, "stream": True}
 
@@ -149,6 +153,121 @@ def test_a_client_that_reads_nothing_is_given_up() -> None:
         _until(port, "running", 0)
 
 
+def test_a_connection_that_is_not_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = EndlessRunner()
+    monkeypatch.setattr("servers.TEXT", "x" * 1_000_000)
+    with serving(runner, body_seconds=0.3) as port, _opened(port, STREAM) as connection:
+        assert runner.ended.acquire(timeout=30)
+        with contextlib.suppress(ConnectionError):
+            while connection.recv(1 << 20):
+                pass  # ends, as the server closes the connection
+
+
+def test_more_connections_than_there_may_be() -> None:
+    with serving(EndlessRunner(), connections=2) as port, contextlib.ExitStack() as stack:
+        kept = [stack.enter_context(connect(port, b"GET /heal")) for _ in range(2)]
+        with connect(port, b"") as one_more, contextlib.suppress(ConnectionError):
+            assert one_more.recv(1) == b""
+        assert not select.select(kept, [], [], 0)[0]
+
+
+def test_a_full_queue_refuses_before_it_reads_the_body() -> None:
+    with (
+        serving(EndlessRunner(), running=1, waiting=0) as port,
+        _opened(port, STREAM),
+        connect(port, chat_request(CHAT)[:-5]) as connection,
+    ):
+        assert b"429 Too Many Requests" in connection.recv(4096)
+
+
+def test_figures_do_not_hold_up_others() -> None:
+    asked, go = threading.Event(), threading.Event()
+    came_in_time: list[bool] = []
+
+    class Busy(EndlessRunner):
+        @property
+        def cache_bytes(self) -> int:
+            asked.set()
+            came_in_time.append(go.wait(20))
+            return 0
+
+    request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with serving(Busy()) as port, connect(port, request) as connection:
+        assert asked.wait(30)
+        assert ask(port, "/health")[0] == 200
+        go.set()
+        assert b"200 OK" in connection.recv(4096)
+    assert came_in_time == [True]
+
+
+class _Embeds(EndlessRunner):
+    """Embeds when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go = threading.Event(), threading.Event()
+        self.came_in_time: list[bool] = []
+
+    def encode(self, text: str, *, parse_special: bool = True) -> list[int]:
+        return [1] * len(text)
+
+    def embed(self, tokens: list[list[int]]) -> np.ndarray:
+        self.asked.set()
+        self.came_in_time.append(self.go.wait(20))
+        if tokens[0] == [13]:
+            raise ValueError("unlucky")
+        return np.ones((len(tokens), 2), np.float32)
+
+
+EMBED = {"model": "tiny", "input": ["the"] * 32}
+
+
+def test_embeddings_take_no_longer_than_they_may() -> None:
+    runner = _Embeds()
+    with serving(runner, seconds=0.3) as port:
+        status, error = refused(ask(port, "/v1/embeddings", EMBED))
+        assert status == 504 and "0.3 seconds" in error["message"]
+        runner.go.set()
+        _until(port, "running", 0)
+    assert runner.came_in_time == [True]  # what was left of the texts is not embedded
+
+
+def test_embeddings_of_many_texts() -> None:
+    runner = _Embeds()
+    runner.go.set()
+    with serving(runner) as port:
+        status, _, answer = ask(port, "/v1/embeddings", EMBED)
+    data = json.loads(answer)["data"]
+    assert status == 200 and [one["index"] for one in data] == list(range(32))
+
+
+def test_what_fails_in_embeddings_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[BaseException] = []
+    log = SimpleNamespace(error=lambda text, exc_info: told.append(exc_info))
+    monkeypatch.setattr(generation, "_LOG", log)
+    runner = _Embeds()
+    runner.go.set()
+    with serving(runner) as port:
+        status, error = refused(ask(port, "/v1/embeddings", {"model": "tiny", "input": [13]}))
+    assert status == 500 and "its log has more" in error["message"]
+    assert [str(error) for error in told] == ["unlucky"]
+
+
+def test_the_server_ends_while_a_thread_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_CLOSE_SECONDS", 0.2)
+    runner = _Embeds()
+    data = json.dumps(EMBED).encode()
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += b"Content-Length: %d\r\n\r\n" % len(data)
+    with serving(runner) as port, connect(port, head + data):
+        assert runner.asked.wait(30)
+    runner.go.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("rushlight-serve"):
+            thread.join(30)
+    assert runner.came_in_time == [True]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "told"),
     [
@@ -189,6 +308,12 @@ def test_a_client_that_reads_nothing_is_given_up() -> None:
         ({**CHAT, "stream_options": {}}, 400, "'stream_options' is for streams"),
         ({**CHAT, "max_tokens": 1, "max_completion_tokens": 2}, 400, "leave one out"),
         ({**CHAT, "logit_bias": {"lamp": 1}}, 400, "give numbers of tokens"),
+        ({**CHAT, "stop": ["a"] * 17}, 400, "'stop' has 17 texts: give at most 16"),
+        ({**CHAT, "stop": "a" * 1001}, 400, "'stop' has a text of 1001 characters"),
+        ({**CHAT, "stop": ["a", "b" * 1001]}, 400, "'stop' has a text of 1001 characters"),
+        ({**CHAT, "stop_tokens": [1] * 1001}, 400, "'stop_tokens' has 1001 tokens"),
+        ({**CHAT, "tools": [{"a": "x" * (256 << 10)}]}, 400, "give at most 262144"),
+        ({**CHAT, "response_format": {"a": "x" * (256 << 10)}}, 400, "'response_format' has"),
     ],
 )
 def test_what_is_refused(endless_port: int, body: Any, status: int, told: str) -> None:

@@ -55,6 +55,17 @@ export async function stream(path, body, { key, signal, onEvent }) {
   }
 }
 
+// The messages of a conversation that the model gets: a reply that failed or was stopped before it
+// said anything is left out, with its question.
+export function answered(messages) {
+  const kept = [];
+  for (const message of messages) {
+    if (message.role !== "assistant" || message.content) kept.push(message);
+    else if (kept.at(-1)?.role === "user") kept.pop();
+  }
+  return kept;
+}
+
 // What a conversation and the settings are as a request; for a model without a chat template, the
 // texts one after the other.
 export function request(model, messages, settings) {
@@ -66,7 +77,7 @@ export function request(model, messages, settings) {
     stream_options: { include_usage: true, continuous_usage_stats: true },
     ...Object.fromEntries(given.map(([name, value]) => [name, Number(value)])),
   };
-  const texts = messages.map(({ role, content }) => ({ role, content }));
+  const texts = answered(messages).map(({ role, content }) => ({ role, content }));
   if (system) texts.unshift({ role: "system", content: system });
   if (model.has_chat) return ["/v1/chat/completions", { ...body, messages: texts }];
   const prompt = texts.map(({ content }) => content).join("");

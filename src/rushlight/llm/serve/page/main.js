@@ -106,6 +106,7 @@ async function reply() {
     await stream(path, body, { key: values.key, signal: control.signal, onEvent });
   } catch (error) {
     message.wrong = error.name !== "AbortError";
+    if (message.wrong) model = null;  // it may be another one now
     message.note = message.wrong ? error.message : "Stopped.";
   }
   view.update();
