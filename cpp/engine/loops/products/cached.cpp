@@ -14,7 +14,7 @@ constexpr float kKeyRange = 2047;  // 12 bits
 constexpr int32_t kShortRange = 32767;
 // Of a query's terms: times -2048, which damaged pages may have, it stays within 32 bits.
 constexpr int32_t kSumRange = (1 << 20) - 1;
-constexpr float kWeightRange = 65535;   // unsigned: 256 sums of 127 * 65535 stay within 32 bits
+constexpr float kWeightRange = 65535;  // unsigned: 256 sums of 127 * 65535 stay within 32 bits
 
 // --- rotation -----------------------------------------------------------------------------------
 
