@@ -79,8 +79,11 @@ def short_decomposition_setup() -> Iterator[None]:
     the decomposition. Here they are listed again only when a library has more operators than
     before, and only rules that differ are replaced.
     """
-    collect = export_utils._collect_all_valid_cia_ops
-    override = exported_program._override_composite_implicit_decomp
+    collect: Any = getattr(export_utils, "_collect_all_valid_cia_ops", None)
+    override: Any = getattr(exported_program, "_override_composite_implicit_decomp", None)
+    if collect is None or override is None:  # a release with other names: slower, the same result
+        yield
+        return
 
     def collect_once() -> set[OperatorBase]:
         operators = _composite_operators.get(_registered())
