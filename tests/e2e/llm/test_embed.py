@@ -53,7 +53,9 @@ def test_texts_are_embedded_while_others_are_generated() -> None:
     for thread in threads:
         thread.join()
     assert stream.reply().tokens == wanted
-    assert len(results) == 3 and all(np.array_equal(one, alone) for one in results)
+    assert len(results) == 3
+    for one in results:  # where texts are cut depends on the pages that others have at that time
+        np.testing.assert_allclose(one, alone, rtol=0, atol=1e-6)
 
 
 def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
