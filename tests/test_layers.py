@@ -54,6 +54,7 @@ CPP_LAYERS = (
     ("platform",),
     ("core",),
     ("events",),
+    ("trace",),
     ("program",),
     ("kernel",),
     ("delegate",),
@@ -74,7 +75,7 @@ NEEDS_TORCH = (
     *("pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy"),
 )
 CPP_CORE = (
-    *("platform", "core", "events", "program", "kernel", "delegate", "engine", "method"),
+    *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),
     "kernels",
 )
 

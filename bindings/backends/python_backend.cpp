@@ -320,10 +320,10 @@ void BackendContext::event(nb::handle id, uint64_t start_ns, uint64_t stop_ns) {
   if (PyLong_Check(id.ptr())) {
     int64_t number = 0;
     if (!nb::try_cast(id, number)) refuse_id(id);
-    run_->tracer->delegate_event(nullptr, number, start_ns, stop_ns);
+    run_->tracer->delegate_event({nullptr, number}, start_ns, stop_ns, {});
   } else {
     const std::string text = text_of_id(id);
-    run_->tracer->delegate_event(text.c_str(), 0, start_ns, stop_ns);
+    run_->tracer->delegate_event({text.c_str(), 0}, start_ns, stop_ns, {});
   }
 }
 

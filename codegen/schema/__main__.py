@@ -10,13 +10,15 @@ from codegen.schema import cpp, python
 from codegen.schema.parser import parse
 
 COMMAND = "python -m codegen.schema"
-# For each .fbs file: the error code for files that violate it, and its header's folder in cpp/.
-SCHEMAS = {
+# For each .fbs file: the error code for files that violate it, and its header's folder in cpp/, or
+# None if C++ never reads such files.
+SCHEMAS: dict[str, tuple[str, str | None]] = {
     "common": ("INVALID_PROGRAM", "program"),
     "program": ("INVALID_PROGRAM", "program"),
     "flat_tensor": ("INVALID_EXTERNAL_DATA", "program"),
     "cpu_engine": ("DELEGATE_INVALID_COMPATIBILITY", "engine/types"),
     "xnnpack": ("DELEGATE_INVALID_COMPATIBILITY", "backends/xnnpack/payload"),
+    "etdump": ("INVALID_EXTERNAL_DATA", None),
 }
 
 
@@ -33,10 +35,11 @@ def python_module(fbs: Path) -> str:
 def generate(root: Path) -> dict[Path, str]:
     """All generated files of the repository at `root`, with their texts."""
     files: dict[Path, str] = {}
-    for name, (code, _) in SCHEMAS.items():
+    for name, (code, folder) in SCHEMAS.items():
         schema = parse(root / "schema" / f"{name}.fbs")
-        header = cpp.emit(schema, COMMAND, lambda path: f"rushlight/{cpp_name(path)}")
-        files[root / "cpp" / cpp_name(schema.path)] = header
+        if folder is not None:
+            header = cpp.emit(schema, COMMAND, lambda path: f"rushlight/{cpp_name(path)}")
+            files[root / "cpp" / cpp_name(schema.path)] = header
         module = python.emit(schema, COMMAND, python_module, code)
         files[root / "src/rushlight/schema" / f"{name}.py"] = module
     return files

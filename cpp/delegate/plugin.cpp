@@ -67,7 +67,7 @@ void event(void* context, rl_text_v1 id, int64_t number, uint64_t start, uint64_
   if (tracer == nullptr) return;
   DelegatePlace name;  // tracers take texts with a closing NUL
   name.set(view(id));
-  tracer->delegate_event(name.empty() ? nullptr : name.text(), number, start, stop);
+  tracer->delegate_event({name.empty() ? nullptr : name.text(), number}, start, stop, {});
 }
 
 uint64_t clock_ns() { return now_ns(); }

@@ -1,5 +1,6 @@
 // The interface through which a method tells what it does. The runtime calls it only if one was
-// given; a tracer may allocate, so runs that must not are runs without one.
+// given: without one, a run costs one comparison more. cpp/trace/ has a tracer that writes
+// ExecuTorch's ETDump. Times are those of now_ns().
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,38 @@ namespace rushlight {
 
 enum class InstructionKind : uint8_t { Kernel, Delegate, Move, JumpFalse, Free };
 
+// A place inside a delegate, by the backend's own number, or by its text.
+struct DelegateId {
+  const char* text = nullptr;  // nullptr: the number counts
+  int64_t number = 0;
+};
+
+// What an instruction was called with.
+struct InstructionArguments {
+  Span<EValue* const> all;
+  size_t first_written = 0;  // the arguments from here on are written
+};
+
 class Tracer {
  public:
   virtual ~Tracer() = default;
-  // A named stretch outside of instructions ("Method::init", "Method::execute").
-  virtual void begin(const char* name) = 0;
+  // A block of events, outside of instructions: the load of a method ("Method::init"), or one of
+  // its runs ("Method::execute").
+  virtual void begin(const char* name, StringView method) = 0;
   virtual void end(const char* name) = 0;
   // One instruction: its index is its debug handle.
   virtual void begin_instruction(uint32_t chain, uint32_t instruction, InstructionKind kind,
                                  StringView name) = 0;
-  virtual void end_instruction(uint32_t chain, uint32_t instruction, EValue* const* args,
-                               uint32_t n_args) = 0;
-  // A stretch inside a delegate, by the delegate's own id.
-  virtual void delegate_event(const char* id, int64_t id_number, uint64_t start, uint64_t stop) = 0;
+  // `arguments` are nullptr if the instruction failed.
+  virtual void end_instruction(const InstructionArguments* arguments) = 0;
+  // A stretch inside the delegate that is called or loaded. The metadata are the backend's own.
+  virtual void delegate_event(DelegateId id, uint64_t start, uint64_t stop,
+                              Span<const uint8_t> metadata) = 0;
+  // Whether delegates should tell the values between their operators.
+  virtual bool wants_delegate_values() const = 0;
+  virtual void delegate_value(DelegateId id, const Tensor& value) = 0;
+  // An output of the method; called for each after the last instruction.
+  virtual void output(const EValue& value) = 0;
 };
 
 }  // namespace rushlight

@@ -63,6 +63,17 @@ size_t find_harmed(const Kernel& kernel, EValue* const* args, size_t n_args,
 
 }  // namespace
 
+size_t first_result(const Kernel& kernel) {
+  size_t written = SIZE_MAX;
+  size_t count = 0;
+  for (const char* at = kernel.signature; *at != '\0'; ++count) {
+    const char letter = next(&at).letter;
+    if (letter == '=') return count;
+    if (written == SIZE_MAX && (letter == 'w' || letter == 'W' || letter == 'r')) written = count;
+  }
+  return written != SIZE_MAX ? written : count;
+}
+
 Status check_written(const Kernel& kernel, EValue* const* args, size_t n_args, Message& message) {
   const char* at = kernel.signature;
   bool returns = false;

@@ -110,6 +110,10 @@ struct Kernel {
   const char* key = nullptr;
 };
 
+// The first argument of a call that is one of its results: the return alias, or what a kernel that
+// returns nothing writes first. The number of arguments if there is none.
+size_t first_result(const Kernel& kernel);
+
 class KernelTable {
  public:
   static constexpr size_t kCapacity = 1024;

@@ -56,7 +56,7 @@ Status Method::load(const Program& program, StringView name, const MethodMemory&
                          duplicate.len(), duplicate.data());
   }
 
-  if (tracer_ != nullptr) tracer_->begin("Method::init");
+  if (tracer_ != nullptr) tracer_->begin("Method::init", this->name());
   const Status status = MethodLoader(*this, memory).load();
   if (tracer_ != nullptr) tracer_->end("Method::init");
   if (!status.ok()) {

@@ -228,6 +228,8 @@ class Method {
   void tell_place(Status status);
   void destroy_delegates();
   Status run_jump(const Instruction& instruction, uint32_t* pc);
+  void end_instruction(const Instruction& instruction, const Kernel* kernel, bool is_ok);
+  void trace_outputs();
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
   void start();
   Status finish();

@@ -98,8 +98,9 @@ Status Method::execute() {
   RL_TRY(check_ready());
   message_.clear();
   if (tracer_ == nullptr) return run<false>();
-  tracer_->begin("Method::execute");
+  tracer_->begin("Method::execute", name());
   const Status status = run<true>();
+  if (status.ok()) trace_outputs();
   tracer_->end("Method::execute");
   return status;
 }
@@ -143,11 +144,11 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
     tracer_->begin_instruction(place.chain, place.instruction, instruction.kind,
                                instruction_name(*pc));
   }
-  ++*pc;
+  const uint32_t before = (*pc)++;
   Status status;
   switch (instruction.kind) {
     case InstructionKind::Kernel:
-      if (instruction.checked) status = check_memory(instruction, parts_.kernels[*pc - 1]);
+      if (instruction.checked) status = check_memory(instruction, parts_.kernels[before]);
       if (status.ok()) status = instruction.fn(context, instruction.args);
       if (scratch_ != nullptr) scratch_->reset();
       break;
@@ -166,9 +167,33 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
       break;
   }
   if constexpr (kTraced) {
-    tracer_->end_instruction(place.chain, place.instruction, instruction.args, instruction.n_args);
+    end_instruction(instruction, parts_.kernels[before], status.ok());
   }
   return status;
+}
+
+// Tells the tracer that an instruction has ended.
+void Method::end_instruction(const Instruction& instruction, const Kernel* kernel, bool is_ok) {
+  InstructionArguments arguments = {{instruction.args, instruction.n_args}, instruction.n_args};
+  switch (instruction.kind) {
+    case InstructionKind::Kernel:
+      arguments.first_written = first_result(*kernel);
+      break;
+    case InstructionKind::Delegate:
+      arguments.first_written = instruction.n_inputs;
+      break;
+    case InstructionKind::Move:
+      arguments.first_written = 1;
+      break;
+    case InstructionKind::JumpFalse:
+    case InstructionKind::Free:
+      break;
+  }
+  tracer_->end_instruction(is_ok ? &arguments : nullptr);
+}
+
+void Method::trace_outputs() {
+  for (uint32_t i = 0; i < n_outputs_; ++i) tracer_->output(*parts_.outputs[i].value);
 }
 
 // Only tensors without bounds own memory; for others a free does nothing.
@@ -273,7 +298,10 @@ Status Method::step() {
   RL_TRY(check_files());
   if (!stepping_) RL_TRY(check_ready());
   if (pc_ >= n_instructions_) return Code::EndOfMethod;
-  if (!stepping_) start();
+  if (!stepping_) {
+    start();
+    if (tracer_ != nullptr) tracer_->begin("Method::execute", name());
+  }
   stepping_ = true;
   message_.clear();
   KernelContext context(message_, scratch_, options_.workers, &blocks_, options_.generator);
@@ -288,7 +316,12 @@ Status Method::step() {
   resized_ = resized_ || context.resized();
   failed_step_ = !status.ok();
   if (!failed_step_) pc_ = next;
-  return failed_step_ || pc_ < n_instructions_ ? status : finish();
+  if (!failed_step_ && pc_ < n_instructions_) return status;
+  if (tracer_ != nullptr) {
+    if (!failed_step_) trace_outputs();
+    tracer_->end("Method::execute");
+  }
+  return failed_step_ ? status : finish();
 }
 
 Status Method::reset() {

@@ -262,7 +262,7 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
       return status;
     }
     if (run.tracer != nullptr) {
-      run.tracer->delegate_event(nullptr, id_of(i), start, now_ns());
+      run.tracer->delegate_event({nullptr, id_of(i)}, start, now_ns(), {});
     }
   }
   return {};

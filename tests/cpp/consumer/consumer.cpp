@@ -18,14 +18,18 @@ class CountingTracer : public rushlight::Tracer {
  public:
   int instructions = 0;
 
-  void begin(const char*) override {}
+  void begin(const char*, rushlight::StringView) override {}
   void end(const char*) override {}
   void begin_instruction(uint32_t, uint32_t, rushlight::InstructionKind,
                          rushlight::StringView) override {
     ++instructions;
   }
-  void end_instruction(uint32_t, uint32_t, rushlight::EValue* const*, uint32_t) override {}
-  void delegate_event(const char*, int64_t, uint64_t, uint64_t) override {}
+  void end_instruction(const rushlight::InstructionArguments*) override {}
+  void delegate_event(rushlight::DelegateId, uint64_t, uint64_t,
+                      rushlight::Span<const uint8_t>) override {}
+  bool wants_delegate_values() const override { return false; }
+  void delegate_value(rushlight::DelegateId, const rushlight::Tensor&) override {}
+  void output(const rushlight::EValue&) override {}
 };
 
 class OwnAllocator : public rushlight::Allocator {};

@@ -53,16 +53,21 @@ class AddingBackend : public Backend {
 class RecordingTracer : public Tracer {
  public:
   std::string log;
-  void begin(const char* name) override { log += std::string("(") + name + " "; }
+  void begin(const char* name, StringView) override { log += std::string("(") + name + " "; }
   void end(const char*) override { log += ")"; }
   void begin_instruction(uint32_t chain, uint32_t i, InstructionKind, StringView name) override {
     log += std::to_string(chain) + "." + std::to_string(i) + ":" +
            std::string(name.data(), name.size());
   }
-  void end_instruction(uint32_t, uint32_t, EValue* const*, uint32_t n_args) override {
-    log += "/" + std::to_string(n_args) + " ";
+  void end_instruction(const InstructionArguments* arguments) override {
+    if (arguments == nullptr) return;
+    log += "/" + std::to_string(arguments->all.size()) + ">" +
+           std::to_string(arguments->first_written) + " ";
   }
-  void delegate_event(const char*, int64_t, uint64_t, uint64_t) override {}
+  void delegate_event(DelegateId, uint64_t, uint64_t, Span<const uint8_t>) override {}
+  bool wants_delegate_values() const override { return false; }
+  void delegate_value(DelegateId, const Tensor&) override {}
+  void output(const EValue& value) override { log += value.is_tensor() ? "out" : "scalar"; }
 };
 
 // y = delegate(delegate(x)); the second delegate has another payload.
@@ -112,7 +117,7 @@ void test_runs() {
     CHECK(backend.specs == "key=7;" && backend.named == "w");
     CHECK(execute(run.loaded.method).ok());
     CHECK(first(run.loaded.method.output(0)) == 111);
-    CHECK(run.tracer.log == "(Method::init )(Method::execute 0.0:Adder/2 0.1:Adder/2 )");
+    CHECK(run.tracer.log == "(Method::init )(Method::execute 0.0:Adder/2>1 0.1:Adder/2>1 out)");
     run.loaded.method.set_tracer(nullptr);
     run.tracer.log.clear();
     CHECK(execute(run.loaded.method).ok() && run.tracer.log.empty());

@@ -1,0 +1,315 @@
+#include "rushlight/trace/recorder.h"
+
+#include <climits>
+#include <cstring>
+#include <new>
+
+#include "rushlight/platform/platform.h"
+
+namespace rushlight {
+namespace {
+
+constexpr size_t kAlignment = 8;
+// The number that ExecuTorch gives a type of value (ValueType in schema/etdump.fbs).
+constexpr uint8_t kNull = 0, kInt = 1, kBool = 2, kDouble = 4, kTensor = 5;
+
+const char* call_name(InstructionKind kind) {
+  switch (kind) {
+    case InstructionKind::Kernel:
+      return "OPERATOR_CALL";
+    case InstructionKind::Delegate:
+      return "DELEGATE_CALL";
+    case InstructionKind::Move:
+      return "MOVE_CALL";
+    case InstructionKind::JumpFalse:
+      return "JF_CALL";
+    case InstructionKind::Free:
+      return "FREE_CALL";
+  }
+  return "?";
+}
+
+size_t rounded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// The block of what was dropped, and its events; they are kept while there is room.
+constexpr const char* kDroppedTexts[] = {"Dropped", "rushlight::events", "rushlight::values"};
+
+// FNV-1a.
+uint32_t hash_of(const uint8_t* bytes, size_t size) {
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * 16777619u;
+  return hash ^ (hash >> 16);
+}
+
+}  // namespace
+
+TraceRecorder::TraceRecorder(Span<uint8_t> memory, ValueStore* values, ValueLevel level)
+    : memory_(memory), values_(values), level_(values != nullptr ? level : ValueLevel::None) {
+  // Records are read in place: the buffer begins at an aligned address and ends at a size that the
+  // places of texts, of 32 bits, reach.
+  const size_t skipped = (kAlignment - reinterpret_cast<uintptr_t>(memory.data())) % kAlignment;
+  const size_t size = memory.size() < skipped ? 0 : memory.size() - skipped;
+  const size_t limit = size < UINT32_MAX ? size : UINT32_MAX;
+  memory_ = {memory.data() + (size > 0 ? skipped : 0), limit / kAlignment * kAlignment};
+  clear();
+}
+
+void TraceRecorder::clear() {
+  front_ = 0;
+  back_ = memory_.size();
+  in_block_ = in_instruction_ = false;
+  dropped_ = dropped_values_ = 0;
+  std::memset(heads_, 0, sizeof heads_);
+  for (uint32_t i = 0; i < 3; ++i) dropped_texts_[i] = text_of(kDroppedTexts[i]);
+}
+
+const Record* TraceRecorder::at(size_t offset) const {
+  return offset < front_ ? reinterpret_cast<const Record*>(memory_.data() + offset) : nullptr;
+}
+
+const Record* TraceRecorder::first() const { return at(0); }
+
+const Record* TraceRecorder::next(const Record& record) const {
+  const auto* begin = reinterpret_cast<const uint8_t*>(&record);
+  return at(static_cast<size_t>(begin - memory_.data()) + record.bytes);
+}
+
+const RecordDim* TraceRecorder::dims(const Record& record) const {
+  return reinterpret_cast<const RecordDim*>(&record + 1);
+}
+
+StringView TraceRecorder::text(uint32_t place) const {
+  if (place == 0) return {};
+  Text text;
+  std::memcpy(&text, memory_.data() + place, sizeof text);
+  return {reinterpret_cast<const char*>(memory_.data() + place + sizeof text), text.size};
+}
+
+Span<const uint8_t> TraceRecorder::texts() const {
+  return {memory_.data() + back_, memory_.size() - back_};
+}
+
+// Returns 0, which is the place of the first record, if there is no room.
+uint32_t TraceRecorder::keep_text(const void* data, size_t size) {
+  if (data == nullptr || size == 0) return 0;
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  uint32_t& head = heads_[hash_of(bytes, size) % kBuckets];
+  for (uint32_t place = head; place != 0;) {
+    Text text;
+    std::memcpy(&text, memory_.data() + place, sizeof text);
+    if (text.size == size && std::memcmp(memory_.data() + place + sizeof text, bytes, size) == 0) {
+      return place;
+    }
+    place = text.next;
+  }
+  const size_t room = back_ - front_;
+  if (size >= room || rounded(sizeof(Text) + size + 1) >= room) return 0;
+  const size_t taken = rounded(sizeof(Text) + size + 1);
+  back_ -= taken;
+  std::memset(memory_.data() + back_ + taken - kAlignment, 0, kAlignment);
+  const Text text = {head, static_cast<uint32_t>(size)};
+  std::memcpy(memory_.data() + back_, &text, sizeof text);
+  std::memcpy(memory_.data() + back_ + sizeof text, bytes, size);
+  head = static_cast<uint32_t>(back_);
+  return head;
+}
+
+// Returns nullptr, and counts the event, if there is no room.
+Record* TraceRecorder::append(RecordKind kind, size_t extra) {
+  const size_t bytes = sizeof(Record) + extra;
+  if (bytes > back_ - front_) {
+    ++(kind == RecordKind::Value ? dropped_values_ : dropped_);
+    return nullptr;
+  }
+  auto* record = new (memory_.data() + front_) Record();
+  record->bytes = static_cast<uint32_t>(bytes);
+  record->kind = kind;
+  front_ += bytes;
+  if (in_block_) ++reinterpret_cast<Record*>(memory_.data() + block_)->number;
+  return record;
+}
+
+void TraceRecorder::begin(const char* name, StringView method) {
+  in_block_ = in_instruction_ = false;
+  const bool is_run = StringView(name) == "Method::execute";
+  const uint32_t block = text_of(is_run ? "Execute" : "Default");
+  block_method_ = text_of(method);
+  const size_t place = front_;
+  Record* record = append(RecordKind::Block, 0);
+  if (record != nullptr) {
+    record->name = block;
+    record->metadata = block_method_;
+    record->number = 0;
+    block_ = place;
+    in_block_ = true;
+  }
+  block_start_ = now_ns();
+}
+
+void TraceRecorder::end(const char* name) {
+  const uint64_t stop = now_ns();
+  in_instruction_ = false;
+  if (!in_block_) {
+    ++dropped_;
+    return;
+  }
+  const uint32_t text = text_of(name);
+  Record* record = append(RecordKind::Profile, 0);
+  if (record != nullptr) {
+    record->name = text;
+    record->metadata = block_method_;
+    record->first = block_start_;
+    record->second = stop;
+  }
+  in_block_ = false;
+}
+
+void TraceRecorder::begin_instruction(uint32_t chain, uint32_t instruction, InstructionKind kind,
+                                      StringView name) {
+  in_instruction_ = true;
+  chain_ = chain;
+  instruction_ = instruction;
+  kind_ = kind;
+  name_ = 0;
+  if (kind == InstructionKind::Kernel) {
+    // As ExecuTorch calls them: without the namespace.
+    for (size_t i = name.size(); i >= 2; --i) {
+      if (name.data()[i - 1] != ':' || name.data()[i - 2] != ':') continue;
+      name = {name.data() + i, name.size() - i};
+      break;
+    }
+    char text[128] = "native_call_";
+    constexpr size_t kPrefix = sizeof "native_call_" - 1;
+    const size_t size = name.size() < sizeof text - kPrefix ? name.size() : sizeof text - kPrefix;
+    std::memcpy(text + kPrefix, name.data(), size);
+    name_ = keep_text(text, kPrefix + size);
+  }
+  start_ = now_ns();
+}
+
+void TraceRecorder::end_instruction(const InstructionArguments* arguments) {
+  const uint64_t stop = now_ns();
+  if (level_ == ValueLevel::All && arguments != nullptr) {
+    const size_t begin = kind_ == InstructionKind::Delegate ? 0 : arguments->first_written;
+    for (size_t i = begin; i < arguments->all.size(); ++i) {
+      value(*arguments->all[i], false, nullptr);
+    }
+  }
+  const uint32_t names[] = {name_, text_of(call_name(kind_))};
+  for (const uint32_t name : names) {
+    if (name == 0) continue;
+    Record* record = in_block_ ? append(RecordKind::Profile, 0) : nullptr;
+    if (record == nullptr) continue;
+    place(*record);
+    record->name = name;
+    record->first = start_;
+    record->second = stop;
+  }
+  in_instruction_ = false;
+}
+
+void TraceRecorder::place(Record& record) const {
+  if (!in_instruction_) return;
+  record.chain = static_cast<int32_t>(chain_);
+  record.instruction = static_cast<int32_t>(instruction_);
+}
+
+// Numbers that the format has no room for become texts.
+void TraceRecorder::set_id(Record& record, DelegateId id) {
+  if (id.text == nullptr && id.number >= 0 && id.number <= INT_MAX) {
+    record.number = static_cast<int32_t>(id.number);
+    return;
+  }
+  char digits[24];
+  StringView text = id.text != nullptr ? StringView(id.text) : StringView();
+  if (id.text == nullptr) {
+    size_t at = sizeof digits;
+    uint64_t left =
+        id.number < 0 ? 0 - static_cast<uint64_t>(id.number) : static_cast<uint64_t>(id.number);
+    do digits[--at] = static_cast<char>('0' + left % 10);
+    while ((left /= 10) != 0);
+    if (id.number < 0) digits[--at] = '-';
+    text = {digits + at, sizeof digits - at};
+  }
+  record.id_text = text_of(text);
+}
+
+void TraceRecorder::delegate_event(DelegateId id, uint64_t start, uint64_t stop,
+                                   Span<const uint8_t> metadata) {
+  if (!in_block_) {
+    ++dropped_;
+    return;
+  }
+  Record event;
+  set_id(event, id);
+  event.metadata = keep_text(metadata.data(), metadata.size());
+  Record* record = append(RecordKind::Profile, 0);
+  if (record == nullptr) return;
+  place(*record);
+  record->number = event.number;
+  record->id_text = event.id_text;
+  record->metadata = event.metadata;
+  record->first = start;
+  record->second = stop;
+}
+
+void TraceRecorder::delegate_value(DelegateId id, const Tensor& value) {
+  if (level_ == ValueLevel::All) tensor(value, false, &id);
+}
+
+void TraceRecorder::output(const EValue& output) {
+  in_instruction_ = false;
+  if (level_ != ValueLevel::None) value(output, true, nullptr);
+}
+
+void TraceRecorder::value(const EValue& value, bool is_output, const DelegateId* id) {
+  if (value.tag == Tag::Tensor) return tensor(*value.t, is_output, id);
+  if (value.tag == Tag::TensorList || value.tag == Tag::OptionalTensorList) {
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (value.tensor_at(i) != nullptr) tensor(*value.tensor_at(i), is_output, id);
+    }
+    return;
+  }
+  if (!value.is_scalar()) return;
+  Record* record = in_block_ ? append(RecordKind::Value, 0) : nullptr;
+  if (record == nullptr) return;
+  place(*record);
+  record->is_output = is_output;
+  record->value = value.tag == Tag::Int ? kInt : value.tag == Tag::Bool ? kBool : kDouble;
+  std::memcpy(&record->first, &value.i, sizeof record->first);
+}
+
+void TraceRecorder::tensor(const Tensor& tensor, bool is_output, const DelegateId* id) {
+  if (!in_block_) {
+    ++dropped_values_;
+    return;
+  }
+  Record event;
+  if (id != nullptr) set_id(event, *id);
+  const bool is_empty = tensor.data == nullptr || tensor.nbytes() == 0;
+  const size_t extra = tensor.rank * sizeof(RecordDim);
+  // A record without its bytes, and bytes without their record, would tell nothing.
+  if (sizeof(Record) + extra > back_ - front_) {
+    ++dropped_values_;
+    return;
+  }
+  const int64_t begin =
+      is_empty ? -1 : values_->put({static_cast<const uint8_t*>(tensor.data), tensor.nbytes()});
+  if (begin < 0 && !is_empty) {
+    ++dropped_values_;
+    return;
+  }
+  Record* record = append(RecordKind::Value, extra);
+  place(*record);
+  record->number = event.number;
+  record->id_text = event.id_text;
+  record->is_output = is_output;
+  record->value = kTensor;
+  record->rank = tensor.rank;
+  record->dtype = static_cast<int8_t>(tensor.dtype);
+  record->first = static_cast<uint64_t>(begin);
+  auto* dims = reinterpret_cast<RecordDim*>(record + 1);
+  for (size_t i = 0; i < tensor.rank; ++i) dims[i] = {tensor.sizes[i], tensor.strides[i]};
+}
+
+}  // namespace rushlight
