@@ -149,10 +149,6 @@ void MethodRunner::describe(std::vector<std::string> inputs, std::vector<std::st
   output_specs_ = std::move(specs);
 }
 
-void MethodRunner::start() {
-  if (tracer_ != nullptr) tracer_->start(name_);
-}
-
 void MethodRunner::fail_run(Status status, bool in_instruction) {
   Failure failure;
   failure.code = status.code();
@@ -192,7 +188,6 @@ void MethodRunner::run(Session& session, std::vector<Argument>& arguments) {
   {
     const GilRelease unlocked;
     set = expectation_.set(*method_, arguments);
-    start();
     if (set.ok()) ran = method_->execute();
   }
   if (!set.ok()) fail_run(set, false);
@@ -283,7 +278,6 @@ void MethodRunner::execute(Session& session) {
   Status status;
   {
     const GilRelease unlocked;
-    start();
     status = method_->execute();
   }
   if (!status.ok()) fail_run(status, true);
@@ -295,7 +289,6 @@ int64_t MethodRunner::step(Session& session) {
   check_files();
   check_inputs_alive();
   const uint32_t index = method_->program_counter();
-  if (index == 0) start();
   Status status;
   {
     const GilRelease unlocked;

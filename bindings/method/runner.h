@@ -9,7 +9,6 @@
 
 #include "arrays/arguments.h"
 #include "llm/kv_cache.h"
-#include "method/timing.h"
 #include "rushlight/method/method.h"
 
 namespace rushlight::python {
@@ -27,10 +26,9 @@ struct Target {
 
 class MethodRunner {
  public:
-  MethodRunner(std::string name, Method& method, TimingTracer* tracer)
+  MethodRunner(std::string name, Method& method)
       : name_(std::move(name)),
         method_(&method),
-        tracer_(tracer),
         guard_(method.guard()),
         expectation_(method.meta()) {
     method.set_guard(nullptr);  // asked here, once for a whole call
@@ -78,7 +76,6 @@ class MethodRunner {
   void check_target(const ValueMeta& meta, const Target& target, size_t index) const;
   void check_result(const EValue& value, const Target& target, size_t index) const;
   [[noreturn]] void wrong_target(const Layout& array, size_t index) const;
-  void start();
   void check_inputs_alive();
   void check_files();
   [[noreturn]] void fail_run(Status status, bool in_instruction);
@@ -86,7 +83,6 @@ class MethodRunner {
 
   std::string name_;
   Method* method_;
-  TimingTracer* tracer_;
   const FileGuard* guard_;
   Expectation expectation_;
   OutputStructure structure_ = OutputStructure::List;

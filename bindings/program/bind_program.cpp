@@ -49,23 +49,38 @@ uint64_t memory_in_use(ProgramHandle& self) {
   return self.session->module().memory_in_use();
 }
 
-nb::list trace(ProgramHandle& self) {
+SessionTrace& trace_of(ProgramHandle& self) {
+  SessionTrace* trace = self.session->trace();
+  if (trace == nullptr) {
+    fail(Code::InvalidState, "nothing is traced: load the program with trace=True");
+  }
+  return *trace;
+}
+
+nb::tuple trace_events(ProgramHandle& self) {
   Turn turn(*self.session);
-  const TimingTracer* tracer = self.session->tracer();
-  if (tracer == nullptr) {
-    fail(Code::InvalidState, "nothing was traced: load the program with trace=True");
-  }
-  const Method* method = self.session->loaded_method(tracer->method());
-  nb::list events;
-  for (const TimingTracer::Event& e : tracer->events()) {
-    const uint32_t delegate =
-        method != nullptr ? method->delegate_of(e.chain, e.instruction) : Method::kNoDelegate;
-    events.append(nb::make_tuple(tracer->method(), e.instruction, kind_name(e.kind),
-                                 to_str({e.name.data(), e.name.size()}), e.ns,
-                                 delegate != Method::kNoDelegate ? int64_t{delegate} : -1,
-                                 to_str({e.inside.data(), e.inside.size()})));
-  }
-  return events;
+  const SessionTrace& trace = trace_of(self);
+  const std::string method(trace.method().data(), trace.method().size());
+  return nb::make_tuple(to_str(trace.method()), trace.events(self.session->loaded_method(method)));
+}
+
+nb::tuple trace_dump(ProgramHandle& self) {
+  Turn turn(*self.session);
+  const SessionTrace& trace = trace_of(self);
+  const Span<const uint8_t> values = trace.values();
+  return nb::make_tuple(trace.dump(),
+                        nb::bytes(reinterpret_cast<const char*>(values.data()), values.size()));
+}
+
+nb::tuple trace_dropped(ProgramHandle& self) {
+  Turn turn(*self.session);
+  const TraceRecorder& recorder = trace_of(self).recorder();
+  return nb::make_tuple(recorder.dropped(), recorder.dropped_values());
+}
+
+void trace_clear(ProgramHandle& self) {
+  Turn turn(*self.session);
+  trace_of(self).clear();
 }
 
 nb::dict sizes(ProgramHandle& self) {
@@ -74,12 +89,14 @@ nb::dict sizes(ProgramHandle& self) {
 }
 
 ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
-                   nb::object external_data, uint64_t memory_limit, bool trace, size_t threads,
+                   nb::object external_data, uint64_t memory_limit, nb::tuple trace, size_t threads,
                    nb::object check_backends, bool map, bool guard) {
   (void)kernels::current_isa();  // so that the log of a load has what is wrong with RUSHLIGHT_CPU
   SessionOptions options;
   options.memory_limit = memory_limit;
-  options.trace = trace;
+  options.trace.bytes = nb::cast<size_t>(trace[0]);
+  options.trace.value_bytes = nb::cast<size_t>(trace[1]);
+  options.trace.values = static_cast<ValueLevel>(nb::cast<uint8_t>(trace[2]));
   options.threads = threads;
   options.map = map;
   options.guard = guard;
@@ -109,7 +126,10 @@ void init_program(nb::module_& m) {
       .def("method_names", method_names)
       .def("named_data", named_data, nb::arg("key"))
       .def("named_data_keys", named_data_keys)
-      .def("trace", trace)
+      .def("trace_events", trace_events)
+      .def("trace_dump", trace_dump)
+      .def("trace_dropped", trace_dropped)
+      .def("trace_clear", trace_clear)
       .def(
           "meta",
           [](ProgramHandle& self, const std::string& name) {

@@ -61,8 +61,10 @@ ModuleOptions Session::options(const SessionOptions& from) {
   options.memory_limit = from.memory_limit;
   // The traced value of a number is checked here (arguments.h), where the contract is known.
   options.any_scalar_inputs = true;
-  if (from.trace) tracer_ = std::make_unique<TimingTracer>();
-  options.tracer = tracer_.get();
+  if (from.trace.bytes > 0) {
+    trace_ = std::make_unique<SessionTrace>(from.trace);
+    options.tracer = trace_->tracer();
+  }
   options.threads = from.threads;
   options.map = from.map;
   options.guard = from.guard;
@@ -97,7 +99,7 @@ std::shared_ptr<Session> Session::open(const Source& program, const Source& exte
 std::shared_ptr<Session> Session::copy(Status (*open)(Module& from, Module& to), bool with_state) {
   Turn turn(*this);
   if (with_state) check_state();
-  if (tracer_ != nullptr) {
+  if (trace_ != nullptr) {
     fail(Code::NotSupported, "a module with trace=True cannot be cloned: load it twice instead");
   }
   std::shared_ptr<Session> copy(new Session);
@@ -132,7 +134,7 @@ MethodRunner& Session::runner(const std::string& method) {
   }
   Result<Method*> loaded = module().method({method.data(), method.size()});
   if (!loaded.ok()) fail_load(module(), loaded.status(), method);
-  runners_.push_back(std::make_unique<MethodRunner>(method, *loaded.value(), tracer_.get()));
+  runners_.push_back(std::make_unique<MethodRunner>(method, *loaded.value()));
   return *runners_.back();
 }
 
@@ -206,7 +208,7 @@ void Session::make_anew() {
   if (!opened.ok()) fail(opened.code(), fresh->message());
   (void)module_.release();
   module_ = std::move(fresh);
-  if (tracer_ != nullptr) new (tracer_.get()) TimingTracer;  // where the module looks for it
+  if (trace_ != nullptr) trace_->clear();
   for (const auto& runner : runners_) {
     const std::string& name = runner->name();
     Result<Method*> loaded = module_->method({name.data(), name.size()});
@@ -281,7 +283,7 @@ void Session::bury() {
   grave->program_bytes_ = std::move(program_bytes_);
   grave->external_bytes_ = std::move(external_bytes_);
   grave->backend_options_ = std::move(backend_options_);
-  grave->tracer_ = std::move(tracer_);
+  grave->trace_ = std::move(trace_);
   grave->module_ = std::move(module_);
   grave->held_ = std::move(held_);
   grave->loans_ = std::move(loans_);

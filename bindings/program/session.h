@@ -19,8 +19,8 @@
 
 #include "arrays/lent.h"
 #include "method/runner.h"
-#include "method/timing.h"
 #include "program/session_lock.h"
+#include "program/session_trace.h"
 #include "rushlight/module/module.h"
 
 namespace rushlight::python {
@@ -48,7 +48,7 @@ class OptionStore {
 
 struct SessionOptions {
   uint64_t memory_limit = 0;
-  bool trace = false;
+  TraceOptions trace;
   size_t threads = 0;
   bool check_backends = checks_backends_by_default();
   bool map = true;
@@ -82,7 +82,8 @@ class Session {
 
   // Throws a Failure once the session is closed, and if a guarded file has changed.
   Module& module();
-  const TimingTracer* tracer() const { return tracer_.get(); }
+  // nullptr if nothing is traced. Needs the lock.
+  SessionTrace* trace() { return trace_.get(); }
 
   // The program's bytes, for as long as somebody holds this. Needs the lock.
   std::shared_ptr<const void> program_memory();
@@ -115,7 +116,7 @@ class Session {
   nb::object external_bytes_;
   // Replaced options stay, because loaded methods may refer to them.
   std::vector<std::shared_ptr<const OptionStore>> backend_options_;
-  std::unique_ptr<TimingTracer> tracer_;
+  std::unique_ptr<SessionTrace> trace_;
   std::unique_ptr<Module> module_;
   std::vector<std::unique_ptr<MethodRunner>> runners_;
   std::shared_ptr<const void> program_memory_;

@@ -119,6 +119,13 @@ uint32_t Method::delegate_of(uint32_t chain, uint32_t instruction) const {
   return failed.kind == InstructionKind::Delegate ? failed.target : kNoDelegate;
 }
 
+StringView Method::instruction_name(uint32_t chain, uint32_t instruction) const {
+  if (state_ != State::Ready || chain >= meta_.sizes().chains) return "?";
+  const uint32_t start = chain == 0 ? 0 : parts_.chain_ends[chain - 1];
+  const bool is_there = instruction < parts_.chain_ends[chain] - start;
+  return is_there ? instruction_name(start + instruction) : "?";
+}
+
 StringView Method::instruction_name(uint32_t pc) const {
   if (state_ != State::Ready || pc >= n_instructions_) return "?";
   const Instruction& instruction = parts_.instructions[pc];

@@ -182,6 +182,8 @@ class Method {
   const char* failed_place() const { return place_.text(); }
   // The name of what instruction `pc` runs: an operator's name, a backend's id, or the kind.
   StringView instruction_name(uint32_t pc) const;
+  // The same by its chain and its index in the chain; "?" if there is no such instruction.
+  StringView instruction_name(uint32_t chain, uint32_t instruction) const;
   // The delegate that an instruction calls, as an index among the plan's, or kNoDelegate. The
   // instruction is given as tracers get it: by its chain and its index in the chain.
   uint32_t delegate_of(uint32_t chain, uint32_t instruction) const;

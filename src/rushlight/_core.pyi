@@ -93,13 +93,14 @@ class Program:
         external_path: bytes | None,
         external_data: bytes | None,
         memory_limit: int,
-        trace: bool,
+        trace: tuple[int, int, int],
         threads: int,
         check_backends: bool | None,
         map: bool,
         guard: bool,
     ) -> Program:
-        """`check_backends` None: as the extension was built."""
+        """`trace`: bytes for events (0: nothing is traced), bytes for values, and which values.
+        `check_backends` None: as the extension was built."""
 
     def set_backend_options(
         self, options: list[tuple[str, str, list[tuple[str, bool | int | str]]]]
@@ -148,9 +149,17 @@ class Program:
     def sizes(self) -> dict[str, int]:
         """{"file", "constants"}: bytes of the program."""
 
-    def trace(self) -> list[tuple[str, int, str, str, int, int, str]]:
-        """(method, instruction, kind, name, ns, delegate or -1, its backend's id for the stretch
-        inside it or "") of the last call."""
+    def trace_events(self) -> tuple[str, list[tuple[int, str, str, int, int, str]]]:
+        """The last run's method, and its (instruction, kind, name, ns, delegate or -1, its backend's
+        id for the stretch inside it or "")."""
+
+    def trace_dump(self) -> tuple[bytes, bytes]:
+        """An ETDump and its debug buffer."""
+
+    def trace_dropped(self) -> tuple[int, int]:
+        """Events and values that found no room."""
+
+    def trace_clear(self) -> None: ...
 
 def describe_array(object: Any) -> tuple[str, tuple[int, ...]] | str | None:
     """(dtype, sizes) of an array; text that says why it cannot be passed; None for no array."""

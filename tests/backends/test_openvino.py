@@ -276,7 +276,7 @@ def test_a_trace_tells_the_line_of_each_node() -> None:
 
     with load(lowered(Two(), (torch.randn(64, 64),)), trace=True) as module:
         module(torch.randn(64, 64))
-        inside = [event for event in module.trace() if event.inside]
+        inside = [event for event in module.trace.events() if event.inside]
     lines = {event.inside.split("/")[0]: event.line for event in inside}
     assert "y = x @ x" in lines["mm"] and "torch.softmax(y, -1)" in lines["_softmax"]
     assert sum(event.ns for event in inside) > 0

@@ -164,7 +164,7 @@ def _bench(options: Options, method: str, operators: bool) -> None:
         traced = opened(trace=True)
         for _ in range(options.warmup + 1):
             traced[method].call(args, kwargs)
-        out.print(_operators(traced.trace()))
+        out.print(_operators(traced.trace.events()))
 
 
 def _summary(module: Module, loads: Sequence[int], runs: Sequence[int]) -> Table:

@@ -149,11 +149,12 @@ def profile_of(
     calls: dict[_Key, int] = {}
     names: dict[_Key, str] = {}
     for _ in range(runs):
+        module.trace.clear()
         start = time.perf_counter_ns()
         call()
         totals.append(time.perf_counter_ns() - start)
         mine: dict[_Key, list[int]] = defaultdict(list)
-        events = module.trace()
+        events = module.trace.events()
         whole = Counter((e.method, e.instruction) for e in events if not e.inside)
         for event in _operator_events(events):
             key = (event.method, event.instruction, event.inside)

@@ -19,6 +19,7 @@ from rushlight.runtime.runtime import Program, Runtime, Verification
 from rushlight.runtime.signature import Signature
 from rushlight.runtime.state import Snapshot, State
 from rushlight.runtime.stepping import Stepper
+from rushlight.runtime.trace import Trace, TraceOptions
 
 __all__ = [
     "Backend",
@@ -32,7 +33,9 @@ __all__ = [
     "Snapshot",
     "State",
     "Stepper",
+    "Trace",
     "TraceEvent",
+    "TraceOptions",
     "Verification",
     "backend_registry",
     "include_path",

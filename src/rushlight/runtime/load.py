@@ -17,6 +17,7 @@ from rushlight.runtime.forms import KEY as FORMS
 from rushlight.runtime.forms import read_index
 from rushlight.runtime.module import Module
 from rushlight.runtime.source import Source, describe_source, read_source
+from rushlight.runtime.trace import TraceOptions, core_options
 
 _MAX_THREADS = 1 << 31  # a greater number of threads is passed on as this
 _MAX_BYTES = (1 << 64) - 1  # a greater limit of memory is passed on as this
@@ -28,7 +29,7 @@ def load(
     threads: int | None = None,
     backend: str | None = None,
     data: Source | None = None,
-    trace: bool = False,
+    trace: bool | TraceOptions = False,
     memory_limit: int | None = None,
     map: bool = True,
     guard: bool = False,
@@ -53,7 +54,8 @@ def load(
             and why.
         data: a data file (.ptd) with the weights that are not in the program, as for `program`. One
             that belongs to another program is refused.
-        trace: record how long each instruction takes, for `Module.trace`.
+        trace: record how long each instruction takes, and values if options ask for them, for
+            `Module.trace`.
         memory_limit: bytes that arenas, structures and scratch of all methods may take together;
             a program that needs more is refused.
         map: map the files into memory, so that loading takes no time and processes share them.
@@ -227,7 +229,7 @@ def open_program(
     program: Source,
     *,
     data: Source | None = None,
-    trace: bool = False,
+    trace: bool | TraceOptions = False,
     memory_limit: int | None = None,
     threads: int | None = None,
     check_backends: bool | None = None,
@@ -251,7 +253,7 @@ def open_program(
             external_path,
             external,
             limit,
-            trace,
+            core_options(trace),
             min(max(wanted, 0), _MAX_THREADS),
             check_backends,
             bool(map),

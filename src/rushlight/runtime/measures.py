@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class TraceEvent(NamedTuple):
-    """One instruction of the last call, as `Module.trace` gives it.
+    """One instruction of the last run, as `Trace.events` gives it.
 
     Attributes:
         method: the method that ran.

@@ -16,13 +16,13 @@ from rushlight.runtime.failures import (
     is_missing,
     load_error,
     missing_error,
-    python_lines,
     run_error,
 )
 from rushlight.runtime.forms import FormChoice
-from rushlight.runtime.measures import Memory, TraceEvent
+from rushlight.runtime.measures import Memory
 from rushlight.runtime.signature import Signature
 from rushlight.runtime.state import State
+from rushlight.runtime.trace import Trace
 from rushlight.runtime.tree import Tree, TreeError
 
 
@@ -370,24 +370,10 @@ class Module(NotCopied):
         """
         self[method].call_into(outputs, args, kwargs)
 
-    def trace(self) -> list[TraceEvent]:
-        """How long each instruction of the last call took, in nanoseconds, in the order of the run.
-
-        Raises:
-            RunError: the module was not loaded with trace=True, or is closed.
-        """
-        try:
-            events = self._core.trace()
-        except _core.Failure as failure:
-            raise run_error(failure, self._core) from None
-        lines = python_lines(self._core)
-        entries = []
-        for method, instruction, kind, name, ns, delegate, inside in events:
-            line = lines.line(method, instruction)
-            if inside:
-                line = next(iter(lines.delegate_lines(method, delegate, inside)), line)
-            entries.append(TraceEvent(method, instruction, kind, name, ns, line, inside))
-        return entries
+    @property
+    def trace(self) -> Trace:
+        """What was recorded of the module's runs, if it was loaded with `trace`."""
+        return Trace(self._core)
 
     def manual_seed(self, seed: int) -> None:
         """Start random operators anew: they draw what eager draws after `torch.manual_seed(seed)`.

@@ -76,7 +76,7 @@ def test_a_program_with_delegates_equals_eager(model: Model, runtime: TinyRuntim
 def _traced(program: rl.Program) -> list[Any]:
     module = rl.load(program.buffer, trace=True)
     module(*ARGS)
-    return [e for e in module.trace() if e.kind in ("delegate", "kernel")]
+    return [e for e in module.trace.events() if e.kind in ("delegate", "kernel")]
 
 
 def test_a_failure_inside_a_delegate_leads_to_the_python_line(

@@ -352,7 +352,7 @@ def test_events_inside_a_delegate() -> None:
     with registered("Test", backend):
         module = rl.load(program(delegated("Test", 2), blobs=[b""], debug=DEBUG), trace=True)
     module(ONES)
-    whole, *inside = module.trace()
+    whole, *inside = module.trace.events()
     assert (whole.kind, whole.name, whole.inside) == ("delegate", "Test", "")
     assert [(e.inside, e.ns, e.line) for e in inside] == [
         ("mul", 150, "model.py:11 in forward: `x * y`"),

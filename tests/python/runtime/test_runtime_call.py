@@ -343,10 +343,10 @@ def test_trace() -> None:
     lines = [["n", "o", 0, 3 + i, "forward", f"y{i}", ""] for i in range(2)]
     debug = {"version": 1, "files": ["m.py"], "methods": {"forward": lines}}
     module = rl.load(program(values_method(), debug=debug), trace=True)
-    assert module.trace() == []
+    assert module.trace.events() == []
     for _ in range(2):
         module(np.ones(2, np.float32))
-    events = module.trace()
+    events = module.trace.events()
     assert [(e.method, e.instruction, e.kind, e.name) for e in events] == [
         ("forward", 0, "kernel", "aten::add.out"),
         ("forward", 1, "kernel", "aten::abs.out"),
@@ -356,7 +356,7 @@ def test_trace() -> None:
     with pytest.raises(rl.RunError, match="trace=True cannot be cloned"):
         module.clone()
     with pytest.raises(rl.RunError, match="load the program with trace=True") as caught:
-        rl.load(add(2)).trace()
+        rl.load(add(2)).trace.events()
     assert caught.value.code == Code.INVALID_STATE
 
 

@@ -113,7 +113,7 @@ def test_a_child_that_only_closes_or_drops_the_module() -> None:
             in_child(modules.clear)
         def trace():
             modules[1](x)
-            assert len(modules[1].trace()) == 20
+            assert len(modules[1].trace.events()) == 20
         in_child(trace)
         """,
         exponentials(),

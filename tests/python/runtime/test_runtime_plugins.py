@@ -87,7 +87,7 @@ def test_errors_of_a_library_reach_the_user(scale: Path) -> None:
     )
     assert run.value.code == Code.INVALID_ARGUMENT
     module(ONES)
-    assert [e.inside for e in module.trace()] == ["", "mul", "7"]
+    assert [e.inside for e in module.trace.events()] == ["", "mul", "7"]
     with pytest.raises(rl.LoadError) as load:
         rl.load(program(delegated("Scale", 2), blobs=[b"SCL1\0"]))
     assert load.value.code == Code.DELEGATE_INVALID_COMPATIBILITY
@@ -102,7 +102,7 @@ def test_events_of_a_load_belong_to_no_call(scale: Path) -> None:
     module = rl.load(data, methods=["forward"], trace=True)
     module(ONES)
     module._core.method("later")
-    assert [e.inside for e in module.trace()] == ["", "mul", "7"]
+    assert [e.inside for e in module.trace.events()] == ["", "mul", "7"]
 
 
 def test_a_library_in_c_plus_plus_with_other_flags(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_nodes_are_traced_to_their_lines() -> None:
     x = torch.randn(3, 8)
     module = rl.load(bytes(lowered(Network(), x).to_executorch().buffer), trace=True)
     module(x)
-    inside = [event for event in module.trace() if event.inside]
+    inside = [event for event in module.trace.events() if event.inside]
     assert [event.inside for event in inside] == ["0", "1"]
     for event, code in zip(inside, ("F.relu(self.linear(x))", "self.norm(inner)"), strict=True):
         assert "test_cpu.py" in event.line and code in event.line

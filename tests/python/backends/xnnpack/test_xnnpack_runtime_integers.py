@@ -101,7 +101,7 @@ def test_limits_and_scales_need_no_nodes_of_numbers(peer: Quantizer) -> None:
     assert "Clamp" in kinds and kinds.count("Convert") == 4
     module = rl.load(pte, trace=True)
     module(x)
-    ran = [kinds[int(event.inside)] for event in module.trace() if event.inside]
+    ran = [kinds[int(event.inside)] for event in module.trace.events() if event.inside]
     between = ran[ran.index("Conv2d") : ran.index("DepthwiseConv2d")]
     assert [kind for kind in between if kind != "Conv2d"] == ["Convert"]
     assert "Clamp" not in ran and "StaticConstantPad" not in ran

@@ -1,0 +1,47 @@
+// What a session records of its runs, in memory of its own, and how Python reads it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "rushlight/method/method.h"
+#include "rushlight/trace/etdump.h"
+
+namespace rushlight::python {
+
+struct TraceOptions {
+  size_t bytes = 0;  // for events; 0: no trace
+  size_t value_bytes = 0;
+  ValueLevel values = ValueLevel::None;
+};
+
+class SessionTrace {
+ public:
+  explicit SessionTrace(const TraceOptions& options);
+
+  Tracer* tracer() { return &recorder_; }
+  void clear();
+  // The name of the method that ran last; empty if none has.
+  StringView method() const;
+  // The last run as [(instruction, kind, name, ns, delegate or -1, place inside it)]: each
+  // instruction, then what its delegate told. `method` is the one that ran; nullptr if it was
+  // unloaded.
+  nanobind::list events(const Method* method) const;
+  // The whole trace as an ETDump. Throws a Failure if it is too large for one.
+  nanobind::bytes dump() const;
+  Span<const uint8_t> values() const { return values_.bytes(); }
+  const TraceRecorder& recorder() const { return recorder_; }
+
+ private:
+  const Record* last_run() const;
+
+  // Not initialised: pages that are never used take no memory.
+  std::unique_ptr<uint8_t[]> memory_;
+  std::unique_ptr<uint8_t[]> value_memory_;
+  ValueBuffer values_;
+  TraceRecorder recorder_;
+};
+
+}  // namespace rushlight::python

@@ -1,0 +1,131 @@
+"""What a module records of its runs: `Trace`, in the format of ExecuTorch's ETDump."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from rushlight import _core
+from rushlight.errors import Code, RunError
+from rushlight.files import AnyPath, replacing_all
+from rushlight.runtime.failures import python_lines, run_error
+from rushlight.runtime.measures import TraceEvent
+
+_LEVELS = ("none", "outputs", "all")
+_LEAST_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class TraceOptions:
+    """What `load(trace=…)` records, and in how much memory.
+
+    Memory is taken at the load; pages count only once they are used. What finds no room is counted
+    in `Trace.dropped`.
+
+    Attributes:
+        values: "none"; "outputs", of methods; or "all": also what each operator writes, and what
+            delegates tell of the values between theirs.
+        bytes: for events; some 80 for each. At least 4,096, at most 2 GiB.
+        value_bytes: for values, unless they are "none".
+    """
+
+    values: Literal["none", "outputs", "all"] = "none"
+    bytes: int = 16 << 20
+    value_bytes: int = 256 << 20
+
+    def __post_init__(self) -> None:
+        if self.values not in _LEVELS:
+            raise RunError(
+                f"values={self.values!r}: choose one of {', '.join(map(repr, _LEVELS))}",
+                code=Code.INVALID_ARGUMENT,
+            )
+        if not _LEAST_BYTES <= self.bytes < 1 << 31:
+            raise RunError(
+                f"bytes={self.bytes}: give {_LEAST_BYTES} at least, and less than 2 GiB",
+                code=Code.INVALID_ARGUMENT,
+            )
+        if self.value_bytes < 0:
+            raise RunError(
+                f"value_bytes={self.value_bytes}: give a number of bytes",
+                code=Code.INVALID_ARGUMENT,
+            )
+
+
+def core_options(trace: bool | TraceOptions) -> tuple[int, int, int]:
+    """The bytes for events and for values, and the level, as the extension takes them."""
+    if not trace:
+        return (0, 0, 0)
+    options = trace if isinstance(trace, TraceOptions) else TraceOptions()
+    level = _LEVELS.index(options.values)
+    return (options.bytes, options.value_bytes if level else 0, level)
+
+
+class Trace:
+    """What a module has recorded since it was loaded, or since `clear`: `Module.trace`.
+
+    Every load of a method and every run is a block of events: each instruction, each operator, and
+    each stretch inside a delegate that its backend tells of, with its start and end in nanoseconds.
+
+    Raises:
+        RunError: of all methods: the module was not loaded with `trace`, or is closed.
+    """
+
+    def __init__(self, core: _core.Program) -> None:
+        self._core = core
+
+    def events(self) -> list[TraceEvent]:
+        """How long each instruction of the last run took, in the order of the run."""
+        try:
+            method, events = self._core.trace_events()
+        except _core.Failure as failure:
+            raise run_error(failure, self._core) from None
+        lines = python_lines(self._core)
+        entries = []
+        for instruction, kind, name, ns, delegate, inside in events:
+            line = lines.line(method, instruction)
+            if inside:
+                line = next(iter(lines.delegate_lines(method, delegate, inside)), line)
+            entries.append(TraceEvent(method, instruction, kind, name, ns, line, inside))
+        return entries
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """How many events and how many values found no room: see `TraceOptions`."""
+        try:
+            return self._core.trace_dropped()
+        except _core.Failure as failure:
+            raise run_error(failure, self._core) from None
+
+    def clear(self) -> None:
+        """Forget everything that was recorded."""
+        try:
+            self._core.trace_clear()
+        except _core.Failure as failure:
+            raise run_error(failure, self._core) from None
+
+    def to_bytes(self) -> tuple[bytes, bytes]:
+        """The content of an ETDump (.etdp), and of the debug buffer that its values lie in."""
+        try:
+            return self._core.trace_dump()
+        except _core.Failure as failure:
+            raise run_error(failure, self._core) from None
+
+    def save(self, path: AnyPath, values: AnyPath | None = None) -> None:
+        """Write an ETDump, which `rushlight.inspect.Inspector` and ExecuTorch's Inspector read.
+
+        Args:
+            path: of the ETDump; usually NAME.etdp.
+            values: of the debug buffer, which is written if values were recorded; None: the
+                ETDump's path with ".values" at its end.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        dump, buffer = self.to_bytes()
+        paths = [path]
+        if buffer:
+            paths.append(values if values is not None else f"{os.fspath(path)}.values")
+        with replacing_all(paths) as files:
+            for file, content in zip(files, (dump, buffer), strict=False):
+                file.write(content)
