@@ -18,6 +18,14 @@ struct DelegateId {
   int64_t number = 0;
 };
 
+// A value between the operators of a delegate. Its elements may have gaps between them.
+struct DelegateValue {
+  const uint8_t* data;
+  DType dtype;
+  Span<const int64_t> sizes;
+  Span<const int64_t> strides;  // in elements
+};
+
 // What an instruction was called with.
 struct InstructionArguments {
   Span<EValue* const> all;
@@ -41,7 +49,7 @@ class Tracer {
                               Span<const uint8_t> metadata) = 0;
   // Whether delegates should tell the values between their operators.
   virtual bool wants_delegate_values() const = 0;
-  virtual void delegate_value(DelegateId id, const Tensor& value) = 0;
+  virtual void delegate_value(DelegateId id, const DelegateValue& value) = 0;
   // An output of the method; called for each after the last instruction.
   virtual void output(const EValue& value) = 0;
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kAlignment = 8;
 // The number that ExecuTorch gives a type of value (ValueType in schema/etdump.fbs).
-constexpr uint8_t kNull = 0, kInt = 1, kBool = 2, kDouble = 4, kTensor = 5;
+constexpr uint8_t kInt = 1, kBool = 2, kDouble = 4, kTensor = 5;
 
 const char* call_name(InstructionKind kind) {
   switch (kind) {
@@ -114,10 +114,10 @@ uint32_t TraceRecorder::keep_text(const void* data, size_t size) {
   return head;
 }
 
-// Returns nullptr, and counts the event, if there is no room.
+// Returns nullptr, and counts the event, if there is no room, or there was none for its block.
 Record* TraceRecorder::append(RecordKind kind, size_t extra) {
   const size_t bytes = sizeof(Record) + extra;
-  if (bytes > back_ - front_) {
+  if (bytes > back_ - front_ || (kind != RecordKind::Block && !in_block_)) {
     ++(kind == RecordKind::Value ? dropped_values_ : dropped_);
     return nullptr;
   }
@@ -149,10 +149,6 @@ void TraceRecorder::begin(const char* name, StringView method) {
 void TraceRecorder::end(const char* name) {
   const uint64_t stop = now_ns();
   in_instruction_ = false;
-  if (!in_block_) {
-    ++dropped_;
-    return;
-  }
   const uint32_t text = text_of(name);
   Record* record = append(RecordKind::Profile, 0);
   if (record != nullptr) {
@@ -192,13 +188,13 @@ void TraceRecorder::end_instruction(const InstructionArguments* arguments) {
   if (level_ == ValueLevel::All && arguments != nullptr) {
     const size_t begin = kind_ == InstructionKind::Delegate ? 0 : arguments->first_written;
     for (size_t i = begin; i < arguments->all.size(); ++i) {
-      value(*arguments->all[i], false, nullptr);
+      value(*arguments->all[i], false);
     }
   }
   const uint32_t names[] = {name_, text_of(call_name(kind_))};
   for (const uint32_t name : names) {
     if (name == 0) continue;
-    Record* record = in_block_ ? append(RecordKind::Profile, 0) : nullptr;
+    Record* record = append(RecordKind::Profile, 0);
     if (record == nullptr) continue;
     place(*record);
     record->name = name;
@@ -236,10 +232,6 @@ void TraceRecorder::set_id(Record& record, DelegateId id) {
 
 void TraceRecorder::delegate_event(DelegateId id, uint64_t start, uint64_t stop,
                                    Span<const uint8_t> metadata) {
-  if (!in_block_) {
-    ++dropped_;
-    return;
-  }
   Record event;
   set_id(event, id);
   event.metadata = keep_text(metadata.data(), metadata.size());
@@ -253,25 +245,63 @@ void TraceRecorder::delegate_event(DelegateId id, uint64_t start, uint64_t stop,
   record->second = stop;
 }
 
-void TraceRecorder::delegate_value(DelegateId id, const Tensor& value) {
-  if (level_ == ValueLevel::All) tensor(value, false, &id);
+// Its elements are written without gaps, in row-major order, a row at a time.
+void TraceRecorder::delegate_value(DelegateId id, const DelegateValue& value) {
+  if (level_ != ValueLevel::All) return;
+  const size_t rank = value.sizes.size();
+  const size_t width = element_size(value.dtype);
+  size_t numel = 1;
+  for (const int64_t size : value.sizes) numel *= static_cast<size_t>(size);
+  Record event;
+  set_id(event, id);
+  Record* record = append_tensor(value.dtype, rank, numel * width);
+  if (record == nullptr) return;
+  record->number = event.number;
+  record->id_text = event.id_text;
+  auto* dims = reinterpret_cast<RecordDim*>(record + 1);
+  int64_t stride = 1;
+  for (size_t i = rank; i-- > 0;) {
+    dims[i] = {value.sizes[i], stride};
+    if (value.sizes[i] > 1) stride *= value.sizes[i];
+  }
+  if (numel == 0) return;
+  const size_t row = rank > 0 ? static_cast<size_t>(value.sizes[rank - 1]) : 1;
+  const int64_t step = rank > 0 ? value.strides[rank - 1] : 1;
+  int64_t at[kMaxRank] = {};
+  for (size_t done = 0; done < numel; done += row) {
+    const uint8_t* from = value.data;
+    for (size_t i = 0; i + 1 < rank; ++i) {
+      from += at[i] * value.strides[i] * static_cast<int64_t>(width);
+    }
+    if (step == 1) {
+      values_->append({from, row * width});
+    } else {
+      for (size_t k = 0; k < row; ++k) {
+        values_->append({from + static_cast<int64_t>(k * width) * step, width});
+      }
+    }
+    for (size_t i = rank > 0 ? rank - 1 : 0; i-- > 0;) {
+      if (++at[i] < value.sizes[i]) break;
+      at[i] = 0;
+    }
+  }
 }
 
 void TraceRecorder::output(const EValue& output) {
   in_instruction_ = false;
-  if (level_ != ValueLevel::None) value(output, true, nullptr);
+  if (level_ != ValueLevel::None) value(output, true);
 }
 
-void TraceRecorder::value(const EValue& value, bool is_output, const DelegateId* id) {
-  if (value.tag == Tag::Tensor) return tensor(*value.t, is_output, id);
+void TraceRecorder::value(const EValue& value, bool is_output) {
+  if (value.tag == Tag::Tensor) return tensor(*value.t, is_output);
   if (value.tag == Tag::TensorList || value.tag == Tag::OptionalTensorList) {
     for (size_t i = 0; i < value.size(); ++i) {
-      if (value.tensor_at(i) != nullptr) tensor(*value.tensor_at(i), is_output, id);
+      if (value.tensor_at(i) != nullptr) tensor(*value.tensor_at(i), is_output);
     }
     return;
   }
   if (!value.is_scalar()) return;
-  Record* record = in_block_ ? append(RecordKind::Value, 0) : nullptr;
+  Record* record = append(RecordKind::Value, 0);
   if (record == nullptr) return;
   place(*record);
   record->is_output = is_output;
@@ -279,37 +309,36 @@ void TraceRecorder::value(const EValue& value, bool is_output, const DelegateId*
   std::memcpy(&record->first, &value.i, sizeof record->first);
 }
 
-void TraceRecorder::tensor(const Tensor& tensor, bool is_output, const DelegateId* id) {
-  if (!in_block_) {
+void TraceRecorder::tensor(const Tensor& tensor, bool is_output) {
+  const size_t bytes = tensor.data == nullptr ? 0 : tensor.nbytes();
+  Record* record = append_tensor(tensor.dtype, tensor.rank, bytes);
+  if (record == nullptr) return;
+  record->is_output = is_output;
+  auto* dims = reinterpret_cast<RecordDim*>(record + 1);
+  for (size_t i = 0; i < tensor.rank; ++i) dims[i] = {tensor.sizes[i], tensor.strides[i]};
+  if (bytes > 0) values_->append({static_cast<const uint8_t*>(tensor.data), bytes});
+}
+
+// The record of a tensor whose bytes the caller appends to the values. Returns nullptr if there is
+// no room for either: neither tells anything without the other.
+Record* TraceRecorder::append_tensor(DType dtype, size_t rank, size_t bytes) {
+  const size_t extra = rank * sizeof(RecordDim);
+  if (!in_block_ || rank > kMaxRank || sizeof(Record) + extra > back_ - front_) {
     ++dropped_values_;
-    return;
+    return nullptr;
   }
-  Record event;
-  if (id != nullptr) set_id(event, *id);
-  const bool is_empty = tensor.data == nullptr || tensor.nbytes() == 0;
-  const size_t extra = tensor.rank * sizeof(RecordDim);
-  // A record without its bytes, and bytes without their record, would tell nothing.
-  if (sizeof(Record) + extra > back_ - front_) {
+  const int64_t begin = bytes > 0 ? values_->begin(bytes) : -1;
+  if (begin < 0 && bytes > 0) {
     ++dropped_values_;
-    return;
-  }
-  const int64_t begin =
-      is_empty ? -1 : values_->put({static_cast<const uint8_t*>(tensor.data), tensor.nbytes()});
-  if (begin < 0 && !is_empty) {
-    ++dropped_values_;
-    return;
+    return nullptr;
   }
   Record* record = append(RecordKind::Value, extra);
   place(*record);
-  record->number = event.number;
-  record->id_text = event.id_text;
-  record->is_output = is_output;
   record->value = kTensor;
-  record->rank = tensor.rank;
-  record->dtype = static_cast<int8_t>(tensor.dtype);
+  record->rank = static_cast<uint8_t>(rank);
+  record->dtype = static_cast<int8_t>(dtype);
   record->first = static_cast<uint64_t>(begin);
-  auto* dims = reinterpret_cast<RecordDim*>(record + 1);
-  for (size_t i = 0; i < tensor.rank; ++i) dims[i] = {tensor.sizes[i], tensor.strides[i]};
+  return record;
 }
 
 }  // namespace rushlight

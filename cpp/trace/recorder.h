@@ -58,7 +58,7 @@ class TraceRecorder : public Tracer {
   void delegate_event(DelegateId id, uint64_t start, uint64_t stop,
                       Span<const uint8_t> metadata) override;
   bool wants_delegate_values() const override { return level_ == ValueLevel::All; }
-  void delegate_value(DelegateId id, const Tensor& value) override;
+  void delegate_value(DelegateId id, const DelegateValue& value) override;
   void output(const EValue& value) override;
 
  private:
@@ -73,8 +73,9 @@ class TraceRecorder : public Tracer {
   uint32_t text_of(StringView text) { return keep_text(text.data(), text.size()); }
   void set_id(Record& record, DelegateId id);
   void place(Record& record) const;
-  void value(const EValue& value, bool is_output, const DelegateId* id);
-  void tensor(const Tensor& tensor, bool is_output, const DelegateId* id);
+  void value(const EValue& value, bool is_output);
+  void tensor(const Tensor& tensor, bool is_output);
+  Record* append_tensor(DType dtype, size_t rank, size_t bytes);
   const Record* at(size_t offset) const;
 
   Span<uint8_t> memory_;

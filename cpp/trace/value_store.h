@@ -11,15 +11,18 @@ namespace rushlight {
 class ValueStore {
  public:
   virtual ~ValueStore() = default;
-  // Keeps a copy; returns where it begins, or -1 if there is no room.
-  virtual int64_t put(Span<const uint8_t> bytes) = 0;
+  // Begins a value of so many bytes; returns where, or -1 if there is no room.
+  virtual int64_t begin(size_t bytes) = 0;
+  // The value's next bytes.
+  virtual void append(Span<const uint8_t> bytes) = 0;
 };
 
 // Memory that the caller gives.
 class ValueBuffer : public ValueStore {
  public:
   explicit ValueBuffer(Span<uint8_t> memory) : memory_(memory) {}
-  int64_t put(Span<const uint8_t> bytes) override;
+  int64_t begin(size_t bytes) override;
+  void append(Span<const uint8_t> bytes) override;
   Span<const uint8_t> bytes() const { return {memory_.data(), used_}; }
   void clear() { used_ = 0; }
 

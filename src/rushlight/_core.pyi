@@ -150,8 +150,8 @@ class Program:
         """{"file", "constants"}: bytes of the program."""
 
     def trace_events(self) -> tuple[str, list[tuple[int, str, str, int, int, str]]]:
-        """The last run's method, and its (instruction, kind, name, ns, delegate or -1, its backend's
-        id for the stretch inside it or "")."""
+        """The last run's method, and its (instruction, kind, name, ns, delegate or -1, the id
+        that its backend gave a stretch inside it, or "")."""
 
     def trace_dump(self) -> tuple[bytes, bytes]:
         """An ETDump and its debug buffer."""

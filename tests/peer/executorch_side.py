@@ -27,6 +27,8 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   tokens are `pieces`, by calls of a language model's ``forward``.
 * ``export_llama params= checkpoint= folder= options=``: what ExecuTorch's own exporter makes of a
   Llama; `options` are fields of its configuration, by their dotted names. Answers with the file.
+* ``trace dump= values=``: what ExecuTorch's Inspector shows of an ETDump: for each block its name,
+  its events as (name, instruction, runs, shapes of values) and its outputs as lists.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
@@ -324,6 +326,27 @@ def export_llama(params: str, checkpoint: str, folder: str, options: dict[str, A
     return path
 
 
+def trace(dump: str, values: str | None = None) -> list[dict[str, Any]]:
+    from executorch.devtools import Inspector
+
+    blocks = Inspector(etdump_path=dump, debug_buffer_path=values).event_blocks
+    return [
+        {
+            "name": block.name,
+            "events": [
+                [
+                    *(event.name, event._instruction_id),
+                    len(event.perf_data.raw) if event.perf_data else 0,
+                    [list(tensor.shape) for tensor in event.debug_data],
+                ]
+                for event in block.events
+            ],
+            "outputs": [tensor.tolist() for tensor in block.run_output],
+        }
+        for block in blocks
+    ]
+
+
 COMMANDS: dict[str, side.Command] = {
     "export": export,
     "export_apart": export_apart,
@@ -341,6 +364,7 @@ COMMANDS: dict[str, side.Command] = {
     "overhead": overhead,
     "load": load,
     "sizes": sizes,
+    "trace": trace,
 }
 
 if __name__ == "__main__":

@@ -250,6 +250,17 @@ Status Graph::run(const BackendRun& run, EValue* const* args, size_t n_args) {
                            scratch_wanted_);
 }
 
+void Graph::tell_values(Tracer& tracer, size_t node) const {
+  for (const int32_t output : nodes_[node].outputs) {
+    if (output < 0) continue;
+    const View& view = values_[static_cast<size_t>(output)].view;
+    tracer.delegate_value({nullptr, id_of(node)}, {bases_[view.base] + view.offset,
+                                                   view.dtype,
+                                                   {view.sizes, view.rank},
+                                                   {view.strides, view.rank}});
+  }
+}
+
 Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch_size) {
   Workers* workers = run.workers;
   if (workers != nullptr && workers->count() > threads_) workers = nullptr;
@@ -263,6 +274,7 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
     }
     if (run.tracer != nullptr) {
       run.tracer->delegate_event({nullptr, id_of(i)}, start, now_ns(), {});
+      if (run.tracer->wants_delegate_values()) tell_values(*run.tracer, i);
     }
   }
   return {};

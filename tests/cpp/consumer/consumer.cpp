@@ -28,7 +28,7 @@ class CountingTracer : public rushlight::Tracer {
   void delegate_event(rushlight::DelegateId, uint64_t, uint64_t,
                       rushlight::Span<const uint8_t>) override {}
   bool wants_delegate_values() const override { return false; }
-  void delegate_value(rushlight::DelegateId, const rushlight::Tensor&) override {}
+  void delegate_value(rushlight::DelegateId, const rushlight::DelegateValue&) override {}
   void output(const rushlight::EValue&) override {}
 };
 

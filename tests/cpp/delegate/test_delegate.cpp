@@ -66,7 +66,7 @@ class RecordingTracer : public Tracer {
   }
   void delegate_event(DelegateId, uint64_t, uint64_t, Span<const uint8_t>) override {}
   bool wants_delegate_values() const override { return false; }
-  void delegate_value(DelegateId, const Tensor&) override {}
+  void delegate_value(DelegateId, const DelegateValue&) override {}
   void output(const EValue& value) override { log += value.is_tensor() ? "out" : "scalar"; }
 };
 
