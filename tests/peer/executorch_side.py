@@ -27,8 +27,10 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   tokens are `pieces`, by calls of a language model's ``forward``.
 * ``export_llama params= checkpoint= folder= options=``: what ExecuTorch's own exporter makes of a
   Llama; `options` are fields of its configuration, by their dotted names. Answers with the file.
-* ``trace dump= values=``: what ExecuTorch's Inspector shows of an ETDump: for each block its name,
-  its events as (name, instruction, runs, shapes of values) and its outputs as lists.
+* ``record program= pte= etrecord= [xnnpack=]``: lower a program as ``export`` does, and write an
+  ETRecord of it.
+* ``trace dump= [values=] [etrecord=]``: what ExecuTorch's Inspector shows of an ETDump: the name,
+  events and outputs of each block.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
@@ -38,6 +40,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import types
@@ -326,19 +329,41 @@ def export_llama(params: str, checkpoint: str, folder: str, options: dict[str, A
     return path
 
 
-def trace(dump: str, values: str | None = None) -> list[dict[str, Any]]:
+def record(program: str, pte: str, etrecord: str, xnnpack: bool = False) -> None:
+    """Lower a program and write what ExecuTorch's developer tools need to know of it."""
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.devtools import generate_etrecord
+    from executorch.exir import to_edge_transform_and_lower
+
+    exported = torch.export.load(program)
+    partitioner = [XnnpackPartitioner()] if xnnpack else None
+    edge = to_edge_transform_and_lower(exported, partitioner=partitioner)
+    kept = copy.deepcopy(edge)
+    made = edge.to_executorch()
+    generate_etrecord(etrecord, kept, made, exported_program=exported)
+    Path(pte).write_bytes(made.buffer)
+
+
+def trace(dump: str, values: str | None = None, etrecord: str | None = None) -> list[Any]:
+    """The blocks of a trace, as ExecuTorch's Inspector shows them."""
     from executorch.devtools import Inspector
 
-    blocks = Inspector(etdump_path=dump, debug_buffer_path=values).event_blocks
+    blocks = Inspector(dump, etrecord=etrecord, debug_buffer_path=values).event_blocks
     return [
         {
             "name": block.name,
             "events": [
-                [
-                    *(event.name, event._instruction_id),
-                    len(event.perf_data.raw) if event.perf_data else 0,
-                    [list(tensor.shape) for tensor in event.debug_data],
-                ]
+                {
+                    "name": event.name,
+                    "instruction": event._instruction_id,
+                    "ns": [round(t * 1e6) for t in event.perf_data.raw] if event.perf_data else [],
+                    "shapes": [list(tensor.shape) for tensor in event.debug_data],
+                    "op_types": event.op_types,
+                    "stack_traces": event.stack_traces,
+                    "modules": {k: list(v or {}) for k, v in event.module_hierarchy.items()},
+                    "backend": event.delegate_backend_name,
+                    "handles": event.debug_handles,
+                }
                 for event in block.events
             ],
             "outputs": [tensor.tolist() for tensor in block.run_output],
@@ -364,6 +389,7 @@ COMMANDS: dict[str, side.Command] = {
     "overhead": overhead,
     "load": load,
     "sizes": sizes,
+    "record": record,
     "trace": trace,
 }
 

@@ -9,11 +9,18 @@ from rushlight.inspect.delegation import (
 )
 from rushlight.inspect.program import memory_of, report_of
 from rushlight.inspect.report import ProgramReport
+from rushlight.inspect.trace.events import Event, EventBlock, PerfData, TimeScale
+from rushlight.inspect.trace.inspector import Inspector
 
 __all__ = [
     "DelegationBreakdown",
     "DelegationInfo",
+    "Event",
+    "EventBlock",
+    "Inspector",
+    "PerfData",
     "ProgramReport",
+    "TimeScale",
     "format_delegated_graph",
     "get_delegation_info",
     "memory_of",

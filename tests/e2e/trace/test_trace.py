@@ -1,8 +1,9 @@
-"""Traces of whole models, read by ExecuTorch's own Inspector."""
+"""Traces of whole models: ExecuTorch's Inspector reads ours, and ours shows the same."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,54 +11,112 @@ import torch
 from torch import nn
 
 import rushlight as rl
+from rushlight.inspect import Inspector
 from rushlight.runtime import TraceOptions
-from rushlight.schema import etdump
 
 
-def network() -> nn.Module:
-    torch.manual_seed(1)
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(512, 10)
-    ).eval()
+class Network(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        self.head = nn.Linear(512, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(self.head(self.body(x).flatten(1)))
+
+
+def recorded(pte: bytes, x: torch.Tensor, folder: Path) -> None:
+    """Run a program three times; write m.etdp and its values."""
+    module = rl.load(pte, trace=TraceOptions(values="all"))
+    for _ in range(3):
+        module(x.numpy())
+    module.trace.save(folder / "m.etdp")
+
+
+def rows(inspector: Inspector) -> list[dict[str, Any]]:
+    """The blocks as `executorch_side.py trace` gives ExecuTorch's."""
+    return [
+        {
+            "name": block.name,
+            "events": [
+                {
+                    "name": event.name,
+                    "instruction": event._instruction_id,
+                    "ns": [round(t * 1e6) for t in event.perf_data.raw] if event.perf_data else [],
+                    "shapes": [list(array.shape) for array in event.debug_data],
+                    "op_types": event.op_types,
+                    "stack_traces": event.stack_traces,
+                    "modules": {k: list(v) for k, v in event.module_hierarchy.items()},
+                    "backend": event.delegate_backend_name,
+                    "handles": event.debug_handles,
+                }
+                for event in block.events
+            ],
+            "outputs": [array.tolist() for array in block.run_output],
+        }
+        for block in inspector.event_blocks
+    ]
 
 
 @pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
 def test_executorch_reads_a_trace(backend: str, executorch, tmp_path: Path) -> None:
-    model, x = network(), torch.randn(1, 3, 16, 16)
+    torch.manual_seed(1)
+    model, x = Network().eval(), torch.randn(1, 3, 16, 16)
     program = rl.export(model, (x,), backend=backend)
-    module = rl.load(program.buffer, trace=TraceOptions(values="all"))
-    for _ in range(3):
-        module(x.numpy())
-    module.trace.save(tmp_path / "m.etdp")
-    blocks = executorch.call("trace", dump=tmp_path / "m.etdp", values=tmp_path / "m.etdp.values")
-    load, run = blocks
-    assert [event[0] for event in load["events"]] == ["Method::init"]
+    recorded(bytes(program.buffer), x, tmp_path)
+    dump, values = tmp_path / "m.etdp", tmp_path / "m.etdp.values"
+    shown = executorch.call("trace", dump=dump, values=values)
+    assert shown == rows(Inspector(dump, debug_buffer_path=values))
+    load, run = shown
+    assert [event["name"] for event in load["events"]] == ["Method::init"]
     np.testing.assert_allclose(run["outputs"][0], model(x).detach(), atol=1e-5)
-    *inside, whole = run["events"]
-    assert whole[:3] == ["Method::execute", 0, 3]
-    assert all(event[2] == 3 for event in inside)
-    expected = [[1, 8, 16, 16], [1, 8, 8, 8], [1, 10]]
-    shapes = [shape for event in inside for shape in event[3]]
-    assert all(shape in shapes for shape in expected)
+    assert all(len(event["ns"]) == 3 for event in run["events"])
+    shapes = [shape for event in run["events"] for shape in event["shapes"]]
+    assert all(shape in shapes for shape in ([1, 8, 16, 16], [1, 8, 8, 8], [1, 10]))
 
 
-def test_values_inside_a_delegate_are_eager_s() -> None:
-    model, x = network(), torch.randn(1, 3, 16, 16)
-    module = rl.load(rl.export(model, (x,), backend="cpu").buffer, trace=TraceOptions(values="all"))
-    module(x.numpy())
-    content, values = module.trace.to_bytes()
-    run = etdump.unpack(content[4:]).run_data[-1]
-    arrays = []
-    for event in run.events:
-        debug = event.debug_event
-        if debug is None or debug.delegate_debug_id_int < 0:
-            continue
-        assert debug.debug_entry is not None and debug.debug_entry.tensor is not None
-        tensor = debug.debug_entry.tensor
-        count = int(np.prod(tensor.sizes))
-        arrays.append(np.frombuffer(values, np.float32, count, tensor.offset).reshape(tensor.sizes))
-    eager = [model[:2](x), model[:3](x), model[:4](x), model(x)]
-    assert len(arrays) == len(eager)
-    for array, value in zip(arrays, eager, strict=True):
-        expected = value.detach().numpy()
-        np.testing.assert_allclose(array.reshape(expected.shape), expected, atol=1e-5)
+@pytest.mark.parametrize("xnnpack", [False, True])
+def test_a_program_and_record_of_executorch(xnnpack: bool, executorch, tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    model, x = Network().eval(), torch.randn(1, 3, 16, 16)
+    torch.export.save(torch.export.export(model, (x,)), tmp_path / "m.pt2")
+    record, pte = tmp_path / "m.etrecord", tmp_path / "m.pte"
+    executorch.call("record", program=tmp_path / "m.pt2", pte=pte, etrecord=record, xnnpack=xnnpack)
+    recorded(pte.read_bytes(), x, tmp_path)
+    dump, values = tmp_path / "m.etdp", tmp_path / "m.etdp.values"
+    shown = executorch.call("trace", dump=dump, values=values, etrecord=record)
+    for event in (event for block in shown for event in block["events"]):
+        if event["name"].startswith("Method::"):
+            event["handles"] = None  # ExecuTorch gives whole runs those of instruction 0
+    ours = Inspector(dump, etrecord=str(record), debug_buffer_path=values)
+    assert shown == rows(ours)
+    operators = {op for block in ours.event_blocks for e in block.events for op in e.op_types}
+    assert {"aten.convolution.default", "aten.sin.default"} <= operators or xnnpack
+    assert ours.find_total_for_module("L__self__body") > 0 or xnnpack
+
+
+def test_values_inside_a_delegate_are_eager_s(tmp_path: Path) -> None:
+    torch.manual_seed(4)
+    model, x = Network().eval(), torch.randn(1, 3, 16, 16)
+    program = rl.export(model, (x,), backend="cpu")
+    program.save(tmp_path / "m.pte", quiet=True)
+    recorded(bytes(program.buffer), x, tmp_path)
+    inspector = Inspector(
+        tmp_path / "m.etdp",
+        debug_buffer_path=tmp_path / "m.etdp.values",
+        program=tmp_path / "m.pte",
+    )
+    run = inspector.event_blocks[1]
+    assert run.method == "forward"
+    inside = [event for event in run.events if event.is_delegated_op]
+    body = model.body(x)
+    head = model.head(body.flatten(1))
+    eager = {"aten.relu.default": model.body[:2](x), "aten.sin.default": torch.sin(head)}
+    for op, value in eager.items():
+        (event,) = [event for event in inside if op in event.op_types]
+        np.testing.assert_allclose(event.debug_data[0], value.detach(), atol=1e-5)
+        assert "test_trace.py" in str(event.stack_traces) or op == "aten.relu.default"
+        assert event.delegate_backend_name == "CpuBackend"
+    assert inspector.find_total_for_module("body") > 0
+    assert inspector.find_total_for_module("body.0") < inspector.find_total_for_module("body")
+    assert inspector.find_total_for_module("tail") == 0

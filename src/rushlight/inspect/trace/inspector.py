@@ -1,0 +1,226 @@
+"""`Inspector`: what took the time in a trace, and which values were recorded."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from rushlight.errors import Code, LoadError, RunError
+from rushlight.inspect.trace.etdump import read_etdump
+from rushlight.inspect.trace.events import (
+    FRAMEWORK_EVENTS,
+    Converter,
+    Event,
+    EventBlock,
+    Parser,
+    TimeScale,
+    blocks_of,
+    time_factor,
+)
+from rushlight.inspect.trace.events import pandas as _pandas
+from rushlight.inspect.trace.origins import Origins, ProgramOrigins, RecordOrigins
+
+AnyPath = str | os.PathLike[str]
+_NOT_PRINTED = (
+    *("raw", "delegate_debug_identifier", "stack_traces", "module_hierarchy", "debug_data"),
+)
+
+
+class Inspector:
+    """The events of a trace, with the lines of Python that they come from.
+
+    The arguments are those of ExecuTorch's Inspector; `program` is ours.
+
+    Args:
+        etdump_path: the path of an ETDump.
+        etdump_data: or its bytes.
+        etrecord: the path of an ETRecord, for operators, modules and stack traces.
+        source_time_scale: the unit of the trace; nanoseconds unless the platform's clock has
+            another.
+        target_time_scale: the unit of all times that are shown.
+        debug_buffer_path: the path of the debug buffer, for values.
+        delegate_metadata_parser: makes what is shown from a backend's metadata of all runs.
+        delegate_time_scale_converter: makes a time of the target's unit from the name of a
+            delegate's event and a time; None: as for all events.
+        enable_module_hierarchy: accepted as ExecuTorch does; modules are always known.
+        reference_graph_name: the ETRecord's graph whose nodes are shown.
+        program: the path of the program (.pte), whose own map gives lines and modules without an
+            ETRecord.
+
+    Attributes:
+        event_blocks: what the trace has, runs with the same events put together.
+
+    Raises:
+        LoadError: a file cannot be read, or does not belong to the trace.
+        RunError: the arguments contradict each other.
+    """
+
+    def __init__(
+        self,
+        etdump_path: AnyPath | None = None,
+        etdump_data: bytes | None = None,
+        etrecord: AnyPath | None = None,
+        source_time_scale: TimeScale = TimeScale.NS,
+        target_time_scale: TimeScale = TimeScale.MS,
+        debug_buffer_path: AnyPath | None = None,
+        delegate_metadata_parser: Parser | None = None,
+        delegate_time_scale_converter: Converter | None = None,
+        enable_module_hierarchy: bool = False,
+        reference_graph_name: str = "edge_dialect_exported_program",
+        *,
+        program: AnyPath | None = None,
+    ) -> None:
+        if (etdump_path is None) == (etdump_data is None):
+            raise RunError(
+                "give etdump_path or etdump_data, one of them", code=Code.INVALID_ARGUMENT
+            )
+        if etrecord is not None and program is not None:
+            raise RunError(
+                "give etrecord or program: each says where events come from",
+                code=Code.INVALID_ARGUMENT,
+            )
+        time_factor(source_time_scale, target_time_scale)
+        dump = read_etdump(etdump_path if etdump_path is not None else etdump_data or b"")
+        buffer = None if debug_buffer_path is None else _read(debug_buffer_path, "debug buffer")
+        self.event_blocks: list[EventBlock] = blocks_of(
+            *(dump, buffer, source_time_scale, target_time_scale),
+            *(delegate_time_scale_converter, delegate_metadata_parser),
+        )
+        self._origins: Origins | None = None
+        if etrecord is not None:
+            self._origins = RecordOrigins(etrecord, _graph_name(reference_graph_name))
+        elif program is not None:
+            self._origins = ProgramOrigins(_read(program, "program"))
+        for block in self.event_blocks:
+            for event in block.events:
+                self._find_origin(block, event)
+
+    def _find_origin(self, block: EventBlock, event: Event) -> None:
+        if self._origins is None or event.instruction is None:
+            return
+        origin = self._origins.origin(
+            block.method, event.instruction, event.delegate_debug_identifier
+        )
+        if origin is None:
+            return
+        event.debug_handles = origin.handles
+        event.num_outputs = origin.num_outputs
+        if event.is_delegated_op or event.name == "DELEGATE_CALL":
+            event.delegate_backend_name = origin.backend
+        for node in origin.nodes:
+            event.stack_traces.setdefault(node.name, node.stack_trace)
+            event.module_hierarchy.setdefault(node.name, dict(node.modules))
+            event.op_types.append(node.op)
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """How many events and values found no room in the recorder; (0, 0) if all did, or the
+        trace is ExecuTorch's, which does not tell."""
+        counts = dict.fromkeys(FRAMEWORK_EVENTS[-2:], 0)
+        for block in self.event_blocks:
+            for event in block.events if block.name == "Dropped" else ():
+                if event.name in counts and event.perf_data is not None:
+                    factor = time_factor(block.source_time_scale, block.target_time_scale)
+                    counts[event.name] = round(event.perf_data.raw[0] * factor)
+        events, values = counts.values()
+        return events, values
+
+    def to_dataframe(
+        self, include_units: bool = True, include_delegate_debug_data: bool = False
+    ) -> Any:
+        """The events of all blocks as a pandas DataFrame, a row for each.
+
+        Raises:
+            RunError: pandas is not installed.
+        """
+        frames = [
+            block.to_dataframe(include_units, include_delegate_debug_data)
+            for block in self.event_blocks
+        ]
+        return _pandas().concat(frames, ignore_index=True)
+
+    def print_data_tabular(
+        self,
+        file: IO[str] = sys.stdout,
+        include_units: bool = True,
+        include_delegate_debug_data: bool = False,
+    ) -> None:
+        """Print a table of the operators of all blocks."""
+        frame = self._shown(include_units, include_delegate_debug_data)
+        print(frame.to_string(), file=file)
+
+    def save_data_to_tsv(
+        self,
+        file: IO[str] | AnyPath,
+        include_units: bool = True,
+        include_delegate_debug_data: bool = False,
+    ) -> None:
+        """Write the table that `print_data_tabular` prints, with tabs between its columns."""
+        self._shown(include_units, include_delegate_debug_data).to_csv(file, sep="\t")
+
+    def _shown(self, include_units: bool, include_delegate_debug_data: bool) -> Any:
+        frame = self.to_dataframe(include_units, include_delegate_debug_data)
+        frame = frame.drop(columns=list(_NOT_PRINTED))
+        kept = frame[~frame["event_name"].str.contains("OPERATOR_CALL")]
+        return kept.reset_index(drop=True)
+
+    def find_total_for_module(self, module_name: str) -> float:
+        """The mean time of all operators in the modules whose paths contain a name, in the
+        target's unit."""
+        total = 0.0
+        for block in self.event_blocks:
+            for event in _operators(block):
+                paths = [path for modules in event.module_hierarchy.values() for path in modules]
+                if event.perf_data is not None and any(module_name in path for path in paths):
+                    total += event.perf_data.avg
+        return total
+
+    def get_op_list(
+        self, event_block: str, show_delegated_ops: bool = True
+    ) -> dict[str, list[Event]]:
+        """By operator of the model, the events of a block that come from it.
+
+        Args:
+            event_block: the block's name.
+            show_delegated_ops: whether events inside delegates are among them.
+        """
+        by_op: dict[str, list[Event]] = {}
+        for block in self.event_blocks:
+            if block.name != event_block:
+                continue
+            for event in _operators(block):
+                if event.is_delegated_op and not show_delegated_ops:
+                    continue
+                for op in dict.fromkeys(event.op_types):
+                    by_op.setdefault(op, []).append(event)
+        return by_op
+
+
+def _operators(block: EventBlock) -> list[Event]:
+    """The events that time is counted by: kernels, places inside delegates, and delegates that do
+    not tell of places inside them."""
+    inside = {event.instruction for event in block.events if event.is_delegated_op}
+    return [
+        event
+        for event in block.events
+        if event.instruction is not None
+        and event.name not in ("OPERATOR_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
+        and not (event.name == "DELEGATE_CALL" and event.instruction in inside)
+    ]
+
+
+def _graph_name(name: str) -> str:
+    # ExecuTorch's own name for the edge program among the graphs of an Inspector.
+    return "edge_dialect_exported_program" if name == "edge_dialect_graph_module" else name
+
+
+def _read(path: AnyPath, what: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise LoadError(
+            f"the {what} cannot be read: {error.strerror}", code=Code.ACCESS_FAILED,
+            where=os.fspath(path),
+        ) from error  # fmt: skip

@@ -1,0 +1,229 @@
+"""Where the events of a trace come from: an ETRecord, or the debug map of a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rushlight.errors import Code, LoadError
+from rushlight.inspect.origin import debug_of
+from rushlight.schema import program as fb
+from rushlight.schema.debug import DebugMap, DebugNode
+from rushlight.serialize.pte import read_pte
+
+MARKER = "ETRECORD_V0"
+_EDGE = "edge_dialect_exported_program"
+_DIALECT = "executorch.exir.dialects.edge.ops."
+
+
+@dataclass(frozen=True)
+class OriginNode:
+    """A node of the model's graph.
+
+    Attributes:
+        name: the node's.
+        op: its operator, such as "aten.linear.default".
+        stack_trace: the Python lines that it comes from, the innermost last; None if not known.
+        modules: the paths of the modules that it is in, from the outermost, with their types.
+    """
+
+    name: str
+    op: str
+    stack_trace: str | None = None
+    modules: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an event comes from.
+
+    Attributes:
+        nodes: the nodes that it was made from.
+        handles: their debug handles; None without an ETRecord.
+        backend: of an event of a delegate, or of its call.
+        num_outputs: how many values the instruction gives.
+    """
+
+    nodes: Sequence[OriginNode] = ()
+    handles: int | Sequence[int] | None = None
+    backend: str | None = None
+    num_outputs: int = 1
+
+
+class Origins(Protocol):
+    """Tells where events come from."""
+
+    def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
+        """The origin of an instruction, or of a place inside its delegate; None if not known."""
+
+
+class ProgramOrigins:
+    """The debug map of a program of Rushlight.
+
+    Args:
+        pte: the program's bytes.
+
+    Raises:
+        LoadError: it is no program.
+    """
+
+    def __init__(self, pte: bytes) -> None:
+        file = read_pte(pte)
+        self._plans = {plan.name: plan for plan in file.program.execution_plan}
+        self._debug: DebugMap = debug_of(file.named_data)
+
+    def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
+        """See `Origins`. Without a method's name the program must have one method."""
+        name = method or (next(iter(self._plans)) if len(self._plans) == 1 else "forward")
+        plan, debug = self._plans.get(name), self._debug.method(name)
+        if plan is None or not plan.chains:
+            return None
+        instructions = plan.chains[0].instructions
+        if not 0 <= instruction < len(instructions):
+            return None
+        call = instructions[instruction].instr_args
+        backend = index = None
+        if isinstance(call, fb.DelegateCall) and call.delegate_index < len(plan.delegates):
+            index = call.delegate_index
+            backend = plan.delegates[index].id
+        if index is None or not (index < len(debug.delegates)):
+            known = debug.instructions[instruction : instruction + 1]
+        elif place is None:
+            known = [node for nodes in debug.delegates[index].values() for node in nodes]
+        else:
+            known = list(debug.delegates[index].get(str(place), ()))
+        nodes = list(dict.fromkeys(known))
+        return Origin([_of_debug(node) for node in nodes], None, backend)
+
+
+def _of_debug(node: DebugNode) -> OriginNode:
+    line = node.line
+    trace = None
+    if line.file:
+        place = f'File "{line.file}", line {line.number}'
+        trace = f"{place}, in {line.function}" if line.function else place
+        trace += f"\n    {line.text.strip()}" if line.text else ""
+    parts = node.module.split(".") if node.module else []
+    modules = {".".join(parts[: i + 1]): "" for i in range(len(parts))}
+    return OriginNode(node.name, node.operator, trace, modules)
+
+
+class RecordOrigins:
+    """An ETRecord (a zip archive that begins with `ETRECORD_V0`), read without torch.
+
+    Args:
+        path: the archive's.
+        graph: which of its graphs has the nodes; the edge program before delegation by default.
+
+    Raises:
+        LoadError: it cannot be read, or lacks what it needs, which is named.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], graph: str = _EDGE) -> None:
+        where = os.fspath(path)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+                if MARKER not in names:
+                    raise _damaged(f"it has no entry {MARKER}, so it is no ETRecord", where)
+                self._handles = _json(archive, "debug_handle_map", where)
+                self._delegates = _json(archive, "delegate_map", where, optional=True)
+                self._counts = _json(
+                    archive, "instruction_id_to_num_outs_map", where, optional=True
+                )
+                methods = [n for n in names if n.startswith(f"{graph}/")]
+                entries = [n for n in (graph, f"{graph}/forward", *methods) if n in names]
+                if not entries:
+                    raise _damaged(
+                        f"it has no program {graph!r}: save it with the edge program", where
+                    )
+                self._nodes = _nodes(_json(archive, entries[0], where), where)
+        except OSError as error:
+            raise LoadError(
+                f"the ETRecord cannot be read: {error.strerror}", code=Code.ACCESS_FAILED,
+                where=where,
+            ) from error  # fmt: skip
+        except zipfile.BadZipFile as error:
+            raise _damaged(f"it is no zip archive ({error})", where) from None
+
+    def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
+        """See `Origins`."""
+        name = method or "forward"
+        at = str(instruction)
+        handles = self._handles.get(name, {}).get(at)
+        if handles is None:
+            return None
+        delegate = self._delegates.get(name, {}).get(at)
+        if place is not None and delegate is not None:
+            inside = delegate.get("delegate_map") or {}
+            handles = inside.get(str(place))
+            if handles is None:
+                # As ExecuTorch does: a key that the id of the event contains.
+                handles = next((v for k, v in inside.items() if k in str(place)), None)
+        nodes = [
+            node
+            for handle in ([handles] if isinstance(handles, int) else handles or [])
+            for node in self._nodes.get(handle, ())
+        ]
+        return Origin(
+            nodes,
+            handles,
+            None if delegate is None else delegate.get("name", ""),
+            self._counts.get(name, {}).get(at, 1),
+        )
+
+
+def _json(
+    archive: zipfile.ZipFile, entry: str, where: str, optional: bool = False
+) -> dict[str, Any]:
+    try:
+        document = json.loads(archive.read(entry))
+    except KeyError:
+        if optional:
+            return {}
+        raise _damaged(f"it has no entry {entry!r}: generate it anew", where) from None
+    except (ValueError, RecursionError, zipfile.BadZipFile) as error:
+        raise _damaged(f"its entry {entry!r} cannot be read ({error})", where) from None
+    if not isinstance(document, dict):
+        raise _damaged(f"its entry {entry!r} is no object of JSON", where)
+    return document
+
+
+def _nodes(program: dict[str, Any], where: str) -> dict[int, list[OriginNode]]:
+    """The nodes of a serialised program by their debug handles."""
+    nodes: dict[int, list[OriginNode]] = {}
+    try:
+        for node in program["graph_module"]["graph"]["nodes"]:
+            metadata = node["metadata"]
+            handle = metadata.get("debug_handle")
+            if not handle:
+                continue
+            name = node["name"] or node["outputs"][0]["as_tensor"]["name"]
+            made = OriginNode(
+                f"{name}_",  # as ExecuTorch's Inspector names nodes
+                str(node["target"]).removeprefix(_DIALECT),
+                metadata.get("stack_trace"),
+                _modules(metadata.get("nn_module_stack", "")),
+            )
+            nodes.setdefault(int(handle), []).append(made)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise _damaged(f"its program is not one of torch.export ({error!r})", where) from None
+    return nodes
+
+
+def _modules(stack: str) -> dict[str, Any]:
+    """A path of modules as torch.export writes it: "key,path,type;…"."""
+    modules = {}
+    for part in stack.split(";"):
+        key, _, rest = part.partition(",")
+        if key:
+            modules[key] = tuple(rest.rsplit(",", 1))
+    return modules
+
+
+def _damaged(what: str, where: str) -> LoadError:
+    return LoadError(f"the ETRecord: {what}", code=Code.INVALID_EXTERNAL_DATA, where=where)
