@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "arrays/values.h"
 #include "bindings.h"
@@ -97,6 +98,7 @@ ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
   options.trace.bytes = nb::cast<size_t>(trace[0]);
   options.trace.value_bytes = nb::cast<size_t>(trace[1]);
   options.trace.values = static_cast<ValueLevel>(nb::cast<uint8_t>(trace[2]));
+  options.trace.names = nb::cast<std::vector<std::string>>(trace[3]);
   options.threads = threads;
   options.map = map;
   options.guard = guard;

@@ -1,8 +1,5 @@
 #include "program/session_trace.h"
 
-#include <string>
-#include <vector>
-
 #include "arrays/values.h"
 #include "bindings.h"
 #include "failure.h"
@@ -48,8 +45,12 @@ const char* kind_of(const std::string& name) {
 SessionTrace::SessionTrace(const TraceOptions& options)
     : memory_(new uint8_t[options.bytes]),
       value_memory_(new uint8_t[options.value_bytes]),
+      names_(options.names),
       values_({value_memory_.get(), options.value_bytes}),
-      recorder_({memory_.get(), options.bytes}, &values_, options.values) {}
+      recorder_({memory_.get(), options.bytes}, &values_, options.values) {
+  for (const std::string& name : names_) chosen_.emplace_back(name.data(), name.size());
+  recorder_.choose_values({chosen_.data(), chosen_.size()});
+}
 
 void SessionTrace::clear() {
   recorder_.clear();

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "rushlight/method/method.h"
 #include "rushlight/trace/etdump.h"
@@ -15,6 +17,7 @@ struct TraceOptions {
   size_t bytes = 0;  // for events; 0: no trace
   size_t value_bytes = 0;
   ValueLevel values = ValueLevel::None;
+  std::vector<std::string> names;  // see TraceRecorder::choose_values()
 };
 
 class SessionTrace {
@@ -40,6 +43,8 @@ class SessionTrace {
   // Not initialised: pages that are never used take no memory.
   std::unique_ptr<uint8_t[]> memory_;
   std::unique_ptr<uint8_t[]> value_memory_;
+  std::vector<std::string> names_;
+  std::vector<StringView> chosen_;
   ValueBuffer values_;
   TraceRecorder recorder_;
 };

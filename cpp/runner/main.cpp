@@ -8,6 +8,7 @@
 
 #include "rushlight/module/backend_library.h"
 #include "rushlight/module/debug/failure_lines.h"
+#include "rushlight/module/files/trace_file.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
 #include "rushlight/runner/npy.h"
@@ -29,6 +30,12 @@ constexpr char kUsage[] =
     "  --repeat N           run N times and print least, median and greatest time\n"
     "  --no-map             read the files into memory, for files that others may write\n"
     "  --guard              before each run, ask whether the files have changed\n"
+    "  --etdump FILE.etdp   write a trace of the load and the runs in ExecuTorch's format\n"
+    "  --etdump-values V    also write values to FILE.etdp.values: outputs (the method's), all\n"
+    "                       (what each operator writes), or names with commas between them: of\n"
+    "                       kernels and backends (aten::sin.out), indices of instructions (7),\n"
+    "                       places inside their delegates (7/12)\n"
+    "  --etdump-bytes N     memory for the trace's events; 64 MiB by default\n"
     "  --print              print every number of the outputs\n"
     "  --list               print the methods and leave\n"
     "  --ops                print the kernels that are linked in, a line for each, and leave\n";
@@ -39,6 +46,7 @@ struct Arguments {
   std::vector<std::string> inputs;
   std::string data;
   std::vector<std::string> backends;
+  TraceFileOptions trace;
   uint64_t memory_limit = 0;
   uint64_t threads = 0;
   long repeat = 1;
@@ -55,21 +63,51 @@ bool parse_count(const char* text, uint64_t* value) {
   return end != text && *end == '\0' && text[0] != '-';
 }
 
-bool parse_option(const std::string& option, const char* value, Arguments* arguments) {
-  uint64_t count = 0;
-  if (option == "--method") arguments->method = value;
-  if (option == "--input") arguments->inputs.push_back(value);
-  if (option == "--data") arguments->data = value;
-  if (option == "--backend") arguments->backends.push_back(value);
-  if (option == "--method" || option == "--input" || option == "--data" || option == "--backend") {
-    return true;
+void parse_values(const std::string& text, TraceFileOptions* trace) {
+  trace->values = text == "outputs" ? ValueLevel::Outputs : ValueLevel::All;
+  if (text == "outputs" || text == "all") return;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    if (end > at) trace->names.push_back(text.substr(at, end - at));
+    at = end + 1;
   }
+}
+
+bool parse_text(const std::string& option, const char* value, Arguments* arguments) {
+  if (option == "--method") {
+    arguments->method = value;
+  } else if (option == "--input") {
+    arguments->inputs.push_back(value);
+  } else if (option == "--data") {
+    arguments->data = value;
+  } else if (option == "--backend") {
+    arguments->backends.push_back(value);
+  } else if (option == "--etdump") {
+    arguments->trace.path = value;
+  } else if (option == "--etdump-values") {
+    parse_values(value, &arguments->trace);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool parse_option(const std::string& option, const char* value, Arguments* arguments) {
+  if (parse_text(option, value, arguments)) return true;
+  uint64_t count = 0;
   if (!parse_count(value, &count)) return false;
-  if (option == "--memory-limit") arguments->memory_limit = count;
-  if (option == "--threads") arguments->threads = count;
-  if (option == "--repeat") arguments->repeat = static_cast<long>(count);
-  if (option == "--memory-limit" || option == "--threads") return true;
-  return (option == "--repeat" && count > 0 && count < 1000000000);
+  if (option == "--memory-limit") {
+    arguments->memory_limit = count;
+  } else if (option == "--threads") {
+    arguments->threads = count;
+  } else if (option == "--etdump-bytes" && count <= UINT32_MAX) {
+    arguments->trace.bytes = static_cast<size_t>(count);
+  } else if (option == "--repeat" && count > 0 && count < 1000000000) {
+    arguments->repeat = static_cast<long>(count);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 bool parse_flag(const std::string& word, Arguments* arguments) {
@@ -95,6 +133,7 @@ bool parse(int argc, char** argv, Arguments* arguments) {
       return false;
     }
   }
+  if (arguments->trace.path.empty() && arguments->trace.values != ValueLevel::None) return false;
   return arguments->ops || !arguments->program.empty();
 }
 
@@ -202,14 +241,30 @@ int run(Method& method, const Arguments& arguments) {
   return 0;
 }
 
+// Writes the trace, also of a run that failed, and says what it does not hold.
+int save_trace(TraceFile& trace) {
+  Message message;
+  if (!trace.save(message).ok()) return complain(message.text());
+  const TraceRecorder& recorder = trace.recorder();
+  if (recorder.dropped() > 0 || recorder.dropped_values() > 0) {
+    std::fprintf(stderr,
+                 "rushlight_runner: %llu events and %llu values found no room in the trace: give "
+                 "more --etdump-bytes, or room on the disk\n",
+                 static_cast<unsigned long long>(recorder.dropped()),
+                 static_cast<unsigned long long>(recorder.dropped_values()));
+  }
+  return 0;
+}
+
 // Opens the program, loads the method and runs it.
-int open_and_run(const Arguments& arguments, const BackendTable& backends) {
+int open_and_run(const Arguments& arguments, const BackendTable& backends, Tracer* tracer) {
   ModuleOptions options;
   options.backends = &backends;
   options.memory_limit = arguments.memory_limit;
   options.threads = static_cast<size_t>(arguments.threads);
   options.map = arguments.map;
   options.guard = arguments.guard;
+  options.tracer = tracer;
   if (!arguments.data.empty()) options.data_path = arguments.data.c_str();
   Module module;
   const uint64_t start = now_ns();
@@ -252,5 +307,10 @@ int main(int argc, char** argv) {
     if (status.ok()) status = libraries[i].add_to(backends, message);
     if (!status.ok()) return complain(message.text());
   }
-  return open_and_run(arguments, backends);
+  if (arguments.trace.path.empty()) return open_and_run(arguments, backends, nullptr);
+  TraceFile trace;
+  if (!trace.open(arguments.trace, message).ok()) return complain(message.text());
+  const int failed = open_and_run(arguments, backends, trace.tracer());
+  const int not_saved = save_trace(trace);
+  return failed != 0 ? failed : not_saved;
 }

@@ -34,6 +34,22 @@ size_t rounded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 // The block of what was dropped, and its events; they are kept while there is room.
 constexpr const char* kDroppedTexts[] = {"Dropped", "rushlight::events", "rushlight::values"};
 
+constexpr size_t kDigits = 24;
+
+// A number's text, which lies in `digits`.
+StringView decimal(int64_t number, char (&digits)[kDigits]) {
+  size_t at = kDigits;
+  uint64_t left = number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
+  do digits[--at] = static_cast<char>('0' + left % 10);
+  while ((left /= 10) != 0);
+  if (number < 0) digits[--at] = '-';
+  return {digits + at, kDigits - at};
+}
+
+StringView id_text(DelegateId id, char (&digits)[kDigits]) {
+  return id.text != nullptr ? StringView(id.text) : decimal(id.number, digits);
+}
+
 // FNV-1a.
 uint32_t hash_of(const uint8_t* bytes, size_t size) {
   uint32_t hash = 2166136261u;
@@ -166,6 +182,7 @@ void TraceRecorder::begin_instruction(uint32_t chain, uint32_t instruction, Inst
   chain_ = chain;
   instruction_ = instruction;
   kind_ = kind;
+  called_ = name;
   name_ = 0;
   if (kind == InstructionKind::Kernel) {
     // As ExecuTorch calls them: without the namespace.
@@ -185,7 +202,7 @@ void TraceRecorder::begin_instruction(uint32_t chain, uint32_t instruction, Inst
 
 void TraceRecorder::end_instruction(const InstructionArguments* arguments) {
   const uint64_t stop = now_ns();
-  if (level_ == ValueLevel::All && arguments != nullptr) {
+  if (arguments != nullptr && wants_values(nullptr)) {
     const size_t begin = kind_ == InstructionKind::Delegate ? 0 : arguments->first_written;
     for (size_t i = begin; i < arguments->all.size(); ++i) {
       value(*arguments->all[i], false);
@@ -210,24 +227,33 @@ void TraceRecorder::place(Record& record) const {
   record.instruction = static_cast<int32_t>(instruction_);
 }
 
+bool TraceRecorder::wants_values(const DelegateId* inside) const {
+  if (level_ != ValueLevel::All) return false;
+  if (chosen_.empty()) return true;
+  char digits[kDigits];
+  const StringView instruction = decimal(instruction_, digits);
+  char id_digits[kDigits];
+  const StringView place = inside != nullptr ? id_text(*inside, id_digits) : StringView();
+  for (const StringView name : chosen_) {
+    if (name == called_ || name == instruction) return true;
+    const size_t size = instruction.size();
+    if (inside == nullptr || name.size() != size + 1 + place.size()) continue;
+    if (name.data()[size] == '/' && StringView(name.data(), size) == instruction &&
+        StringView(name.data() + size + 1, place.size()) == place) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Numbers that the format has no room for become texts.
 void TraceRecorder::set_id(Record& record, DelegateId id) {
   if (id.text == nullptr && id.number >= 0 && id.number <= INT_MAX) {
     record.number = static_cast<int32_t>(id.number);
     return;
   }
-  char digits[24];
-  StringView text = id.text != nullptr ? StringView(id.text) : StringView();
-  if (id.text == nullptr) {
-    size_t at = sizeof digits;
-    uint64_t left =
-        id.number < 0 ? 0 - static_cast<uint64_t>(id.number) : static_cast<uint64_t>(id.number);
-    do digits[--at] = static_cast<char>('0' + left % 10);
-    while ((left /= 10) != 0);
-    if (id.number < 0) digits[--at] = '-';
-    text = {digits + at, sizeof digits - at};
-  }
-  record.id_text = text_of(text);
+  char digits[kDigits];
+  record.id_text = text_of(id_text(id, digits));
 }
 
 void TraceRecorder::delegate_event(DelegateId id, uint64_t start, uint64_t stop,
@@ -247,7 +273,7 @@ void TraceRecorder::delegate_event(DelegateId id, uint64_t start, uint64_t stop,
 
 // Its elements are written without gaps, in row-major order, a row at a time.
 void TraceRecorder::delegate_value(DelegateId id, const DelegateValue& value) {
-  if (level_ != ValueLevel::All) return;
+  if (!wants_values(&id)) return;
   const size_t rank = value.sizes.size();
   const size_t width = element_size(value.dtype);
   size_t numel = 1;

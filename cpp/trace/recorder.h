@@ -29,6 +29,11 @@ class TraceRecorder : public Tracer {
   explicit TraceRecorder(Span<uint8_t> memory, ValueStore* values = nullptr,
                          ValueLevel level = ValueLevel::None);
   static constexpr size_t kLeastMemory = 4096;
+  // Of ValueLevel::All, keep only what belongs to one of these names, which must live as long as
+  // the recorder: a kernel's or a backend's ("aten::sin.out"), the index of an instruction ("7"),
+  // or a place inside its delegate ("7/12"). Empty, as at first: everything. The outputs of methods
+  // are always kept.
+  void choose_values(Span<const StringView> names) { chosen_ = names; }
 
   // Forgets everything that was recorded.
   void clear();
@@ -71,6 +76,9 @@ class TraceRecorder : public Tracer {
   Record* append(RecordKind kind, size_t extra);
   uint32_t keep_text(const void* data, size_t size);
   uint32_t text_of(StringView text) { return keep_text(text.data(), text.size()); }
+  // Whether the values of the instruction that runs are wanted; `inside` is a place in its
+  // delegate, nullptr for its own arguments.
+  bool wants_values(const DelegateId* inside) const;
   void set_id(Record& record, DelegateId id);
   void place(Record& record) const;
   void value(const EValue& value, bool is_output);
@@ -81,6 +89,7 @@ class TraceRecorder : public Tracer {
   Span<uint8_t> memory_;
   ValueStore* values_;
   ValueLevel level_;
+  Span<const StringView> chosen_;
   size_t front_ = 0;
   size_t back_ = 0;
   size_t block_ = 0;  // where the block's record is
@@ -92,6 +101,7 @@ class TraceRecorder : public Tracer {
   uint32_t chain_ = 0;
   uint32_t instruction_ = 0;
   InstructionKind kind_ = InstructionKind::Kernel;
+  StringView called_;  // the kernel's or backend's name
   uint32_t name_ = 0;
   uint64_t start_ = 0;
   uint64_t dropped_ = 0;

@@ -93,7 +93,7 @@ class Program:
         external_path: bytes | None,
         external_data: bytes | None,
         memory_limit: int,
-        trace: tuple[int, int, int],
+        trace: tuple[int, int, int, list[str]],
         threads: int,
         check_backends: bool | None,
         map: bool,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,20 +25,23 @@ class TraceOptions:
     in `Trace.dropped`.
 
     Attributes:
-        values: "none"; "outputs", of methods; or "all": also what each operator writes, and what
-            delegates tell of the values between theirs.
+        values: "none"; "outputs", of methods; "all": also what each operator writes, and what
+            delegates tell of the values between theirs; or names of those that are wanted beside
+            the outputs: a kernel's or backend's ("aten::sin.out"), an instruction's index ("7"),
+            or a place inside its delegate ("7/12").
         bytes: for events; some 80 for each. At least 4,096, at most 2 GiB.
         value_bytes: for values, unless they are "none".
     """
 
-    values: Literal["none", "outputs", "all"] = "none"
+    values: Literal["none", "outputs", "all"] | Sequence[str] = "none"
     bytes: int = 16 << 20
     value_bytes: int = 256 << 20
 
     def __post_init__(self) -> None:
-        if self.values not in _LEVELS:
+        if isinstance(self.values, str) and self.values not in _LEVELS:
             raise RunError(
-                f"values={self.values!r}: choose one of {', '.join(map(repr, _LEVELS))}",
+                f"values={self.values!r}: choose one of {', '.join(map(repr, _LEVELS))}, or give a "
+                "list of names",
                 code=Code.INVALID_ARGUMENT,
             )
         if not _LEAST_BYTES <= self.bytes < 1 << 31:
@@ -52,13 +56,17 @@ class TraceOptions:
             )
 
 
-def core_options(trace: bool | TraceOptions) -> tuple[int, int, int]:
-    """The bytes for events and for values, and the level, as the extension takes them."""
+def core_options(trace: bool | TraceOptions) -> tuple[int, int, int, list[str]]:
+    """The bytes for events and for values, the level and names, as the extension takes them."""
     if not trace:
-        return (0, 0, 0)
+        return (0, 0, 0, [])
     options = trace if isinstance(trace, TraceOptions) else TraceOptions()
-    level = _LEVELS.index(options.values)
-    return (options.bytes, options.value_bytes if level else 0, level)
+    if isinstance(options.values, str):
+        level, names = _LEVELS.index(options.values), []
+    else:
+        names = list(options.values)
+        level = _LEVELS.index("all" if names else "outputs")
+    return (options.bytes, options.value_bytes if level else 0, level, names)
 
 
 class Trace:

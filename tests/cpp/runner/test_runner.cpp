@@ -69,6 +69,43 @@ void check_prints(const std::string& printed, const char* wanted) {
   CHECK(is_printed);
 }
 
+// The bytes of a file, which is removed; empty if there is none.
+std::string taken(const char* path) {
+  std::string content;
+  std::FILE* file = std::fopen(path, "rb");
+  if (file == nullptr) return content;
+  char part[256];
+  for (size_t n = 0; (n = std::fread(part, 1, sizeof(part), file)) > 0;) content.append(part, n);
+  std::fclose(file);
+  std::remove(path);
+  return content;
+}
+
+void test_trace(const std::string& runner, const std::string& with) {
+  const std::string trace = runner + " test_runner_scale.pte --etdump test_runner.etdp";
+  const char* path = "test_runner.etdp";
+  const char* values = "test_runner.etdp.values";
+  (void)run(trace + " --repeat 2" + with, true);
+  const std::string events = taken(path);
+  CHECK(events.size() > 12 && events.substr(8, 4) == "ED00");
+  CHECK(taken(values).empty());
+  // The output of two runs; with all values the call's arguments, too; by a name that is not there.
+  const size_t kept[] = {64 + 8, 5 * 64 + 8, 64 + 8, 5 * 64 + 8};
+  const char* levels[] = {"outputs", "all", "aten::none,1", "Scale"};
+  for (size_t i = 0; i < 4; ++i) {
+    (void)run(trace + " --repeat 2 --etdump-values " + levels[i] + with, true);
+    CHECK(taken(path).size() > 0);
+    CHECK(taken(values).size() == kept[i]);
+  }
+  check_prints(run(trace + " --etdump-bytes 64" + with, true),
+               " events and 0 values");
+  check_prints(run(trace + "/no/x.etdp" + with, false), "/no/x.etdp cannot be written: ");
+  // The trace of a run that fails is kept.
+  (void)run(trace + " --input test_runner_input.bin" + with, false);
+  CHECK(taken(path).size() > 0);
+  check_prints(run(runner + " test_runner_scale.pte --etdump-values all", false), "usage: ");
+}
+
 void test_runner(const std::string& runner, const std::string& library) {
   const std::vector<uint8_t> whole = scale_file(8), cut = scale_file(7);
   const float negative[] = {1, -2};
@@ -80,6 +117,7 @@ void test_runner(const std::string& runner, const std::string& library) {
   for (const char* option : {" --guard", " --no-map", " --guard --no-map"}) {
     check_prints(run(runner + " test_runner_scale.pte --print" + option + with, true), "3 3");
   }
+  test_trace(runner, with);
   check_prints(run(runner + " .", false), ".: it is a directory, not a file");
   const std::string failed =
       run(runner + " test_runner_scale.pte --input test_runner_input.bin" + with, false);

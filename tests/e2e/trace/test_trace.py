@@ -120,3 +120,31 @@ def test_values_inside_a_delegate_are_eager_s(tmp_path: Path) -> None:
     assert inspector.find_total_for_module("body") > 0
     assert inspector.find_total_for_module("body.0") < inspector.find_total_for_module("body")
     assert inspector.find_total_for_module("tail") == 0
+
+
+def test_chosen_values(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    model, x = Network().eval(), torch.randn(1, 3, 16, 16)
+    program = rl.export(model, (x,), backend="cpu")
+    every = rl.load(program.buffer, trace=TraceOptions(values="all"))
+    every(x.numpy())
+    places = inside_places(every, tmp_path)
+    chosen = rl.load(program.buffer, trace=TraceOptions(values=[f"0/{places[1]}", "9"]))
+    chosen(x.numpy())
+    assert inside_places(chosen, tmp_path) == places[1:2]
+    whole = rl.load(program.buffer, trace=TraceOptions(values=["CpuBackend"]))
+    whole(x.numpy())
+    assert inside_places(whole, tmp_path) == places
+
+
+def inside_places(module: rl.Module, folder: Path) -> list[int | str | None]:
+    """The places inside delegates of which values were recorded."""
+    module.trace.save(folder / "m.etdp")
+    path = folder / "m.etdp.values"
+    inspector = Inspector(folder / "m.etdp", debug_buffer_path=path if path.exists() else None)
+    return [
+        event.delegate_debug_identifier
+        for block in inspector.event_blocks
+        for event in block.events
+        if event.is_delegated_op and event.debug_data
+    ]
