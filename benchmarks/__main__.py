@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
+FOLDERS = (".", "llm", "tools")
 NOT_BENCHMARKS = ("__main__",)
 GROUPS = {"llm": ("llm_speed", "llm_texts", "llm_load", "llm_export")}
 
 
 def main(arguments: list[str]) -> int:
     """Run the named benchmarks; the first status that is not 0, or 0."""
-    files = [*FOLDER.glob("*.py"), *FOLDER.glob("llm/*.py")]
+    files = [p for folder in FOLDERS for p in FOLDER.glob(f"{folder}/*.py")]
     scripts = {p.stem: p for p in files if '__name__ == "__main__"' in p.read_text()}
     known = sorted(name for name in scripts if name not in NOT_BENCHMARKS)
     arguments = [name for a in arguments for name in GROUPS.get(a, (a,))]
