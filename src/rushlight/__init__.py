@@ -52,12 +52,12 @@ __all__ = [
 _HOMES = {
     "rushlight.api": ("Program", "export"),
     "rushlight.errors": ("Code", "Error", "ExportError", "LoadError", "RunError"),
-    "rushlight.pipeline": (
+    "rushlight.pipeline.edge_manager": (
         "EdgeProgramManager",
-        "ExecutorchProgramManager",
         "to_edge",
         "to_edge_transform_and_lower",
     ),
+    "rushlight.pipeline.finished": ("ExecutorchProgramManager",),
     "rushlight.accuracy.budget": ("quantize_within",),
     "rushlight.quantization.workflow": ("quantize",),
     "rushlight.runtime.load": ("load",),

@@ -357,7 +357,7 @@ def trace(dump: str, values: str | None = None, etrecord: str | None = None) -> 
                     "name": event.name,
                     "instruction": event._instruction_id,
                     "ns": [round(t * 1e6) for t in event.perf_data.raw] if event.perf_data else [],
-                    "shapes": [list(tensor.shape) for tensor in event.debug_data],
+                    "shapes": [list(getattr(value, "shape", ())) for value in event.debug_data],
                     "op_types": event.op_types,
                     "stack_traces": event.stack_traces,
                     "modules": {k: list(v or {}) for k, v in event.module_hierarchy.items()},
