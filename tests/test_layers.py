@@ -46,7 +46,7 @@ PYTHON_LAYERS = (
     ("forms",),
     ("backends", "skeleton"),
     ("api", "doctor"),
-    ("accuracy",),
+    ("accuracy", "debug"),
     ("llm",),
     ("peers",),
     ("cli",),
@@ -73,7 +73,7 @@ TORCH_LATE = ("__init__", "inspect", "peers", "llm", "cli")
 TORCH_EARLY = ("rushlight.llm.exporter", "rushlight.llm.gguf", "rushlight.llm.weights")
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
-    *("record", "pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy"),
+    *("record", "pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy", "debug"),
 )
 CPP_CORE = (
     *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),

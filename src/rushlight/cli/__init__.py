@@ -1,7 +1,7 @@
 """The command line: `rushlight export | doctor | run | bench | profile | inspect | ops | ...`.
 
-`export`, `doctor`, `recipes` and `accuracy` import torch, and so does `bench --compare` of a model
-that is not a program yet; each command imports its modules when it runs.
+`export`, `doctor`, `recipes`, `accuracy` and `debug` import torch, and so does `bench --compare` of
+a model that is not a program yet; each command imports its modules when it runs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import typer
 from rushlight.cli import (
     accuracy,
     bench,
+    debug,
     doctor,
     export,
     inspect,
@@ -52,7 +53,19 @@ def _options(
 ) -> None: ...
 
 
-for command in (export, doctor, recipes, accuracy, run, bench, profile, inspect, ops, new_backend):
+for command in (
+    export,
+    doctor,
+    recipes,
+    accuracy,
+    debug,
+    run,
+    bench,
+    profile,
+    inspect,
+    ops,
+    new_backend,
+):
     app.command(name=command.NAME, help=command.HELP)(command.main)
 app.add_typer(llm.app, name=llm.NAME, help=llm.HELP)
 

@@ -31,7 +31,8 @@ _NOT_PRINTED = (
 class Inspector:
     """The events of a trace, with the lines of Python that they come from.
 
-    The arguments are those of ExecuTorch's Inspector; `program` is ours.
+    The arguments are those of ExecuTorch's Inspector; `program` and
+    `debug_buffer` are ours.
 
     Args:
         etdump_path: the path of an ETDump.
@@ -48,6 +49,7 @@ class Inspector:
         reference_graph_name: the ETRecord's graph whose nodes are shown.
         program: the path of the program (.pte), whose own map gives lines and modules without an
             ETRecord.
+        debug_buffer: the bytes of the debug buffer, instead of its path.
 
     Attributes:
         event_blocks: what the trace has, runs with the same events put together.
@@ -71,6 +73,7 @@ class Inspector:
         reference_graph_name: str = "edge_dialect_exported_program",
         *,
         program: AnyPath | None = None,
+        debug_buffer: bytes | None = None,
     ) -> None:
         if (etdump_path is None) == (etdump_data is None):
             raise RunError(
@@ -83,7 +86,9 @@ class Inspector:
             )
         time_factor(source_time_scale, target_time_scale)
         dump = read_etdump(etdump_path if etdump_path is not None else etdump_data or b"")
-        buffer = None if debug_buffer_path is None else _read(debug_buffer_path, "debug buffer")
+        buffer = debug_buffer
+        if debug_buffer_path is not None:
+            buffer = _read(debug_buffer_path, "debug buffer")
         self.event_blocks: list[EventBlock] = blocks_of(
             *(dump, buffer, source_time_scale, target_time_scale),
             *(delegate_time_scale_converter, delegate_metadata_parser),
