@@ -31,6 +31,8 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   ETRecord of it.
 * ``trace dump= [values=] [etrecord=]``: what ExecuTorch's Inspector shows of an ETDump: the name,
   events and outputs of each block.
+* ``gaps dump= values= etrecord= distance=``: the numeric gaps that ExecuTorch's Inspector finds:
+  pairs of the last node and the gap.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
@@ -372,6 +374,17 @@ def trace(dump: str, values: str | None = None, etrecord: str | None = None) -> 
     ]
 
 
+def gaps(dump: str, values: str, etrecord: str, distance: str) -> list[Any]:
+    """The numeric gaps between a trace and the Edge program of its record."""
+    from executorch.devtools import Inspector
+
+    inspector = Inspector(dump, etrecord=etrecord, debug_buffer_path=values)
+    frame = inspector.calculate_numeric_gap(
+        distance, reference_graph="edge_dialect_exported_program"
+    )
+    return [[list(row.aot_ops), float(row.gap[0])] for row in frame.itertuples()]
+
+
 COMMANDS: dict[str, side.Command] = {
     "export": export,
     "export_apart": export_apart,
@@ -391,6 +404,7 @@ COMMANDS: dict[str, side.Command] = {
     "sizes": sizes,
     "record": record,
     "trace": trace,
+    "gaps": gaps,
 }
 
 if __name__ == "__main__":

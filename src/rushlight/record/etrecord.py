@@ -55,7 +55,7 @@ class ETRecord:
         graph_map: further programs, by "NAME/METHOD".
         debug_handle_map: {method: {instruction: handle, or those of the delegate's nodes}}.
         delegate_map: {method: {instruction: {"name": backend, "delegate_map": {place: handles}}}}.
-        instruction_id_to_num_outs_map: {method: {instruction: number of outputs}}.
+        instruction_id_to_num_outs_map: {method: {instruction: outputs of its delegate}}.
         reference_outputs: {method: the expected outputs of each of its test cases}.
         representative_inputs: the inputs of a test case of `forward`.
     """
@@ -155,7 +155,7 @@ class ETRecord:
             self.debug_handle_map[plan.name] = handles
             self.delegate_map[plan.name] = delegates
             self.instruction_id_to_num_outs_map[plan.name] = {
-                str(at): len(outs) for at, (_, outs) in nodes.items()
+                at: len(nodes[int(at)][1]) for at in delegates if int(at) in nodes
             }
 
     def _handles(self, method: str) -> dict[str, int]:

@@ -22,6 +22,7 @@ from torch.utils._sympy import functions
 from rushlight.errors import Code, ExportError, LoadError
 from rushlight.ir.branches import attribute, branches
 from rushlight.ir.programs import copy_program
+from rushlight.ir.source import debug_handles
 
 Document = dict[str, Any]
 _VERSION = {"major": 5, "minor": 4}
@@ -73,7 +74,13 @@ def serialized(program: ExportedProgram, *, edge: bool) -> Serialized:
     encoded = json.dumps(serde._dataclass_to_dict(parts.exported_program), cls=serde.EnumEncoder)
     document = json.loads(encoded)
     module = document["graph_module"]
-    _add_handles(module["graph"], program.graph_module)
+    if edge:
+        _add_handles(module["graph"], program.graph_module)
+    else:  # the handles that the Edge program's nodes get from these
+        handles = debug_handles(program.graph)
+        for entry in module["graph"]["nodes"]:
+            if entry["name"] in handles:
+                entry["metadata"]["debug_handle"] = str(handles[entry["name"]])
     older = _Older(edge)
     converted = {
         "graph_module": {

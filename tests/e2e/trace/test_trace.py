@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import rushlight as rl
-from rushlight.inspect import Inspector
+from rushlight.inspect import Inspector, parse_etrecord
 from rushlight.runtime import TraceOptions
 
 
@@ -123,6 +123,27 @@ def test_executorch_reads_a_record(backend: str, executorch, tmp_path: Path) -> 
     assert sines and all("torch.sin(" in str(event["stack_traces"]) for event in sines)
     assert any("L__self__body.0" in str(event["modules"]) for event in run)
     assert backend == "portable" or any(event["backend"] is not None for event in run)
+
+
+def test_numeric_gaps_are_those_of_executorch(executorch, tmp_path: Path) -> None:
+    # Not inside delegates, whose values ExecuTorch compares only if they have eager's shapes.
+    torch.manual_seed(6)
+    model, x = Network().eval(), torch.randn(1, 3, 16, 16)
+    path = tmp_path / "m.etrecord"
+    program = rl.export(model, (x,), etrecord=path)
+    record = parse_etrecord(path)
+    record.update_representative_inputs([x + 0.01])
+    record.save(path)
+    recorded(bytes(program.buffer), x, tmp_path)
+    dump, values = tmp_path / "m.etdp", tmp_path / "m.etdp.values"
+    ours = Inspector(dump, etrecord=path, debug_buffer_path=values)
+    for distance in ("MSE", "L1", "SNR"):
+        theirs = executorch.call("gaps", dump=dump, values=values, etrecord=path, distance=distance)
+        mine = {gap.aot_ops[-1]: gap.gap[0] for gap in ours.numeric_gaps(distance)}
+        assert len(theirs) >= 3
+        for ops, gap in theirs:
+            assert mine[ops[-1]] == pytest.approx(gap, rel=1e-3), (distance, ops)
+    assert all(0.99 < gap.gap[0] <= 1.0 + 1e-9 for gap in ours.numeric_gaps("cosine"))
 
 
 def test_values_inside_a_delegate_are_eager_s(tmp_path: Path) -> None:

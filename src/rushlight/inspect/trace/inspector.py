@@ -20,6 +20,13 @@ from rushlight.inspect.trace.events import (
     time_factor,
 )
 from rushlight.inspect.trace.events import pandas as _pandas
+from rushlight.inspect.trace.numeric_gap import (
+    Distance,
+    NumericGap,
+    distance_of,
+    gaps_of,
+    reference_of,
+)
 from rushlight.inspect.trace.origins import Origins, ProgramOrigins, RecordOrigins
 
 AnyPath = str | os.PathLike[str]
@@ -93,6 +100,7 @@ class Inspector:
             *(dump, buffer, source_time_scale, target_time_scale),
             *(delegate_time_scale_converter, delegate_metadata_parser),
         )
+        self._etrecord = etrecord
         self._origins: Origins | None = None
         if etrecord is not None:
             self._origins = RecordOrigins(etrecord, _graph_name(reference_graph_name))
@@ -181,6 +189,53 @@ class Inspector:
                 if event.perf_data is not None and any(module_name in path for path in paths):
                     total += event.perf_data.avg
         return total
+
+    def calculate_numeric_gap(
+        self,
+        distance: str | Distance,
+        disable_debug_handle_valdiation: bool = False,
+        reference_graph: str | None = None,
+    ) -> Any:
+        """How far each recorded value is from that of the recorded program, as a DataFrame.
+
+        `rushlight debug` says more: it compares each operator on the run's own inputs.
+
+        Args:
+            distance: "MSE", "L1", "SNR" (in dB) or "cosine", or a function from two arrays to a
+                number.
+            disable_debug_handle_valdiation: accepted as ExecuTorch does; nodes without handles are
+                left out.
+            reference_graph: the record's graph that is compared with; the edge program by default.
+
+        Raises:
+            RunError: there is no ETRecord, it has no representative inputs, or an argument is
+                wrong.
+        """
+        return _pandas().DataFrame(
+            [vars(gap) for gap in self.numeric_gaps(distance, reference_graph)]
+        )
+
+    def numeric_gaps(
+        self, distance: str | Distance, reference_graph: str | None = None
+    ) -> list[NumericGap]:
+        """The rows of `calculate_numeric_gap`, which needs pandas."""
+        wanted = distance_of(distance)
+        if self._etrecord is None:
+            raise RunError(
+                "numeric gaps need an ETRecord: give etrecord=, of the program that ran",
+                code=Code.INVALID_STATE,
+            )
+        from rushlight.record.etrecord import parse_etrecord
+
+        record = parse_etrecord(self._etrecord)
+        if record.representative_inputs is None:
+            raise RunError(
+                "the ETRecord has no representative inputs: call "
+                "ETRecord.update_representative_inputs with the inputs of the run, and save it",
+                code=Code.INVALID_STATE,
+            )
+        program = reference_of(record, reference_graph)
+        return gaps_of(self.event_blocks, program, record.representative_inputs, wanted)
 
     def get_op_list(
         self, event_block: str, show_delegated_ops: bool = True
