@@ -182,10 +182,10 @@ def _values(program: ExportedProgram, inputs: Any) -> dict[str, Any]:
             return value
 
     values: dict[str, Any] = {}
-    given = iter(inputs)
+    remaining = iter(inputs)
     held = {**program.constants, **program.state_dict}
     flat = [
-        next(given) if spec.kind == InputKind.USER_INPUT else held[str(spec.target)].clone()
+        next(remaining) if spec.kind == InputKind.USER_INPUT else held[str(spec.target)].clone()
         for spec in program.graph_signature.input_specs
     ]
     with torch.no_grad():
