@@ -28,6 +28,16 @@ from rushlight.inspect.trace.numeric_gap import (
     reference_of,
 )
 from rushlight.inspect.trace.origins import Origins, ProgramOrigins, RecordOrigins
+from rushlight.inspect.trace.statistics import (
+    Change,
+    Group,
+    Key,
+    Outlier,
+    changes_between,
+    groups_of,
+    operators_of,
+    outliers_of,
+)
 
 AnyPath = str | os.PathLike[str]
 _NOT_PRINTED = (
@@ -184,11 +194,34 @@ class Inspector:
         target's unit."""
         total = 0.0
         for block in self.event_blocks:
-            for event in _operators(block):
+            for event in operators_of(block):
                 paths = [path for modules in event.module_hierarchy.values() for path in modules]
                 if event.perf_data is not None and any(module_name in path for path in paths):
                     total += event.perf_data.avg
         return total
+
+    def group_by(self, by: Key) -> list[Group]:
+        """The operators of all runs put together, the longest first.
+
+        Args:
+            by: "module", "line", "kind" (the backend, or kernels) or "operator".
+
+        Raises:
+            RunError: `by` is none of these.
+        """
+        return groups_of(self._runs(), by)
+
+    def outliers(self) -> list[Outlier]:
+        """Times that are far above the others of the same event, the farthest first."""
+        return outliers_of(self._runs())
+
+    def compare(self, after: Inspector) -> list[Change]:
+        """The operators of this trace and another of the same model, the greatest change of time
+        first, each with the confidence interval of its ratio."""
+        return changes_between(self._runs(), after._runs())
+
+    def _runs(self) -> list[EventBlock]:
+        return [block for block in self.event_blocks if block.name == "Execute"]
 
     def calculate_numeric_gap(
         self,
@@ -250,25 +283,12 @@ class Inspector:
         for block in self.event_blocks:
             if block.name != event_block:
                 continue
-            for event in _operators(block):
+            for event in operators_of(block):
                 if event.is_delegated_op and not show_delegated_ops:
                     continue
                 for op in dict.fromkeys(event.op_types):
                     by_op.setdefault(op, []).append(event)
         return by_op
-
-
-def _operators(block: EventBlock) -> list[Event]:
-    """The events that time is counted by: kernels, places inside delegates, and delegates that do
-    not tell of places inside them."""
-    inside = {event.instruction for event in block.events if event.is_delegated_op}
-    return [
-        event
-        for event in block.events
-        if event.instruction is not None
-        and event.name not in ("OPERATOR_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
-        and not (event.name == "DELEGATE_CALL" and event.instruction in inside)
-    ]
 
 
 def _graph_name(name: str) -> str:
