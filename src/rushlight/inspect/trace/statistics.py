@@ -19,7 +19,9 @@ _LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _WHOLE = ("OPERATOR_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
 _DEVIATIONS = 5.0  # from the median, in median deviations, of a time that is an outlier
 # Two-sided quantiles of Student's t at 95 %, by degrees of freedom.
-_STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 7: 2.36, 10: 2.23, 15: 2.13, 30: 2.04}
+_STUDENT = {
+    1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 7: 2.36, 10: 2.23, 15: 2.13, 30: 2.04,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Group:
     """Operators that share a module, a line, a kind or an operator.
 
     Attributes:
-        key: the path of the innermost module, "model.py:12", the backend or "kernel", or the operators' names.
+        key: the path of the innermost module, "model.py:12", the backend or "kernel", or the names
+            of the operators.
         time: the mean time of a run in all of them, in the trace's target unit.
         share: of the time of all operators.
         events: how many operators.
