@@ -24,6 +24,7 @@ from rushlight.cli import (
     profile,
     recipes,
     run,
+    trace,
 )
 
 HELP = "Take a PyTorch model ahead of time to one small file; run it without Python."
@@ -53,19 +54,11 @@ def _options(
 ) -> None: ...
 
 
-for command in (
-    export,
-    doctor,
-    recipes,
-    accuracy,
-    debug,
-    run,
-    bench,
-    profile,
-    inspect,
-    ops,
-    new_backend,
-):
+COMMANDS = (
+    *(export, doctor, recipes, accuracy, debug),
+    *(run, bench, profile, trace, inspect, ops, new_backend),
+)
+for command in COMMANDS:
     app.command(name=command.NAME, help=command.HELP)(command.main)
 app.add_typer(llm.app, name=llm.NAME, help=llm.HELP)
 
