@@ -2,7 +2,60 @@
 
 #include <algorithm>
 
+#include "rushlight/llm/text/utf8.h"
+
 namespace rushlight::llm::grammar {
+namespace {
+
+// Makes a tree of sorted texts.
+class Planter {
+ public:
+  explicit Planter(std::vector<TrieNode>* nodes) : nodes_(*nodes) {
+    nodes_.push_back({0, -1, 0, 0, 0});
+  }
+
+  // Returns the node of the text. `whole`: the path of the same text in another tree, or null.
+  uint32_t add(const std::string& text, const std::vector<uint32_t>* whole) {
+    size_t shared = 0;
+    while (shared < text.size() && shared + 1 < path_.size() &&
+           nodes_[path_[shared + 1]].byte == static_cast<uint8_t>(text[shared])) {
+      ++shared;
+    }
+    end_below(shared + 1);
+    for (size_t i = shared; i < text.size(); ++i) {
+      path_.push_back(static_cast<uint32_t>(nodes_.size()));
+      const uint32_t same = whole != nullptr ? (*whole)[i + 1] : path_.back();
+      const auto depth = static_cast<uint16_t>(i + 1);
+      nodes_.push_back({0, -1, same, depth, static_cast<uint8_t>(text[i])});
+    }
+    return path_.back();
+  }
+  void finish() { end_below(0); }
+  const std::vector<uint32_t>& path() const { return path_; }  // from the root to the last node
+
+ private:
+  void end_below(size_t depth) {
+    for (; path_.size() > depth; path_.pop_back()) {
+      nodes_[path_.back()].end = static_cast<uint32_t>(nodes_.size());
+    }
+  }
+
+  std::vector<TrieNode>& nodes_;
+  std::vector<uint32_t> path_ = {0};
+};
+
+// The characters of a plain text; 0 if it is not plain.
+uint32_t plain_characters(const std::string& text) {
+  uint32_t characters = 0;
+  for (size_t i = 0; i < text.size(); ++characters) {
+    const Character character = read_utf8(text.data() + i, text.size() - i);
+    if (!character.valid || !is_plain(character.code)) return 0;
+    i += character.bytes;
+  }
+  return characters;
+}
+
+}  // namespace
 
 TokenTrie::TokenTrie(const std::vector<std::string>& pieces) : twins_(pieces.size(), -1) {
   std::vector<int32_t> order;
@@ -19,41 +72,27 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) : twins_(pieces.siz
     const int compared = piece(a).compare(piece(b));
     return compared != 0 ? compared < 0 : a < b;
   });
-  nodes_.push_back({0, -1, 0, 0, 0, false});
-  std::vector<uint32_t> path = {0};  // the nodes from the root to the last one
+  Planter all(&nodes_), others(&plain_.others);
+  plain_.bits.assign((pieces.size() + 31) / 32, 0);
   for (const int32_t token : order) {
     const std::string& text = piece(token);
-    size_t shared = 0;
-    while (shared < text.size() && shared + 1 < path.size() &&
-           nodes_[path[shared + 1]].byte == static_cast<uint8_t>(text[shared])) {
-      ++shared;
-    }
-    for (; path.size() > shared + 1; path.pop_back()) {
-      nodes_[path.back()].end = static_cast<uint32_t>(nodes_.size());
-    }
-    for (size_t i = shared; i < text.size(); ++i) {
-      path.push_back(static_cast<uint32_t>(nodes_.size()));
-      const auto byte = static_cast<uint8_t>(text[i]);
-      const auto depth = static_cast<uint16_t>(i + 1);
-      nodes_.push_back({0, -1, 0, depth, byte, is_plain(byte)});
-    }
-    TrieNode& last = nodes_[path.back()];
-    twins_[static_cast<size_t>(token)] = last.token;
-    last.token = token;
-  }
-  for (const uint32_t node : path) nodes_[node].end = static_cast<uint32_t>(nodes_.size());
-  for (TrieNode& node : nodes_) {
-    node.first = static_cast<uint32_t>(in_order_.size());
-    for (int32_t token = node.token; token >= 0; token = twin(token)) {
-      in_order_.push_back(static_cast<uint32_t>(token));
+    TrieNode& node = nodes_[all.add(text, nullptr)];
+    twins_[static_cast<size_t>(token)] = node.token;
+    node.token = token;
+    const auto number = static_cast<uint32_t>(token);
+    const uint32_t characters = plain_characters(text);
+    if (characters == 0) {
+      plain_.others[others.add(text, &all.path())].token = token;
+    } else {
+      plain_.tokens.push_back({number, characters});
+      plain_.bits[number / 32] |= 1u << (number % 32);
+      for (const char c : text) plain_.bytes[static_cast<uint8_t>(c)] = true;
     }
   }
-  for (size_t i = nodes_.size(); i-- > 0;) {
-    for (uint32_t below = static_cast<uint32_t>(i) + 1; below < nodes_[i].end;
-         below = nodes_[below].end) {
-      nodes_[i].is_plain = nodes_[i].is_plain && nodes_[below].is_plain;
-    }
-  }
+  all.finish();
+  others.finish();
+  std::stable_sort(plain_.tokens.begin(), plain_.tokens.end(),
+                   [](const auto& a, const auto& b) { return a.characters < b.characters; });
 }
 
 uint32_t TokenTrie::child(uint32_t node, uint8_t byte) const {

@@ -1,5 +1,8 @@
 // The tokens of a vocabulary as a tree of their bytes, in preorder: an automaton that walks it sees
 // each beginning that tokens share once, and leaves out all tokens of a beginning at a time.
+//
+// Most tokens are plain text. They are known beforehand as well: where an automaton takes any plain
+// text, as it does within strings, only the other tokens need a walk.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +16,25 @@ namespace rushlight::llm::grammar {
 struct TrieNode {
   uint32_t end;    // the node after those below this one
   int32_t token;   // the token that ends here, or -1
-  uint32_t first;  // of in_order(): the tokens of this node and of those below
+  uint32_t whole;  // of PlainTokens::others: the same node in the tree of all tokens
   uint16_t depth;  // bytes from the root
   uint8_t byte;
-  bool is_plain;  // this byte and those below are ASCII that JSON strings need not escape
 };
 
-inline bool is_plain(uint8_t byte) {
-  return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+// The tokens that are UTF-8 of whole characters, none of which JSON strings must escape.
+struct PlainTokens {
+  struct Token {
+    uint32_t token;
+    uint32_t characters;
+  };
+  std::vector<Token> tokens;     // those of few characters first
+  std::vector<uint32_t> bits;    // of all tokens, in words of 32
+  std::vector<TrieNode> others;  // the tree of all other tokens
+  bool bytes[256] = {};          // those of plain tokens
+};
+
+inline bool is_plain(uint32_t code) {
+  return code >= 0x20 && code != '"' && code != '\\' && code != 0x7F;
 }
 
 class TokenTrie {
@@ -31,14 +45,9 @@ class TokenTrie {
   explicit TokenTrie(const std::vector<std::string>& pieces);
 
   const std::vector<TrieNode>& nodes() const { return nodes_; }
+  const PlainTokens& plain() const { return plain_; }
   // Another token with the same bytes, or -1.
   int32_t twin(int32_t token) const { return twins_[static_cast<size_t>(token)]; }
-  // All tokens, in the order of the nodes. Those of a node and below it stand together.
-  const std::vector<uint32_t>& in_order() const { return in_order_; }
-  uint32_t first_after(uint32_t node) const {
-    const uint32_t end = nodes_[node].end;
-    return end < nodes_.size() ? nodes_[end].first : static_cast<uint32_t>(in_order_.size());
-  }
   size_t longest() const { return longest_; }
   // The child of a node by its next byte, or 0.
   uint32_t child(uint32_t node, uint8_t byte) const;
@@ -48,7 +57,7 @@ class TokenTrie {
  private:
   std::vector<TrieNode> nodes_;
   std::vector<int32_t> twins_;
-  std::vector<uint32_t> in_order_;
+  PlainTokens plain_;
   size_t longest_ = 0;
 };
 

@@ -8,9 +8,9 @@ namespace rushlight::llm::grammar {
 namespace {
 
 constexpr size_t kFew = 8;              // transitions of a node before it has a table
-constexpr uint32_t kManyNodes = 4;      // of the tree, for which it is asked if they need no walk
 constexpr size_t kNodeBytes = 200;      // that a node takes besides its places
 constexpr uint32_t kCounts = 1u << 31;  // in a row: the transition counts
+constexpr uint32_t kNoCounts = UINT32_MAX;
 
 void set_bit(uint32_t* bits, uint32_t token) { bits[token / 32] |= 1u << (token % 32); }
 void clear_bit(uint32_t* bits, uint32_t token) { bits[token / 32] &= ~(1u << (token % 32)); }
@@ -33,6 +33,14 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
       rows_path_(trie.longest() + 1),
       counts_path_(trie.longest() + 1),
       scratch_(words_) {
+  for (const CodeRange range : {CodeRange{0x20, '"' - 1}, CodeRange{'"' + 1, '\\' - 1},
+                                CodeRange{'\\' + 1, 0x7E}, CodeRange{0x80, kLastCode}}) {
+    append_sequences(range, Encoding::Plain, &plain_text_);
+  }
+  after_calls_.resize(automaton.rules.size());
+  for (const State& state : automaton.states) {
+    for (const Call& call : state.calls) after_calls_[call.rule].push_back(call.after);
+  }
   clear();
 }
 
@@ -42,6 +50,7 @@ void MaskCache::clear() {
   node_by_hash_.clear();
   entries_.clear();
   entry_by_key_.clear();
+  row_numbers_.assign(automaton_.states.size(), kUnknown);
   rows_.clear();
   bytes_ = 0;
 }
@@ -76,12 +85,25 @@ uint32_t MaskCache::known_after(const Node& node, uint8_t byte) const {
   return kUnknown;
 }
 
+// Whether nothing changes, as within strings.
+bool MaskCache::loops(const Node& node, uint8_t byte) {
+  if (node.places.size() != 1 || node.ends) return false;
+  const State& state = automaton_.states[node.places[0].state];
+  const Rule& rule = automaton_.rules[state.rule];
+  return rule.is_lexeme && !rule.counts && !state.accepts &&
+         row_of(node.places[0].state)[byte] == node.places[0].state;
+}
+
+uint32_t MaskCache::target_of(uint32_t id, uint8_t byte) {
+  Places places;
+  reader_.advance(nodes_[id].places, byte, &places);
+  return node_of(std::move(places));
+}
+
 uint32_t MaskCache::after(uint32_t id, uint8_t byte) {
   const uint32_t known = known_after(nodes_[id], byte);
   if (known != kUnknown) return known;
-  Places places;
-  reader_.advance(nodes_[id].places, byte, &places);
-  const uint32_t target = node_of(std::move(places));
+  const uint32_t target = loops(nodes_[id], byte) ? id : target_of(id, byte);
   Node& node = nodes_[id];
   if (node.all.empty() && node.few.size() < kFew) {
     node.few.push_back({byte, target});
@@ -100,11 +122,11 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
                      std::vector<Counted>* exits) {
   const std::vector<TrieNode>& trie = trie_.nodes();
   const uint32_t base = trie[below].depth, end = trie[below].end;
-  const auto row_of = [this](uint32_t id) {
+  const auto table_of = [this](uint32_t id) {
     return nodes_[id].all.empty() ? nullptr : nodes_[id].all.data();
   };
   path_[0] = start;
-  rows_path_[0] = row_of(start);
+  rows_path_[0] = table_of(start);
   for (uint32_t i = below + 1; i < end;) {
     const TrieNode& node = trie[i];
     const uint32_t depth = node.depth - base;
@@ -112,16 +134,9 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
     uint32_t next = row != nullptr ? row[node.byte] : kUnknown;
     if (next == kUnknown) {
       next = after(path_[depth - 1], node.byte);
-      rows_path_[depth - 1] = row_of(path_[depth - 1]);
+      rows_path_[depth - 1] = table_of(path_[depth - 1]);
     }
     if (next == kNowhere) {
-      i = node.end;
-      continue;
-    }
-    if (node.is_plain && node.end > i + kManyNodes && takes_plain(next)) {
-      const auto first = trie_.in_order().begin();
-      const auto last = first + trie_.first_after(i);
-      for (auto at = first + node.first; at != last; ++at) tokens->push_back({*at, counts});
       i = node.end;
       continue;
     }
@@ -129,21 +144,9 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
     ++i;
     if (i == node.end) continue;  // a leaf
     path_[depth] = next;
-    rows_path_[depth] = row_of(next);
+    rows_path_[depth] = table_of(next);
     if (nodes_[next].ends) exits->push_back({i - 1, counts});
   }
-}
-
-// Whether plain text, however long, changes nothing: so it is within strings.
-bool MaskCache::takes_plain(uint32_t id) {
-  if (nodes_[id].plain != Plain::Unknown) return nodes_[id].plain == Plain::Yes;
-  bool takes = !nodes_[id].ends;
-  for (uint32_t byte = 0; byte < 0x7F && takes; ++byte) {
-    const auto b = static_cast<uint8_t>(byte);
-    takes = !is_plain(b) || after(id, b) == id;
-  }
-  nodes_[id].plain = takes ? Plain::Yes : Plain::No;
-  return takes;
 }
 
 void MaskCache::append_twins(int32_t token, uint32_t counts, std::vector<Counted>* tokens) const {
@@ -152,27 +155,87 @@ void MaskCache::append_twins(int32_t token, uint32_t counts, std::vector<Counted
   }
 }
 
-// Of a state in a rule that counts and calls nothing: by byte, the state after it.
-const uint32_t* MaskCache::counting_row(uint32_t state) {
-  if (rows_.empty()) rows_.resize(automaton_.states.size());
-  std::vector<uint32_t>& row = rows_[state];
-  if (row.empty()) {
-    row.assign(256, kUnknown);
-    bytes_ += 256 * sizeof(uint32_t) + 64;
-    for (const Edge& edge : automaton_.states[state].edges) {
-      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) {
-        row[byte] = edge.target | (edge.counts ? kCounts : 0);
-      }
-    }
+const uint32_t* MaskCache::row_of(uint32_t state) {
+  uint32_t& number = row_numbers_[state];
+  if (number != kUnknown) return rows_[number].data();
+  number = static_cast<uint32_t>(rows_.size());
+  bytes_ += sizeof(Row);
+  Row& row = rows_.emplace_back();
+  row.fill(kUnknown);
+  for (const Edge& edge : automaton_.states[state].edges) {
+    const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
+    std::fill(row.begin() + edge.low, row.begin() + edge.high + 1, next);
   }
   return row.data();
 }
 
+// Whether each way to write a plain character from its byte `read` on leads from `state` back to
+// `to`, and counts as every other.
+bool MaskCache::returns(uint32_t state, const ByteSequence& bytes, size_t read, uint32_t to,
+                        uint32_t* counts) {
+  const uint32_t* row = row_of(state);
+  const BytePart& part = bytes[read];
+  for (uint32_t byte = part.low; byte <= part.high; ++byte) {
+    const uint32_t next = row[byte];
+    if (next == kUnknown) return false;
+    if (byte > part.low && next == row[byte - 1]) continue;
+    const bool is_last = read + 1 == bytes.size();
+    if (!is_last && next >= kCounts) return false;
+    if (!is_last && !returns(next, bytes, read + 1, to, counts)) return false;
+    if (!is_last) continue;
+    const uint32_t added = next >= kCounts ? 1 : 0;
+    if ((next & ~kCounts) != to || (*counts != kNoCounts && *counts != added)) return false;
+    *counts = added;
+  }
+  return true;
+}
+
+// Whether a text that follows a call of the rule can begin with a byte of plain tokens.
+bool MaskCache::goes_on_plain(uint32_t rule) const {
+  std::vector<bool> seen(automaton_.states.size());
+  std::vector<uint32_t> open;
+  const auto visit = [&](uint32_t state) {
+    if (!seen[state]) open.push_back(state);
+    seen[state] = true;
+  };
+  for (const uint32_t state : after_calls_[rule]) visit(state);
+  while (!open.empty()) {
+    const State& state = automaton_.states[open.back()];
+    open.pop_back();
+    for (const Edge& edge : state.edges) {
+      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) {
+        if (trie_.plain().bytes[byte]) return true;
+      }
+    }
+    for (const Jump& jump : state.jumps) visit(jump.target);
+    for (const Call& call : state.calls) visit(automaton_.rules[call.rule].start);
+    if (!state.accepts) continue;
+    for (const uint32_t after : after_calls_[state.rule]) visit(after);
+  }
+  return false;
+}
+
+// Whether plain text, however long, changes nothing but counts. Where the call can end as well,
+// nothing that follows it may go on within a plain token.
+bool MaskCache::takes_plain(uint32_t number, Entry* entry) {
+  uint32_t counts = kNoCounts;
+  for (const ByteSequence& bytes : plain_text_) {
+    if (!returns(number, bytes, 0, number, &counts)) return false;
+  }
+  const State& state = automaton_.states[number];
+  if (state.accepts && goes_on_plain(state.rule)) return false;
+  entry->counts_of_plain = counts;
+  entry->least_after_plain = static_cast<uint32_t>(state.least);
+  return !automaton_.rules[state.rule].counts || state.most == kEndless;
+}
+
 // One walk serves all counts: it notes how many each token needs.
-void MaskCache::walk_counting(uint32_t state, Entry* entry) {
-  const std::vector<TrieNode>& trie = trie_.nodes();
+void MaskCache::walk_lexeme(uint32_t state, Entry* entry) {
+  const bool counting = automaton_.rules[automaton_.states[state].rule].counts;
+  entry->takes_plain = takes_plain(state, entry);
+  const std::vector<TrieNode>& trie = entry->takes_plain ? trie_.plain().others : trie_.nodes();
   drawn_.clear();
-  rows_path_[0] = counting_row(state);
+  rows_path_[0] = row_of(state);
   counts_path_[0] = 0;
   for (uint32_t i = 1; i < trie.size();) {
     const TrieNode& node = trie[i];
@@ -183,16 +246,21 @@ void MaskCache::walk_counting(uint32_t state, Entry* entry) {
     }
     const State& reached = automaton_.states[next & ~kCounts];
     const uint32_t counts = counts_path_[node.depth - 1u] + (next >= kCounts ? 1 : 0);
-    const auto needed = counts + static_cast<uint32_t>(reached.least);
-    const bool is_open = reached.most == kEndless;
-    if (node.token >= 0) append_twins(node.token, needed, is_open ? &drawn_ : &entry->closed);
+    if (node.token >= 0) {
+      const bool is_open = !counting || reached.most == kEndless;
+      const auto needed = counting ? counts + static_cast<uint32_t>(reached.least) : 0;
+      append_twins(node.token, needed, is_open ? &drawn_ : &entry->closed);
+    }
     ++i;
+    const bool is_leaf = trie_.nodes()[node.whole].end == node.whole + 1;
+    if (reached.accepts && !is_leaf) entry->exits.push_back({node.whole, counts});
     if (i == node.end) continue;
-    rows_path_[node.depth] = counting_row(next & ~kCounts);
+    rows_path_[node.depth] = row_of(next & ~kCounts);
     counts_path_[node.depth] = counts;
-    if (reached.accepts) entry->exits.push_back({i - 1, counts});
   }
-  sort_by_counts(drawn_, &entry->open);
+  if (counting) sort_by_counts(drawn_, &entry->open);
+  set_bits(drawn_, entry);
+  if (!counting && entry->bits.empty()) entry->open = drawn_;
 }
 
 void MaskCache::sort_by_counts(const std::vector<Counted>& tokens, std::vector<Counted>* sorted) {
@@ -208,8 +276,13 @@ void MaskCache::sort_by_counts(const std::vector<Counted>& tokens, std::vector<C
 
 // Where there are many tokens, their bits are added faster than they are.
 void MaskCache::set_bits(const std::vector<Counted>& tokens, Entry* entry) const {
-  if (tokens.size() * 16 <= words_ * 32) return;
-  entry->bits.assign(words_, 0);
+  if (entry->takes_plain) {
+    entry->bits = trie_.plain().bits;
+  } else if (tokens.size() * 16 > words_ * 32) {
+    entry->bits.assign(words_, 0);
+  } else {
+    return;
+  }
   for (const Counted& token : tokens) set_bit(entry->bits.data(), token.what);
 }
 
@@ -226,14 +299,12 @@ uint32_t MaskCache::store(const Key& key, Entry entry) {
 
 uint32_t MaskCache::entry_of(uint32_t state, uint64_t count) {
   const Rule& rule = automaton_.rules[automaton_.states[state].rule];
-  const bool counting = rule.counts && rule.is_lexeme;
-  const Key key = {kUnknown, state, counting ? 0 : reader_.canonical(state, count)};
+  const Key key = {kUnknown, state, rule.is_lexeme ? 0 : reader_.canonical(state, count)};
   const auto known = entry_by_key_.find(key);
   if (known != entry_by_key_.end()) return known->second;
   Entry entry;
-  if (counting) {
-    walk_counting(state, &entry);
-    set_bits(entry.open, &entry);
+  if (rule.is_lexeme) {
+    walk_lexeme(state, &entry);
   } else {
     const uint32_t start = node_of({{state, Stacks::kBottom, key.count}});
     drawn_.clear();
@@ -261,15 +332,24 @@ uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
 void MaskCache::add_tokens(const Entry& entry, const Window& window, uint32_t* bits) {
   const auto fits = [&window](const Counted& token) { return token.counts <= window.high; };
   const auto end = std::partition_point(entry.open.begin(), entry.open.end(), fits);
-  const auto kept = end - entry.open.begin(), left_out = entry.open.end() - end;
+  const std::vector<PlainTokens::Token>& plain = trie_.plain().tokens;
+  const auto plain_fits = [&](const PlainTokens::Token& token) {
+    return entry.least_after_plain + entry.counts_of_plain * token.characters <= window.high;
+  };
+  const auto plain_begin = entry.takes_plain ? plain.begin() : plain.end();
+  const auto plain_end = std::partition_point(plain_begin, plain.end(), plain_fits);
+  const auto kept = (end - entry.open.begin()) + (plain_end - plain_begin);
+  const auto left_out = (entry.open.end() - end) + (plain.end() - plain_end);
   if (!entry.bits.empty() && left_out == 0) {
     for (size_t i = 0; i < words_; ++i) bits[i] |= entry.bits[i];
   } else if (!entry.bits.empty() && left_out < kept) {
     scratch_ = entry.bits;
     for (auto at = end; at != entry.open.end(); ++at) clear_bit(scratch_.data(), at->what);
+    for (auto at = plain_end; at != plain.end(); ++at) clear_bit(scratch_.data(), at->token);
     for (size_t i = 0; i < words_; ++i) bits[i] |= scratch_[i];
   } else {
     for (auto at = entry.open.begin(); at != end; ++at) set_bit(bits, at->what);
+    for (auto at = plain_begin; at != plain_end; ++at) set_bit(bits, at->token);
   }
   for (const Counted& token : entry.closed) {
     if (token.counts >= window.low && token.counts <= window.high) set_bit(bits, token.what);

@@ -1,16 +1,20 @@
 // Which tokens an automaton takes, from each place.
 //
 // Tokens that stay within the call of a state depend on the state alone: they are found by one walk
-// of the vocabulary's tree, and kept. Where a token goes past the end of the call, the walk leaves
+// of the vocabulary's tree, and kept. A state that takes all plain text, as within strings, needs a
+// walk of the other tokens alone. Where a token goes past the end of the call, the walk leaves
 // an exit, and goes on from there for each state that a caller continues at, which is kept as well;
 // and so on, as far down the stack as tokens reach.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "rushlight/llm/grammar/automaton/encoding.h"
 #include "rushlight/llm/grammar/run/places.h"
 #include "rushlight/llm/grammar/token_trie.h"
 
@@ -27,13 +31,10 @@ class MaskCache {
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX, kNowhere = 0;
 
-  enum class Plain : uint8_t { Unknown, Yes, No };
-
   // Closed places, relative to the end of the call that a walk began in.
   struct Node {
     Places places;
     bool ends = false;
-    Plain plain = Plain::Unknown;                   // see takes_plain()
     std::vector<std::pair<uint8_t, uint32_t>> few;  // byte and node after it
     std::vector<uint32_t> all;                      // by byte, once there are more
   };
@@ -47,7 +48,12 @@ class MaskCache {
         open;  // tokens that stay in the call, with the counts they need to its end
     std::vector<Counted> closed;  // tokens that end it
     std::vector<Counted> exits;   // nodes of the tree after which the call has ended
+    // Whether all plain tokens stay in the call as well, what each character counts, and what is
+    // needed after them.
+    bool takes_plain = false;
+    uint32_t counts_of_plain = 0, least_after_plain = 0;
   };
+  using Row = std::array<uint32_t, 256>;  // by byte: the state after it, or kUnknown
   // How many counts the outermost call needs at least, and may take.
   struct Window {
     uint64_t low = 0, high = kEndless;
@@ -66,6 +72,8 @@ class MaskCache {
 
   void clear();
   uint32_t node_of(Places places);
+  bool loops(const Node& node, uint8_t byte);
+  uint32_t target_of(uint32_t node, uint8_t byte);
   uint32_t after(uint32_t node, uint8_t byte);
   uint32_t known_after(const Node& node, uint8_t byte) const;
   uint32_t entry_of(uint32_t state, uint64_t count);
@@ -73,9 +81,13 @@ class MaskCache {
   // Goes through the tokens below a node of the tree from the places `start`.
   void walk(uint32_t below, uint32_t start, uint32_t counts, std::vector<Counted>* tokens,
             std::vector<Counted>* exits);
-  void walk_counting(uint32_t state, Entry* entry);
-  const uint32_t* counting_row(uint32_t state);
-  bool takes_plain(uint32_t node);
+  // Of a state of a lexeme.
+  void walk_lexeme(uint32_t state, Entry* entry);
+  const uint32_t* row_of(uint32_t state);
+  bool takes_plain(uint32_t state, Entry* entry);
+  bool returns(uint32_t state, const ByteSequence& bytes, size_t read, uint32_t to,
+               uint32_t* counts);
+  bool goes_on_plain(uint32_t rule) const;
   void append_twins(int32_t token, uint32_t counts, std::vector<Counted>* tokens) const;
   void sort_by_counts(const std::vector<Counted>& tokens, std::vector<Counted>* sorted);
   void set_bits(const std::vector<Counted>& tokens, Entry* entry) const;
@@ -92,7 +104,10 @@ class MaskCache {
   std::unordered_multimap<uint64_t, uint32_t> node_by_hash_;
   std::vector<Entry> entries_;
   std::unordered_map<Key, uint32_t, KeyHash> entry_by_key_;
-  std::vector<std::vector<uint32_t>> rows_;  // of states that count
+  std::vector<uint32_t> row_numbers_;  // by state
+  std::deque<Row> rows_;
+  std::vector<ByteSequence> plain_text_;            // all ways to write a plain character
+  std::vector<std::vector<uint32_t>> after_calls_;  // by rule: where its callers go on
   // Of the walk that goes on: by depth, the node, its transitions, and the counts.
   std::vector<uint32_t> path_;
   std::vector<const uint32_t*> rows_path_;
