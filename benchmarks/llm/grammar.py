@@ -127,7 +127,8 @@ def cases(chance: random.Random) -> dict[str, list[Case]]:
         json.dumps(value, separators=(",", ":")),
         " ".join(chance.choices(_WORDS, k=60)),
     )
-    call = '<tool_call>{"name":"get_weather","arguments":{"city":"Oslo","days":3}}</tool_call>'
+    function = '{"name":"get_weather","arguments":{"city":"Oslo","days":3}}'
+    call = f"<tool_call>\n{function}\n</tool_call>"
     corpus = [*WRITTEN, *(drawn(random.Random(seed))[0] for seed in range(60))]
     return {
         "20 fields": [Case("schema", schema, "compact", compact)],
@@ -174,7 +175,13 @@ def _grammar(case: Case, vocabulary: Vocabulary) -> Grammar:
         return Grammar.from_json_schema(case.source, vocabulary, white_space=case.white_space)
     if case.kind == "regex":
         return Grammar.from_regex(case.source, vocabulary)
-    return Grammar.from_tools(_TOOLS, vocabulary, family="qwen3", tool_choice=case.source)
+    return Grammar.from_tools(
+        _TOOLS,
+        vocabulary,
+        family="qwen3",
+        tool_choice=case.source,
+        white_space=case.white_space,
+    )
 
 
 def _drawn(grammar: Grammar, tokens: list[bytes], chance: random.Random) -> list[int]:
@@ -307,10 +314,7 @@ def _compiling(count: int) -> Table:
         written = _drawn(_grammar(case, vocabulary), tokens, random.Random(name))[:20]
         sides = (
             ("ours", ours(vocabulary, case, written)),
-            (
-                "llguidance",
-                theirs(count, case, written),
-            ),
+            ("llguidance", theirs(count, case, written)),
         )
         for side, (compiled, masks, _) in sides:
             figures = compiled * 1e3, sum(masks) * 1e3, max(masks, default=0) * 1e6
