@@ -1,6 +1,7 @@
 #include "rushlight/llm/grammar/run/mask_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rushlight/llm/grammar/run/hash.h"
 
@@ -32,11 +33,16 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
       path_(trie.longest() + 1),
       rows_path_(trie.longest() + 1),
       counts_path_(trie.longest() + 1),
+      exits_path_(trie.longest() + 1),
+      states_path_(trie.longest() + 1),
       scratch_(words_) {
-  for (const CodeRange range : {CodeRange{0x20, '"' - 1}, CodeRange{'"' + 1, '\\' - 1},
-                                CodeRange{'\\' + 1, 0x7E}, CodeRange{0x80, kLastCode}}) {
-    append_sequences(range, Encoding::Plain, &plain_text_);
+  for (const TextClass& text : trie.classes()) {
+    ways_.emplace_back();
+    for (const CodeRange& range : text.codes) {
+      append_sequences(range, Encoding::Plain, &ways_.back());
+    }
   }
+  append_sequences({0x80, kLastCode}, Encoding::Plain, &beyond_ascii_);
   after_calls_.resize(automaton.rules.size());
   for (const State& state : automaton.states) {
     for (const Call& call : state.calls) after_calls_[call.rule].push_back(call.after);
@@ -50,8 +56,8 @@ void MaskCache::clear() {
   node_by_hash_.clear();
   entries_.clear();
   entry_by_key_.clear();
-  row_numbers_.assign(automaton_.states.size(), kUnknown);
   rows_.clear();
+  rows_.resize(automaton_.states.size());
   bytes_ = 0;
 }
 
@@ -91,7 +97,7 @@ bool MaskCache::loops(const Node& node, uint8_t byte) {
   const State& state = automaton_.states[node.places[0].state];
   const Rule& rule = automaton_.rules[state.rule];
   return rule.is_lexeme && !rule.counts && !state.accepts &&
-         row_of(node.places[0].state)[byte] == node.places[0].state;
+         row_of(node.places[0].state).next[byte] == node.places[0].state;
 }
 
 uint32_t MaskCache::target_of(uint32_t id, uint8_t byte) {
@@ -140,7 +146,7 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
       i = node.end;
       continue;
     }
-    if (node.token >= 0) append_twins(node.token, counts, tokens);
+    if (node.token >= 0) append_tokens(node, counts, tokens);
     ++i;
     if (i == node.end) continue;  // a leaf
     path_[depth] = next;
@@ -149,31 +155,47 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, std::vecto
   }
 }
 
-void MaskCache::append_twins(int32_t token, uint32_t counts, std::vector<Counted>* tokens) const {
-  for (; token >= 0; token = trie_.twin(token)) {
-    tokens->push_back({static_cast<uint32_t>(token), counts});
+void MaskCache::append_tokens(const TrieNode& node, uint32_t counts,
+                              std::vector<Counted>* tokens) const {
+  tokens->push_back({static_cast<uint32_t>(node.token), counts});
+  if (!node.has_twin) return;
+  for (int32_t twin = trie_.twin(node.token); twin >= 0; twin = trie_.twin(twin)) {
+    tokens->push_back({static_cast<uint32_t>(twin), counts});
   }
 }
 
-const uint32_t* MaskCache::row_of(uint32_t state) {
-  uint32_t& number = row_numbers_[state];
-  if (number != kUnknown) return rows_[number].data();
-  number = static_cast<uint32_t>(rows_.size());
+const MaskCache::Row& MaskCache::row_of(uint32_t state) {
+  std::unique_ptr<Row>& row = rows_[state];
+  if (row != nullptr) return *row;
   bytes_ += sizeof(Row);
-  Row& row = rows_.emplace_back();
-  row.fill(kUnknown);
+  row = std::make_unique<Row>();
+  row->next.fill(kUnknown);
   for (const Edge& edge : automaton_.states[state].edges) {
     const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
-    std::fill(row.begin() + edge.low, row.begin() + edge.high + 1, next);
+    std::fill(row->next.begin() + edge.low, row->next.begin() + edge.high + 1, next);
   }
-  return row.data();
+  row->loops = loops_of(state, *row);
+  return *row;
 }
 
-// Whether each way to write a plain character from its byte `read` on leads from `state` back to
-// `to`, and counts as every other.
-bool MaskCache::returns(uint32_t state, const ByteSequence& bytes, size_t read, uint32_t to,
-                        uint32_t* counts) {
-  const uint32_t* row = row_of(state);
+uint64_t MaskCache::loops_of(uint32_t state, const Row& row) {
+  uint64_t changing = kBroken;
+  for (uint8_t byte = 0; byte < 128; ++byte) {
+    if (row.next[byte] != state) changing |= kind_of_ascii(byte);
+  }
+  uint32_t counts = 0;
+  for (const ByteSequence& bytes : beyond_ascii_) {
+    if ((changing & kBeyondAscii) != 0) break;
+    if (!leads_to(state, bytes, 0, state, &counts)) changing |= kBeyondAscii;
+  }
+  return ~changing;
+}
+
+// Whether each way to write characters, from their byte `read` on, leads from `state` to `to`, and
+// counts as every other.
+bool MaskCache::leads_to(uint32_t state, const ByteSequence& bytes, size_t read, uint32_t to,
+                         uint32_t* counts) {
+  const std::array<uint32_t, 256>& row = row_of(state).next;
   const BytePart& part = bytes[read];
   for (uint32_t byte = part.low; byte <= part.high; ++byte) {
     const uint32_t next = row[byte];
@@ -181,7 +203,7 @@ bool MaskCache::returns(uint32_t state, const ByteSequence& bytes, size_t read, 
     if (byte > part.low && next == row[byte - 1]) continue;
     const bool is_last = read + 1 == bytes.size();
     if (!is_last && next >= kCounts) return false;
-    if (!is_last && !returns(next, bytes, read + 1, to, counts)) return false;
+    if (!is_last && !leads_to(next, bytes, read + 1, to, counts)) return false;
     if (!is_last) continue;
     const uint32_t added = next >= kCounts ? 1 : 0;
     if ((next & ~kCounts) != to || (*counts != kNoCounts && *counts != added)) return false;
@@ -190,8 +212,10 @@ bool MaskCache::returns(uint32_t state, const ByteSequence& bytes, size_t read, 
   return true;
 }
 
-// Whether a text that follows a call of the rule can begin with a byte of plain tokens.
-bool MaskCache::goes_on_plain(uint32_t rule) const {
+const MaskCache::Following& MaskCache::following(uint32_t rule) {
+  const auto [known, is_new] = following_.try_emplace(rule);
+  Following& made = known->second;
+  if (!is_new) return made;
   std::vector<bool> seen(automaton_.states.size());
   std::vector<uint32_t> open;
   const auto visit = [&](uint32_t state) {
@@ -203,64 +227,107 @@ bool MaskCache::goes_on_plain(uint32_t rule) const {
     const State& state = automaton_.states[open.back()];
     open.pop_back();
     for (const Edge& edge : state.edges) {
-      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) {
-        if (trie_.plain().bytes[byte]) return true;
-      }
+      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) made.bytes[byte] = true;
     }
     for (const Jump& jump : state.jumps) visit(jump.target);
     for (const Call& call : state.calls) visit(automaton_.rules[call.rule].start);
     if (!state.accepts) continue;
     for (const uint32_t after : after_calls_[state.rule]) visit(after);
   }
-  return false;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    if (!made.bytes[byte]) continue;
+    made.kinds |= byte < 128 ? kind_of_ascii(static_cast<uint8_t>(byte)) : kBeyondAscii | kBroken;
+  }
+  return made;
 }
 
-// Whether plain text, however long, changes nothing but counts. Where the call can end as well,
-// nothing that follows it may go on within a plain token.
-bool MaskCache::takes_plain(uint32_t number, Entry* entry) {
-  uint32_t counts = kNoCounts;
-  for (const ByteSequence& bytes : plain_text_) {
-    if (!returns(number, bytes, 0, number, &counts)) return false;
+// Whether text of the class, however long, leads to one state and changes nothing but counts. Where
+// the call can end there as well, nothing that follows it may go on within a token of the class.
+bool MaskCache::takes_text(uint32_t number, size_t which, Entry* entry) {
+  uint32_t to = number, counts = kNoCounts;
+  for (const BytePart& part : ways_[which][0]) {
+    const uint32_t next = row_of(to).next[part.low];
+    if (next == kUnknown) return false;
+    to = next & ~kCounts;
   }
-  const State& state = automaton_.states[number];
-  if (state.accepts && goes_on_plain(state.rule)) return false;
-  entry->counts_of_plain = counts;
-  entry->least_after_plain = static_cast<uint32_t>(state.least);
-  return !automaton_.rules[state.rule].counts || state.most == kEndless;
+  for (const ByteSequence& bytes : ways_[which]) {
+    if (!leads_to(number, bytes, 0, to, &counts)) return false;
+    if (to != number && !leads_to(to, bytes, 0, to, &counts)) return false;
+  }
+  const State& state = automaton_.states[to];
+  const TextClass& text = trie_.classes()[which];
+  if (state.accepts) {
+    const Following& after = following(state.rule);
+    for (size_t byte = 0; byte < after.bytes.size(); ++byte) {
+      if (after.bytes[byte] && text.bytes[byte]) return false;
+    }
+  }
+  if (automaton_.rules[state.rule].counts && state.most != kEndless) return false;
+  entry->text = &text;
+  entry->counts_of_text = counts;
+  entry->least_after_text = static_cast<uint32_t>(state.least);
+  return true;
 }
 
 // One walk serves all counts: it notes how many each token needs.
 void MaskCache::walk_lexeme(uint32_t state, Entry* entry) {
-  const bool counting = automaton_.rules[automaton_.states[state].rule].counts;
-  entry->takes_plain = takes_plain(state, entry);
-  const std::vector<TrieNode>& trie = entry->takes_plain ? trie_.plain().others : trie_.nodes();
+  const uint32_t rule = automaton_.states[state].rule;
+  const bool counting = automaton_.rules[rule].counts;
+  for (size_t i = 0; i < ways_.size() && !takes_text(state, i, entry); ++i) {
+  }
+  const std::vector<PartNode>* part = entry->text != nullptr ? &entry->text->others : nullptr;
+  const size_t size = part != nullptr ? part->size() : trie_.nodes().size();
   drawn_.clear();
-  rows_path_[0] = row_of(state);
+  states_path_[0] = &row_of(state);
   counts_path_[0] = 0;
-  for (uint32_t i = 1; i < trie.size();) {
-    const TrieNode& node = trie[i];
-    const uint32_t next = rows_path_[node.depth - 1u][node.byte];
+  exits_path_[0] = kUnknown;
+  for (size_t i = 1; i < size;) {
+    const uint32_t whole = part != nullptr ? (*part)[i].whole : static_cast<uint32_t>(i);
+    const TrieNode& node = trie_.nodes()[whole];
+    const uint32_t end = part != nullptr ? (*part)[i].end : node.end;
+    const uint32_t above = node.depth - 1u, depth = node.depth;
+    if (exits_path_[above] != kUnknown && following(rule).bytes[node.byte]) {
+      entry->exits.push_back({std::exchange(exits_path_[above], kUnknown), counts_path_[above]});
+    }
+    const uint32_t next = states_path_[above]->next[node.byte];
     if (next == kUnknown) {
-      i = node.end;
+      i = end;
       continue;
     }
     const State& reached = automaton_.states[next & ~kCounts];
-    const uint32_t counts = counts_path_[node.depth - 1u] + (next >= kCounts ? 1 : 0);
+    const Row& row = row_of(next & ~kCounts);
+    if (!counting && (node.kinds_below & ~row.loops) == 0 &&
+        (!reached.accepts || (node.kinds_below & following(rule).kinds) == 0)) {
+      append_all_from(node, entry);
+      i = end;
+      continue;
+    }
+    const uint32_t counts = counts_path_[above] + (next >= kCounts ? 1 : 0);
     if (node.token >= 0) {
       const bool is_open = !counting || reached.most == kEndless;
       const auto needed = counting ? counts + static_cast<uint32_t>(reached.least) : 0;
-      append_twins(node.token, needed, is_open ? &drawn_ : &entry->closed);
+      append_tokens(node, needed, is_open ? &drawn_ : &entry->closed);
     }
     ++i;
-    const bool is_leaf = trie_.nodes()[node.whole].end == node.whole + 1;
-    if (reached.accepts && !is_leaf) entry->exits.push_back({node.whole, counts});
-    if (i == node.end) continue;
-    rows_path_[node.depth] = row_of(next & ~kCounts);
-    counts_path_[node.depth] = counts;
+    if (i == end) continue;
+    states_path_[depth] = &row;
+    counts_path_[depth] = counts;
+    exits_path_[depth] = reached.accepts ? whole : kUnknown;
   }
   if (counting) sort_by_counts(drawn_, &entry->open);
   set_bits(drawn_, entry);
   if (!counting && entry->bits.empty()) entry->open = drawn_;
+}
+
+// Few tokens are listed, as others are; many are set at once.
+void MaskCache::append_all_from(const TrieNode& node, Entry* entry) {
+  const Span<const uint32_t> tokens = trie_.tokens_from(node);
+  if (tokens.size() * 64 <= words_ * 32) {
+    for (const uint32_t token : tokens) drawn_.push_back({token, 0});
+    return;
+  }
+  if (entry->bits.empty()) entry->bits.assign(words_, 0);
+  for (const uint32_t token : tokens) set_bit(entry->bits.data(), token);
 }
 
 void MaskCache::sort_by_counts(const std::vector<Counted>& tokens, std::vector<Counted>* sorted) {
@@ -276,14 +343,11 @@ void MaskCache::sort_by_counts(const std::vector<Counted>& tokens, std::vector<C
 
 // Where there are many tokens, their bits are added faster than they are.
 void MaskCache::set_bits(const std::vector<Counted>& tokens, Entry* entry) const {
-  if (entry->takes_plain) {
-    entry->bits = trie_.plain().bits;
-  } else if (tokens.size() * 16 > words_ * 32) {
-    entry->bits.assign(words_, 0);
-  } else {
-    return;
-  }
+  if (tokens.size() * 16 > words_ * 32 || entry->text != nullptr) entry->bits.resize(words_);
+  if (entry->bits.empty()) return;
   for (const Counted& token : tokens) set_bit(entry->bits.data(), token.what);
+  if (entry->text == nullptr) return;
+  for (size_t i = 0; i < words_; ++i) entry->bits[i] |= entry->text->bits[i];
 }
 
 uint32_t MaskCache::store(const Key& key, Entry entry) {
@@ -332,24 +396,24 @@ uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
 void MaskCache::add_tokens(const Entry& entry, const Window& window, uint32_t* bits) {
   const auto fits = [&window](const Counted& token) { return token.counts <= window.high; };
   const auto end = std::partition_point(entry.open.begin(), entry.open.end(), fits);
-  const std::vector<PlainTokens::Token>& plain = trie_.plain().tokens;
-  const auto plain_fits = [&](const PlainTokens::Token& token) {
-    return entry.least_after_plain + entry.counts_of_plain * token.characters <= window.high;
+  const std::vector<TextClass::Token> none;
+  const std::vector<TextClass::Token>& text = entry.text != nullptr ? entry.text->tokens : none;
+  const auto text_fits = [&](const TextClass::Token& token) {
+    return entry.least_after_text + entry.counts_of_text * token.characters <= window.high;
   };
-  const auto plain_begin = entry.takes_plain ? plain.begin() : plain.end();
-  const auto plain_end = std::partition_point(plain_begin, plain.end(), plain_fits);
-  const auto kept = (end - entry.open.begin()) + (plain_end - plain_begin);
-  const auto left_out = (entry.open.end() - end) + (plain.end() - plain_end);
+  const auto text_end = std::partition_point(text.begin(), text.end(), text_fits);
+  const auto kept = (end - entry.open.begin()) + (text_end - text.begin());
+  const auto left_out = (entry.open.end() - end) + (text.end() - text_end);
   if (!entry.bits.empty() && left_out == 0) {
     for (size_t i = 0; i < words_; ++i) bits[i] |= entry.bits[i];
   } else if (!entry.bits.empty() && left_out < kept) {
     scratch_ = entry.bits;
     for (auto at = end; at != entry.open.end(); ++at) clear_bit(scratch_.data(), at->what);
-    for (auto at = plain_end; at != plain.end(); ++at) clear_bit(scratch_.data(), at->token);
+    for (auto at = text_end; at != text.end(); ++at) clear_bit(scratch_.data(), at->token);
     for (size_t i = 0; i < words_; ++i) bits[i] |= scratch_[i];
   } else {
     for (auto at = entry.open.begin(); at != end; ++at) set_bit(bits, at->what);
-    for (auto at = plain_begin; at != plain_end; ++at) set_bit(bits, at->token);
+    for (auto at = text.begin(); at != text_end; ++at) set_bit(bits, at->token);
   }
   for (const Counted& token : entry.closed) {
     if (token.counts >= window.low && token.counts <= window.high) set_bit(bits, token.what);
