@@ -197,7 +197,9 @@ def main() -> None:
         for family in arguments.families:
             pair = _pair(family, size, arguments.keep)
             for name, text in _texts().items():
-                table.add_row(family, str(size), name, *_row(pair, text, arguments.repeat))
+                table.add_row(
+                    family, str(len(pair.ours)), name, *_row(pair, text, arguments.repeat)
+                )
     Console(width=130).print(table)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_conversations import value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -239,31 +241,49 @@ def test_format_is_known_from_the_template(template: str, format: str) -> None:
     assert reply_format_of((TEMPLATES / f"{template}.jinja").read_text("utf-8")) == format
 
 
+def _drawn_call(draw: random.Random, number: int) -> dict[str, Any]:
+    keys = draw.sample(("city", "n", "ü", 'q"', ""), draw.randrange(4))
+    name = draw.choice(("f", "get_weather", "search.web", "naïve_name"))
+    function = {"name": name, "arguments": {key: value(draw) for key in keys}}
+    return {"id": f"abcdefgh{number}", "type": "function", "function": function}
+
+
+def _written(chat: ChatTemplate, calls: list[dict[str, Any]], content: str | None) -> str:
+    """What stands after the prompt."""
+    assistant = {"role": "assistant", "content": content, "tool_calls": calls}
+    messages = [{"role": "user", "content": "Hi"}, assistant]
+    before = chat.render(messages[:1], tools=[]).text
+    whole = chat.render(messages, tools=[], add_generation_prompt=False).text
+    start = next(i for i, (a, b) in enumerate(zip(before + "\0", whole, strict=False)) if a != b)
+    text = whole[start:].rstrip()
+    for end in ("<|eot_id|>", "<|im_end|>", "</s>", "<｜end▁of▁sentence｜>"):
+        text = text.removesuffix(end)
+    return text.removesuffix("<|END_OF_TURN_TOKEN|>")
+
+
 @pytest.mark.parametrize(
     "template",
     [
         *("qwen25", "qwen3", "hermes", "mistral", "deepseek_r1", "mistral_small", "granite33"),
-        *("command_r7b", "smollm2_tools", "llama32"),
+        *("command_r", "command_r7b", "smollm2_tools", "llama31", "llama32"),
     ],
 )
 def test_what_a_template_writes_is_read_back(template: str) -> None:
     source = (TEMPLATES / f"{template}.jinja").read_text("utf-8")
-    function = {"name": "f", "arguments": {"a": ["<x>", 'q"\n', 1, None], "ü": {}}}
-    call = {"id": "abcdefgh1", "type": "function", "function": function}
-    messages = [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-    ]
-    if template in ("qwen25", "hermes"):
-        messages[1]["content"] = ""
     chat = ChatTemplate(source, {"bos_token": "<s>", "eos_token": "</s>"})
-    before = chat.render(messages[:1], tools=[]).text
-    whole = chat.render(messages, tools=[], add_generation_prompt=False).text
-    start = next(i for i, (a, b) in enumerate(zip(before + "\0", whole, strict=False)) if a != b)
-    text = whole[start:].split("<|eot_id|>")[0]
-    reply = parse_reply(text, reply_format_of(source))
-    assert [c.name for c in reply.tool_calls] == ["f"]
-    assert json.loads(reply.tool_calls[0].arguments) == function["arguments"]
+    format, draw = reply_format_of(source), random.Random(template)
+    writes_one = template.startswith("llama")
+    has_no_text = writes_one or template == "deepseek_r1"
+    for _ in range(20):
+        calls = [_drawn_call(draw, i) for i in range(1 if writes_one else draw.randrange(1, 4))]
+        content = None if has_no_text else draw.choice(("", None, "Let me look."))
+        text = _written(chat, calls, content)
+        reply = parse_reply(text, format)
+        seen = [{"name": c.name, "arguments": json.loads(c.arguments)} for c in reply.tool_calls]
+        assert seen == [call["function"] for call in calls], text
+        cuts = sorted(draw.randrange(len(text) + 1) for _ in range(draw.randrange(1, 30)))
+        pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        assert _in_pieces(ReplyParser(format), pieces) == reply
 
 
 def test_a_prompt_that_opens_reasoning_is_seen() -> None:

@@ -28,9 +28,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "mistral": {**LLAMA2, "allow_whitespace_only_pieces": True},
     "bpe": {"model_type": "bpe", "user_defined_symbols": ["<sep>"], "character_coverage": 0.99},
-    "t5": {"model_type": "unigram", "character_coverage": 0.98},
+    # As many pieces as the text has, if that is less than was asked for.
+    "t5": {"model_type": "unigram", "character_coverage": 0.98, "hard_vocab_limit": False},
     "unigram_bytes": {
         "model_type": "unigram",
+        "hard_vocab_limit": False,
         "byte_fallback": True,
         "character_coverage": 0.98,
         "user_defined_symbols": ["<sep>", "[MASK]"],
