@@ -103,13 +103,13 @@ def _unigram(family: str, processor: Any) -> Peer:
     spaces = pre_tokenizers.Metaspace(prepend_scheme="always")
     if family == "t5_fast":
         strip = normalizers.Strip(left=False, right=True)
-        steps = [normalizers.Precompiled(charsmap), strip, runs]
+        parts = [normalizers.Precompiled(charsmap), strip, runs]
         peer.pre_tokenizer = spaces
     else:
-        steps = [normalizers.Nmt(), normalizers.NFKC(), runs]
+        parts = [normalizers.Nmt(), normalizers.NFKC(), runs]
         words = pre_tokenizers.WhitespaceSplit()
         peer.pre_tokenizer = pre_tokenizers.Sequence([words, spaces])
-    peer.normalizer = normalizers.Sequence(steps)
+    peer.normalizer = normalizers.Sequence(parts)
     return peer
 
 

@@ -74,15 +74,15 @@ def _walk(grammar: Grammar, draw: random.Random) -> int:
 @pytest.mark.parametrize("pattern", REGEXES)
 def test_masks_of_regular_expressions(pattern: str) -> None:
     draw = random.Random(pattern)
-    steps = [_walk(Grammar.from_regex(pattern, _vocabulary()), draw) for _ in range(4)]
-    assert sum(steps) > 8
+    lengths = [_walk(Grammar.from_regex(pattern, _vocabulary()), draw) for _ in range(4)]
+    assert sum(lengths) > 8
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
 def test_masks_of_schemas(schema: Any) -> None:
     draw = random.Random(str(schema))
-    steps = [_walk(Grammar.from_json_schema(schema, _vocabulary()), draw) for _ in range(4)]
-    assert sum(steps) > 8
+    lengths = [_walk(Grammar.from_json_schema(schema, _vocabulary()), draw) for _ in range(4)]
+    assert sum(lengths) > 8
 
 
 @pytest.mark.parametrize("family", ["qwen3", "llama", "mistral"])
