@@ -11,8 +11,8 @@ namespace rushlight::engine {
 namespace cached {
 namespace {
 
-constexpr int64_t kStateRows = 128;  // of a unit, at most: their states stay in cache
-constexpr int64_t kHeadRows = 112;   // of one head
+constexpr int64_t kStateRows = 240;  // of a unit, at most: their states stay in cache
+constexpr int64_t kHeadRows = 224;   // of one head
 constexpr int64_t kLeastRows = 28;
 constexpr int64_t kManyUnits = 8;      // enough for a few threads
 constexpr int64_t kSlotsOfThread = 4;  // parts that wait to be joined
@@ -32,7 +32,10 @@ Layout layout_of(const CachedAttention& a, int64_t threads) {
   l.scales = floats > shorts ? floats : shorts;
   l.scores = l.scales + l.rows;
   l.weights = l.scores + kMostTileRows * kScoreStride;
-  l.keys = l.weights + kMostTileRows * kKeyBlock / 2 + 16;
+  l.weight_scales = l.weights + kMostTileRows * kKeyBlock / 2;
+  l.most = l.weight_scales + 16;
+  l.factors = l.most + 16;
+  l.keys = l.factors + kKeyBlock;
   l.values = l.keys + kKeyBlock * key_width;
   l.states = l.values + kKeyBlock * value_width;
   l.thread = round_up(l.states + 2 * l.unit_state, 16);

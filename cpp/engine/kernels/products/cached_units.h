@@ -41,7 +41,7 @@ struct Unit {
 struct Layout {
   int64_t rows;        // of all heads of a unit, at most
   int64_t unit_state;  // of a unit's rows: see State
-  int64_t scales, scores, weights, keys, values, states, thread;
+  int64_t scales, scores, weights, weight_scales, most, factors, keys, values, states, thread;
   int64_t totals, slots, segments, size;
 };
 
@@ -79,6 +79,7 @@ class Worker {
   const float* floats_of(const Block& block, int64_t page, bool keys) const;
   static void fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size);
   void fetch_rest(const Block& block, int64_t part, int64_t parts) const;
+  void fetch_all(const Block& block, int64_t part, int64_t parts) const;
   CachedTile tile_of(const Block& block, const ScoreBlock& scores) const;
 
   const Run& run_;

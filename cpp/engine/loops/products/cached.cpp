@@ -14,7 +14,7 @@ constexpr float kKeyRange = 2047;  // 12 bits
 constexpr int32_t kShortRange = 32767;
 // Of a query's terms: times -2048, which damaged pages may have, it stays within 32 bits.
 constexpr int32_t kSumRange = (1 << 20) - 1;
-constexpr float kWeightRange = 65535;  // unsigned: 256 sums of 127 * 65535 stay within 32 bits
+constexpr float kWeightRange = 32767;  // 256 sums of 128 * 32767 stay within 32 bits
 
 // --- rotation -----------------------------------------------------------------------------------
 
@@ -185,27 +185,17 @@ float round_query(const float* q, int64_t width, int64_t padded, float factor, i
   return scale * factor / static_cast<float>(rotated_part(width));
 }
 
-float split_weights(const float* weights, const uint16_t* const* scales, int64_t keys,
-                    SplitRow to) {
-  float scaled[kKeyBlock];
-  Vec most = {};
-  for (int64_t j = 0; j < keys; j += kLanes) {
-    const Vec weight = load(weights + j);
-    const Vec v = weight * load_weights(scales[j / kKvTokens] + j % kKvTokens);
-    // A scale behind the last key may be any bits.
-    const Vec some = weight > Vec{} ? v : Vec{};
-    store(scaled + j, some);
-    most = max_of(some, most);
-  }
-  const float greatest = max_lanes(most);
-  const float scale = greatest / kWeightRange;
+float round_weights(const float* weights, float most, int64_t keys, int16_t* to) {
+  const float scale = most / kWeightRange;
   const float factor = inverse(scale);
   const Vec range = splat(kWeightRange);
-  for (int64_t j = 0; j < keys; j += kLanes) {
-    const Vec v = min_of(load(scaled + j) * factor + 0.5f, range);  // NaN becomes the range
-    const IntVec integers = __builtin_convertvector(v, IntVec);
-    store_as_bytes(to.high + j, integers >> 8);
-    store_as_bytes(to.low + j, integers & 255);
+  const auto integers = [&](const float* some) {
+    const Vec v = min_of(load(some) * factor + 0.5f, range);  // NaN becomes the range
+    return __builtin_convertvector(v, IntVec);
+  };
+  for (int64_t j = 0; j < keys; j += 2 * kLanes) {
+    const IntVec second = j + kLanes < keys ? integers(weights + j + kLanes) : IntVec{};
+    store_as_split_shorts(to + j, integers(weights + j), second);
   }
   return scale;
 }
@@ -214,6 +204,10 @@ void widen(const uint16_t* from, float* to, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes) {
     store(to + i, load_weights(reinterpret_cast<const Half*>(from) + i));
   }
+}
+
+void widen_scales(const uint16_t* from, float* to, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) store(to + i, load_weights(from + i));
 }
 
 void join(float* max, float* sum, float* out, float part_max, float part_sum, const float* part,
@@ -233,7 +227,7 @@ void join(float* max, float* sum, float* out, float part_max, float part_sum, co
 }  // namespace
 
 const CachedRowLoops cached_row_loops = {
-    store_key, store_value, round_query, split_weights, widen, join,
+    store_key, store_value, round_query, round_weights, widen, widen_scales, join,
 };
 
 }  // namespace rushlight::engine::RL_ISA
