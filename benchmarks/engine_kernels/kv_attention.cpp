@@ -13,6 +13,7 @@
 #include "rushlight/engine/kernels/products/cached_attention.h"
 #include "rushlight/engine/types/kv_page.h"
 #include "rushlight/kernel/loops/dispatch.h"
+#include "rushlight/module/memory.h"
 #include "rushlight/module/thread_pool.h"
 
 using namespace rushlight;
@@ -39,15 +40,17 @@ constexpr int64_t kContexts[] = {0, 512, 2048, 4096};
 constexpr DType kTypes[] = {DType::Float32, DType::Float16, DType::Int8};
 
 // Sequences of `positions` positions, whose pages are all written.
-class Pages {
+class Sequences {
  public:
-  Pages(const Model& model, DType dtype, int64_t sequences, int64_t positions) {
+  Sequences(const Model& model, DType dtype, int64_t sequences, int64_t positions) {
     cache.layout = {dtype, static_cast<uint32_t>(model.layers),
                     static_cast<uint32_t>(model.key_heads), kWidth, kWidth};
     const size_t size = kv_page_bytes(cache.layout);
     const size_t count = static_cast<size_t>((positions + kKvTokens - 1) / kKvTokens);
-    uint8_t* const first = reinterpret_cast<uint8_t*>(
-        aligned(memory_, static_cast<size_t>(sequences) * count * size / sizeof(float)));
+    memory_.reserve(static_cast<size_t>(sequences) * count * size + kHugePage);
+    memory_.use_huge_pages();  // as a runner's pages
+    const auto address = reinterpret_cast<uintptr_t>(memory_.data());
+    uint8_t* const first = memory_.data() + (kHugePage - address % kHugePage) % kHugePage;
     for (size_t i = 0; i < static_cast<size_t>(sequences) * count; ++i) {
       pages_.push_back(first + i * size);
     }
@@ -60,17 +63,27 @@ class Pages {
   KvCache cache;
 
  private:
-  std::vector<float> memory_;
+  static constexpr size_t kHugePage = size_t{2} << 20;
+  Pages memory_;
   std::vector<uint8_t*> pages_;
   std::vector<KvSequence> sequences_;
 };
 
-// Numbers of float16 that are no great ones.
-void fill_halves(const KvCache& cache) {
+// Fills pages with numbers that are no great ones; those of int8 are scales of float16's bits.
+void fill(const KvCache& cache) {
   for (const KvSequence& sequence : cache.sequences) {
     for (size_t i = 0; i < sequence.n_pages; ++i) {
+      const size_t bytes = kv_page_bytes(cache.layout);
       auto* const halves = reinterpret_cast<uint16_t*>(sequence.pages[i]);
-      for (size_t k = 0; k < kv_page_bytes(cache.layout) / 2; ++k) halves[k] = 0x3000 + k % 1024;
+      auto* const floats = reinterpret_cast<float*>(sequence.pages[i]);
+      for (size_t k = 0; k < bytes / 4; ++k) {
+        if (cache.layout.dtype == DType::Float32) {
+          floats[k] = static_cast<float>(k % 1024) / 1024 - 0.5f;
+        } else {
+          halves[2 * k] = static_cast<uint16_t>(0x3000 + 2 * k % 1024);
+          halves[2 * k + 1] = static_cast<uint16_t>(0x3000 + (2 * k + 1) % 1024);
+        }
+      }
     }
   }
 }
@@ -79,8 +92,8 @@ void run_case(const Model& model, const Shape& shape, DType dtype, int64_t conte
               PoolWorkers& workers) {
   const int64_t row = model.heads * kWidth;
   const int64_t key_row = model.key_heads * kWidth;
-  const Pages pages(model, dtype, shape.sequences, context + shape.tokens);
-  if (dtype != DType::Float32) fill_halves(pages.cache);
+  const Sequences pages(model, dtype, shape.sequences, context + shape.tokens);
+  fill(pages.cache);
   std::vector<float> q, k, v, out, scratch;
   std::vector<int64_t> positions, sequences;
   for (int64_t s = 0; s < shape.sequences; ++s) {

@@ -21,40 +21,40 @@ constexpr float kWeightRange = 32767;  // 256 sums of 128 * 32767 stay within 32
 // The greatest power of two that divides a width: what is rotated together.
 int64_t rotated_part(int64_t width) { return width & -width; }
 
-// One round of the transform on n elements, in an order of its own: sums and differences of the
-// halves, interleaved. After log2(n) rounds this is the whole transform.
-void mix(const float* x, int64_t n, float* out) {
-  if (n < 2 * kLanes) {
-    for (int64_t i = 0; i < n / 2; ++i) {
-      out[2 * i] = x[i] + x[n / 2 + i];
-      out[2 * i + 1] = x[i] - x[n / 2 + i];
-    }
-    return;
-  }
-  for (int64_t i = 0; i < n / 2; i += kLanes) {
-    const Vec a = load(x + i);
-    const Vec b = load(x + n / 2 + i);
-    store(out + 2 * i, interleave_low(a + b, a - b));
-    store(out + 2 * i + kLanes, interleave_high(a + b, a - b));
+// One round of the transform: in each pair of lanes kLanes >> (kRound + 1) apart, their sum and
+// their difference.
+template <int kRound>
+Vec mix_lanes(Vec v) {
+  Vec signs;
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kLanes; ++i) signs[i] = (i & kLanes >> (kRound + 1)) != 0 ? -1.0f : 1.0f;
+  return halved<kRound>(v) + v * signs;
+}
+
+// The rounds whose pairs lie within a part.
+template <int kRound = 0>
+Vec rotate_lanes(Vec v, int64_t part) {
+  if constexpr (kRound == kHalvings) {
+    return v;
+  } else {
+    return rotate_lanes<kRound + 1>(part > kLanes >> (kRound + 1) ? mix_lanes<kRound>(v) : v, part);
   }
 }
 
-// x becomes sqrt(part) times its rotation.
+// x becomes sqrt(part) times its rotation; it has zeros up to a whole vector behind its width.
 void rotate(float* x, int64_t width) {
   const int64_t part = rotated_part(width);
-  float other[kKvWidth];
-  for (int64_t from = 0; from < width; from += part) {
-    float* one = x + from;
-    float* two = other;
-    for (int64_t round = 1; round < part; round *= 2) {
-      mix(one, part, two);
-      float* const swap = one;
-      one = two;
-      two = swap;
+  for (int64_t apart = part / 2; apart >= kLanes; apart /= 2) {
+    for (int64_t from = 0; from < width; from += 2 * apart) {
+      for (int64_t i = from; i < from + apart; i += kLanes) {
+        const Vec a = load(x + i);
+        const Vec b = load(x + i + apart);
+        store(x + i, a + b);
+        store(x + i + apart, a - b);
+      }
     }
-    if (one == x + from) continue;
-    for (int64_t i = 0; i < part; ++i) x[from + i] = one[i];
   }
+  for (int64_t i = 0; i < width; i += kLanes) store(x + i, rotate_lanes(load(x + i), part));
 }
 
 // --- integers -----------------------------------------------------------------------------------
@@ -86,11 +86,18 @@ float inverse(float scale) {
   return scale > 0.0f && one < kInf ? one : 0.0f;
 }
 
-// x * factor as integers, ties to even, within +-range; -range where it is NaN.
-void to_integers(const float* x, float factor, float range, int64_t n, int32_t* out) {
+// x * factor as an integer, ties to even, within +-range; -range where it is NaN.
+IntVec to_integers(Vec x, float factor, float range) {
+  const Vec v = min_of(max_of(nearest(x * factor), splat(-range)), splat(range));
+  return __builtin_convertvector(v, IntVec);
+}
+
+// The integers of n elements, a multiple of kLanes, as pairs of 16 bits.
+void to_pairs(const float* x, float factor, float range, int64_t n, uint64_t* out) {
+  using Longs = VectorOf<uint64_t>;
   for (int64_t i = 0; i < n; i += kLanes) {
-    const Vec v = min_of(max_of(nearest(load(x + i) * factor), splat(-range)), splat(range));
-    store_int(out + i, __builtin_convertvector(v, IntVec));
+    const auto two = reinterpret_cast<Longs::Type>(to_integers(load(x + i), factor, range));
+    *reinterpret_cast<Longs::Memory*>(out + i / 2) = (two & 0xffff) | (two >> 16 & 0xffff0000);
   }
 }
 
@@ -99,29 +106,28 @@ void to_integers(const float* x, float factor, float range, int64_t n, int32_t* 
 // A copy that is filled up with zeros to `padded`, and to whole vectors behind that.
 int64_t copy_padded(const float* x, int64_t width, int64_t padded, float* to) {
   const int64_t end = (padded + kLanes - 1) / kLanes * kLanes;
-  for (int64_t i = 0; i < width; ++i) to[i] = x[i];
-  for (int64_t i = width; i < end; ++i) to[i] = 0;
+  for (int64_t i = 0; i < end; i += kLanes) {
+    store(to + i, i < width ? load_some(x + i, width - i) : Vec{});
+  }
   return end;
 }
 
 void store_key_bytes(const float* k, int64_t width, const KvPageShape& shape, uint8_t* head,
                      int64_t at) {
   float rotated[kKvWidth];
-  int32_t integers[kKvWidth];
+  uint64_t pairs[kKvWidth / 2];
   const int64_t end = copy_padded(k, width, shape.key_width, rotated);
   rotate(rotated, width);
-  const float most = greatest(rotated, end);
-  const uint16_t scale = scale_above(most / kKeyRange);
+  const uint16_t scale = scale_above(greatest(rotated, end) / kKeyRange);
   reinterpret_cast<uint16_t*>(head + shape.key_scales)[at] = scale;
-  to_integers(rotated, inverse(scale_of(scale)), kKeyRange, end, integers);
+  to_pairs(rotated, inverse(scale_of(scale)), kKeyRange, end, pairs);
   const int64_t panel = at / kKvBytePanel * kKvBytePanel * shape.key_width * 3 / 2;
-  auto* to = reinterpret_cast<int16_t*>(head + panel) + at % kKvBytePanel * 2;
+  auto* to = reinterpret_cast<uint32_t*>(head + panel) + at % kKvBytePanel;
   for (int64_t w = 0; w < shape.key_width; w += kKeyTerms) {
-    const int32_t* const key = integers + w;
-    for (int64_t pair = 0; pair < 3; ++pair, to += kKvBytePanel * 2) {
-      for (int64_t i = 0; i < 2; ++i) {
-        to[i] = static_cast<int16_t>(key[2 * pair + i] * 16 | ((key[6 + i] >> (4 * pair)) & 15));
-      }
+    const uint64_t* const key = pairs + w / 2;
+    for (int64_t pair = 0; pair < 3; ++pair, to += kKvBytePanel) {
+      *to = static_cast<uint32_t>((key[pair] << 4 & 0xfff0fff0) |
+                                  (key[3] >> (4 * pair) & 0x000f000f));
     }
   }
 }
@@ -129,13 +135,16 @@ void store_key_bytes(const float* k, int64_t width, const KvPageShape& shape, ui
 void store_value_bytes(const float* v, int64_t width, const KvPageShape& shape, uint8_t* head,
                        int64_t at) {
   float padded[kKvWidth];
-  int32_t integers[kKvWidth];
+  uint8_t bytes[kKvWidth];
   const int64_t end = copy_padded(v, width, shape.value_width, padded);
   const uint16_t scale = scale_above(greatest(padded, end) / 127.0f);
   reinterpret_cast<uint16_t*>(head + shape.value_scales)[at] = scale;
-  to_integers(padded, inverse(scale_of(scale)), 127.0f, end, integers);
+  const float factor = inverse(scale_of(scale));
+  for (int64_t w = 0; w < end; w += kLanes) {
+    store_as_bytes(bytes + w, to_integers(load(padded + w), factor, 127.0f) & 255);
+  }
   uint8_t* const to = head + shape.values + at / 4 * 4 * shape.value_width + at % 4;
-  for (int64_t w = 0; w < shape.value_width; ++w) to[4 * w] = static_cast<uint8_t>(integers[w]);
+  for (int64_t w = 0; w < shape.value_width; ++w) to[4 * w] = bytes[w];
 }
 
 void store_key(const float* k, int64_t width, DType dtype, const KvPageShape& shape, uint8_t* head,
@@ -170,16 +179,16 @@ void store_value(const float* v, int64_t width, DType dtype, const KvPageShape& 
 float round_query(const float* q, int64_t width, int64_t padded, float factor, int16_t* to,
                   int64_t stride) {
   float rotated[kKvWidth];
-  int32_t integers[kKvWidth];
+  uint64_t pairs[kKvWidth / 2];
   const int64_t end = copy_padded(q, width, padded, rotated);
   rotate(rotated, width);
   const int32_t most = kSumRange / static_cast<int32_t>(padded);
   const auto range = static_cast<float>(most < kShortRange ? most : kShortRange);
   const float scale = greatest(rotated, end) / range;
-  to_integers(rotated, inverse(scale), range, end, integers);
-  for (int64_t i = 0; i < padded; i += 2, to += 2 * stride) {
-    to[0] = static_cast<int16_t>(integers[i]);
-    to[1] = static_cast<int16_t>(integers[i + 1]);
+  to_pairs(rotated, inverse(scale), range, end, pairs);
+  for (int64_t i = 0; i < padded / 2; ++i, to += 2 * stride) {
+    const auto pair = static_cast<uint32_t>(pairs[i]);
+    std::memcpy(to, &pair, sizeof(pair));
   }
   // Both the query and the keys were multiplied by sqrt(part).
   return scale * factor / static_cast<float>(rotated_part(width));
