@@ -51,21 +51,16 @@ void Worker::run_blocks(const Unit& unit, int64_t part, float* states) {
 }
 
 void Worker::round_queries(const Unit& unit) {
-  const int64_t width = run_.shape.key_width;
+  const float* queries[kMostRows];
   for (int64_t h = 0; h < unit.heads; ++h) {
     const Unit one = unit.head(h);
-    int16_t* const to = queries_of(one);
     for (int64_t i = 0; i < one.rows; ++i) {
-      scratch_[run_.layout.scales + one.state + i] =
-          run_.cached.round_query(run_.query(one, one.first_row + i), run_.a.width, width,
-                                  run_.a.scale * kLog2E, to + 2 * i, one.rows);
+      queries[one.state + i] = run_.query(one, one.first_row + i);
     }
   }
-}
-
-// Of one head, as pairs [width / 2][rows][2].
-int16_t* Worker::queries_of(const Unit& one) const {
-  return reinterpret_cast<int16_t*>(scratch_) + one.state * run_.shape.key_width;
+  run_.cached.round_queries(queries, unit.state_rows, run_.a.width, run_.shape.key_width,
+                            run_.a.scale * kLog2E, reinterpret_cast<int16_t*>(scratch_),
+                            unit.state_rows, scratch_ + run_.layout.scales);
 }
 
 void Worker::run_block(const Unit& unit, int64_t head, int64_t first, float* states) {
@@ -233,11 +228,11 @@ CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
 
 void Worker::score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores) {
   if (run_.is_int8()) {
-    const int64_t i = row - unit.first_row;
+    const int64_t first = unit.state + row - unit.first_row;
     CachedTile t = tile_of(block, scores);
-    t.query_stride = unit.rows;
-    t.scales = scratch_ + run_.layout.scales + unit.state + i;
-    run_.dots.score(t, queries_of(unit) + 2 * i, scores.scores);
+    t.query_stride = unit.state_rows;
+    t.scales = scratch_ + run_.layout.scales + first;
+    run_.dots.score(t, reinterpret_cast<const int16_t*>(scratch_) + 2 * first, scores.scores);
     return;
   }
   const AttentionLoops& loops = run_.loops;

@@ -14,20 +14,29 @@ namespace rushlight::engine {
 
 constexpr int64_t kBlockPages = kKeyBlock / kKvTokens;
 
-// The terms of a key that lie together in pages of int8.
+// The tokens whose values lie together in pages of int8, and the terms of a key that do.
+constexpr int64_t kKvQuad = 4;
 constexpr int64_t kKeyTerms = 8;
 
+// A key, and place `at` of a page, where its head begins at `head`.
+struct KeyPlace {
+  const float* key;
+  uint8_t* head;
+  int64_t at;
+};
+
 struct CachedRowLoops {
-  // Stores a token's key or value of one head at place `at` of a page, whose head begins at `head`.
-  void (*store_key)(const float* k, int64_t width, DType dtype, const KvPageShape& shape,
-                    uint8_t* head, int64_t at);
-  void (*store_value)(const float* v, int64_t width, DType dtype, const KvPageShape& shape,
-                      uint8_t* head, int64_t at);
-  // Rotates a query, and rounds factor * query to integers whose products with keys fit 32 bits
-  // (width filled up to `padded`). Pairs of them are written `stride` pairs apart. Returns the
-  // scale.
-  float (*round_query)(const float* q, int64_t width, int64_t padded, float factor, int16_t* to,
-                       int64_t stride);
+  void (*store_keys)(const KeyPlace* places, int64_t n, int64_t width, DType dtype,
+                     const KvPageShape& shape);
+  // Stores the values that neighbouring tokens have in one head, from place `at` of its page on.
+  // What the first and the last quad of tokens has beside them is read, and written back.
+  void (*store_values)(const float* v, int64_t stride, int64_t tokens, int64_t width, DType dtype,
+                       const KvPageShape& shape, uint8_t* head, int64_t at);
+  // Rotates queries, and rounds factor * query to integers whose products with keys fit 32 bits
+  // (width filled up to `padded`). They are written as pairs [padded / 2][rows], `stride` pairs
+  // apart; and the scale of each row.
+  void (*round_queries)(const float* const* q, int64_t rows, int64_t width, int64_t padded,
+                        float factor, int16_t* to, int64_t stride, float* scales);
   // Rounds the weights of a block (none negative, nor greater than `most`) to integers; of each
   // four, in the order 0, 2, 1, 3. Those from `keys` on, up to a whole four, become 0. Returns the
   // scale.

@@ -17,7 +17,6 @@ constexpr int kSums = 12;  // in two registers each
 constexpr int kRows = 6;
 constexpr int kSums = 12;
 #endif
-constexpr int64_t kQuad = 4;
 constexpr int64_t kPairs = kKeyTerms / 2;
 constexpr int64_t kLaneBytes = kKvBytePanel * 4;  // of a panel's tokens, a lane each
 
@@ -143,7 +142,7 @@ void widen_keys(const uint8_t* head, const KvPageShape& shape, int16_t* to) {
 
 // kLanes columns of four tokens' values, as pairs of tokens: of a page, and of wide values.
 struct PackedValues {
-  static constexpr int64_t kColumn = kQuad;  // bytes of a quad in each column
+  static constexpr int64_t kColumn = kKvQuad;  // bytes of a quad in each column
   static constexpr bool kFetches = true;
   static RL_INLINE SplitQuads load(const uint8_t* p, int64_t) { return split_quads(load_lanes(p)); }
   static const uint8_t* page(const CachedTile& t, int64_t page) {
@@ -152,10 +151,10 @@ struct PackedValues {
 };
 
 struct WideValues {
-  static constexpr int64_t kColumn = 2 * kQuad;
+  static constexpr int64_t kColumn = 2 * kKvQuad;
   static constexpr bool kFetches = false;
   static RL_INLINE SplitQuads load(const uint8_t* p, int64_t columns) {
-    return {pairs_at(load_lanes(p)), pairs_at(load_lanes(p + columns * kQuad))};
+    return {pairs_at(load_lanes(p)), pairs_at(load_lanes(p + columns * kKvQuad))};
   }
   static const uint8_t* page(const CachedTile& t, int64_t page) {
     return reinterpret_cast<const uint8_t*>(t.wide_values +
@@ -188,22 +187,22 @@ void add_columns(const CachedTile& t, const int16_t* weights, int64_t row, int64
   PairSums sums[H][V];
   for (int64_t j = t.first; j < t.keys; j += kKvTokens) {
     const int64_t page = j / kKvTokens;
-    const uint8_t* values = Values::page(t, page) + column * kQuad;
+    const uint8_t* values = Values::page(t, page) + column * kKvQuad;
     const auto* ahead =
-        reinterpret_cast<const char*>(t.ahead[page] + shape.values + column * kQuad);
+        reinterpret_cast<const char*>(t.ahead[page] + shape.values + column * kKvQuad);
     const int64_t left = t.keys - j < kKvTokens ? t.keys - j : kKvTokens;
     const int16_t* from = weights + row * kKeyBlock + j;
-    for (int64_t at = 0; at < left; at += kQuad) {
+    for (int64_t at = 0; at < left; at += kKvQuad) {
       SplitQuads quads[V];
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
-        quads[v] = Values::load(values + v * kLanes * kQuad, shape.value_width);
-        if (Values::kFetches && row == 0) __builtin_prefetch(ahead + v * kLanes * kQuad, 0, 2);
+        quads[v] = Values::load(values + v * kLanes * kKvQuad, shape.value_width);
+        if (Values::kFetches && row == 0) __builtin_prefetch(ahead + v * kLanes * kKvQuad, 0, 2);
       }
       add_quads(quads, from, sums);
-      from += kQuad;
+      from += kKvQuad;
       values += shape.value_width * Values::kColumn;
-      ahead += shape.value_width * kQuad;
+      ahead += shape.value_width * kKvQuad;
     }
   }
 #pragma GCC unroll 14
@@ -231,13 +230,13 @@ void add_rows(const CachedTile& t, const int16_t* weights, int64_t row, float* o
 
 void widen_values(const uint8_t* head, const KvPageShape& shape, int16_t* to) {
   const uint8_t* from = head + shape.values;
-  for (int64_t quad = 0; quad < kKvTokens / kQuad; ++quad) {
-    for (int64_t w = 0; w < shape.value_width; w += kLanes, from += kLanes * kQuad) {
+  for (int64_t quad = 0; quad < kKvTokens / kKvQuad; ++quad) {
+    for (int64_t w = 0; w < shape.value_width; w += kLanes, from += kLanes * kKvQuad) {
       const SplitQuads pairs = split_quads(load_lanes(from));
       store_pairs(to + 2 * w, pairs.even);
       store_pairs(to + 2 * (shape.value_width + w), pairs.odd);
     }
-    to += kQuad * shape.value_width;
+    to += kKvQuad * shape.value_width;
   }
 }
 
