@@ -30,29 +30,39 @@ bool PageSlabs::takes(size_t bytes) {
 #endif
 }
 
+// A slab with spare pages, or one with any free page, or a new one.
+PageSlabs::Slab* PageSlabs::slab_with_room(size_t bytes) {
+  Slab* room = nullptr;
+  for (Slab* slab = first_.get(); slab != nullptr; slab = slab->next.get()) {
+    if (slab->page_bytes != bytes || slab->used == slab->all) continue;
+    if (slab->spare != 0) return slab;
+    room = slab;
+  }
+  if (room != nullptr) return room;
+  std::unique_ptr<Slab> made(new (std::nothrow) Slab);
+  const size_t pages = pages_of(bytes);
+  if (made == nullptr || !made->memory.reserve(pages * bytes + kHugePage)) return nullptr;
+  made->memory.use_huge_pages();
+  const auto address = reinterpret_cast<uintptr_t>(made->memory.data());
+  made->start = made->memory.data() + (round_up(address, kHugePage) - address);
+  made->page_bytes = bytes;
+  made->pages = pages;
+  made->all = UINT32_MAX >> (32 - pages);
+  made->next = std::move(first_);
+  first_ = std::move(made);
+  return first_.get();
+}
+
 void* PageSlabs::allocate(size_t bytes) {
   bytes = round_up(bytes, kAlignment);
-  Slab* slab = first_.get();
-  while (slab != nullptr && (slab->page_bytes != bytes || slab->used == slab->all)) {
-    slab = slab->next.get();
-  }
-  if (slab == nullptr) {
-    std::unique_ptr<Slab> made(new (std::nothrow) Slab);
-    const size_t pages = pages_of(bytes);
-    if (made == nullptr || !made->memory.reserve(pages * bytes + kHugePage)) return nullptr;
-    made->memory.use_huge_pages();
-    const auto address = reinterpret_cast<uintptr_t>(made->memory.data());
-    made->start = made->memory.data() + (round_up(address, kHugePage) - address);
-    made->page_bytes = bytes;
-    made->pages = pages;
-    made->all = UINT32_MAX >> (32 - pages);
-    made->next = std::move(first_);
-    first_ = std::move(made);
-    slab = first_.get();
-  }
+  Slab* const slab = slab_with_room(bytes);
+  if (slab == nullptr) return nullptr;
+  const uint32_t from = slab->spare != 0 ? slab->spare : slab->all & ~slab->used;
+  if (slab->spare != 0) spare_bytes_ -= bytes;
   size_t page = 0;
-  while ((slab->used >> page & 1) != 0) ++page;
+  while ((from >> page & 1) == 0) ++page;
   slab->used |= uint32_t{1} << page;
+  slab->spare &= ~slab->used;
   return slab->start + page * bytes;
 }
 
@@ -65,7 +75,10 @@ bool PageSlabs::free(void* memory) {
     if (offset >= slab.pages * slab.page_bytes) continue;
     const size_t page = offset / slab.page_bytes;
     slab.used &= ~(uint32_t{1} << page);
-    if (slab.used == 0) {
+    if (spare_bytes_ + slab.page_bytes <= kSpareBytes) {
+      slab.spare |= uint32_t{1} << page;
+      spare_bytes_ += slab.page_bytes;
+    } else if ((slab.used | slab.spare) == 0) {
       *link = std::move(slab.next);
     } else {
       give_back(&slab, page);
@@ -77,10 +90,11 @@ bool PageSlabs::free(void* memory) {
 
 // Gives back the huge pages that a page lies in, as far as nothing else uses them.
 void PageSlabs::give_back(Slab* slab, size_t page) {
+  const uint32_t kept = slab->used | slab->spare;
   size_t begin = page;
   size_t end = page + 1;
-  while (begin > 0 && (slab->used >> (begin - 1) & 1) == 0) --begin;
-  while (end < slab->pages && (slab->used >> end & 1) == 0) ++end;
+  while (begin > 0 && (kept >> (begin - 1) & 1) == 0) --begin;
+  while (end < slab->pages && (kept >> end & 1) == 0) ++end;
   // Of these huge pages, those before and behind the page's own were given back with other pages.
   size_t from = round_up(begin * slab->page_bytes, kHugePage);
   size_t to = end * slab->page_bytes / kHugePage * kHugePage;
