@@ -16,6 +16,7 @@ class PageMemory {
   virtual void free(void* memory, size_t bytes) = 0;
 };
 
+// The heap, or slabs of huge pages (page_slabs.h); all threads may call it.
 PageMemory& heap_pages();
 
 class PagePool {
