@@ -105,8 +105,13 @@ RL_INLINE Accumulators<H, V> sum_octs(const DotTile& t, int64_t octs, StrideMult
     if constexpr (kSplit) {
       fetch_ahead<kOcts * kQuadBytes>(at->b);
     } else {
+      // Of one eight, a line of each panel at most.
       const int64_t bytes = kOcts * t.ahead_stride;
-      for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at->ahead + i, 0, 2);
+      __builtin_prefetch(at->ahead, 0, 2);
+      if (kOcts == 1 && V > kPanelVectors) __builtin_prefetch(at->ahead + bytes / 2, 0, 2);
+      if (kOcts > 1) {
+        for (int64_t i = 64; i < bytes; i += 64) __builtin_prefetch(at->ahead + i, 0, 2);
+      }
       at->ahead += bytes;
     }
 #pragma GCC unroll 4

@@ -205,6 +205,7 @@ const DotTiles dot_loops = {
     {RL_BYTES(1), RL_BYTES(2), RL_BYTES(3), RL_BYTES(4), RL_BYTES(5), RL_BYTES(6), RL_BYTES(7),
      RL_BYTES(8), RL_BYTES(9), RL_BYTES(10), RL_BYTES(11), RL_BYTES(12), RL_BYTES(13),
      RL_BYTES(14)},
+    {},
 };
 
 }  // namespace rushlight::engine::RL_ISA
