@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.llm.weights.mapped_file import mapped, release
+from rushlight.ir.mapped_weights import give_back
+from rushlight.llm.weights.mapped_file import mapped
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 _DTYPES = {
@@ -65,7 +66,7 @@ class Checkpoint:
     def release(self) -> None:
         """Give back the memory of the pages that were read; they are read again when needed."""
         for one in self._maps:
-            release(one)
+            give_back(one)
 
     def _read(self, path: Path) -> None:
         size = path.stat().st_size

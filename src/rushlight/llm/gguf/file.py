@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.mapped_weights import give_back
 from rushlight.llm.gguf.blocks import (
     FORMS,
     OFFSET_FORMS,
@@ -26,7 +27,7 @@ from rushlight.llm.gguf.blocks import (
 from rushlight.llm.gguf.header import TensorInfo, damaged, read_header
 from rushlight.llm.gguf.requantise import without_offsets
 from rushlight.llm.weights.layers import QuantizedWeight
-from rushlight.llm.weights.mapped_file import mapped, release
+from rushlight.llm.weights.mapped_file import mapped
 
 Tensor = torch.Tensor
 _FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -172,7 +173,7 @@ class GgufFile:
             self._note(name, info, signal, noise, group)
         elif not bool(torch.isfinite(scales).all()):
             raise self._no_numbers(name)
-        return QuantizedWeight(integers, scales, bits)
+        return QuantizedWeight(integers, scales, bits).to_file()
 
     def _requantised(self, name: str, form: OffsetForm, blocks: Bytes) -> tuple[Integers, Floats]:
         """Integers [blocks, elements] and scales [blocks, groups] of some blocks."""
@@ -197,7 +198,7 @@ class GgufFile:
 
     def release(self) -> None:
         """Give back the memory of the pages that were read; they are read again when needed."""
-        release(self._map)
+        give_back(self._map)
 
     def names(self, beginning: str) -> Sequence[str]:
         """The keys of the metadata that begin so."""

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.mapped_weights import to_file, were_read
 from rushlight.llm.gguf.architectures import OUTPUT, Architecture, architecture_of
 from rushlight.llm.gguf.facts import Facts
 from rushlight.llm.gguf.file import GgufFile
@@ -208,10 +209,12 @@ class _Loader:
 
     def _set_layer(self, name: str, module: Any, names: dict[str, str]) -> None:
         """Put our layer with a weight of the file in place of one of the model."""
-        weight = self._rows(names[f"{name}.weight"], self._file.weight(names[f"{name}.weight"]))
+        own = names[f"{name}.weight"]
+        weight = self._rows(own, self._file.weight(own))
         bias = names.get(f"{name}.bias")
         given = None if bias is None else self._rows(bias, self._file.real(bias)).float()
         self._model.set_submodule(name, _layer(module, weight, given))
+        were_read()
 
     def _rows(self, name: str, weight: Any) -> Any:
         """The weight or bias with its rows in the order of `transformers`."""
@@ -222,7 +225,8 @@ class _Loader:
         heads = config.num_attention_heads if part == "attn_q" else config.num_key_value_heads
         rows = torch.arange(heads * config.head_dim)
         order = rows.reshape(heads, config.head_dim // 2, 2).transpose(1, 2).reshape(-1)
-        return weight[order]
+        turned = weight[order]
+        return turned.to_file() if isinstance(turned, QuantizedWeight) else to_file(turned)
 
     def _tie(self) -> None:
         """The output layer has the weight of the embedding."""
