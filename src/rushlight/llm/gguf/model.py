@@ -179,10 +179,10 @@ class _Loader:
         tied = {f"{self._architecture.top['output']}.weight"} if self._is_tied else set()
         missing = sorted(set(self._wanted) - set(names) - tied)
         if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise ExportError(
-                f"{self._file.path} has no tensor for {missing[0]!r} of a "
-                f"{type(self._model).__name__}, nor for {len(missing) - 1} others: convert the "
-                f"model again",
+                f"{self._file.path} has no tensor {self._name_of(missing[0])!r}{more}, which a "
+                f"{type(self._model).__name__} needs: copy, download or convert the model again",
                 code=Code.INVALID_EXTERNAL_DATA,
             )
         for full, name in names.items():
@@ -195,6 +195,17 @@ class _Loader:
                     f"metadata asks for {list(wanted)}",
                     code=Code.INVALID_EXTERNAL_DATA,
                 )
+
+    def _name_of(self, full: str) -> str:
+        """The name in files of a tensor of the model."""
+        for stem, module in self._architecture.top.items():
+            if full.startswith(f"{module}."):
+                return stem + full.removeprefix(module)
+        number, _, rest = full.removeprefix(f"{self._architecture.layers}.").partition(".")
+        for stem, module in self._architecture.layer.items():
+            if rest.startswith(f"{module}."):
+                return f"blk.{number}.{stem}{rest.removeprefix(module)}"
+        return full
 
     def _is_transposed(self, full: str) -> bool:
         """Whether it is a weight of GPT-2's linear layers, which have [in, out] elsewhere."""
