@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-import transformers
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tiny_model import VOCABULARY, make_model, make_tokenizer, save
+from tokenizers import Tokenizer
 from typer.testing import CliRunner
 
 import rushlight.llm
@@ -22,10 +21,8 @@ from rushlight.errors import RunError
 from rushlight.llm.grammar import Grammar, State
 from rushlight.llm.reply import Stream
 from rushlight.llm.runner import Runner
-from rushlight.llm.tokenizer import compile
 
 TEXT = "the lamp was small and the light was low, äöü 日本 and the night was long " * 20
-VOCABULARY = 400
 TEMPLATE = (
     "{% if strict and messages | length < 2 %}{{ raise_exception('no question') }}{% endif %}"
     "{% if tools %}<|user|>tools: {{ tools | length }}<|end|>{% endif %}"
@@ -36,39 +33,13 @@ TEMPLATE = (
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY - 40,
-        special_tokens=["<|end|>", "<|user|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
-    made.train_from_iterator([TEXT], trainer)
-    return made
+    return make_tokenizer(TEXT, spare=40)
 
 
 @pytest.fixture(scope="module")
 def program(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.manual_seed(3)
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=256,
-        eos_token_id=0,
-        bos_token_id=None,
-        initializer_range=0.3,
-    )
-    program = rushlight.llm.export(transformers.LlamaForCausalLM(config).eval(), batch=64)
-    program.manager.add_named_data("rushlight/tokenizer", compile(tokenizer))
-    program.manager.add_named_data("rushlight/chat_template", TEMPLATE.encode())
     path = tmp_path_factory.mktemp("llm") / "text.pte"
-    program.save(path, quiet=True)
-    return path
+    return save(make_model(context=256), tokenizer, path, TEMPLATE, embed=False)
 
 
 @pytest.fixture(scope="module")
