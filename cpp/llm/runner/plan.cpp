@@ -102,6 +102,7 @@ void Scheduler::resolve_shortage() {
   if (preempt(entry.choice)) return;
   is_short_ = has_borrowers();
   if (is_short_) return;
+  if (!pool_.is_full()) return fail_without_memory(entry);
   Message message;
   const Status status = message.fail(
       Code::OutOfResources,

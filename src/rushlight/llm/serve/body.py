@@ -1,4 +1,4 @@
-"""A request's body: JSON, within limits of size and time."""
+"""Bodies of requests: JSON, within limits of size and time, each and all together."""
 
 from __future__ import annotations
 
@@ -6,10 +6,75 @@ import asyncio
 import json
 from typing import Any, NoReturn
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rushlight.llm.serve.errors import ApiError
+from rushlight.llm.serve.errors import RETRY_LATER, ApiError, error_response
 from rushlight.llm.serve.settings import Settings
+
+
+class LimitBodies:
+    """Refuses requests while the bodies of others, which came and are not answered yet, have as
+    many bytes as may be.
+
+    Args:
+        app: answers the others.
+        settings: with the limits.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._most = settings.bodies_bytes
+        self._longest = settings.body_bytes
+        self._bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        told = told_length(Headers(scope=scope))
+        if told <= self._longest and self._bytes + told > self._most:
+            await error_response(self._refusal(told))(scope, receive, send)
+            return
+        held = 0
+
+        async def counted() -> Message:
+            nonlocal held
+            message = await receive()
+            size = len(message.get("body", b""))
+            held += size
+            self._bytes += size
+            if self._bytes > self._most:
+                raise self._refusal(held)
+            return message
+
+        try:
+            await self._app(scope, counted, send)
+        finally:
+            self._bytes -= held
+
+    def _refusal(self, size: int) -> ApiError:
+        return ApiError(
+            429,
+            f"requests that are not answered yet have {self._bytes} bytes, and this one {size}: at "
+            f"most {self._most} are kept; try again later",
+            type="rate_limit_error",
+            code="rate_limit_exceeded",
+            # What is left of the body is not read.
+            headers={**RETRY_LATER, "Connection": "close"},
+        )
+
+
+def told_length(headers: Headers) -> int:
+    """The bytes that a request says it has; 0 if it does not.
+
+    Args:
+        headers: of the request.
+    """
+    told = headers.get("content-length", "")
+    return int(told[:20]) if told.isascii() and told.isdecimal() else 0
 
 
 async def read_json(request: Request, settings: Settings) -> dict[str, Any]:
@@ -37,9 +102,9 @@ async def read_json(request: Request, settings: Settings) -> dict[str, Any]:
 
 
 async def _read(request: Request, most: int) -> bytes:
-    told = request.headers.get("content-length", "")
-    if told.isascii() and told.isdecimal() and int(told[:20]) > most:
-        raise _too_long(f"{told[:20]} bytes", most)
+    told = told_length(request.headers)
+    if told > most:
+        raise _too_long(f"{told} bytes", most)
     parts, size = [], 0
     try:
         async for part in request.stream():

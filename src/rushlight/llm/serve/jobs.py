@@ -13,12 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from rushlight.llm.reply import Piece, Statistics, Stream
-from rushlight.llm.serve.errors import ApiError
+from rushlight.llm.serve.errors import RETRY_LATER, ApiError
 from rushlight.llm.serve.settings import Settings
 
 T = TypeVar("T")
 News = tuple[int, Piece]
-_RETRY_SECONDS = "1"
 _CLOSE_SECONDS = 10.0  # for threads that compile or embed, which end when they have done so
 
 
@@ -202,7 +201,7 @@ class Jobs:
                 f"try again later",
                 type="rate_limit_error",
                 code="rate_limit_exceeded",
-                headers={"Retry-After": _RETRY_SECONDS},
+                headers=RETRY_LATER,
             )
 
     async def _submit(self, function: Callable[[], T]) -> asyncio.Future[T]:
