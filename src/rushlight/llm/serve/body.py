@@ -46,7 +46,8 @@ class LimitBodies:
             size = len(message.get("body", b""))
             held += size
             self._bytes += size
-            if self._bytes > self._most:
+            # One that is too long by itself is refused as such.
+            if held <= self._longest and self._bytes > self._most:
                 raise self._refusal(held)
             return message
 
