@@ -115,6 +115,8 @@ def test_sixteen_tokens_unless_others_are_asked_for(client: OpenAI) -> None:
         ("a", {"extra_body": {"context_full": "slide"}}, "context_full='slide'"),
         ("a", {"extra_body": {"keep": 3}}, "keep= is for context_full='shift'"),
         ("a", {"logprobs": 50}, "logprobs=50"),
+        ("a", {"extra_body": {"dry_breakers": ["e"] * 17}}, "has 17 breakers: give at most 16"),
+        ("a", {"extra_body": {"dry_breakers": ["e"]}}, "no effect without dry_multiplier="),
         ("a", {"extra_body": {"mirostat": 2}}, "there is no field 'mirostat'"),
         ("a", {"extra_body": {"response_format": {"type": "xml"}}}, "response_format="),
         (
