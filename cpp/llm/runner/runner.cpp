@@ -333,7 +333,7 @@ Status Session::check_idle(Message* message) {
   if (!sequence_.busy) return {};
   return message->fail(Code::InvalidState,
                        "the session is generating a text: read it to its end, or cancel and close "
-                       "the generation, or fork the session");
+                       "it; for several texts at once, fork the session before");
 }
 
 // In a turn.

@@ -66,11 +66,19 @@ def load(
         kv=kv,
         cache_limit=cache_limit,
         tokenizer=tokenizer,
-        chat_template=_read_template(chat_template),
+        chat_template=read_template(chat_template),
     )
 
 
-def _read_template(path: str | None) -> str | None:
+def read_template(path: str | None) -> str | None:
+    """The text of a chat template.
+
+    Args:
+        path: of its file; None for none.
+
+    Raises:
+        RunError: it cannot be read.
+    """
     if path is None:
         return None
     try:

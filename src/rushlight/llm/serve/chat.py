@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,8 +72,11 @@ class ChatCall(TextCall):
         if asked:
             self._options["logprobs"] = top or True
 
-    def start(self) -> Sequence[Stream]:
+    def start(self, is_cancelled: Callable[[], bool]) -> Sequence[Stream]:
         """Start the replies.
+
+        Args:
+            is_cancelled: whether nobody waits for them any more.
 
         Raises:
             RunError: the model refuses the conversation or an option.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight.errors import Error
 from rushlight.llm.reply import Piece, Statistics, Stream, Token
 from rushlight.llm.runner import Runner
 from rushlight.llm.serve.answers import FINISH
 from rushlight.llm.serve.call import TextCall
 from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields, shown
+from rushlight.llm.serve.jobs import ending
 from rushlight.llm.serve.logprobs import text_logprobs
 from rushlight.llm.serve.sampling import read_structure
 
@@ -83,11 +83,15 @@ class CompletionCall(TextCall):
             raise bad("n", f"times the number of prompts is more than {_MOST_TEXTS}: ask for fewer")
         self._choices = [_Choice() for _ in range(len(self._prompts) * self._n)]
 
-    def start(self) -> Sequence[Stream]:
+    def start(self, is_cancelled: Callable[[], bool]) -> Sequence[Stream]:
         """Start the texts.
+
+        Args:
+            is_cancelled: whether nobody waits for them any more.
 
         Raises:
             RunError: the model refuses a prompt or an option.
+            ApiError: it was cancelled.
         """
         prompts = [
             self._runner.encode(prompt) if isinstance(prompt, str) else prompt
@@ -98,8 +102,11 @@ class CompletionCall(TextCall):
         if not self._options["echo"] or self._logprobs is None:
             return streams
         try:
-            self._echoed = [self._scored(prompt, self._logprobs) for prompt in prompts]
-        except Error:
+            for prompt in prompts:
+                if is_cancelled():
+                    raise ending()
+                self._echoed.append(self._scored(prompt, self._logprobs))
+        except BaseException:
             for stream in streams:
                 stream.close()
             raise

@@ -18,6 +18,8 @@ from rushlight.llm.serve.settings import Settings
 
 T = TypeVar("T")
 News = tuple[int, Piece]
+# Starts the streams of a request; told by a function whether nobody waits for them any more.
+Start = Callable[[Callable[[], bool]], Sequence[Stream]]
 _CLOSE_SECONDS = 10.0  # for threads that compile or embed, which end when they have done so
 
 
@@ -30,14 +32,14 @@ class Job:
     """The streams of one request.
 
     Args:
-        start: starts them.
+        start: starts them; called by the job's thread.
 
     Attributes:
         is_cancelled: somebody cancelled it.
         statistics: of each stream, when the job has ended.
     """
 
-    def __init__(self, start: Callable[[], Sequence[Stream]]) -> None:
+    def __init__(self, start: Start) -> None:
         self.statistics: list[Statistics] = []
         self._start = start
         self._streams: Sequence[Stream] = ()
@@ -50,7 +52,7 @@ class Job:
     def run(self) -> None:
         """Compute it; on a thread of its own."""
         try:
-            self._streams = self._start()
+            self._streams = self._start(lambda: self.is_cancelled)
         except BaseException as error:
             self._tell(self._fail, error)
             return
@@ -155,7 +157,7 @@ class Jobs:
         self._futures: set[asyncio.Future[Any]] = set()
         self._is_closing = False
 
-    async def start(self, start: Callable[[], Sequence[Stream]]) -> Job:
+    async def start(self, start: Start) -> Job:
         """Compute a request when there is room.
 
         Args:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from servers import CHAT, EndlessRunner, ask, chat_request, connect, refused, serving
 
+from rushlight.llm.reply import Token
 from rushlight.llm.serve import generation, jobs
 
 STREAM = {**CHAT, "stream": True}
@@ -363,6 +364,26 @@ def test_embeddings_take_no_longer_than_they_may() -> None:
         runner.go.set()
         _until(port, "running", 0)
     assert runner.came_in_time == [True]  # what was left of the texts is not embedded
+
+
+class _Scores(_Embeds):
+    """Scores when it is let go."""
+
+    def logprobs(self, tokens: list[int], *, top: int) -> list[Token]:
+        self.embed([tokens])
+        return [Token(token) for token in tokens[1:]]
+
+
+def test_an_echo_takes_no_longer_than_it_may() -> None:
+    runner = _Scores()
+    body = {"model": "tiny", "prompt": ["the"] * 32, "echo": True, "logprobs": 1}
+    with serving(runner, seconds=0.3) as port:
+        status, error = refused(ask(port, "/v1/completions", body))
+        assert status == 504 and "0.3 seconds" in error["message"]
+        runner.go.set()
+        _until(port, "running", 0)
+    assert runner.came_in_time == [True]  # what was left of the prompts is not scored
+    assert all(runner.ended.acquire(blocking=False) for _ in range(32))
 
 
 def test_embeddings_of_many_texts() -> None:
