@@ -159,7 +159,7 @@ def _decoder(facts: Facts, turns_part: bool = False) -> Fields:
     rope = rope_of(facts, width, context)
     if "partial_rotary_factor" in rope and not turns_part:
         raise ExportError(
-            f"{facts.file.path} turns a part of each head ({facts.name}.rope.dimension_count), "
+            f"{facts.file.path} rotates only a part of each head ({facts.name}.rope.dimension_count), "
             f"which is not supported for the architecture {facts.name!r}",
             code=Code.NOT_SUPPORTED,
         )
