@@ -260,6 +260,12 @@ class Reading {
   bool* flag_;
 };
 
+// Lets Python handle signals, such as Ctrl-C; false if that raised an exception.
+bool handle_signals() {
+  const GilAcquire acquire;
+  return PyErr_CheckSignals() == 0;
+}
+
 // (choice, [(token, logprob, top)], text, finish), or None at the end.
 nb::object next(GenerationHandle& self) {
   llm::Piece piece;
@@ -274,8 +280,9 @@ nb::object next(GenerationHandle& self) {
   const Reading reading(&self.is_read);
   {
     const GilRelease release;
-    has_more = self.generation->next(&piece);
+    has_more = self.generation->next(&piece, handle_signals);
   }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   if (!has_more) {
     Message message;
     const Status status = self.generation->status(&message);

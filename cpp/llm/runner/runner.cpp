@@ -283,9 +283,11 @@ Generation::~Generation() {
   if (!request_.choices.empty()) scheduler_->remove(&request_);
 }
 
-bool Generation::next(Piece* piece) {
-  const int choice = scheduler_->wait(&request_, &read_);
-  if (choice < 0) return false;
+bool Generation::next(Piece* piece, const std::function<bool()>& goes_on) {
+  const int choice = scheduler_->wait(&request_, &read_, goes_on);
+  if (choice == Scheduler::kAllRead) return false;
+  *piece = {};
+  if (choice == Scheduler::kNoNews) return true;
   piece->choice = static_cast<size_t>(choice);
   piece->tokens = {read_.tokens.data(), read_.tokens.size()};
   piece->text = {read_.text.data(), read_.text.size()};

@@ -14,6 +14,7 @@
 // that are computed end with it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -49,7 +50,9 @@ class Generation {
   Generation& operator=(const Generation&) = delete;
 
   // Waits for news of any choice. False after the end of all; status() says whether one failed.
-  bool next(Piece* piece);
+  // While a long prompt is read, `goes_on` is asked after each step; if it says no, the piece is
+  // empty, and the next call waits on.
+  bool next(Piece* piece, const std::function<bool()>& goes_on = nullptr);
   // Ends the texts at the next token. From any thread.
   void cancel();
   // After the end: why a choice failed.

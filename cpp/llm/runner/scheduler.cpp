@@ -171,7 +171,7 @@ void Scheduler::remember(const Sequence& sequence) noexcept {
 
 // --- reading ------------------------------------------------------------------------------------
 
-// Needs the mutex. True if a choice has something, or if all are finished and read (index -1).
+// Needs the mutex. True if a choice has something, or if all are finished and read.
 bool Scheduler::take_unread(Request* request, Outbox* outbox, int* index) {
   bool is_over = true;
   for (size_t i = 0; i < request->choices.size(); ++i) {
@@ -189,15 +189,26 @@ bool Scheduler::take_unread(Request* request, Outbox* outbox, int* index) {
     *index = static_cast<int>(i);
     return true;
   }
-  *index = -1;
+  *index = kAllRead;
   return is_over;
 }
 
-int Scheduler::wait(Request* request, Outbox* outbox) {
+int Scheduler::wait(Request* request, Outbox* outbox, const std::function<bool()>& goes_on) {
   std::unique_lock<std::mutex> lock(mutex_);
-  int index = -1;
-  bool is_short = false;
+  int index = kAllRead;
+  bool is_short = false, had_no_news = false;
   while (!take_unread(request, outbox, &index)) {
+    if (had_no_news && goes_on) {
+      had_no_news = false;
+      lock.unlock();
+      const bool is_over = !goes_on();
+      lock.lock();
+      is_short = is_short && borrowers_ > 0;
+      if (!is_over) continue;
+      index = kNoNews;
+      break;
+    }
+    had_no_news = true;
     if (is_short) {  // it has had its step, so that let_step() does not wait for it
       is_short = false;
       changed_.wait(lock);

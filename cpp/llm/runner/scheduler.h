@@ -16,6 +16,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -78,8 +79,10 @@ class Scheduler {
   void submit(Request* request, std::vector<std::unique_ptr<Choice>> choices);
   void remove(Request* request);
   // Waits, and drives, until a choice has something to read, which is swapped into `outbox`; its
-  // index, or -1 if all choices are finished and read.
-  int wait(Request* request, Outbox* outbox);
+  // index, or kAllRead if all choices are finished and read. `goes_on`, if there is one, is asked
+  // after each step without news, and ends the wait with kNoNews.
+  static constexpr int kAllRead = -1, kNoNews = -2;
+  int wait(Request* request, Outbox* outbox, const std::function<bool()>& goes_on);
 
   // Sequences whose cache may be given up while they rest. They need the turn.
   void add_resting(Sequence* sequence);

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import json
 import multiprocessing
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -131,6 +132,28 @@ def test_two_runners_of_one_file(program: Path, runner: Runner, wanted: list[int
     gc.collect()
     ours.close()
     _goes_on(runner, wanted)
+
+
+def test_ctrl_c_while_a_long_prompt_is_read(runner: Runner) -> None:
+    """It is told after the next step, and the texts are as they were."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    session = runner.session()
+    prompt = [20 + i % 200 for i in range(2000)]
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with session.stream(prompt, **OPTIONS) as stream:
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.001)
+                next(stream)
+            assert stream.statistics.output_tokens == 0
+            text = [token.id for _ in range(3) for token in next(stream).tokens]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert text == runner.generate(prompt, max_tokens=len(text), **OPTIONS).tokens
+    assert session.tokens == prompt + text
 
 
 def _generate(runner: Runner, queue: Any) -> None:

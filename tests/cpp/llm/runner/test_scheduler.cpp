@@ -259,6 +259,26 @@ void test_texts_at_once() {
   CHECK(std::strstr(message.text(), "texts is 6") && std::strstr(message.text(), "at most 5"));
 }
 
+// Whoever reads may stop to wait between two steps of a long prompt, and wait again later.
+void test_a_wait_that_is_given_up() {
+  FakeOptions fake;
+  fake.batch = 16;
+  Setup setup(fake);
+  Message message;
+  const Tokens prompt = prompt_of(1, 150);
+  auto generation = setup.runner.generate(view(prompt), greedy(5), &message);
+  size_t asked = 0;
+  Piece piece;
+  while ((*generation)->next(&piece, [&] { return ++asked % 2 == 0; }) && piece.tokens.empty()) {
+    CHECK(piece.text.empty() && piece.finish == Finish::None);
+    CHECK(setup.model->steps == asked && asked % 2 == 1);
+  }
+  CHECK(asked == 150 / 16 && piece.tokens.size() == 1);
+  Tokens text = {piece.tokens[0].token};
+  for (const int32_t token : read_all(**generation)) text.push_back(token);
+  CHECK(text == setup.expected(prompt, 5));
+}
+
 // A text that is cancelled before anybody reads it has no tokens, and leaves its session usable.
 void test_cancel_before_the_first_token() {
   Setup setup;
@@ -281,6 +301,7 @@ int main() {
   test_prompts_come_in_pieces();
   test_cancel();
   test_cancel_before_the_first_token();
+  test_a_wait_that_is_given_up();
   test_a_reader_that_stops();
   test_a_place_that_is_given_up();
   test_errors_in_one_of_several();
