@@ -224,10 +224,7 @@ class Runner(_Generates):
         document = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
         if tools is not None:
             document["tools"] = list(tools)
-        try:
-            data = json.dumps({**document, **variables}, ensure_ascii=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise refuse(f"messages must be JSON: {error}") from None
+        data = _json_of({**document, **variables})
         with run_errors():
             return self._handle.encode_chat(data.encode("utf-8", "replace"))
 
@@ -412,6 +409,17 @@ _INSTEAD = {
     "tools": "write tools=",
     "add_generation_prompt": "a generation always has it; encode_chat() can leave it out",
 }
+
+
+def _json_of(document: Mapping[str, Any]) -> str:
+    members = []
+    for name, value in document.items():
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise refuse(f"{name} must be JSON: {error}") from None
+        members.append(f"{json.dumps(name)}: {text}")
+    return "{" + ", ".join(members) + "}"
 
 
 def _bytes_of(i: int, text: object) -> bytes:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import rushlight.llm
-from rushlight.errors import RunError
+from rushlight.errors import LoadError, RunError
 from rushlight.llm.reply import Piece
 from rushlight.llm.runner import Runner
 
@@ -33,6 +33,26 @@ def wanted(runner: Runner) -> list[int]:
 
 def _goes_on(runner: Runner, wanted: list[int]) -> None:
     assert runner.generate(PROMPT, max_tokens=12, **OPTIONS).tokens == wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"threads": 0}, "threads=0: give a positive integer"),
+        ({"cache_limit": 1.5}, "cache_limit=1.5: give a positive integer"),
+        ({"cache_limit": 1}, "cache_limit is 1 bytes, but a page .* has 2048 bytes"),
+        ({"texts": 1 << 60}, f"texts is {1 << 60}, .* give at most 32"),
+        ({"kv": "int4"}, "kv='int4': give one of"),
+        ({"tokenizer": "none/tokenizer.json"}, "none/tokenizer.json: there is no such file"),
+        ({"tokenizer": __file__}, "is not a tokenizer.json or tokenizer.model"),
+        ({"tokenizer": b"a table"}, "tokenizer"),
+        ({"chat_template": 5}, "chat_template=5: give the text"),
+        ({"chat_template": "{{ messages"}, "chat template, line 1"),
+    ],
+)
+def test_arguments_of_load(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(LoadError, match=told):
+        rushlight.llm.load(GOLDEN / "v1.pte", **options)
 
 
 def test_a_stream_that_is_cancelled_before_it_is_read(runner: Runner, wanted: list[int]) -> None:
