@@ -88,6 +88,9 @@ async def read_json(request: Request, settings: Settings) -> dict[str, Any]:
     Raises:
         ApiError: the body is too long, comes too slowly, or is something else.
     """
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise ApiError(415, f"the Content-Encoding is {encoding[:100]!r}: send JSON as it is")
     kind = request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "application/json":
         raise ApiError(415, f"the Content-Type is {kind[:100]!r}: send JSON as 'application/json'")
@@ -139,15 +142,17 @@ def parse_json(data: bytes) -> dict[str, Any]:
         raise ApiError(400, "the body is nested too deep") from None
     except UnicodeDecodeError as error:
         raise ApiError(400, f"the body is not UTF-8: byte {error.start}") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise ApiError(400, f"the body is not JSON: {error}") from None
+    except ValueError:  # thousands of digits
+        raise ApiError(400, "the body has a number that is too long") from None
     if not isinstance(value, dict):
         raise ApiError(400, f"the body is a JSON {_kind(value)}: send an object")
     return value
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"JSON has no {name}")
+    raise ApiError(400, f"the body is not JSON: JSON has no {name}")
 
 
 def _kind(value: Any) -> str:

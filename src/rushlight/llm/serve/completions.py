@@ -51,6 +51,18 @@ def _is_tokens(value: Any) -> bool:
     return is_list and all(type(token) is int for token in value)
 
 
+class _Echo(Stream):
+    """The stream of a prompt after which nothing is to be generated."""
+
+    def __init__(self, text: str, prompt_tokens: int, choices: int) -> None:
+        self._core, self._choices = None, []
+        self._last = Statistics(prompt_tokens, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        self._pieces = iter([Piece(text, (), choice, "length") for choice in range(choices)])
+
+    def __next__(self) -> Piece:
+        return next(self._pieces)
+
+
 @dataclass
 class _Choice:
     """One text while it is generated."""
@@ -73,6 +85,11 @@ class CompletionCall(TextCall):
         if self._logprobs is not None:
             self._options["logprobs"] = self._logprobs or True
         self._options["echo"] = fields.read("echo", bool, False)
+        self._is_echo = self._options["max_tokens"] == 0
+        if self._is_echo:
+            if not self._options["echo"]:
+                raise bad("max_tokens", 'is 0, which is for a prompt alone: add "echo": true')
+            self._options["max_tokens"] = 1
         # Of each prompt: its tokens, if their log probabilities are told, too.
         self._echoed: list[list[Token]] = []
         self._options["response_format"] = read_structure(fields, "response_format", dict)
@@ -99,6 +116,12 @@ class CompletionCall(TextCall):
         ]
         self._answers.prompt_tokens = sum(len(prompt) for prompt in prompts)
         streams = [self._runner.stream(prompt, **self._options) for prompt in prompts]
+        if self._is_echo:  # the options were checked, and nothing is computed yet
+            for stream in streams:
+                stream.close()
+            streams = [
+                _Echo(self._runner.decode(prompt), len(prompt), self._n) for prompt in prompts
+            ]
         if not self._options["echo"] or self._logprobs is None:
             return streams
         try:

@@ -79,6 +79,25 @@ def test_log_probabilities_of_an_echo(client: OpenAI, runner: Runner, stream: bo
         assert offsets[len(tokens)] == len(runner.decode(tokens)) and offsets == sorted(offsets)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_alone(client: OpenAI, runner: Runner, stream: bool) -> None:
+    prompts = ["the lamp was small", "the night"]
+    reply = _create(client, prompts, echo=True, max_tokens=0, logprobs=1, n=2, stream=stream)
+    told = [event.choices[0] for event in reply] if stream else reply.choices
+    assert sorted(choice.index for choice in told) == [0, 1, 2, 3]
+    for choice in told:
+        prompt = prompts[choice.index // 2]
+        scores = [score.logprob for score in runner.logprobs(runner.encode(prompt))]
+        assert (choice.text, choice.finish_reason) == (prompt, "length")
+        first, *rest = choice.logprobs.token_logprobs
+        assert first is None and rest == pytest.approx(scores, abs=1e-5)
+    if not stream:
+        assert reply.usage.completion_tokens == 0
+        assert reply.usage.prompt_tokens == sum(len(runner.encode(prompt)) for prompt in prompts)
+    alone = _create(client, prompts[0], echo=True, max_tokens=0)
+    assert alone.choices[0].text == prompts[0] and alone.choices[0].logprobs is None
+
+
 def test_a_context_that_is_full(client: OpenAI) -> None:
     prompt = [20] * 2040
     shift = {"ignore_eos": True, "context_full": "shift", "keep": 4}
@@ -107,11 +126,12 @@ def test_sixteen_tokens_unless_others_are_asked_for(client: OpenAI) -> None:
         (["a"] * 129, {}, "at most 128 are taken"),
         (["a"] * 65, {"n": 2}, "is more than 128"),
         ("a", {"temperature": -1}, "temperature is -1"),
-        ("a", {"max_tokens": 0}, "max_tokens=0"),
         ("a", {"stop": [3]}, "stop="),
         ("a", {"seed": -1}, "seed=-1"),
         ("a", {"suffix": "b"}, "there is no field 'suffix'"),
         ("a", {"best_of": 3}, "'best_of' is 3: write 'n'"),
+        ("a", {"max_tokens": 0}, "'max_tokens' is 0, which is for a prompt alone"),
+        ("a", {"max_tokens": 0, "echo": True, "temperature": -1}, "temperature is -1"),
         ("a", {"extra_body": {"context_full": "slide"}}, "context_full='slide'"),
         ("a", {"extra_body": {"keep": 3}}, "keep= is for context_full='shift'"),
         ("a", {"logprobs": 50}, "logprobs=50"),

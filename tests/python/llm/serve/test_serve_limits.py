@@ -430,7 +430,7 @@ def test_the_server_ends_while_a_thread_computes(monkeypatch: pytest.MonkeyPatch
         (b"[]", 400, "a JSON array"),
         (b"null", 400, "a JSON null"),
         (b'{"model": NaN}', 400, "JSON has no NaN"),
-        (b'{"temperature": ' + b"9" * 5000 + b"}", 400, "not JSON"),
+        (b'{"temperature": ' + b"9" * 5000 + b"}", 400, "a number that is too long"),
         ({}, 400, "'model' is missing"),
         ({**CHAT, "model": "gpt-4"}, 404, "there is no model 'gpt-4'"),
         ({**CHAT, "model": 3}, 400, "'model' is 3: give a string"),
@@ -484,6 +484,8 @@ def test_other_paths_and_methods(endless_port: int) -> None:
     assert refused(ask(endless_port, "/v1/models/other"))[0] == 404
     status, error = refused(ask(endless_port, "/v1/completions", b"{}", Content_Type="text/plain"))
     assert status == 415 and "application/json" in error["message"]
+    packed = ask(endless_port, "/v1/completions", b"\x1f\x8b", Content_Encoding="gzip")
+    assert packed[0] == 415 and "'gzip': send JSON as it is" in refused(packed)[1]["message"]
 
 
 def test_many_requests_at_once(endless_port: int) -> None:
