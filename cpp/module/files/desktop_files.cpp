@@ -107,6 +107,7 @@ bool write_parts(const char* path, Mode mode, Span<const Span<const uint8_t>> pa
   if (file == nullptr) return false;
   bool ok = true;
   for (const Span<const uint8_t>& part : parts) {
+    if (part.size() == 0) continue;  // it may have no address
     ok = ok && std::fwrite(part.data(), 1, part.size(), file) == part.size();
   }
   return std::fclose(file) == 0 && ok;

@@ -31,11 +31,31 @@ void* allocate(size_t size, size_t alignment) {
   return memory;
 }
 
+void* allocate_or_null(size_t size, size_t alignment) noexcept {
+  try {
+    return allocate(size, alignment);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
-// The forms that do not throw call these.
+// All forms: those of a sanitizer do not call each other.
 void* operator new(size_t size) { return allocate(size, alignof(std::max_align_t)); }
 void* operator new[](size_t size) { return operator new(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return allocate_or_null(size, alignof(std::max_align_t));
+}
+void* operator new[](size_t size, const std::nothrow_t& none) noexcept {
+  return operator new(size, none);
+}
+void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate_or_null(size, static_cast<size_t>(alignment));
+}
+void* operator new[](size_t size, std::align_val_t alignment, const std::nothrow_t& none) noexcept {
+  return operator new(size, alignment, none);
+}
 void* operator new(size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<size_t>(alignment));
 }
