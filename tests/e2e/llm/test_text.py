@@ -313,7 +313,7 @@ def test_arguments_that_are_refused(runner: Runner) -> None:
         deep = [deep]
     with pytest.raises(RunError, match="strict must be JSON: maximum recursion"):
         runner.encode_chat(messages, strict=deep)
-    with pytest.raises(RunError, match="messages must be JSON: .* not JSON compliant"):
+    with pytest.raises(RunError, match=r"messages must be JSON: .* not JSON compliant"):
         runner.encode_chat([{"role": "user", "content": math.nan}])
     with pytest.raises(RunError, match=f"count={2**70}: give how many tokens to drop"):
         runner.session().rewind(2**70)
