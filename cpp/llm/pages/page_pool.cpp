@@ -55,7 +55,7 @@ void PagePool::open(size_t page_bytes, size_t limit, PageMemory* memory) {
 }
 
 uint8_t* PagePool::take() {
-  if (in_use_ >= capacity_) return nullptr;
+  if (is_full()) return nullptr;
   void* memory = memory_->allocate(sizeof(Header) + page_bytes_);
   if (memory == nullptr) return nullptr;
   ++in_use_;

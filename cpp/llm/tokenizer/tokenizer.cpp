@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/tokenizer/added.h"
 #include "rushlight/llm/tokenizer/models/bpe.h"
 #include "rushlight/llm/tokenizer/models/unigram.h"
@@ -176,7 +177,8 @@ Scratch& thread_scratch() {
 }
 
 Result<Tokenizer> Tokenizer::open(Span<const uint8_t> table, Message* message) {
-  Result<Table> opened = Table::open(table, message);
+  Result<Table> opened =
+      guard("read the tokenizer", message, [&] { return Table::open(table, message); });
   if (!opened.ok()) return opened.status();
   Tokenizer tokenizer;
   tokenizer.table_ = opened.value();
@@ -195,18 +197,23 @@ Status Tokenizer::encode(StringView text, bool add_special, bool parse_special,
   const auto surround = [&](Span<const uint32_t> tokens) {
     for (const uint32_t token : tokens) out->push_back(static_cast<int32_t>(token));
   };
-  if (add_special) surround(table_.before);
-  Encoder encoder(table_, identity_, parse_special, out);
-  if (is_utf8(text)) {
-    encoder.encode(text);
-  } else {
-    std::string repaired;
-    append_repaired(text, false, &repaired);
-    encoder.encode({repaired.data(), repaired.size()});
-  }
+  const size_t before = out->size();
+  const bool has_memory = has_memory_for([&] {
+    if (add_special) surround(table_.before);
+    Encoder encoder(table_, identity_, parse_special, out);
+    if (is_utf8(text)) {
+      encoder.encode(text);
+    } else {
+      std::string repaired;
+      append_repaired(text, false, &repaired);
+      encoder.encode({repaired.data(), repaired.size()});
+    }
+    if (add_special) surround(table_.after);
+  });
   thread_scratch().shrink();
-  if (add_special) surround(table_.after);
-  return {};
+  if (has_memory) return {};
+  out->resize(before);
+  return out_of_memory("encode the text", message);
 }
 
 StringView Tokenizer::piece(int32_t token) const {

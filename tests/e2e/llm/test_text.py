@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -281,8 +282,10 @@ def test_arguments_that_are_refused(runner: Runner) -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(RunError, match="messages must be JSON: maximum recursion"):
+    with pytest.raises(RunError, match="strict must be JSON: maximum recursion"):
         runner.encode_chat(messages, strict=deep)
+    with pytest.raises(RunError, match=r"messages must be JSON: .* not JSON compliant"):
+        runner.encode_chat([{"role": "user", "content": math.nan}])
     with pytest.raises(RunError, match=f"count={2**70}: give how many tokens to drop"):
         runner.session().rewind(2**70)
     with pytest.raises(RunError, match=f"token={2**40}: give a token id"):

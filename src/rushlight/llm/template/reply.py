@@ -24,8 +24,8 @@ class ToolCall:
 
 
 @dataclass
-class Reply:
-    """A reply, or what a piece of its text added to it.
+class ReplyPart:
+    """What a text, or a piece of it, adds to a reply.
 
     Attributes:
         content: what the model says.
@@ -66,7 +66,7 @@ class ReplyParser:
         except _core.Failure as failure:
             raise Error(failure.args[1], code=Code(failure.args[0])) from None
 
-    def push(self, text: str) -> Reply:
+    def push(self, text: str) -> ReplyPart:
         """Take the next piece of the reply, and return what is known from it on.
 
         Args:
@@ -74,12 +74,12 @@ class ReplyParser:
         """
         return _reply(self._parser.push(text.encode()))
 
-    def finish(self) -> Reply:
+    def finish(self) -> ReplyPart:
         """Return the rest, when the reply is at its end."""
         return _reply(self._parser.finish())
 
 
-def parse_reply(text: str, format: str, *, in_reasoning: bool = False) -> Reply:
+def parse_reply(text: str, format: str, *, in_reasoning: bool = False) -> ReplyPart:
     """Take a whole reply apart.
 
     Args:
@@ -89,7 +89,7 @@ def parse_reply(text: str, format: str, *, in_reasoning: bool = False) -> Reply:
     """
     parser = ReplyParser(format, in_reasoning=in_reasoning)
     first, rest = parser.push(text), parser.finish()
-    return Reply(
+    return ReplyPart(
         first.content + rest.content,
         first.reasoning + rest.reasoning,
         first.tool_calls + rest.tool_calls,
@@ -114,9 +114,9 @@ def opens_reasoning(prompt: str) -> bool:
     return _core.opens_reasoning(prompt)
 
 
-def _reply(part: tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]) -> Reply:
+def _reply(part: tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]) -> ReplyPart:
     content, reasoning, calls = part
-    return Reply(
+    return ReplyPart(
         content.decode(errors="replace"),
         reasoning.decode(errors="replace"),
         [ToolCall(name.decode(), args.decode(), id.decode()) for id, name, args in calls],

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rushlight.errors import Error
 from rushlight.llm.template import (
     ChatTemplate,
-    Reply,
     ReplyParser,
+    ReplyPart,
     ToolCall,
     opens_reasoning,
     parse_reply,
@@ -125,7 +125,9 @@ def _expected(case: tuple[str, str, str, str, list[Any]]) -> tuple[str, str, lis
     return case[2], case[3], [(n, json.loads(a) if isinstance(a, str) else a) for n, a in calls]
 
 
-def _seen(reply: Reply, expected: list[tuple[str, Any]]) -> tuple[str, str, list[tuple[str, Any]]]:
+def _seen(
+    reply: ReplyPart, expected: list[tuple[str, Any]]
+) -> tuple[str, str, list[tuple[str, Any]]]:
     calls = [(call.name, json.loads(call.arguments)) for call in reply.tool_calls]
     shown = [
         (name, None if i < len(expected) and expected[i][1] is None else arguments)
@@ -134,8 +136,8 @@ def _seen(reply: Reply, expected: list[tuple[str, Any]]) -> tuple[str, str, list
     return reply.content, reply.reasoning, shown
 
 
-def _in_pieces(parser: ReplyParser, pieces: list[str]) -> Reply:
-    whole = Reply()
+def _in_pieces(parser: ReplyParser, pieces: list[str]) -> ReplyPart:
+    whole = ReplyPart()
     for part in [*map(parser.push, pieces), parser.finish()]:
         whole.content += part.content
         whole.reasoning += part.reasoning
@@ -191,7 +193,7 @@ def test_text_is_given_as_soon_as_it_cannot_become_a_marker() -> None:
     assert parser.push("a <to").content == "a"
     assert parser.push("ast> ").content == " <toast>"
     assert parser.push("b").content == " b"
-    assert parser.finish() == Reply()
+    assert parser.finish() == ReplyPart()
 
 
 def test_nothing_is_looked_for_that_was_not_asked_for() -> None:
