@@ -24,7 +24,7 @@ ENGINE_COMPILER_LAYERS = (
 )
 LANGUAGE_MODEL_LAYERS = (
     ("description", "grammar", "reply", "template", "tokenizer", "weights"),
-    *(("gguf", "options"), ("structured",), ("exporter", "runner"), ("loading",)),
+    *(("gguf", "options"), ("structured",), ("exporter", "runner"), ("adapters", "loading")),
     *(("serve",), ("__init__",)),
 )
 FACTS_OF_FORMATS = (

@@ -36,7 +36,9 @@ def _measured(make: Callable[[], object]) -> dict[str, float]:
     return {"cpu": cpu, "wall": wall + time.perf_counter(), "peak": peak - before}
 
 
-def rushlight(source: str, file: str, recipe: str, context: int) -> dict[str, float]:
+def rushlight(
+    source: str, file: str, recipe: str, context: int, adapters: int | None = None
+) -> dict[str, float]:
     """By `rushlight.llm.export`; not verified, as the exports of others."""
     import torch
     import transformers  # noqa: F401 - not part of an export
@@ -46,7 +48,9 @@ def rushlight(source: str, file: str, recipe: str, context: int) -> dict[str, fl
     torch.set_num_threads(1)
 
     def make() -> None:
-        program = rushlight.llm.export(source, quantize=recipe, context=context, verify=False)
+        program = rushlight.llm.export(
+            source, quantize=recipe, context=context, adapters=adapters, verify=False
+        )
         program.save(file, quiet=True)
 
     return _measured(make)

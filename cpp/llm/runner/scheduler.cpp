@@ -151,7 +151,8 @@ void Scheduler::remove_resting(Sequence* sequence) {
 
 void Scheduler::remember(const Sequence& sequence) {
   if (sequence.cached > 0 && !sequence.is_foreign) {
-    tree_->insert({sequence.tokens.data(), sequence.cached}, sequence.table);
+    tree_->insert(id_of(sequence.adapter), {sequence.tokens.data(), sequence.cached},
+                  sequence.table);
   }
 }
 

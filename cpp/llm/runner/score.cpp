@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "rushlight/llm/sampling/exponentials.h"
 
@@ -31,7 +32,7 @@ Status score_piece(Scheduler& scheduler, Sequence* sequence, size_t first, size_
     rows.push_back(static_cast<int64_t>(i));
   }
   const std::vector<int64_t> sequences(count, 0);
-  const KvSequence table = sequence->table.sequence();
+  const KvSequence table = sequence->lent();
   StepRows step;
   step.tokens = {tokens.data(), count};
   step.positions = {positions.data(), count};
@@ -59,9 +60,10 @@ Status score_piece(Scheduler& scheduler, Sequence* sequence, size_t first, size_
 }  // namespace
 
 Result<std::vector<float>> score(Scheduler& scheduler, Span<const int32_t> tokens,
-                                 Message* message) {
+                                 std::shared_ptr<const Adapter> adapter, Message* message) {
   const ModelFacts& facts = scheduler.facts();
   if (facts.is_encoder) return refuse_encoder("score", message);
+  if (adapter != nullptr) RL_TRY(check_adapter(*adapter, facts.adapters, message));
   if (tokens.size() < 2 || tokens.size() > facts.context) {
     return message->fail(Code::InvalidArgument,
                          "a text to score has from 2 to %zu tokens, as many as the context; this "
@@ -77,6 +79,7 @@ Result<std::vector<float>> score(Scheduler& scheduler, Span<const int32_t> token
   const Scheduler::Borrower borrower(scheduler);
   Sequence sequence(&scheduler.pool());
   sequence.busy = true;
+  sequence.adapter = std::move(adapter);
   sequence.tokens.assign(tokens.begin(), tokens.end());
   const size_t most = std::min(facts.batch, facts.wanted);
   Status status;

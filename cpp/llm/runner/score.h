@@ -1,6 +1,7 @@
 // How probable a model finds a given text: what perplexity is computed from.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "rushlight/llm/runner/scheduler.h"
@@ -8,8 +9,9 @@
 namespace rushlight::llm {
 
 // The log probability of each token but the first, after those before it. Texts that are generated
-// meanwhile go on between its steps. The tokens are the vocabulary's, and fit the context.
+// meanwhile go on between its steps. The tokens are the vocabulary's, and fit the context;
+// `adapter` may be nullptr.
 Result<std::vector<float>> score(Scheduler& scheduler, Span<const int32_t> tokens,
-                                 Message* message);
+                                 std::shared_ptr<const Adapter> adapter, Message* message);
 
 }  // namespace rushlight::llm

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -57,8 +58,8 @@ def make_model(width: int = 32, spread: float = 0.3) -> transformers.LlamaForCau
     return transformers.LlamaForCausalLM(config).eval()
 
 
-def save(model: torch.nn.Module, tokenizer: Tokenizer, path: Path) -> Path:
-    program = rushlight.llm.export(model, batch=64, embed=True)
+def save(model: torch.nn.Module, tokenizer: Tokenizer, path: Path, **options: Any) -> Path:
+    program = rushlight.llm.export(model, batch=64, embed=True, **options)
     program.manager.add_named_data("rushlight/tokenizer", compile(tokenizer))
     program.manager.add_named_data("rushlight/chat_template", TEMPLATE.encode())
     program.save(path, quiet=True)

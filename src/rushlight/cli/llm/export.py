@@ -67,6 +67,14 @@ PoolingOption = Annotated[
         help="What becomes a text's embedding; default: what the model's folder says.",
     ),
 ]
+AdaptersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--adapters",
+        metavar="RANK",
+        help="Take adapters (LoRA) of ranks up to this one; see rushlight llm adapter.",
+    ),
+]
 TokenizerOption = Annotated[
     str | None, typer.Option("--tokenizer", metavar="PATH", help="Default: that of the model.")
 ]
@@ -91,6 +99,7 @@ def main(
     batch: BatchOption = 512,
     embed: EmbedOption = False,
     pooling: PoolingOption = None,
+    adapters: AdaptersOption = None,
     tokenizer: TokenizerOption = None,
     backend: BackendOption = "cpu",
     verify: VerifyOption = True,
@@ -118,6 +127,7 @@ def main(
             quantize_embedding=quantize_embedding,
             embed=embed,
             pooling=pooling,
+            adapters=adapters,
             tokenizer=tokenizer,
             backend=backend,
             verify=verify,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,10 +17,12 @@ from rushlight.cli.common import (
     reports_errors,
 )
 from rushlight.cli.llm.common import (
+    AdapterOption,
     CacheOption,
     KvOption,
     TemplateOption,
     TokenizerOption,
+    read_adapters,
     read_template,
 )
 from rushlight.errors import Code, RunError
@@ -31,6 +34,7 @@ HELP = help_text(
     (
         "rushlight llm serve m.pte",
         "rushlight llm serve m.pte --port 9000 --name my-model",
+        "rushlight llm serve m.pte --adapter sql=sql.ptd",
         "RUSHLIGHT_API_KEY=secret rushlight llm serve m.pte --host 0.0.0.0",
     ),
 )
@@ -91,6 +95,7 @@ def main(
     cache_limit: CacheOption = None,
     tokenizer: TokenizerOption = None,
     chat_template: TemplateOption = None,
+    adapter: AdapterOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
@@ -130,6 +135,12 @@ def main(
                 f"{model} has no tokenizer, so that it can neither read nor write text: give one "
                 f"with --tokenizer, or export the model with its tokenizer",
                 code=Code.NOT_SUPPORTED,
+            )
+        settings = replace(settings, adapters=read_adapters(adapter, runner))
+        if settings.name in settings.adapters:
+            raise RunError(
+                f"--adapter {settings.name}: that is the model's own id: give it another name",
+                code=Code.INVALID_ARGUMENT,
             )
         typer.echo(f"{settings.name}: {server.address_of(sock)}  (Ctrl-C ends it)")
         server.serve(runner, settings, sock)

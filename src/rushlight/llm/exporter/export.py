@@ -17,6 +17,7 @@ from rushlight.errors import Code, ExportError
 from rushlight.forms import Form, forms_of
 from rushlight.ir.mapped_weights import released_by
 from rushlight.llm.description import KEY, Description
+from rushlight.llm.exporter.adapters import adapt_layers, adapters_of
 from rushlight.llm.exporter.encoders import encoder_description, encoder_of, is_encoder
 from rushlight.llm.exporter.families import Decoder, Head, decoder_of, description_of
 from rushlight.llm.exporter.folder import Folder, read_folder
@@ -49,6 +50,7 @@ def export(
     quantize_embedding: str | None = None,
     embed: bool = False,
     pooling: str | None = None,
+    adapters: int | None = None,
     tokenizer: Any = None,
     chat_template: str | None = None,
     backend: Any = "cpu",
@@ -91,6 +93,8 @@ def export(
         pooling: what becomes the embedding of a text: "last", the last token's hidden state;
             "mean", the mean of all; or "cls", the first token's. Default: the folder's; or else
             "last" for decoders and "mean" for encoders.
+        adapters: the greatest rank of the adapters (LoRA) that sessions may have, up to 256; None
+            for a program that takes none.
         tokenizer: what `rushlight.llm.tokenizer.compile` takes; default: the folder's.
         chat_template: a Jinja template; default: the folder's.
         backend: where it runs, as `rushlight.export` takes it, but not a list of forms: "cpu", or
@@ -117,11 +121,16 @@ def export(
     step, about = _step_of(model, description, context, batch, wanted)
     about = _with_folder(about, folder) if folder else about
     about = _with_embedding(about, model, step, embed, pooling)
+    if adapters is not None:
+        _check_takes_adapters(has_cache)
+        about = dataclasses.replace(about, adapters=adapters_of(step, about, adapters))
     texts = _texts(about, tokenizer, chat_template, folder)
     say("quantise" if recipe.bits or recipe.embedding else "convert weights")
     release = folder.release if folder else lambda: None
     embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
     convert_layers(step, recipe, release, embedding=embedding)
+    if about.adapters is not None:
+        adapt_layers(step, about.adapters)
     say("capture")
     captured = _methods(step, about, has_cache)
     with released_by(release):
@@ -230,6 +239,17 @@ def _has_runners_cache(form: Form) -> bool:
     from rushlight.backends.cpu import CpuPartitioner
 
     return any(isinstance(one, CpuPartitioner) for one in form.partitioners)
+
+
+def _check_takes_adapters(has_cache: bool) -> None:
+    """Refuse adapters of a program whose method gets nothing from a runner."""
+    if not has_cache:
+        raise ExportError(
+            "adapters=: a program for ExecuTorch's runner takes none, since they are the runner's: "
+            "use backend='cpu', or merge the adapter into the model first, with merge_and_unload() "
+            "of peft",
+            code=Code.NOT_SUPPORTED,
+        )
 
 
 def _texts(

@@ -14,12 +14,13 @@ from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields
 from rushlight.llm.serve.logprobs import chat_logprobs
 from rushlight.llm.serve.messages import read_messages
+from rushlight.llm.serve.models import read_model
 from rushlight.llm.serve.sampling import (
-    read_model,
     read_sampling,
     read_streaming,
     read_structure,
 )
+from rushlight.llm.serve.settings import Settings
 from rushlight.llm.template import Reply, ReplyParser
 
 _THINK = "<think>"
@@ -46,18 +47,20 @@ class ChatCall:
     Args:
         runner: the model.
         fields: of the request.
-        model: the model's id.
+        settings: have the ids of models.
 
     Raises:
         ApiError: a field is not as it must be.
     """
 
-    def __init__(self, runner: Runner, fields: Fields, model: str) -> None:
+    def __init__(self, runner: Runner, fields: Fields, settings: Settings) -> None:
         self._runner = runner
-        read_model(fields, model)
+        asked = read_model(fields, settings)
         self._messages = read_messages(fields)
         self.streaming = read_streaming(fields)
         self._options = read_sampling(fields)
+        if asked.adapter is not None:
+            self._options["adapter"] = asked.adapter
         self._read_logprobs(fields)
         self._tools = read_structure(fields, "tools", list)
         choice = fields.take("tool_choice")
@@ -78,7 +81,7 @@ class ChatCall:
         self._choices = [_Choice() for _ in range(self._options["n"])]
         self._parsers: list[ReplyParser] = []
         names = ("chat.completion", "chat.completion.chunk")
-        self._answers = Answers("chatcmpl", *names, model, self.streaming)
+        self._answers = Answers("chatcmpl", *names, asked.name, self.streaming)
 
     def _read_logprobs(self, fields: Fields) -> None:
         asked = fields.read("logprobs", bool, False)

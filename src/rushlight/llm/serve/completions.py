@@ -12,12 +12,13 @@ from rushlight.llm.serve.answers import FINISH, Answers
 from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields, shown
 from rushlight.llm.serve.logprobs import text_logprobs
+from rushlight.llm.serve.models import read_model
 from rushlight.llm.serve.sampling import (
-    read_model,
     read_sampling,
     read_streaming,
     read_structure,
 )
+from rushlight.llm.serve.settings import Settings
 
 _MOST_TEXTS = 128
 
@@ -68,18 +69,20 @@ class CompletionCall:
     Args:
         runner: the model.
         fields: of the request.
-        model: the model's id.
+        settings: have the ids of models.
 
     Raises:
         ApiError: a field is not as it must be.
     """
 
-    def __init__(self, runner: Runner, fields: Fields, model: str) -> None:
+    def __init__(self, runner: Runner, fields: Fields, settings: Settings) -> None:
         self._runner = runner
-        read_model(fields, model)
+        asked = read_model(fields, settings)
         self._prompts = read_texts(fields, "prompt")
         self.streaming = read_streaming(fields)
         self._options = read_sampling(fields)
+        if asked.adapter is not None:
+            self._options["adapter"] = asked.adapter
         self._options.setdefault("max_tokens", 16)  # as the API says
         echo = fields.read("echo", bool, False)
         logprobs = fields.read("logprobs", int)
@@ -97,7 +100,7 @@ class CompletionCall:
             raise bad("n", f"times the number of prompts is more than {_MOST_TEXTS}: ask for fewer")
         self._choices = [_Choice() for _ in range(len(self._prompts) * self._n)]
         names = ("text_completion", "text_completion")
-        self._answers = Answers("cmpl", *names, model, self.streaming)
+        self._answers = Answers("cmpl", *names, asked.name, self.streaming)
 
     def start(self) -> Sequence[Stream]:
         """Start the texts.
