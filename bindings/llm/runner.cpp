@@ -236,6 +236,10 @@ nb::object embed_tokens(RunnerHandle& self, const std::vector<std::vector<int32_
                   }));
 }
 
+AdapterHandle load_adapter(RunnerHandle& self, const nb::bytes& path) {
+  return {call([&](Message* message) { return self.runner.load_adapter(path.c_str(), message); })};
+}
+
 // --- generations --------------------------------------------------------------------------------
 
 nb::object token_of(const llm::Drawn& drawn) {
@@ -418,13 +422,7 @@ void init_llm_runner(nb::module_& m) {
                return self->runner.new_session();
              }());
            })
-      .def(
-          "load_adapter",
-          [](RunnerHandle& self, const nb::bytes& path) {
-            return AdapterHandle{call(
-                [&](Message* message) { return self.runner.load_adapter(path.c_str(), message); })};
-          },
-          nb::arg("path"))
+      .def("load_adapter", load_adapter, nb::arg("path"))
       .def("defaults", [](RunnerHandle& self) { return self.runner.defaults(); })
       .def("facts", facts)
       .def("vocabulary",

@@ -18,5 +18,17 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model in a program that takes adapters."""
+    folder = tmp_path_factory.mktemp("base")
+    return save(make_model(), make_tokenizer(), folder / "m.pte", adapters=8, verify=False)
+
+
+@pytest.fixture(scope="session")
+def adapting(base: Path) -> Runner:
+    return rushlight.llm.load(base, threads=1)
+
+
+@pytest.fixture(scope="session")
 def runner(program: Path) -> Runner:
     return rushlight.llm.load(program, threads=1)

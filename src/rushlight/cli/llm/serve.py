@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +26,10 @@ from rushlight.cli.llm.common import (
     read_template,
 )
 from rushlight.errors import Code, RunError
+
+if TYPE_CHECKING:
+    from rushlight.llm.runner import Runner
+    from rushlight.llm.serve.settings import Settings
 
 NAME = "serve"
 HELP = help_text(
@@ -136,14 +140,20 @@ def main(
                 f"with --tokenizer, or export the model with its tokenizer",
                 code=Code.NOT_SUPPORTED,
             )
-        settings = replace(settings, adapters=read_adapters(adapter, runner))
-        if settings.name in settings.adapters:
-            raise RunError(
-                f"--adapter {settings.name}: that is the model's own id: give it another name",
-                code=Code.INVALID_ARGUMENT,
-            )
+        settings = _with_adapters(settings, adapter, runner)
         typer.echo(f"{settings.name}: {server.address_of(sock)}  (Ctrl-C ends it)")
         server.serve(runner, settings, sock)
+
+
+def _with_adapters(settings: Settings, given: list[str] | None, runner: Runner) -> Settings:
+    """Settings with adapters, each of which has an id of its own."""
+    adapters = read_adapters(given, runner)
+    if settings.name in adapters:
+        raise RunError(
+            f"--adapter {settings.name}: that is the model's own id: give it another name",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return replace(settings, adapters=adapters)
 
 
 def _check_packages() -> None:

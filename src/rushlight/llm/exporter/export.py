@@ -121,16 +121,10 @@ def export(
     step, about = _step_of(model, description, context, batch, wanted)
     about = _with_folder(about, folder) if folder else about
     about = _with_embedding(about, model, step, embed, pooling)
-    if adapters is not None:
-        _check_takes_adapters(has_cache)
-        about = dataclasses.replace(about, adapters=adapters_of(step, about, adapters))
+    about = _with_adapters(about, step, adapters, has_cache)
     texts = _texts(about, tokenizer, chat_template, folder)
-    say("quantise" if recipe.bits or recipe.embedding else "convert weights")
     release = folder.release if folder else lambda: None
-    embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
-    convert_layers(step, recipe, release, embedding=embedding)
-    if about.adapters is not None:
-        adapt_layers(step, about.adapters)
+    _convert(step, about, recipe, release, say)
     say("capture")
     captured = _methods(step, about, has_cache)
     with released_by(release):
@@ -241,8 +235,27 @@ def _has_runners_cache(form: Form) -> bool:
     return any(isinstance(one, CpuPartitioner) for one in form.partitioners)
 
 
-def _check_takes_adapters(has_cache: bool) -> None:
-    """Refuse adapters of a program whose method gets nothing from a runner."""
+def _convert(
+    step: Step,
+    about: Description,
+    recipe: Recipe,
+    release: Callable[[], None],
+    say: Callable[[str], None],
+) -> None:
+    """Store the layers of a step as a recipe has them, and let them take adapters if asked to."""
+    say("quantise" if recipe.bits or recipe.embedding else "convert weights")
+    embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
+    convert_layers(step, recipe, release, embedding=embedding)
+    if about.adapters is not None:
+        adapt_layers(step, about.adapters)
+
+
+def _with_adapters(
+    about: Description, step: Step, rank: int | None, has_cache: bool
+) -> Description:
+    """A description with the adapters that its program takes."""
+    if rank is None:
+        return about
     if not has_cache:
         raise ExportError(
             "adapters=: a program for ExecuTorch's runner takes none, since they are the runner's: "
@@ -250,6 +263,7 @@ def _check_takes_adapters(has_cache: bool) -> None:
             "of peft",
             code=Code.NOT_SUPPORTED,
         )
+    return dataclasses.replace(about, adapters=adapters_of(step, about, rank))
 
 
 def _texts(

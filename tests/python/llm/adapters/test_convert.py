@@ -22,19 +22,6 @@ from rushlight.llm.runner import Runner
 from rushlight.serialize.ptd import read_ptd, write_ptd
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("base") / "m.pte"
-    program = rushlight.llm.export(make_model(), context=64, batch=16, adapters=8, verify=False)
-    program.save(path, quiet=True)
-    return path
-
-
-@pytest.fixture(scope="module")
-def adapting(base: Path) -> Runner:
-    return rushlight.llm.load(base, threads=1)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "lora")
@@ -201,6 +188,31 @@ def test_damaged_folders(folder: Folder, base: Path, tmp_path: Path) -> None:
         rushlight.llm.adapter(path, base=base, out=out)
     with pytest.raises(ExportError, match="give one of float16, float32"):
         rushlight.llm.adapter(path, base=base, out=out, dtype="int8")
+
+
+def test_programs_of_other_models(
+    folder: Folder, base: Path, adapting: Runner, program: Path, tmp_path: Path
+) -> None:
+    file = _convert(folder, base)
+    without = rushlight.llm.load(program, threads=1)
+    with pytest.raises(RunError, match="takes no adapters: export it with adapters="):
+        without.load_adapter(file)
+    with pytest.raises(RunError, match="takes no adapters"):
+        without.session(adapter=adapting.load_adapter(file))
+
+
+@pytest.mark.full
+def test_a_model_with_other_weights(folder: Folder, base: Path, tmp_path: Path) -> None:
+    file = _convert(folder, base)
+    changed = make_model()
+    with torch.no_grad():
+        changed.model.layers[0].mlp.up_proj.weight.mul_(1.5)
+    other = tmp_path / "other.pte"
+    rushlight.llm.export(changed, context=64, batch=16, adapters=8, verify=False).save(
+        other, quiet=True
+    )
+    with pytest.raises(RunError, match="was made for another model"):
+        rushlight.llm.load(other, threads=1).load_adapter(file)
 
 
 def test_bases_that_take_none(folder: Folder, base: Path, program: Path, tmp_path: Path) -> None:

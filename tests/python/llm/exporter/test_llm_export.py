@@ -45,14 +45,17 @@ def test_a_layer_is_few_fused_operators(quantize: str | None, nodes: dict[str, i
     assert two - one == nodes
 
 
-ADAPTED_FLOAT = {**FLOAT, "Adapter": 7}
+# Residuals and the gate are added and multiplied after the adapters.
+ADAPTED_FLOAT = {**FLOAT, "Adapter": 7, "Elementwise": 5}
 ADAPTED_INTEGER = {
     **INTEGER,
     "DynamicProduct": 4,  # as a gate and its factor are
     "Adapter": 4,
+    "Elementwise": 5,
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("quantize", "nodes"), [(None, ADAPTED_FLOAT), ("8da4w", ADAPTED_INTEGER)])
 def test_a_layer_that_takes_adapters(quantize: str | None, nodes: dict[str, int]) -> None:
     one, two = (_node_counts("llama", layers, quantize, 4) for layers in (1, 2))

@@ -10,7 +10,6 @@ import pytest
 from openai import NotFoundError, OpenAI
 from peft_folders import Folder
 from servers import serving
-from tiny_model import make_model, make_tokenizer, save
 from typer.testing import CliRunner
 
 import rushlight.llm
@@ -20,10 +19,9 @@ ASKED: dict[str, Any] = {"messages": [{"role": "user", "content": "the lamp"}], 
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def files(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A program, and an adapter of it."""
     folder = tmp_path_factory.mktemp("adapters")
-    base = save(make_model(), make_tokenizer(), folder / "m.pte", adapters=4, verify=False)
     rushlight.llm.adapter(Folder(folder / "lora").write(), base=base, out=folder / "sql.ptd")
     return base, folder / "sql.ptd"
 
