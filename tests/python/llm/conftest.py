@@ -14,19 +14,7 @@ from rushlight.llm.runner import Runner
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
-    return save(make_model(), make_tokenizer(), folder / "tiny.pte")
-
-
-@pytest.fixture(scope="session")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same model in a program that takes adapters."""
-    folder = tmp_path_factory.mktemp("base")
-    return save(make_model(), make_tokenizer(), folder / "m.pte", adapters=8, verify=False)
-
-
-@pytest.fixture(scope="session")
-def adapting(base: Path) -> Runner:
-    return rushlight.llm.load(base, threads=1)
+    return save(make_model(), make_tokenizer(), folder / "tiny.pte", adapters=8)
 
 
 @pytest.fixture(scope="session")

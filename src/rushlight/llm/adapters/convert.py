@@ -61,7 +61,15 @@ def adapter(
         )
     adapters = _adapters_of(Path(base))
     peft = read_peft(Path(folder))
-    changes = dict(_by_site(peft, adapters, str(base)))
+    changes: dict[str, Change] = {}
+    for name, change in _by_site(peft, adapters, str(base)):
+        if name in changes:
+            raise ExportError(
+                f"{peft.path} has matrices for {name!r} twice, with different prefixes: save the "
+                f"adapter again",
+                code=Code.INVALID_EXTERNAL_DATA,
+            )
+        changes[name] = change
     _check_complete(peft, changes, adapters, str(base))
     tensors = {ENTRY: NamedTensor(_description(peft, changes, adapters))}
     for name, change in changes.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import math
 import re
@@ -18,6 +19,7 @@ from rushlight.llm.exporter.checkpoint import Checkpoint
 Tensor = torch.Tensor
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX = "base_model.model."
+_NAME = re.compile(r"\^?([\w-]|\\?\.|\.\*)*\$?")
 _KEY = re.compile(r"(?P<layer>.+)\.lora_(?P<part>[AB])\.weight")
 # Fields of the configuration that change more than what linear layers add up, and the advice.
 _MERGE = "merge the adapter into the model with merge_and_unload() and export that"
@@ -164,13 +166,14 @@ def _change(
 def _of_layer(name: str, pattern: str, layer: str, config: Mapping[str, Any], path: Path) -> float:
     """A number of the configuration, which may have another one for some layers."""
     values = config.get(pattern) or {}
-    found = [
-        value
-        for key, value in values.items()
-        if isinstance(key, str) and _matches(key, layer)
-    ]  # fmt: skip
+    if not isinstance(values, dict):
+        raise ExportError(
+            f"{path / CONFIG} has {pattern} {values!r}, which is no object: save the adapter again",
+            code=Code.INVALID_EXTERNAL_DATA,
+        )
+    found = [value for key, value in values.items() if _matches(key, layer, path)]
     value = found[0] if found else config.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e30:
         raise ExportError(
             f"{path / CONFIG} has {name} {value!r} for {layer!r}: give a positive number",
             code=Code.INVALID_EXTERNAL_DATA,
@@ -178,12 +181,20 @@ def _of_layer(name: str, pattern: str, layer: str, config: Mapping[str, Any], pa
     return value
 
 
-def _matches(key: str, layer: str) -> bool:
-    """Whether a key of a pattern is meant for a layer: a regular expression for its end."""
-    try:
-        return re.match(rf"(.*\.)?({key})$", layer) is not None
-    except re.error:
-        return False
+def _matches(key: str, layer: str, path: Path) -> bool:
+    """Whether a key of a pattern is meant for a layer: a regular expression for its end.
+
+    Such an expression of a file could take for ever, so that only names and `.*` are allowed.
+    """
+    if _NAME.fullmatch(key) is None:
+        raise ExportError(
+            f"{path / CONFIG} has a pattern with {key!r}: supported are names of layers, or their "
+            f"ends, in which .* stands for any characters: list the layers there",
+            code=Code.NOT_SUPPORTED,
+        )
+    name = key.removeprefix("^").removesuffix("$").replace(r"\.", ".").replace(".*", "*")
+    names = (name,) if key.startswith("^") else (name, f"*.{name}")
+    return any(fnmatch.fnmatchcase(layer, one) for one in names)
 
 
 def _targets(config: Mapping[str, Any]) -> list[str] | None:

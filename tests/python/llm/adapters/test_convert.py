@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ import rushlight.llm
 from rushlight.cli import app
 from rushlight.errors import Code, ExportError, RunError
 from rushlight.llm.adapters.convert import ENTRY
+from rushlight.llm.description import KEY
 from rushlight.llm.runner import Runner
 from rushlight.serialize.ptd import read_ptd, write_ptd
+from rushlight.serialize.pte import read_pte, write_pte
 
 
 @pytest.fixture
@@ -27,15 +30,15 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "lora")
 
 
-def _convert(folder: Folder, base: Path, **options: Any) -> Path:
+def _convert(folder: Folder, program: Path, **options: Any) -> Path:
     out = folder.path.parent / "a.ptd"
-    rushlight.llm.adapter(folder.write(), base=base, out=out, **options)
+    rushlight.llm.adapter(folder.write(), base=program, out=out, **options)
     return out
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_what_a_file_has(folder: Folder, base: Path, dtype: str) -> None:
-    entries = read_ptd(_convert(folder, base, dtype=dtype).read_bytes())
+def test_what_a_file_has(folder: Folder, program: Path, dtype: str) -> None:
+    entries = read_ptd(_convert(folder, program, dtype=dtype).read_bytes())
     site = "layers.0.self_attn.q_proj"
     assert set(entries) == {ENTRY, f"lora/{site}/a", f"lora/{site}/b"}
     about = json.loads(bytes(entries[ENTRY].data))
@@ -53,37 +56,69 @@ def test_what_a_file_has(folder: Folder, base: Path, dtype: str) -> None:
     assert torch.equal(made["b"].transpose(1, 2).reshape(WIDTH, 4), (b * 2).to(kind))
 
 
-def test_the_scale_of_rslora(folder: Folder, base: Path) -> None:
+def test_the_scale_of_rslora(folder: Folder, program: Path) -> None:
     folder.config["use_rslora"] = True
-    entries = read_ptd(_convert(folder, base, dtype="float32").read_bytes())
+    entries = read_ptd(_convert(folder, program, dtype="float32").read_bytes())
     entry = entries["lora/layers.0.self_attn.q_proj/b"]
     numbers = torch.tensor(np.frombuffer(bytes(entry.data), np.float32)).reshape(2, 4, 16)
     wanted = list(folder.tensors.values())[1] * 4
     assert torch.allclose(numbers.transpose(1, 2).reshape(WIDTH, 4), wanted)
 
 
-def test_inputs_that_fill_no_panels(folder: Folder, base: Path, adapting: Runner) -> None:
+@pytest.mark.parametrize(
+    ("key", "scale"),
+    [
+        ("q_proj", 3),
+        ("self_attn.q_proj", 3),
+        (r"model\.layers\.0\.self_attn\.q_proj", 3),
+        ("^model.layers.0.self_attn.q_proj$", 3),
+        (r"layers.0\..*_proj", 3),
+        ("^layers.0.self_attn.q_proj", 2),
+        ("proj", 2),
+        ("layers.1.*", 2),
+    ],
+)
+def test_layers_with_another_alpha(folder: Folder, program: Path, key: str, scale: float) -> None:
+    folder.config["alpha_pattern"] = {key: 12}
+    entries = read_ptd(_convert(folder, program, dtype="float32").read_bytes())
+    entry = entries["lora/layers.0.self_attn.q_proj/b"]
+    numbers = torch.tensor(np.frombuffer(bytes(entry.data), np.float32)).reshape(2, 4, 16)
+    wanted = list(folder.tensors.values())[1] * scale
+    assert torch.equal(numbers.transpose(1, 2).reshape(WIDTH, 4), wanted)
+
+
+def test_inputs_that_fill_no_panels(folder: Folder, program: Path, runner: Runner) -> None:
     folder.config["target_modules"] = ["k_proj", "down_proj"]
     folder.tensors.clear()
     folder.add("model.layers.0.self_attn.k_proj", 5, WIDTH, WIDTH // 2)
     folder.add("model.layers.0.mlp.down_proj", 5, WIDTH * 3 // 2, WIDTH)
     folder.config["r"] = 5
-    assert adapting.load_adapter(_convert(folder, base)).rank == 5
+    assert runner.load_adapter(_convert(folder, program)).rank == 5
 
 
 @pytest.mark.parametrize("prefix", ["", "model."])
-def test_names_with_and_without_the_models_prefix(folder: Folder, base: Path, prefix: str) -> None:
+def test_names_with_and_without_the_models_prefix(
+    folder: Folder, program: Path, prefix: str
+) -> None:
     folder.tensors.clear()
     folder.add(f"{prefix}layers.0.self_attn.q_proj")
-    assert ENTRY in read_ptd(_convert(folder, base).read_bytes())
+    assert ENTRY in read_ptd(_convert(folder, program).read_bytes())
 
 
-def test_weights_in_bfloat16(folder: Folder, base: Path, adapting: Runner) -> None:
+def test_weights_in_bfloat16(folder: Folder, program: Path, runner: Runner) -> None:
     folder.tensors = {name: one.bfloat16() for name, one in folder.tensors.items()}
-    assert adapting.load_adapter(_convert(folder, base)).rank == 4
+    assert runner.load_adapter(_convert(folder, program)).rank == 4
 
 
 # --- what is refused
+
+
+def _without_adapters(program: Path) -> bytes:
+    """A program that says nothing of adapters."""
+    pte = read_pte(program.read_bytes())
+    about = json.loads(bytes(pte.named_data[KEY]))
+    del about["adapters"]
+    return write_pte(replace(pte, named_data={**pte.named_data, KEY: json.dumps(about).encode()}))
 
 
 def _set(name: str, value: Any) -> Callable[[Folder], None]:
@@ -105,6 +140,10 @@ def _other_layer(name: str, inputs: int = WIDTH) -> Callable[[Folder], None]:
         folder.add(name, inputs=inputs)
 
     return change
+
+
+def _twice(folder: Folder) -> None:
+    folder.add(LAYER.removeprefix("model."))
 
 
 def _add_tensor(name: str) -> Callable[[Folder], None]:
@@ -140,7 +179,12 @@ REFUSED: dict[str, tuple[Callable[[Folder], None], str]] = {
     "activated": (_set("alora_invocation_tokens", [5]), "alora_invocation_tokens"),
     "PiSSA": (_set("init_lora_weights", "pissa_niter_4"), "changed weights of the model"),
     "another rank than said": (_set("r", 5), "whose ranks are not the one of"),
+    "an expression": (_set("alpha_pattern", {"(q|k)_proj": 1}), r"'\(q\|k\)_proj': supported are"),
+    "a star alone": (_set("rank_pattern", {"q*": 1}), r"'q\*': supported are"),
+    "no patterns": (_set("rank_pattern", [4]), r"rank_pattern \[4\], which is no object"),
+    "a layer twice": (_twice, "q_proj' twice"),
     "no alpha": (_set("lora_alpha", None), "lora_alpha None"),
+    "an alpha too great": (_set("lora_alpha", 10**400), "lora_alpha 1000.*give a positive"),
     "a negative alpha": (_set("lora_alpha", -1), "lora_alpha -1"),
     "a rank too high": (_rank_9, r"has rank 9 .* up to rank 8: export it with adapters=9"),
     "another layer": (_other_layer("model.layers.0.self_attn.c_attn"), "c_attn', which is none of"),
@@ -161,49 +205,51 @@ REFUSED: dict[str, tuple[Callable[[Folder], None], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(case: str, folder: Folder, base: Path) -> None:
+def test_what_is_refused(case: str, folder: Folder, program: Path) -> None:
     change, reason = REFUSED[case]
     change(folder)
     with pytest.raises(ExportError, match=reason):
-        _convert(folder, base)
+        _convert(folder, program)
     assert not (folder.path.parent / "a.ptd").exists()
 
 
-def test_damaged_folders(folder: Folder, base: Path, tmp_path: Path) -> None:
+def test_damaged_folders(folder: Folder, program: Path, tmp_path: Path) -> None:
     out = tmp_path / "a.ptd"
     with pytest.raises(ExportError, match=r"has no adapter_config\.json"):
-        rushlight.llm.adapter(tmp_path, base=base, out=out)
+        rushlight.llm.adapter(tmp_path, base=program, out=out)
     path = folder.write()
     for text, reason in (("{", "is no JSON"), ("[]", "is no JSON object")):
         (path / "adapter_config.json").write_text(text)
         with pytest.raises(ExportError, match=reason):
-            rushlight.llm.adapter(path, base=base, out=out)
+            rushlight.llm.adapter(path, base=program, out=out)
     folder.write()
     weights = path / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-8])
     with pytest.raises(ExportError, match="is damaged"):
-        rushlight.llm.adapter(path, base=base, out=out)
+        rushlight.llm.adapter(path, base=program, out=out)
     weights.unlink()
     with pytest.raises(ExportError, match=r"has no adapter_model\.safetensors"):
-        rushlight.llm.adapter(path, base=base, out=out)
+        rushlight.llm.adapter(path, base=program, out=out)
     with pytest.raises(ExportError, match="give one of float16, float32"):
-        rushlight.llm.adapter(path, base=base, out=out, dtype="int8")
+        rushlight.llm.adapter(path, base=program, out=out, dtype="int8")
 
 
 def test_programs_of_other_models(
-    folder: Folder, base: Path, adapting: Runner, program: Path, tmp_path: Path
+    folder: Folder, program: Path, runner: Runner, tmp_path: Path
 ) -> None:
-    file = _convert(folder, base)
-    without = rushlight.llm.load(program, threads=1)
+    file = _convert(folder, program)
+    path = tmp_path / "without.pte"
+    path.write_bytes(_without_adapters(program))
+    without = rushlight.llm.load(path, threads=1)
     with pytest.raises(RunError, match="takes no adapters: export it with adapters="):
         without.load_adapter(file)
     with pytest.raises(RunError, match="takes no adapters"):
-        without.session(adapter=adapting.load_adapter(file))
+        without.session(adapter=runner.load_adapter(file))
 
 
 @pytest.mark.full
-def test_a_model_with_other_weights(folder: Folder, base: Path, tmp_path: Path) -> None:
-    file = _convert(folder, base)
+def test_a_model_with_other_weights(folder: Folder, program: Path, tmp_path: Path) -> None:
+    file = _convert(folder, program)
     changed = make_model()
     with torch.no_grad():
         changed.model.layers[0].mlp.up_proj.weight.mul_(1.5)
@@ -215,13 +261,13 @@ def test_a_model_with_other_weights(folder: Folder, base: Path, tmp_path: Path) 
         rushlight.llm.load(other, threads=1).load_adapter(file)
 
 
-def test_bases_that_take_none(folder: Folder, base: Path, program: Path, tmp_path: Path) -> None:
+def test_bases_that_take_none(folder: Folder, program: Path, tmp_path: Path) -> None:
     path, out = folder.write(), tmp_path / "a.ptd"
     other = tmp_path / "other.pte"
     for data, reason in (
-        (program.read_bytes(), "takes no adapters: export it with adapters="),
+        (_without_adapters(program), "takes no adapters: export it with adapters="),
         (b"x" * 100, "not a .pte file"),
-        (base.read_bytes()[:3000], "it ends at byte"),
+        (program.read_bytes()[:3000], "it ends at byte"),
     ):
         other.write_bytes(data)
         with pytest.raises(ExportError, match=reason):
@@ -233,8 +279,8 @@ def test_bases_that_take_none(folder: Folder, base: Path, program: Path, tmp_pat
 # --- damaged files
 
 
-def _damaged(folder: Folder, base: Path, change: Callable[[dict[str, Any]], None]) -> bytes:
-    entries = read_ptd(_convert(folder, base).read_bytes())
+def _damaged(folder: Folder, program: Path, change: Callable[[dict[str, Any]], None]) -> bytes:
+    entries = read_ptd(_convert(folder, program).read_bytes())
     change(entries)
     return write_ptd(entries)
 
@@ -288,42 +334,42 @@ DAMAGED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 
 @pytest.mark.parametrize("case", DAMAGED)
 def test_damaged_adapters(
-    case: str, folder: Folder, base: Path, adapting: Runner, tmp_path: Path
+    case: str, folder: Folder, program: Path, runner: Runner, tmp_path: Path
 ) -> None:
     change, reason = DAMAGED[case]
     path = tmp_path / "damaged.ptd"
-    path.write_bytes(_damaged(folder, base, change))
+    path.write_bytes(_damaged(folder, program, change))
     with pytest.raises(RunError, match=reason) as error:
-        adapting.load_adapter(path)
+        runner.load_adapter(path)
     assert error.value.code is Code.INVALID_EXTERNAL_DATA
 
 
-def test_files_that_are_cut(folder: Folder, base: Path, adapting: Runner, tmp_path: Path) -> None:
-    whole = _convert(folder, base).read_bytes()
+def test_files_that_are_cut(folder: Folder, program: Path, runner: Runner, tmp_path: Path) -> None:
+    whole = _convert(folder, program).read_bytes()
     path = tmp_path / "cut.ptd"
     for size in (0, 10, 200, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(RunError):
-            adapting.load_adapter(path)
+            runner.load_adapter(path)
 
 
 # --- the command
 
 
-def test_the_command(folder: Folder, base: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_command(folder: Folder, program: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
-    told = CliRunner().invoke(app, ["llm", "adapter", str(folder.write()), "--base", str(base)])
+    told = CliRunner().invoke(app, ["llm", "adapter", str(folder.write()), "--base", str(program)])
     assert told.exit_code == 0, told.output
     assert "wrote lora.ptd" in told.output
     assert ENTRY in read_ptd((tmp_path / "lora.ptd").read_bytes())
     _set("use_dora", True)(folder)
-    told = CliRunner().invoke(app, ["llm", "adapter", str(folder.write()), "--base", str(base)])
+    told = CliRunner().invoke(app, ["llm", "adapter", str(folder.write()), "--base", str(program)])
     assert told.exit_code == 1 and "use_dora" in told.output
 
 
-def test_a_chat_with_adapters(folder: Folder, base: Path, tmp_path: Path) -> None:
-    path = _convert(folder, base)
-    arguments = ["llm", "chat", str(base), "--adapter", f"x={path}", "--max-tokens", "2"]
+def test_a_chat_with_adapters(folder: Folder, program: Path, tmp_path: Path) -> None:
+    path = _convert(folder, program)
+    arguments = ["llm", "chat", str(program), "--adapter", f"x={path}", "--max-tokens", "2"]
     lines = "/adapter y\n/adapter\n/adapter x\n/exit\n"
     told = CliRunner().invoke(app, arguments, input=lines)
     assert told.exit_code == 0, told.output

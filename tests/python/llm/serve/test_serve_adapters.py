@@ -14,23 +14,21 @@ from typer.testing import CliRunner
 
 import rushlight.llm
 from rushlight.cli import app
+from rushlight.llm.runner import Runner
 
 ASKED: dict[str, Any] = {"messages": [{"role": "user", "content": "the lamp"}], "max_tokens": 12}
 
 
 @pytest.fixture(scope="module")
-def files(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A program, and an adapter of it."""
+def file(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("adapters")
-    rushlight.llm.adapter(Folder(folder / "lora").write(), base=base, out=folder / "sql.ptd")
-    return base, folder / "sql.ptd"
+    rushlight.llm.adapter(Folder(folder / "lora").write(), base=program, out=folder / "sql.ptd")
+    return folder / "sql.ptd"
 
 
 @pytest.fixture(scope="module")
-def client(files: tuple[Path, Path]) -> Iterator[OpenAI]:
-    base, adapter = files
-    runner = rushlight.llm.load(base, threads=1)
-    with serving(runner, adapters={"sql": runner.load_adapter(adapter)}) as port:
+def client(runner: Runner, file: Path) -> Iterator[OpenAI]:
+    with serving(runner, adapters={"sql": runner.load_adapter(file)}) as port:
         address = f"http://127.0.0.1:{port}/v1"
         with OpenAI(base_url=address, api_key="none", max_retries=0) as client:
             yield client
@@ -46,10 +44,9 @@ def test_models_are_listed(client: OpenAI) -> None:
         client.models.retrieve("law")
 
 
-def test_a_request_names_its_adapter(client: OpenAI, files: tuple[Path, Path]) -> None:
-    base, adapter = files
-    runner = rushlight.llm.load(base, threads=1)
-    adapters = {"tiny": None, "sql": runner.load_adapter(adapter)}
+def test_a_request_names_its_adapter(client: OpenAI, program: Path, file: Path) -> None:
+    runner = rushlight.llm.load(program, threads=1)
+    adapters = {"tiny": None, "sql": runner.load_adapter(file)}
     texts = {}
     for name, own in adapters.items():
         reply = client.chat.completions.create(model=name, temperature=0, **ASKED)
@@ -71,10 +68,9 @@ def test_a_request_names_its_adapter(client: OpenAI, files: tuple[Path, Path]) -
         client.chat.completions.create(model="law", **ASKED)
 
 
-def test_names_that_are_taken(files: tuple[Path, Path]) -> None:
-    base, adapter = files
-    arguments = ["llm", "serve", str(base), "--port", "0", "--name", "sql"]
-    told = CliRunner().invoke(app, [*arguments, "--adapter", str(adapter)])
+def test_names_that_are_taken(program: Path, file: Path) -> None:
+    arguments = ["llm", "serve", str(program), "--port", "0", "--name", "sql"]
+    told = CliRunner().invoke(app, [*arguments, "--adapter", str(file)])
     assert told.exit_code == 1 and "the model's own id" in told.output
-    told = CliRunner().invoke(app, [*arguments, "--adapter", f"x={base}"])
+    told = CliRunner().invoke(app, [*arguments, "--adapter", f"x={program}"])
     assert told.exit_code == 1 and "not a .ptd data file" in told.output
