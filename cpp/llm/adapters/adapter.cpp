@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 
 #include "rushlight/core/digest.h"
 #include "rushlight/llm/json/parse.h"
@@ -126,18 +127,19 @@ Status Adapter::read_sites(const AdapterFacts& facts, Message* message) {
   const std::vector<JsonValue>& names = member(root, "sites").items();
   if (names.empty() || names.size() > facts.sites.size()) return damaged(message, "its layers");
   sites_.resize(facts.sites.size());
+  std::map<std::string, size_t> indices;
+  for (size_t i = 0; i < facts.sites.size(); ++i) indices[facts.sites[i].name] = i;
   for (const JsonValue& name : names) {
-    const auto is_named = [&](const AdapterSite& site) { return site.name == name.string(); };
-    const auto found = std::find_if(facts.sites.begin(), facts.sites.end(), is_named);
-    if (found == facts.sites.end()) {
+    const auto site = indices.find(name.string());
+    if (site == indices.end()) {
       return message->fail(Code::InvalidExternalData,
                            "the adapter changes the layer '%s', which the program has not: it was "
                            "made for another model",
                            name.string().c_str());
     }
-    SiteWeights* weights = &sites_[static_cast<size_t>(found - facts.sites.begin())];
+    SiteWeights* weights = &sites_[site->second];
     if (weights->a != nullptr) return damaged(message, "a layer is there twice");
-    RL_TRY(read_site(*found, weights, message));
+    RL_TRY(read_site(facts.sites[site->second], weights, message));
     rank_ = std::max(rank_, weights->rank);
   }
   return check_rank(rank_, facts, message);
@@ -170,21 +172,21 @@ Status Adapter::read_site(const AdapterSite& site, SiteWeights* weights, Message
 Result<Span<const uint8_t>> Adapter::tensor(const std::string& key, DType* dtype,
                                             Span<const int64_t> sizes, Message* message) const {
   const StringView name(key.data(), key.size());
-  const Result<TensorLayout> layout = data_.layout(name);
+  const Result<TensorLayout> read = data_.layout(name);
   const Result<Span<const uint8_t>> bytes = data_.get(name);
-  if (!layout.ok() || !bytes.ok()) return damaged(message, key.c_str());
-  const TensorLayout& found = layout.value();
-  *dtype = found.dtype;
-  bool fits = (found.dtype == DType::Float32 || found.dtype == DType::Float16) &&
-              found.rank == sizes.size();
+  if (!read.ok() || !bytes.ok()) return damaged(message, key.c_str());
+  const TensorLayout& layout = read.value();
+  *dtype = layout.dtype;
+  bool fits = (layout.dtype == DType::Float32 || layout.dtype == DType::Float16) &&
+              layout.rank == sizes.size();
   size_t count = 1;
   for (size_t i = 0; i < sizes.size() && fits; ++i) {
-    fits = found.sizes[i] == sizes[i] && found.dim_order[i] == i;
+    fits = layout.sizes[i] == sizes[i] && layout.dim_order[i] == i;
     count *= static_cast<size_t>(sizes[i]);
   }
   const auto address = reinterpret_cast<uintptr_t>(bytes.value().data());
   fits = fits && address % kAlignment == 0 &&
-         bytes.value().size() >= count * element_size(found.dtype);
+         bytes.value().size() >= count * element_size(layout.dtype);
   if (!fits) return damaged(message, key.c_str());
   return bytes.value();
 }

@@ -50,18 +50,18 @@ AdapterOption = Annotated[
 ]
 
 
-def read_adapters(given: list[str] | None, runner: Runner) -> dict[str, _core.LlmAdapter]:
+def read_adapters(arguments: list[str] | None, runner: Runner) -> dict[str, _core.LlmAdapter]:
     """Load adapters by their names.
 
     Args:
-        given: "name=path" or "path".
+        arguments: "name=path" or "path".
         runner: the model.
 
     Raises:
         RunError: two have one name, or a file is refused.
     """
     adapters = {}
-    for one in given or []:
+    for one in arguments or []:
         name, equals, path = one.partition("=")
         name, path = (name, path) if equals else (Path(one).stem, one)
         if not name or name in adapters:

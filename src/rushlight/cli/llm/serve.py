@@ -145,9 +145,9 @@ def main(
         server.serve(runner, settings, sock)
 
 
-def _with_adapters(settings: Settings, given: list[str] | None, runner: Runner) -> Settings:
+def _with_adapters(settings: Settings, arguments: list[str] | None, runner: Runner) -> Settings:
     """Settings with adapters, each of which has an id of its own."""
-    adapters = read_adapters(given, runner)
+    adapters = read_adapters(arguments, runner)
     if settings.name in adapters:
         raise RunError(
             f"--adapter {settings.name}: that is the model's own id: give it another name",

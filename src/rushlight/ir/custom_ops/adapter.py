@@ -30,11 +30,11 @@ class EagerAdapters:
     """The adapters of sequences.
 
     Args:
-        of: by the number of the sequence; those that are not there have none.
+        by_sequence: by the number of the sequence; those that are not there have none.
     """
 
-    def __init__(self, of: Mapping[int, Sites]) -> None:
-        self.of = dict(of)
+    def __init__(self, by_sequence: Mapping[int, Sites]) -> None:
+        self.by_sequence = dict(by_sequence)
 
     @contextlib.contextmanager
     def active(self) -> Iterator[EagerAdapters]:
@@ -67,7 +67,7 @@ def _adapter(
     for i, sequence in enumerate(sequences.tolist()):
         column = 0
         for site, width in zip(sites, widths, strict=True):
-            a, b = adapters.of.get(sequence, {}).get(site, (None, None))
+            a, b = adapters.by_sequence.get(sequence, {}).get(site, (None, None))
             if a is not None and b is not None:
                 rows[i, column : column + width] += (inputs[i] @ a.t()) @ b.t()
             column += width

@@ -88,7 +88,7 @@ def adapter(
 def _adapters_of(path: Path) -> Adapters:
     """What a program says of the adapters that it takes."""
     try:
-        about = json.loads(bytes(read_pte(mapped(path)).named_data[KEY]))
+        about = json.loads(bytes(read_pte(memoryview(mapped(path))).named_data[KEY]))
     except (OSError, ValueError) as error:
         raise ExportError(f"cannot read {path}: {error}", code=Code.ACCESS_FAILED) from error
     except LoadError as error:

@@ -184,7 +184,7 @@ def _alike(node: Node) -> Iterator[tuple[Size, Size]]:
         tokens = shape_of(node)[0]
         yield from ((tokens, shape_of(one)[0]) for one in node.all_input_nodes)
     elif node.target is adapter:
-        result, x, sequences = (shape_of(one) for one in node.args[:3])  # type: ignore[arg-type]
+        result, x, sequences = (shape_of(one) for one in node.args[:3])
         yield from zip(result[:-1], x[:-1], strict=True)
         yield product(result[:-1]), sequences[0]
 

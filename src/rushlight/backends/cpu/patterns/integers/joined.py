@@ -29,8 +29,8 @@ def join_products(r: Rewriter) -> None:
         if node.target in _PRODUCTS and (added is not None or _is_only_moved(node)):
             rows, _, weights, _ = node.args
             form = weights.group_size, weights.low, weights.high, weights.data.dim()
-            of = None if added is None else (added.args[1], added.args[2], added.args[5])
-            alike.setdefault((node.target, rows, *form, of), []).append(node)
+            inputs = None if added is None else (added.args[1], added.args[2], added.args[5])
+            alike.setdefault((node.target, rows, *form, inputs), []).append(node)
     for nodes in alike.values():
         if len(nodes) > 1:
             _join(r, nodes)
