@@ -14,8 +14,8 @@ from torch.nn import functional
 from rushlight.backends.cpu.graph.panels import PANEL, panels
 from rushlight.errors import Code, ExportError, LoadError
 from rushlight.files import replacing
-from rushlight.llm.adapters.peft_folder import Change, PeftFolder, read_peft
-from rushlight.llm.description import KEY, Adapters, Site
+from rushlight.llm.adapters.peft_folder import MERGE, Change, PeftFolder, read_peft
+from rushlight.llm.description import KEY, MOST_RANK, Adapters, Site
 from rushlight.llm.weights.mapped_file import mapped
 from rushlight.schema.common import ScalarType
 from rushlight.schema.flat_tensor import TensorLayout
@@ -89,7 +89,7 @@ def _adapters_of(path: Path) -> Adapters:
     """What a program says of the adapters that it takes."""
     try:
         about = json.loads(bytes(read_pte(memoryview(mapped(path))).named_data[KEY]))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ExportError(f"cannot read {path}: {error}", code=Code.ACCESS_FAILED) from error
     except LoadError as error:
         raise ExportError(f"{path}: {error}", code=error.code) from error
@@ -138,9 +138,12 @@ def _by_site(peft: PeftFolder, adapters: Adapters, base: str) -> Iterator[tuple[
                 code=Code.INVALID_ARGUMENT,
             )
         if rank > adapters.rank:
+            advice = f"export it with adapters={rank}"
+            if rank > MOST_RANK:
+                advice = f"{MOST_RANK} is the most that a program takes; {MERGE}"
             raise ExportError(
                 f"{peft.path} has rank {rank} for {layer!r}, and {base} takes adapters up to rank "
-                f"{adapters.rank}: export it with adapters={rank}",
+                f"{adapters.rank}: {advice}",
                 code=Code.INVALID_ARGUMENT,
             )
         yield site.name, change

@@ -21,16 +21,17 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX = "base_model.model."
 _NAME = re.compile(r"\^?([\w-]|\\?\.|\.\*)*\$?")
 _KEY = re.compile(r"(?P<layer>.+)\.lora_(?P<part>[AB])\.weight")
+MERGE = "merge the adapter into the model with merge_and_unload() and export that"
+"""What to do with an adapter that no file can have."""
 # Fields of the configuration that change more than what linear layers add up, and the advice.
-_MERGE = "merge the adapter into the model with merge_and_unload() and export that"
 _TRAIN = "train an adapter without it"
 _REFUSED = {
-    "use_dora": f"it scales the weights of the model's own layers, too: {_MERGE}",
-    "modules_to_save": f"it replaces whole layers of the model: {_MERGE}",
-    "lora_bias": f"its layers have biases: {_MERGE}",
-    "trainable_token_indices": f"it changes rows of the embedding: {_MERGE}",
-    "target_parameters": f"it changes parameters that are no linear layers: {_MERGE}",
-    "layer_replication": f"it changes the number of layers: {_MERGE}",
+    "use_dora": f"it scales the weights of the model's own layers, too: {MERGE}",
+    "modules_to_save": f"it replaces whole layers of the model: {MERGE}",
+    "lora_bias": f"its layers have biases: {MERGE}",
+    "trainable_token_indices": f"it changes rows of the embedding: {MERGE}",
+    "target_parameters": f"it changes parameters that are no linear layers: {MERGE}",
+    "layer_replication": f"it changes the number of layers: {MERGE}",
     "use_qalora": f"it averages groups of inputs: {_TRAIN}",
     "use_bdlora": f"its matrices are made of blocks: {_TRAIN}",
     "alora_invocation_tokens": f"it begins in the middle of a text: {_TRAIN}",
@@ -89,7 +90,7 @@ def read_peft(path: Path) -> PeftFolder:
         if match is None or tensor.dim() != 2 or not tensor.is_floating_point():
             raise ExportError(
                 f"{path / WEIGHTS} has a tensor {key!r}, which is no matrix of a linear layer; "
-                f"supported are lora_A and lora_B of such: {_MERGE}",
+                f"supported are lora_A and lora_B of such: {MERGE}",
                 code=Code.NOT_SUPPORTED,
             )
         parts.setdefault(match["layer"].removeprefix(_PREFIX), {})[match["part"]] = tensor
@@ -129,7 +130,7 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
             raise ExportError(f"{path} has {name}={config[name]!r}: {why}", code=Code.NOT_SUPPORTED)
     if config.get("bias", "none") != "none":
         raise ExportError(
-            f"{path} has bias={config['bias']!r}: it changes biases of the model: {_MERGE}",
+            f"{path} has bias={config['bias']!r}: it changes biases of the model: {MERGE}",
             code=Code.NOT_SUPPORTED,
         )
     start = config.get("init_lora_weights")

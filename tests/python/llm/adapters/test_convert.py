@@ -128,10 +128,13 @@ def _set(name: str, value: Any) -> Callable[[Folder], None]:
     return change
 
 
-def _rank_9(folder: Folder) -> None:
-    folder.config["r"] = 9
-    folder.tensors.clear()
-    folder.add(LAYER, 9)
+def _rank(rank: int) -> Callable[[Folder], None]:
+    def change(folder: Folder) -> None:
+        folder.config["r"] = rank
+        folder.tensors.clear()
+        folder.add(LAYER, rank)
+
+    return change
 
 
 def _other_layer(name: str, inputs: int = WIDTH) -> Callable[[Folder], None]:
@@ -186,7 +189,8 @@ REFUSED: dict[str, tuple[Callable[[Folder], None], str]] = {
     "no alpha": (_set("lora_alpha", None), "lora_alpha None"),
     "an alpha too great": (_set("lora_alpha", 10**400), "lora_alpha 1000.*give a positive"),
     "a negative alpha": (_set("lora_alpha", -1), "lora_alpha -1"),
-    "a rank too high": (_rank_9, r"has rank 9 .* up to rank 8: export it with adapters=9"),
+    "a rank too high": (_rank(9), r"has rank 9 .* up to rank 8: export it with adapters=9"),
+    "a rank that none takes": (_rank(257), "256 is the most that a program takes; merge"),
     "another layer": (_other_layer("model.layers.0.self_attn.c_attn"), "c_attn', which is none of"),
     "more layers": (_other_layer("model.layers.1.self_attn.q_proj"), "layers.1.* is of another"),
     "the output layer": (_other_layer("lm_head"), "'lm_head', which is none of"),
