@@ -89,12 +89,11 @@ def _adapter(model: Forms, base: Path, seed: int) -> Path:
 
 def _rates(runner: Runner, adapters: list[Any], turn: int, clock: Any) -> tuple[float, float]:
     """Tokens a second of all sessions together: of their prompts, and of their texts."""
-    streams = []
+    begin, streams = clock(), []
     for i, adapter in enumerate(adapters):
         salt = 1 + turn * len(adapters) + i
         prompt = [(salt * 104729 + k * 7919) % runner.vocabulary_size for k in range(PROMPT)]
         streams.append(runner.stream(prompt, adapter=adapter, max_tokens=TOKENS, **OPTIONS))
-    begin = clock()
     made, middle = 0, begin
     running = list(streams)
     while running:
