@@ -9,9 +9,11 @@ compares the CPU seconds on one thread.
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ def main() -> None:
     options.add_argument("--cpu", action="store_true", help="compare CPU seconds (one thread)")
     arguments = options.parse_args()
     clock = time.process_time if arguments.cpu else time.perf_counter
-    rows, figures = [], []
+    rows, figures, salts = [], [], itertools.count(1)
     for name in arguments.models:
         model = Forms(arguments.work, name, arguments.layers)
         plain, base = model.file("8da4w.pte"), model.file("8da4w-adapters.pte")
@@ -54,7 +56,7 @@ def main() -> None:
             measured: dict[str, list[tuple[float, float]]] = {case: [] for case in cases}
             for turn in range(arguments.repeat + 1):
                 for case, (one, chosen) in cases.items():
-                    rates = _rates(one, chosen, turn, clock)
+                    rates = _rates(one, chosen, salts, clock)
                     measured[case] += [rates] if turn else []  # the first one reads the files
             for case, runs in measured.items():
                 prefill, decode = (statistics.median(rates) for rates in zip(*runs, strict=True))
@@ -87,12 +89,14 @@ def _adapter(model: Forms, base: Path, seed: int) -> Path:
     return path
 
 
-def _rates(runner: Runner, adapters: list[Any], turn: int, clock: Any) -> tuple[float, float]:
+def _rates(
+    runner: Runner, adapters: list[Any], salts: Iterator[int], clock: Any
+) -> tuple[float, float]:
     """Tokens a second of all sessions together: of their prompts, and of their texts."""
     begin, streams = clock(), []
-    for i, adapter in enumerate(adapters):
-        salt = 1 + turn * len(adapters) + i
-        prompt = [(salt * 104729 + k * 7919) % runner.vocabulary_size for k in range(PROMPT)]
+    for adapter in adapters:
+        first = next(salts) * 104729  # no prompt is in the cache
+        prompt = [(first + k * 7919) % runner.vocabulary_size for k in range(PROMPT)]
         streams.append(runner.stream(prompt, adapter=adapter, max_tokens=TOKENS, **OPTIONS))
     made, middle = 0, begin
     running = list(streams)
