@@ -25,7 +25,7 @@ Status Chat::open(StringView source, const JsonValue& tokens, const TextCodec* c
   tokens_ = tokens.is_object() ? tokens : JsonValue::object();
   codec_ = codec;
   reply_format_ = &reply_format_of(source);
-  reasons_ = std::string(source.data(), source.size()).find(kReasoningBegin) != std::string::npos;
+  reasons_ = std::string(source.data(), source.size()).find(kThink.begin) != std::string::npos;
   for (size_t i = 0; i < codec->vocabulary(); ++i) {
     const auto token = static_cast<int32_t>(i);
     if (codec->is_special(token) && !codec->piece(token).empty()) {

@@ -29,7 +29,7 @@ class Reply:
 
     Attributes:
         content: what the model says.
-        reasoning: what stands between `<think>` and `</think>`.
+        reasoning: what stands between `<think>` and `</think>`, or the model's own markers of it.
         tool_calls: its calls of tools.
     """
 
@@ -45,8 +45,9 @@ class ReplyParser:
     looks like a call and is none is content.
 
     Args:
-        format: how the model writes calls: "hermes" (Qwen, Hermes, SmolLM3), "llama", "mistral",
-            "deepseek", "phi" or "json"; `reply_format_of` finds it.
+        format: how the model writes calls: "hermes" (Qwen, Hermes, SmolLM), "llama", "mistral",
+            "deepseek", "phi" (also Granite 3), "command" and "action" (Command R7B and Command R)
+            or "json"; `reply_format_of` finds it.
         takes_calls: whether calls are looked for; pass False where no tools were offered.
         takes_reasoning: whether reasoning is looked for.
         in_reasoning: whether the prompt already opened a block of reasoning: `opens_reasoning`.
