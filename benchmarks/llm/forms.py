@@ -110,6 +110,11 @@ class Forms:
 
 _MAKERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "8da4w.pte": ("", "rushlight", {"recipe": "8da4w", "context": CONTEXT}),
+    "8da4w-adapters.pte": (
+        "",
+        "rushlight",
+        {"recipe": "8da4w", "context": CONTEXT, "adapters": 16},
+    ),
     "int8.pte": ("", "rushlight", {"recipe": "int8", "context": CONTEXT}),
     "q4_0.gguf": ("", "gguf", {"kind": "Q4_0"}),
     "q8_0.gguf": ("", "gguf", {"kind": "Q8_0"}),

@@ -63,7 +63,12 @@ def _measured(make: Callable[[], object]) -> dict[str, float]:
 
 
 def rushlight(
-    source: str, file: str, recipe: str | None, context: int, verify: bool = False
+    source: str,
+    file: str,
+    recipe: str | None,
+    context: int,
+    verify: bool = False,
+    adapters: int | None = None,
 ) -> dict[str, float]:
     """By `rushlight.llm.export`; for others to be compared with, it is not verified."""
     import torch
@@ -74,7 +79,9 @@ def rushlight(
     torch.set_num_threads(1)
 
     def make() -> None:
-        program = rushlight.llm.export(source, quantize=recipe, context=context, verify=verify)
+        program = rushlight.llm.export(
+            source, quantize=recipe, context=context, adapters=adapters, verify=verify
+        )
         program.save(file, quiet=True)
 
     return _measured(make)

@@ -17,11 +17,12 @@ constexpr size_t kEncoderRows = 128;
 class Embedder {
  public:
   Embedder(Scheduler& scheduler, Scheduler::Borrower* borrower,
-           Span<const std::vector<int32_t>> texts, bool normalize, std::vector<float>* result)
+           Span<const std::vector<int32_t>> texts, const EmbedOptions& options,
+           std::vector<float>* result)
       : scheduler_(scheduler),
         borrower_(*borrower),
         texts_(texts),
-        normalize_(normalize),
+        options_(options),
         result_(*result) {
     order_.resize(texts.size());
     std::iota(order_.begin(), order_.end(), size_t{0});
@@ -52,7 +53,7 @@ class Embedder {
   Scheduler::Borrower& borrower_;
   const ModelFacts& facts_ = scheduler_.facts();
   Span<const std::vector<int32_t>> texts_;
-  bool normalize_;
+  const EmbedOptions& options_;
   std::vector<float>& result_;
   std::vector<size_t> order_;  // of texts
   size_t next_ = 0;            // in it
@@ -66,7 +67,7 @@ class Embedder {
 
 // Room for the next tokens of the next text in the cache.
 bool Embedder::make_room(size_t count) {
-  if (done_ == 0) borrower_.add();
+  if (done_ == 0) borrower_.add()->adapter = options_.adapter;
   if (scheduler_.make_room(sequences_.back().get(), done_, done_ + count)) return true;
   if (done_ == 0) sequences_.pop_back();
   return false;
@@ -121,7 +122,7 @@ Status Embedder::advance(Message* message) {
   RL_TRY(plan(message));
   std::vector<KvSequence> tables;
   tables.reserve(sequences_.size());
-  for (const auto& sequence : sequences_) tables.push_back(sequence->table.sequence());
+  for (const auto& sequence : sequences_) tables.push_back(sequence->lent());
   StepRows rows;
   rows.tokens = {tokens_.data(), tokens_.size()};
   rows.positions = {positions_.data(), positions_.size()};
@@ -160,7 +161,7 @@ Status Embedder::finish(size_t text, Message* message) {
   }
   double factor = 1;
   if (facts_.pooling == Pooling::Mean) factor = 1 / static_cast<double>(length(text));
-  if (normalize_ && squares > 0) factor = 1 / std::sqrt(squares);
+  if (options_.normalize && squares > 0) factor = 1 / std::sqrt(squares);
   for (size_t k = 0; k < facts_.hidden; ++k) to[k] = static_cast<float>(to[k] * factor);
   return {};
 }
@@ -223,10 +224,13 @@ Result<std::vector<float>> embed(Runner& runner, Span<const std::vector<int32_t>
                                  const EmbedOptions& options, Message* message) {
   RL_TRY(check_method(runner.facts(), message));
   RL_TRY(check(texts, runner.facts(), options, message));
+  if (options.adapter != nullptr) {
+    RL_TRY(check_adapter(*options.adapter, runner.facts().adapters, message));
+  }
   return guard("embed the texts", message, [&]() -> Result<std::vector<float>> {
     std::vector<float> result;
     Scheduler::Borrower borrower(runner.scheduler());
-    Embedder embedder(runner.scheduler(), &borrower, texts, options.normalize, &result);
+    Embedder embedder(runner.scheduler(), &borrower, texts, options, &result);
     while (!embedder.is_done()) {
       runner.scheduler().let_step();
       const Scheduler::Turn turn(runner.scheduler());

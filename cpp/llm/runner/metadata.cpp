@@ -1,6 +1,7 @@
 #include "rushlight/llm/runner/metadata.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rushlight/llm/json/parse.h"
 #include "rushlight/llm/memory/guard.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int64_t kVersion = 1;
 constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // of any other count
+constexpr int64_t kMostRank = 256;                 // of an adapter
 
 const char* pooling_name(Pooling pooling) {
   const char* names[] = {"last", "mean", "cls"};
@@ -71,6 +73,23 @@ Status read_embedding(const JsonValue& root, ModelFacts* facts, Message* message
     return {};
   }
   return fail(message, "pooling", "known kind of");
+}
+
+// The adapters that the program takes; it may take none.
+Status read_adapters(const JsonValue& root, AdapterFacts* adapters, Message* message) {
+  const JsonValue& from = member(root, "adapters");
+  if (from.is_null()) return {};
+  RL_TRY(read_count(from, "rank", kMostRank, &adapters->rank, message));
+  adapters->base = member(from, "base").string();
+  for (const JsonValue& one : member(from, "sites").items()) {
+    AdapterSite site;
+    site.name = member(one, "name").string();
+    RL_TRY(read_count(one, "inputs", kMostTokens, &site.in, message));
+    RL_TRY(read_count(one, "outputs", kMostTokens, &site.out, message));
+    adapters->sites.push_back(std::move(site));
+  }
+  if (adapters->sites.empty()) return fail(message, "sites", "layers in");
+  return {};
 }
 
 bool is_token(const JsonValue& value, size_t vocabulary) {
@@ -138,6 +157,7 @@ Result<Metadata> read_metadata(StringView json, Message* message) {
   RL_TRY(read_count(root, "wanted", kMostTokens, &facts.wanted, message));
   RL_TRY(read_cache(root, &facts, message));
   RL_TRY(read_embedding(root, &facts, message));
+  RL_TRY(read_adapters(root, &facts.adapters, message));
   metadata.family = member(root, "family").string();
   metadata.tokens = member(root, "tokens");
   const JsonValue& bos = member(root, "bos");

@@ -28,7 +28,7 @@ void Scheduler::add_rows(Part* part) {
   for (size_t i = part->rows - part->wanted; i < part->rows; ++i) {
     if (part->wanted > 0) wanted_.push_back(static_cast<int64_t>(part->first_row + i));
   }
-  tables_.push_back(sequence.table.sequence());
+  tables_.push_back(sequence.lent());
   parts_.push_back(*part);
 }
 

@@ -78,6 +78,7 @@ Status Runner::check(const GenerateOptions& options, Message* message) {
                          static_cast<int>(token), facts.vocabulary - 1);
   }
   if (options.grammar != nullptr) RL_TRY(check_grammar(*options.grammar, message));
+  if (options.adapter != nullptr) RL_TRY(check_adapter(*options.adapter, facts.adapters, message));
   if (options.context_full == ContextFull::Shift && options.keep + 2 > facts.context) {
     return message->fail(Code::InvalidArgument,
                          "keep is %zu tokens; a shift must be able to drop some of the %zu of the "
@@ -141,6 +142,7 @@ std::unique_ptr<Choice> Runner::new_choice(const Request& request, Sequence* seq
     choice->own->reserve(scheduler_.facts().context);
     choice->own->tokens.assign(prompt.begin(), prompt.end());
     choice->own->busy = true;
+    choice->own->adapter = request.options.adapter;
     choice->sequence = choice->own.get();
   }
   choice->text.open(&request.options.stop);
@@ -348,6 +350,11 @@ Result<std::unique_ptr<Generation>> Session::start(size_t kept, Span<const int32
                          "session",
                          options.n);
   }
+  if (options.adapter != nullptr && options.adapter != sequence_.adapter) {
+    return message->fail(Code::InvalidArgument,
+                         "the adapter is not the session's: give it when the session is made, or "
+                         "set it while the session has no tokens");
+  }
   std::unique_ptr<Generation> generation(new Generation(&runner_->scheduler_));
   RL_TRY(runner_->start(generation.get(), &sequence_, kept, prompt, options, message));
   return generation;
@@ -424,9 +431,31 @@ Result<std::vector<int32_t>> Session::tokens(Message* message) {
   });
 }
 
-SessionOrigin Runner::origin() {
+std::shared_ptr<const Adapter> Session::adapter() {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  return sequence_.adapter;
+}
+
+Status Session::set_adapter(std::shared_ptr<const Adapter> adapter, Message* message) {
+  const Scheduler::Turn turn(runner_->scheduler_);
+  RL_TRY(check_idle(message));
+  if (adapter == sequence_.adapter) return {};
+  const ModelFacts& facts = runner_->facts();
+  if (adapter != nullptr) RL_TRY(check_adapter(*adapter, facts.adapters, message));
+  if (!sequence_.tokens.empty()) {
+    return message->fail(Code::InvalidState,
+                         "the session has %zu tokens, which were computed with another adapter or "
+                         "none: rewind them before the adapter is changed, or make a new session",
+                         sequence_.tokens.size());
+  }
+  sequence_.adapter = std::move(adapter);
+  return {};
+}
+
+SessionOrigin Runner::origin(const std::shared_ptr<const Adapter>& adapter) {
   const ModelFacts& facts = scheduler_.facts();
-  return {model_->digest(), facts.vocabulary, facts.context, facts.cache, facts.page_bytes};
+  const uint64_t digest = adapter == nullptr ? 0 : adapter->digest();
+  return {model_->digest(), facts.vocabulary, facts.context, facts.cache, facts.page_bytes, digest};
 }
 
 // The file is written from a copy, which shares the pages, so that other texts go on meanwhile.
@@ -439,28 +468,35 @@ Status Session::save(const char* path, Message* message) {
       const Scheduler::Turn turn(runner_->scheduler_);
       RL_TRY(check_idle(message));
       copy->copy_from(sequence_);
-      origin = runner_->origin();
+      origin = runner_->origin(copy->adapter);
     }
     return save_sequence(*copy, origin, path, message);
   });
 }
 
-Result<std::unique_ptr<Session>> Runner::restore(const char* path, Message* message) {
+Result<std::unique_ptr<Session>> Runner::restore(const char* path,
+                                                 std::shared_ptr<const Adapter> adapter,
+                                                 Message* message) {
   if (facts().is_encoder) return refuse_encoder("continue", message);
-  return guard("restore the session", message, [&] { return read_session(path, message); });
+  if (adapter != nullptr) RL_TRY(check_adapter(*adapter, facts().adapters, message));
+  return guard("restore the session", message,
+               [&] { return read_session(path, std::move(adapter), message); });
 }
 
-Result<std::unique_ptr<Session>> Runner::read_session(const char* path, Message* message) {
+Result<std::unique_ptr<Session>> Runner::read_session(const char* path,
+                                                      std::shared_ptr<const Adapter> adapter,
+                                                      Message* message) {
   SessionOrigin own;
   {
     const Scheduler::Turn turn(scheduler_);
-    own = origin();
+    own = origin(adapter);
   }
   SavedSession saved;
   RL_TRY(saved.open(path, own, message));
   std::unique_ptr<Session> session(new Session(this));
   Sequence& sequence = session->sequence_;
   const Scheduler::Turn turn(scheduler_);
+  sequence.adapter = std::move(adapter);
   sequence.tokens.resize(saved.tokens());
   std::memcpy(sequence.tokens.data(), saved.token_bytes().data(), saved.token_bytes().size());
   sequence.used = scheduler_.tick();

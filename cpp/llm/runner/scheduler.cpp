@@ -165,8 +165,10 @@ void Scheduler::remove_resting(Sequence* sequence) {
 // What there is no memory to remember is computed again.
 void Scheduler::remember(const Sequence& sequence) noexcept {
   if (sequence.cached == 0 || sequence.is_foreign) return;
-  (void)has_memory_for(
-      [&] { tree_->insert({sequence.tokens.data(), sequence.cached}, sequence.table); });
+  (void)has_memory_for([&] {
+    tree_->insert(id_of(sequence.adapter), {sequence.tokens.data(), sequence.cached},
+                  sequence.table);
+  });
 }
 
 // --- reading ------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #include "rushlight/llm/runner/score.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rushlight/llm/memory/guard.h"
 
@@ -25,7 +26,7 @@ Status score_piece(Scheduler& scheduler, Sequence* sequence, size_t first, size_
     rows.push_back(static_cast<int64_t>(i));
   }
   const std::vector<int64_t> sequences(count, 0);
-  const KvSequence table = sequence->table.sequence();
+  const KvSequence table = sequence->lent();
   StepRows step;
   step.tokens = {tokens.data(), count};
   step.positions = {positions.data(), count};
@@ -50,9 +51,11 @@ Status score_piece(Scheduler& scheduler, Sequence* sequence, size_t first, size_
 }  // namespace
 
 Result<std::vector<Drawn>> score(Scheduler& scheduler, Span<const int32_t> tokens,
-                                 int32_t alternatives, Message* message) {
+                                 int32_t alternatives, std::shared_ptr<const Adapter> adapter,
+                                 Message* message) {
   const ModelFacts& facts = scheduler.facts();
   if (facts.is_encoder) return refuse_encoder("score", message);
+  if (adapter != nullptr) RL_TRY(check_adapter(*adapter, facts.adapters, message));
   SamplingOptions options;
   options.logprobs = std::max(alternatives, 0);
   RL_TRY(options.check(facts.vocabulary, message));
@@ -72,6 +75,7 @@ Result<std::vector<Drawn>> score(Scheduler& scheduler, Span<const int32_t> token
     Scheduler::Borrower borrower(scheduler);
     Sequence* const sequence = borrower.add();
     sequence->busy = true;
+    sequence->adapter = std::move(adapter);
     sequence->tokens.assign(tokens.begin(), tokens.end());
     const size_t most = std::min(facts.batch, facts.wanted);
     for (size_t first = 0; first < tokens.size(); first += most) {

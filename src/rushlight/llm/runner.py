@@ -14,7 +14,14 @@ import numpy as np
 from rushlight import _core
 from rushlight.errors import RunError
 from rushlight.llm.grammar import Vocabulary
-from rushlight.llm.options import read_integer, read_options, read_tokens, refuse, with_tokens
+from rushlight.llm.options import (
+    read_adapter,
+    read_integer,
+    read_options,
+    read_tokens,
+    refuse,
+    with_tokens,
+)
 from rushlight.llm.reply import Piece, Reply, Stream, Token, finished, run_errors
 from rushlight.llm.structured import Structured
 from rushlight.llm.template import opens_reasoning
@@ -169,19 +176,48 @@ class Runner(_Generates):
             return "open"
         return "none" if tail.rstrip().endswith("</think>") else "optional"
 
-    def session(self) -> Session:
-        """A text that is kept: generations are added to it."""
-        with run_errors():
-            return Session(self, self._handle.session())
+    def session(self, *, adapter: _core.LlmAdapter | None = None) -> Session:
+        """A text that is kept: generations are added to it.
 
-    def restore(self, path: str | os.PathLike[str]) -> Session:
-        """A session that `Session.save` wrote.
+        Args:
+            adapter: from `load_adapter`: what it is computed with.
 
         Raises:
-            RunError: the file cannot be read, is damaged, or is of another model or cache.
+            RunError: the adapter is of another model.
+        """
+        session = Session(self, self._handle.session())
+        if adapter is not None:
+            session.adapter = adapter
+        return session
+
+    def load_adapter(self, path: str | os.PathLike[str]) -> _core.LlmAdapter:
+        """An adapter (LoRA) for sessions and generations, mapped. Its memory is given back when
+        nothing uses it any more.
+
+        Args:
+            path: a file that `rushlight.llm.adapter` wrote for this program.
+
+        Raises:
+            RunError: the file cannot be read, is damaged, or is of another model; or the program
+                takes no adapters.
         """
         with run_errors():
-            return Session(self, self._handle.restore(_path(path)))
+            return self._handle.load_adapter(_path(path))
+
+    def restore(
+        self, path: str | os.PathLike[str], *, adapter: _core.LlmAdapter | None = None
+    ) -> Session:
+        """A session that `Session.save` wrote.
+
+        Args:
+            path: the file.
+            adapter: what the session was computed with; None for the model alone.
+
+        Raises:
+            RunError: the file cannot be read, is damaged, or is of another model, adapter or cache.
+        """
+        with run_errors():
+            return Session(self, self._handle.restore(_path(path), _given(adapter)))
 
     def encode(
         self, text: str, *, add_special: bool = True, parse_special: bool = True
@@ -253,30 +289,34 @@ class Runner(_Generates):
         with run_errors():
             return self._handle.piece(read_integer("token", token, -_MOST, _MOST, "a token id"))
 
-    def score(self, tokens: Any) -> list[float]:
+    def score(self, tokens: Any, *, adapter: _core.LlmAdapter | None = None) -> list[float]:
         """The log probability of each token but the first, after those before it.
 
         Args:
             tokens: token ids, as many as the context has at most.
+            adapter: from `load_adapter`; None for the model alone.
 
         Raises:
             RunError: there are too few or too many, or the model failed.
         """
-        return [token.logprob for token in self.logprobs(tokens)]
+        return [token.logprob for token in self.logprobs(tokens, adapter=adapter)]
 
-    def logprobs(self, tokens: Any, *, top: int = 0) -> list[Token]:
+    def logprobs(
+        self, tokens: Any, *, top: int = 0, adapter: _core.LlmAdapter | None = None
+    ) -> list[Token]:
         """Each token but the first, with its log probability after those before it.
 
         Args:
             tokens: token ids, as many as the context has at most.
             top: how many of the most probable tokens to list beside each, up to 20.
+            adapter: from `load_adapter`; None for the model alone.
 
         Raises:
             RunError: there are too few or too many, or the model failed.
         """
         most = read_integer("top", top, 0, 20, "an integer from 0 to 20")
         with run_errors():
-            scored = self._handle.score(read_tokens("tokens", tokens), most)
+            scored = self._handle.score(read_tokens("tokens", tokens), most, _given(adapter))
         return [Token(id, logprob, tuple(others)) for id, logprob, others in scored]
 
     def embed(
@@ -285,6 +325,7 @@ class Runner(_Generates):
         *,
         normalize: bool = True,
         truncate: bool = False,
+        adapter: _core.LlmAdapter | None = None,
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Vectors of texts, which are near each other for texts of like meaning.
 
@@ -293,6 +334,7 @@ class Runner(_Generates):
                 added, and special tokens in them are text.
             normalize: scale each vector to the length 1.
             truncate: cut texts of more tokens than the context has; otherwise they are refused.
+            adapter: from `load_adapter`; None for the model alone.
 
         Returns:
             float32 [texts, `hidden`].
@@ -308,9 +350,9 @@ class Runner(_Generates):
         with run_errors():
             if texts and isinstance(texts[0], str):
                 data = [_bytes_of(i, text) for i, text in enumerate(texts)]
-                return self._handle.embed_texts(data, normalize, truncate)
+                return self._handle.embed_texts(data, normalize, truncate, _given(adapter))
             tokens = [read_tokens(f"texts[{i}]", text) for i, text in enumerate(texts)]
-            return self._handle.embed_tokens(tokens, normalize, truncate)
+            return self._handle.embed_tokens(tokens, normalize, truncate, _given(adapter))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -373,6 +415,17 @@ class Session(_Generates):
     def cached(self) -> int:
         """How many tokens have their keys and values in the cache."""
         return self._handle.cached()
+
+    @property
+    def adapter(self) -> _core.LlmAdapter | None:
+        """What the text is computed with; None for the model alone. It can be changed while there
+        are no tokens."""
+        return self._handle.adapter()
+
+    @adapter.setter
+    def adapter(self, adapter: _core.LlmAdapter | None) -> None:
+        with run_errors():
+            self._handle.set_adapter(_given(adapter))
 
     def rewind(self, count: int) -> None:
         """Drop the last `count` tokens.
@@ -452,6 +505,10 @@ def is_conversation(prompt: Any) -> bool:
     """
     is_list = isinstance(prompt, Sequence) and not isinstance(prompt, str | bytes)
     return is_list and len(prompt) > 0 and isinstance(prompt[0], Mapping)
+
+
+def _given(adapter: Any) -> _core.LlmAdapter | None:
+    return None if adapter is None else read_adapter(adapter)
 
 
 def _path(path: str | os.PathLike[str]) -> bytes:

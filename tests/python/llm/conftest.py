@@ -14,7 +14,7 @@ from rushlight.llm.runner import Runner
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
-    return save(make_model(), make_tokenizer(), folder / "tiny.pte")
+    return save(make_model(), make_tokenizer(), folder / "tiny.pte", adapters=8)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -65,9 +66,9 @@ def save(
     tokenizer: Tokenizer,
     path: Path,
     template: str = TEMPLATE,
-    embed: bool = True,
+    **options: Any,
 ) -> Path:
-    program = rushlight.llm.export(model, batch=64, embed=embed)
+    program = rushlight.llm.export(model, batch=64, **{"embed": True, **options})
     program.manager.add_named_data("rushlight/tokenizer", compile(tokenizer))
     program.manager.add_named_data("rushlight/chat_template", template.encode())
     program.save(path, quiet=True)

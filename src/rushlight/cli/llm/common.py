@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from rushlight.errors import Code, RunError
 from rushlight.files import open_file
 
 if TYPE_CHECKING:
+    from rushlight import _core
     from rushlight.llm.runner import Runner
 
 KvOption = Annotated[
@@ -37,6 +39,38 @@ TokenizerOption = Annotated[
         help="Of a program without one: a folder, tokenizer.json or tokenizer.model.",
     ),
 ]
+AdapterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--adapter",
+        metavar="[NAME=]PATH",
+        help="An adapter that rushlight llm adapter wrote; repeatable. Without a name it has the "
+        "file's.",
+    ),
+]
+
+
+def read_adapters(arguments: list[str] | None, runner: Runner) -> dict[str, _core.LlmAdapter]:
+    """Load adapters by their names.
+
+    Args:
+        arguments: "name=path" or "path".
+        runner: the model.
+
+    Raises:
+        RunError: two have one name, or a file is refused.
+    """
+    adapters = {}
+    for one in arguments or []:
+        name, equals, path = one.partition("=")
+        name, path = (name, path) if equals else (Path(one).stem, one)
+        if not name or name in adapters:
+            raise RunError(
+                f"--adapter {one}: give each a name of its own, as in NAME={path}",
+                code=Code.INVALID_ARGUMENT,
+            )
+        adapters[name] = runner.load_adapter(path)
+    return adapters
 
 
 def load(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +19,10 @@ from rushlight.cli.common import (
 from rushlight.cli.llm import common
 from rushlight.errors import Code, RunError
 
+if TYPE_CHECKING:
+    from rushlight.llm.runner import Runner
+    from rushlight.llm.serve.settings import Settings
+
 NAME = "serve"
 HELP = help_text(
     "Serve a model over HTTP: OpenAI's API at /v1, and a page to chat with it at /. Only programs "
@@ -25,6 +30,7 @@ HELP = help_text(
     (
         "rushlight llm serve m.pte",
         "rushlight llm serve m.pte --port 9000 --name my-model",
+        "rushlight llm serve m.pte --adapter sql=sql.ptd",
         "RUSHLIGHT_API_KEY=secret rushlight llm serve m.pte --host 0.0.0.0",
     ),
 )
@@ -85,6 +91,7 @@ def main(
     cache_limit: common.CacheOption = None,
     tokenizer: common.TokenizerOption = None,
     chat_template: common.TemplateOption = None,
+    adapter: common.AdapterOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
@@ -117,8 +124,20 @@ def main(
                 f"with --tokenizer, or export the model with its tokenizer",
                 code=Code.NOT_SUPPORTED,
             )
+        settings = _with_adapters(settings, adapter, runner)
         typer.echo(f"{settings.name}: {server.address_of(sock)}  (Ctrl-C ends it)")
         server.serve(runner, settings, sock)
+
+
+def _with_adapters(settings: Settings, arguments: list[str] | None, runner: Runner) -> Settings:
+    """Settings with adapters, each of which has an id of its own."""
+    adapters = common.read_adapters(arguments, runner)
+    if settings.name in adapters:
+        raise RunError(
+            f"--adapter {settings.name}: that is the model's own id: give it another name",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return replace(settings, adapters=adapters)
 
 
 def _check_packages() -> None:

@@ -36,16 +36,17 @@ class Checkpoint:
 
     Args:
         folder: with `model.safetensors`, or several files and their index.
+        single: the name of the file in place of `model.safetensors`; then there is no index.
 
     Raises:
         ExportError: a file is missing or damaged, or a tensor has a dtype that is not supported.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, single: str = SINGLE) -> None:
         self._maps: list[mmap.mmap] = []
         self.tensors: dict[str, torch.Tensor] = {}
-        index = _index_of(folder)
-        files = dict.fromkeys(index.values()) if index is not None else {SINGLE: None}
+        index = _index_of(folder) if single == SINGLE else None
+        files = dict.fromkeys(index.values()) if index is not None else {single: None}
         missing = [name for name in files if not (folder / name).is_file()]
         if missing:
             raise ExportError(

@@ -9,7 +9,9 @@ from rushlight.llm.reply import Statistics
 from rushlight.llm.runner import Runner
 from rushlight.llm.serve.answers import Answers
 from rushlight.llm.serve.fields import Fields
-from rushlight.llm.serve.sampling import read_model, read_sampling, read_streaming
+from rushlight.llm.serve.models import read_model
+from rushlight.llm.serve.sampling import read_sampling, read_streaming
+from rushlight.llm.serve.settings import Settings
 
 
 class TextCall:
@@ -18,7 +20,7 @@ class TextCall:
     Args:
         runner: the model.
         fields: of the request; those that are read here are taken.
-        model: the model's id.
+        settings: have the ids of models.
         names: how answers' ids begin, and OpenAI's names for a whole answer and for an event.
 
     Raises:
@@ -26,13 +28,15 @@ class TextCall:
     """
 
     def __init__(
-        self, runner: Runner, fields: Fields, model: str, names: tuple[str, str, str]
+        self, runner: Runner, fields: Fields, settings: Settings, names: tuple[str, str, str]
     ) -> None:
         self._runner = runner
-        read_model(fields, model)
+        asked = read_model(fields, settings)
         self.streaming = read_streaming(fields)
         self._options = read_sampling(fields)
-        self._answers = Answers(*names, model, self.streaming)
+        if asked.adapter is not None:
+            self._options["adapter"] = asked.adapter
+        self._answers = Answers(*names, asked.name, self.streaming)
 
     def usage(self, statistics: Sequence[Statistics]) -> dict[str, Any]:
         """The last event, which counts tokens.

@@ -16,6 +16,7 @@ from rushlight.llm.serve.fields import Fields
 from rushlight.llm.serve.logprobs import chat_logprobs
 from rushlight.llm.serve.messages import read_messages
 from rushlight.llm.serve.sampling import read_structure
+from rushlight.llm.serve.settings import Settings
 from rushlight.llm.template import ReplyParser, ReplyPart
 
 _NAMES = ("chatcmpl", "chat.completion", "chat.completion.chunk")
@@ -40,8 +41,8 @@ class _Choice:
 class ChatCall(TextCall):
     """A request for chat completions; the arguments are those of `TextCall`."""
 
-    def __init__(self, runner: Runner, fields: Fields, model: str) -> None:
-        super().__init__(runner, fields, model, _NAMES)
+    def __init__(self, runner: Runner, fields: Fields, settings: Settings) -> None:
+        super().__init__(runner, fields, settings, _NAMES)
         self._messages = read_messages(fields)
         self._read_logprobs(fields)
         self._tools = read_structure(fields, "tools", list)

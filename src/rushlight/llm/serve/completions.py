@@ -16,6 +16,7 @@ from rushlight.llm.serve.fields import Fields, shown
 from rushlight.llm.serve.jobs import ending
 from rushlight.llm.serve.logprobs import text_logprobs
 from rushlight.llm.serve.sampling import read_structure
+from rushlight.llm.serve.settings import Settings
 
 _NAMES = ("cmpl", "text_completion", "text_completion")
 _MOST_TEXTS = 128
@@ -77,8 +78,8 @@ class _Choice:
 class CompletionCall(TextCall):
     """A request for text completions; the arguments are those of `TextCall`."""
 
-    def __init__(self, runner: Runner, fields: Fields, model: str) -> None:
-        super().__init__(runner, fields, model, _NAMES)
+    def __init__(self, runner: Runner, fields: Fields, settings: Settings) -> None:
+        super().__init__(runner, fields, settings, _NAMES)
         self._prompts = read_texts(fields, "prompt")
         self._options.setdefault("max_tokens", 16)  # as the API says
         self._logprobs = fields.read("logprobs", int)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rushlight import _core
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,7 @@ class Settings:
         seconds: how long it may wait and be computed.
         connections: the most connections at once.
         close_seconds: how long texts may go on when the server is told to end.
+        adapters: by the ids that choose them in the API, each as a model of its own.
         created: when the model came to be, in seconds since 1970.
     """
 
@@ -38,6 +44,7 @@ class Settings:
     seconds: float = 600.0
     connections: int = 512
     close_seconds: float = 3.0
+    adapters: Mapping[str, _core.LlmAdapter] = field(default_factory=dict)
     created: int = field(default_factory=lambda: int(time.time()))
 
     @property

@@ -347,7 +347,7 @@ void test_embeddings_and_scores() {
   each_allocation(
       "score",
       [&](Message* message) {
-        return score(setup.runner.scheduler(), view(texts[0]), 3, message).status();
+        return score(setup.runner.scheduler(), view(texts[0]), 3, nullptr, message).status();
       },
       Usable(&setup));
   setup.runner.scheduler().tree().clear();

@@ -140,7 +140,7 @@ class Client {
     const auto vectors = embed(setup_.runner, {texts.data(), texts.size()}, {}, &message);
     CHECK(vectors.ok() && vectors.value().size() == 2 * FakeModel::kHidden);
     const Tokens text = prompt_of(number_, 90, 128);
-    const auto scored = score(setup_.runner.scheduler(), view(text), 3, &message);
+    const auto scored = score(setup_.runner.scheduler(), view(text), 3, nullptr, &message);
     CHECK(scored.ok() && scored.value().size() == 89 && scored.value()[88].n_top == 3);
   }
 

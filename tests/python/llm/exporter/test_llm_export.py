@@ -18,10 +18,13 @@ from rushlight.schema import cpu_engine as fb
 from rushlight.serialize.pte import read_pte
 
 
-def _node_counts(case: str, layers: int, quantize: str | None) -> Counter[str]:
+def _node_counts(
+    case: str, layers: int, quantize: str | None, adapters: int | None = None
+) -> Counter[str]:
     wide = {"hidden_size": 64, "head_dim": 16, "num_attention_heads": 4}
     model = small_model(case, num_hidden_layers=layers, **wide)
-    program = rl.llm.export(model, batch=8, quantize=quantize, verify=False)
+    program = rl.llm.export(model, batch=8, quantize=quantize, adapters=adapters, verify=False)
+    assert ("adapters" in described(program)) == (adapters is not None)
     [payload] = program.manager.payloads  # one delegate
     return Counter(type(node.operation).__name__ for node in fb.unpack(payload).nodes)
 
@@ -39,6 +42,23 @@ INTEGER = {
 @pytest.mark.parametrize(("quantize", "nodes"), [(None, FLOAT), ("8da4w", INTEGER)])
 def test_a_layer_is_few_fused_operators(quantize: str | None, nodes: dict[str, int]) -> None:
     one, two = (_node_counts("llama", layers, quantize) for layers in (1, 2))
+    assert two - one == nodes
+
+
+# Residuals and the gate are added and multiplied after the adapters.
+ADAPTED_FLOAT = {**FLOAT, "Adapter": 7, "Elementwise": 5}
+ADAPTED_INTEGER = {
+    **INTEGER,
+    "DynamicProduct": 4,  # as a gate and its factor are
+    "Adapter": 4,
+    "Elementwise": 5,
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("quantize", "nodes"), [(None, ADAPTED_FLOAT), ("8da4w", ADAPTED_INTEGER)])
+def test_a_layer_that_takes_adapters(quantize: str | None, nodes: dict[str, int]) -> None:
+    one, two = (_node_counts("llama", layers, quantize, 4) for layers in (1, 2))
     assert two - one == nodes
 
 

@@ -18,7 +18,8 @@ import rushlight as rl
 import rushlight.llm
 from rushlight.cli import app
 from rushlight.errors import ExportError
-from rushlight.llm.exporter.families import decoder_of
+from rushlight.llm.exporter.adapters import adapters_of
+from rushlight.llm.exporter.families import decoder_of, description_of
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step
 from rushlight.llm.gguf.model import read_gguf
@@ -84,6 +85,17 @@ def test_recipes_keep_integers_that_fit_them(tmp_path: Path) -> None:
     assert other.scales.shape[1] == 2
     real = _layers(path, Recipe("float32")).decoder.base.layers[1].mlp.up_proj
     assert isinstance(real, StoredLinear) and torch.equal(real.weight, as_they_are.weight.real())
+
+
+def test_adapters_fit_the_model_and_its_file(tmp_path: Path) -> None:
+    model = small_model("llama", **WIDE)
+    made = read_gguf(write_gguf(model, tmp_path / "m.gguf")).model
+    about = description_of(model.config, 512)
+    own, files = (adapters_of(Step(*decoder_of(one, 512)), about, 8) for one in (model, made))
+    assert own == files and len(own.sites) == 14
+    with torch.no_grad():
+        model.model.layers[1].self_attn.k_proj.weight[0, 0] += 1
+    assert adapters_of(Step(*decoder_of(model, 512)), about, 8).base != own.base
 
 
 @pytest.mark.parametrize(("kind", "name"), [("Q4_0", "8da4w"), ("Q8_0", "int8"), ("Q8_0", "bf16")])

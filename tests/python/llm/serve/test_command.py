@@ -81,7 +81,7 @@ def test_a_tokenizer_and_a_template_from_files(
     template.write_text("{% for m in messages %}ä{{ m.content }}{% endfor %}", encoding="utf-8")
     runners: list[Any] = []
     monkeypatch.setattr(server, "serve", lambda runner, settings, sock: runners.append(runner))
-    monkeypatch.setattr(chat, "Talk", lambda runner, system, options: runners.append(runner))
+    monkeypatch.setattr(chat, "Talk", lambda runner, *_: runners.append(runner))
     options = ["--tokenizer", str(tokenizer), "--chat-template", str(template)]
     for command in (["serve", str(path), "--port", "0"], ["chat", str(path)]):
         result = CliRunner().invoke(app, ["llm", *command, *options], input="")

@@ -344,7 +344,7 @@ class _Embeds(EndlessRunner):
     def encode(self, text: str, *, parse_special: bool = True) -> list[int]:
         return [1] * len(text)
 
-    def embed(self, tokens: list[list[int]]) -> np.ndarray:
+    def embed(self, tokens: list[list[int]], adapter: None) -> np.ndarray:
         self.asked.set()
         self.came_in_time.append(self.go.wait(20))
         self.done.set()
