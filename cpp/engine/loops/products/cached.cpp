@@ -99,7 +99,7 @@ uint16_t upper_bits(float x) { return static_cast<uint16_t>(bits_of(x) >> 16); }
 // What numbers are multiplied by to become integers: 0 where there is nothing finite to divide by.
 Vec inverse(Vec scale) {
   const Vec one = 1.0f / scale;
-  return (scale > Vec{}) & (one < splat(kInf)) ? one : Vec{};
+  return ((scale > Vec{}) & (one < splat(kInf))) ? one : Vec{};
 }
 
 // x * factor as an integer, ties to even, within +-range; -range where it is NaN.
