@@ -27,7 +27,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "user_defined_symbols": ["<sep>", "[MASK]", "\n\n", "▁▁▁▁"],
     },
     "mistral": {**LLAMA2, "allow_whitespace_only_pieces": True},
-    "bpe": {"model_type": "bpe", "user_defined_symbols": ["<sep>"], "character_coverage": 0.99},
+    "bpe": {"model_type": "bpe", "user_defined_symbols": ["<sep>"], "character_coverage": 0.98},
     # As many pieces as the text has, if that is less than was asked for.
     "t5": {"model_type": "unigram", "character_coverage": 0.98, "hard_vocab_limit": False},
     "unigram_bytes": {
