@@ -65,7 +65,7 @@ class WeightFiles:
         # Written to the file and not to memory: where a disk is full, this is an error, and a write
         # to mapped memory would end the process.
         self._file.seek(at)
-        left = memoryview(data)
+        left = data.data
         while left:
             count = self._file.write(left)
             if not count:

@@ -110,7 +110,7 @@ class NamedDataStore:
         home[key] = DataEntry(index, alignment, layout)
 
     def _index(self, key: str, data: bytes | np.ndarray, where: str) -> int:
-        digest = hashlib.sha256(data).digest()
+        digest = hashlib.sha256(data if isinstance(data, bytes) else data.data).digest()
         index = self._by_content.get(digest, len(self._output.buffers))
         if self._keys.setdefault(key, index) != index:
             old = len(self._output.buffers[self._keys[key]])

@@ -242,7 +242,7 @@ def _constants(graph: Graph, store: NamedDataStore) -> Iterator[fb.Constant]:
 
 def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:
     data = raw_bytes(tensor)
-    key = f"cpu/{hashlib.sha256(data).hexdigest()[:32]}"
+    key = f"cpu/{hashlib.sha256(data.data).hexdigest()[:32]}"
     store.add_named_data(key, data, alignment=_ALIGNMENT)
     return fb.Constant(key, data.nbytes)
 

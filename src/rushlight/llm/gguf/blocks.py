@@ -180,9 +180,9 @@ def numbers_of(kind: TensorType, blocks: Bytes) -> Floats:
         integers, scales = integers_of(FORMS[kind.name], blocks)
         groups = integers.reshape(*scales.shape, -1).astype(np.float32) * scales[..., None]
         return groups.reshape(integers.shape)
-    integers, scales, offsets = with_offsets_of(OFFSET_FORMS[kind.name], blocks)
-    groups = integers.reshape(*scales.shape, -1).astype(np.float32) * scales[..., None]
-    return (groups + offsets[..., None]).reshape(integers.shape)
+    numbers, scales, offsets = with_offsets_of(OFFSET_FORMS[kind.name], blocks)
+    groups = numbers.reshape(*scales.shape, -1).astype(np.float32) * scales[..., None]
+    return (groups + offsets[..., None]).reshape(numbers.shape)
 
 
 def _viewed(blocks: Bytes, dtype: str) -> Any:
