@@ -138,7 +138,10 @@ class CompletionCall(TextCall):
 
     def _scored(self, prompt: list[int], top: int) -> list[Token]:
         """The tokens of a prompt with their log probabilities; the first has none."""
-        rest = self._runner.logprobs(prompt, top=top) if len(prompt) > 1 else []
+        rest: list[Token] = []
+        if len(prompt) > 1:
+            adapter = self._options.get("adapter")
+            rest = self._runner.logprobs(prompt, top=top, adapter=adapter)
         return [Token(prompt[0], math.nan), *rest]
 
     def opening(self) -> list[dict[str, Any]]:

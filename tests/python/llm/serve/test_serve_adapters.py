@@ -56,6 +56,15 @@ def test_a_request_names_its_adapter(client: OpenAI, program: Path, file: Path) 
         assert texts[name] == runner.generate(ASKED["messages"], **options).text
         text = client.completions.create(model=name, prompt="the", temperature=0, max_tokens=12)
         assert text.choices[0].text == runner.generate("the", **options).text
+        echoed = client.completions.create(
+            model=name, prompt="the lamp", echo=True, logprobs=0, max_tokens=1
+        )
+        assert echoed.choices[0].logprobs is not None
+        prompt = runner.encode("the lamp")
+        told = echoed.choices[0].logprobs.token_logprobs
+        assert told is not None
+        expected = pytest.approx(runner.score(prompt, adapter=own), abs=1e-5)
+        assert told[1 : len(prompt)] == expected
         vectors = client.embeddings.create(model=name, input=["the lamp"])
         assert vectors.model == name
     assert texts["tiny"] != texts["sql"]
