@@ -367,8 +367,6 @@ def test_embeddings_take_no_longer_than_they_may() -> None:
 
 
 class _Scores(_Embeds):
-    """Scores when it is let go."""
-
     def logprobs(self, tokens: list[int], *, top: int, adapter: None) -> list[Token]:
         self.embed([tokens], adapter=adapter)
         return [Token(token) for token in tokens[1:]]
