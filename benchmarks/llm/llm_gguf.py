@@ -217,15 +217,15 @@ def main() -> None:
         "--iterations", type=int, default=character_model.ITERATIONS, help="of training"
     )
     arguments = parser.parse_args()
-    rows = []
+    heads = ["file", "ours", "llama.cpp", "ours / llama.cpp", "its defaults"]
     torch.manual_seed(0)
     for name in arguments.models:
+        rows = []
         for (maker, kind), one in measured(name, arguments.iterations, engines.say).items():
             cells = [f"{100 * error:.3f} %" for error in (one.ours, one.theirs, one.default)]
             cells.insert(2, f"{one.ours / one.theirs:.2f}x")
-            rows.append([name, f"{kind} by {maker}", *cells])
-    heads = ["", "file", "ours", "llama.cpp", "ours / llama.cpp", "its defaults"]
-    engines.table("Distances of logits from the dequantised weights'", heads, rows)
+            rows.append([f"{kind} by {maker}", *cells])
+        engines.table(f"{name}: distances of logits from the dequantised weights'", heads, rows)
 
 
 if __name__ == "__main__":
