@@ -23,6 +23,7 @@ ENGINE_COMPILER_LAYERS = (
     *(("passes", "support", "payload_reader"), ("preprocess",), ("partitioner",), ("__init__",)),
 )
 LANGUAGE_MODEL_LAYERS = (
+    ("packages",),
     ("description", "grammar", "reply", "template", "tokenizer", "weights"),
     *(("gguf", "options"), ("structured",), ("exporter", "runner"), ("loading",)),
     *(("serve",), ("__init__",)),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "failure.h"
 #include "llm/grammar.h"
 #include "rushlight/llm/runner/options.h"
 
@@ -25,6 +26,12 @@ void add_field(nb::class_<GenerateOptions>& options, const char* name,
       [field](GenerateOptions& self, Value value) { self.sampling.*field = std::move(value); });
 }
 
+void check(const GenerateOptions& self, size_t vocabulary) {
+  Message message;
+  const Status status = self.sampling.check(vocabulary, &message);
+  if (!status.ok()) fail(status.code(), message);
+}
+
 void set_bias(GenerateOptions& self, const std::vector<std::pair<int32_t, float>>& biases) {
   self.sampling.logit_bias.clear();
   for (const auto& [token, bias] : biases) self.sampling.logit_bias.push_back({token, bias});
@@ -37,6 +44,7 @@ void init_llm_options(nb::module_& m) {
   options.def(nb::init<>())
       .def("copy", [](const GenerateOptions& self) { return self; })
       .def("set_logit_bias", set_bias, nb::arg("biases"))
+      .def("check", check, nb::arg("vocabulary"))
       .def(
           "set_grammar",
           [](GenerateOptions& self, const GrammarHandle& grammar) {

@@ -146,7 +146,11 @@ Result<Metadata> read_metadata(StringView json, Message* message) {
   RL_TRY(read_tokens(member(generation, "eos_token_id"), "eos_token_id", facts.vocabulary,
                      &metadata.ends, message));
   metadata.defaults = read_defaults(generation);
-  RL_TRY(metadata.defaults.sampling.check(facts.vocabulary, message));
+  const Status checked = metadata.defaults.sampling.check(facts.vocabulary, message);
+  if (!checked.ok()) {
+    message->prepend("the defaults for sampling in the program: ");
+    return Code::InvalidProgram;
+  }
   return metadata;
 }
 

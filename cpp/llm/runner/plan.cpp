@@ -102,12 +102,15 @@ void Scheduler::resolve_shortage() {
   if (preempt(entry.choice)) return;
   is_short_ = has_borrowers();
   if (is_short_) return;
+  const bool is_limited = pool_.pages() >= pool_.capacity();  // or its memory has ended before
   Message message;
   const Status status = message.fail(
       Code::OutOfResources,
-      "the text has %zu tokens, and the cache has no page left for the next: its %zu pages of %zu "
-      "tokens (%zu bytes) are in use. Raise cache_limit, or rewind or close sessions",
-      entry.choice->sequence->tokens.size(), pool_.capacity(), kPageTokens, pool_.limit());
+      "the text has %zu tokens, and the cache has no page left for the next: %s %zu pages of %zu "
+      "tokens (%zu bytes) are in use. %s, or rewind or close sessions",
+      entry.choice->sequence->tokens.size(), is_limited ? "its" : "there is no more memory, and",
+      pool_.pages(), kPageTokens, is_limited ? pool_.limit() : pool_.bytes(),
+      is_limited ? "Raise cache_limit" : "Give it more memory");
   fail(entry, status, message);
 }
 

@@ -66,15 +66,28 @@ def read_options(defaults: _core.LlmOptions, given: Mapping[str, Any]) -> _core.
     options = defaults.copy()
     given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
-        reader = _READERS.get(name)
-        if reader is None:
+        if name not in _READERS:
             advice = _ADVICE.get(name, f"there are {', '.join(sorted(_READERS))}")
             raise refuse(f"there is no option {name!r}: {advice}")
-        reader(options, name, value)
+        read_option(options, name, value)
     _check_together(options, given)
     if "seed" not in given:
         options.seed = secrets.randbits(64)
     return options
+
+
+def read_option(options: _core.LlmOptions, name: str, value: Any) -> None:
+    """Set one option.
+
+    Args:
+        options: changed.
+        name: of the option, which there is.
+        value: what was given for it.
+
+    Raises:
+        RunError: the value has a wrong type.
+    """
+    _READERS[name](options, name, value)
 
 
 def with_tokens(given: Mapping[str, Any], runner: _core.LlmRunner) -> dict[str, Any]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from doc_pages import FENCE
+
 import rushlight as rl
 
 ROOT = Path(__file__).resolve().parents[3]
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Page:
 
 def read_page(path: Path) -> Page:
     """Raises ValueError if a page has not its three blocks in order."""
-    blocks = _FENCE.findall(path.read_text("utf-8"))
+    blocks = FENCE.findall(path.read_text("utf-8"))
     if [kind for kind, _ in blocks] != ["python", "text", "python"]:
         raise ValueError(f"{path.name}: write the failing code, its message, and the rewrite")
     return Page(path.stem, *(code for _, code in blocks))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from doc_pages import FENCE, blocks_of
 
 from rushlight.cli import app
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 BUILD = """
 import torch
@@ -26,10 +26,6 @@ def build():
 def data():
     return [(torch.randn(3, 4),) for _ in range(8)]
 """
-
-
-def _blocks(page: Path, language: str) -> list[str]:
-    return [code for kind, code in _FENCE.findall(page.read_text("utf-8")) if kind == language]
 
 
 def _run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -56,8 +52,8 @@ def _file_size(text: str) -> int:
 
 
 def test_readme_code_prints_what_the_readme_says(tmp_path: Path) -> None:
-    [code] = _blocks(ROOT / "README.md", "python")
-    [output] = _blocks(ROOT / "README.md", "text")
+    [code] = blocks_of(ROOT / "README.md", "python")
+    [output] = blocks_of(ROOT / "README.md", "text")
     done = _run(code, tmp_path)
     assert done.returncode == 0, done.stderr
     assert _without_figures(done.stdout) == _without_figures(output), done.stdout
@@ -65,25 +61,25 @@ def test_readme_code_prints_what_the_readme_says(tmp_path: Path) -> None:
 
 
 def test_quickstart_is_the_readme_code() -> None:
-    [code] = _blocks(ROOT / "README.md", "python")
+    [code] = blocks_of(ROOT / "README.md", "python")
     example = (ROOT / "examples" / "quickstart.py").read_text("utf-8")
     assert example.split('"""\n\n', 1)[1] == code
 
 
 @pytest.mark.parametrize(
     "page",
-    [p for p in PAGES if p.parent.name == "docs" and _blocks(p, "python")],
+    [p for p in PAGES if p.parent.name == "docs" and blocks_of(p, "python")],
     ids=lambda p: p.stem,
 )
 def test_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    exec("\n".join(_blocks(page, "python")), {"__name__": page.stem})
+    exec("\n".join(blocks_of(page, "python")), {"__name__": page.stem})
 
 
 def test_readme_commands_run(tmp_path: Path) -> None:
     commands = [
         line.partition("#")[0]
-        for code in _blocks(ROOT / "README.md", "")
+        for code in blocks_of(ROOT / "README.md", "")
         for line in code.splitlines()
         if line.startswith("rushlight ")
     ]
@@ -103,9 +99,9 @@ def test_readme_commands_run(tmp_path: Path) -> None:
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    prose = re.sub(r"`[^`]*`", "", _FENCE.sub("", page.read_text("utf-8")))
+    prose = re.sub(r"`[^`]*`", "", FENCE.sub("", page.read_text("utf-8")))
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose)
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
@@ -114,7 +110,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_all_commands_stand_in_the_table() -> None:
     text = (ROOT / "docs" / "inspect.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `rushlight ([a-z-]+)", text, re.M))
-    assert named == {command.name for command in app.registered_commands}
+    commands = [*app.registered_commands, *app.registered_groups]
+    assert named == {command.name for command in commands}
 
 
 def test_make_targets_exist() -> None:

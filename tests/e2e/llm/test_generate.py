@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,32 @@ def test_greedy_tokens_equal_transformers(model: Any, runner: Runner, length: in
     reply = runner.generate(prompt, max_tokens=40, temperature=0)
     wanted = _expected(model, prompt, 40)
     assert reply.tokens == [token for token in wanted if token != 2]
+
+
+def test_the_defaults_of_a_folder_are_those_of_transformers(model: Any, tmp_path: Path) -> None:
+    prompt = _prompt(12, 20)
+    model.save_pretrained(tmp_path)
+    about = {"repetition_penalty": 1.3, "max_new_tokens": 12, "eos_token_id": 2}
+    (tmp_path / "generation_config.json").write_text(json.dumps(about))
+    whole = _with_own_defaults(tmp_path, prompt)
+    about["eos_token_id"] = [2, whole[7]]
+    (tmp_path / "generation_config.json").write_text(json.dumps(about))
+    wanted = _with_own_defaults(tmp_path, prompt)
+    assert len(whole) == 12 and wanted[-1] == whole[7]
+    program = rushlight.llm.export(tmp_path, context=CONTEXT, batch=64, verify=False)
+    runner = rushlight.llm.load(program.buffer, threads=1, kv="float32")
+    reply = runner.generate(prompt)
+    assert (reply.tokens, reply.finish) == (wanted[:-1], "stop")
+    reply = runner.generate(prompt, ignore_eos=True)
+    assert (reply.tokens, reply.finish) == (whole, "length")
+
+
+def _with_own_defaults(folder: Path, prompt: list[int]) -> list[int]:
+    """What `transformers` generates with what a folder says of texts."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    with torch.no_grad():
+        tokens: list[int] = model.generate(torch.tensor([prompt]))[0, len(prompt) :].tolist()
+    return tokens
 
 
 def test_logprobs_are_those_of_the_model(model: Any, runner: Runner) -> None:

@@ -372,6 +372,12 @@ def test_chat_command(program: Path, tmp_path: Path) -> None:
     assert "/rewind [N]" in result.output and "error" not in result.output
 
 
+def test_chat_with_bytes_that_are_no_text(program: Path) -> None:
+    arguments = ["llm", "chat", str(program), "--temperature", "0", "--max-tokens", "2"]
+    result = CliRunner().invoke(app, arguments, input=b"the \xff lamp\n/rewind\n")
+    assert result.exit_code == 0 and "took back 1" in result.output, result.output
+
+
 def test_chat_history_of_a_refused_question(program: Path, tmp_path: Path) -> None:
     """A refused question is not in it, and one of another session is refused."""
     file = tmp_path / "talk"

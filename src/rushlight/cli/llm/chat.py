@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -89,6 +90,8 @@ def main(
         "max_tokens": max_tokens,
     }
     talk = Talk(runner, system, options)
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # of bytes that are not UTF-8
     is_terminal = sys.stdin.isatty()
     while True:
         if is_terminal:

@@ -16,6 +16,7 @@ from rushlight.cli.export import (
     VerifyOption,
     print_report,
 )
+from rushlight.cli.llm.common import read_template
 
 NAME = "export"
 HELP = help_text(
@@ -56,6 +57,14 @@ ContextOption = Annotated[
     typer.Option("--context", help="The most tokens of a text; default: the model's own."),
 ]
 BatchOption = Annotated[int, typer.Option("--batch", help="The most tokens of one step.")]
+WantedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--wanted",
+        help="The most tokens of one step whose logits are computed; default: 64, and with another "
+        "--backend than cpu 1, for the last token's. As many as --batch are all.",
+    ),
+]
 EmbedOption = Annotated[
     bool, typer.Option("--embed", help="Also embed texts; encoders do nothing else.")
 ]
@@ -69,6 +78,14 @@ PoolingOption = Annotated[
 ]
 TokenizerOption = Annotated[
     str | None, typer.Option("--tokenizer", metavar="PATH", help="Default: that of the model.")
+]
+TemplateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--chat-template",
+        metavar="PATH",
+        help="A file with a Jinja template; default: that of the model.",
+    ),
 ]
 BackendOption = Annotated[
     str,
@@ -89,9 +106,11 @@ def main(
     quantize_embedding: EmbeddingOption = None,
     context: ContextOption = None,
     batch: BatchOption = 512,
+    wanted: WantedOption = None,
     embed: EmbedOption = False,
     pooling: PoolingOption = None,
     tokenizer: TokenizerOption = None,
+    chat_template: TemplateOption = None,
     backend: BackendOption = "cpu",
     verify: VerifyOption = True,
     strict: StrictOption = False,
@@ -99,13 +118,15 @@ def main(
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
-    with Stages(console(stderr=True)) as stages:
+    from rushlight.llm.packages import needs_packages
+
+    with needs_packages(), Stages(console(stderr=True)) as stages:
         stages("import PyTorch")
         from rushlight.cli.target import default_output, read_target
         from rushlight.llm.exporter.export import export
         from rushlight.serialize.file import check_program_path
 
-        is_source = model.endswith(".gguf") or os.path.isdir(model)
+        is_source = os.path.exists(model) or ":" not in model  # which names a Python function
         name = os.path.basename(os.path.normpath(model)).removesuffix(".gguf") + ".pte"
         path = output or (name if is_source else default_output(model))
         check_program_path(path)  # now, and not after an export of minutes
@@ -113,12 +134,14 @@ def main(
             model if is_source else read_target(model).model,
             context=context,
             batch=batch,
+            wanted=wanted,
             quantize=quantize,
             group_size=group_size,
             quantize_embedding=quantize_embedding,
             embed=embed,
             pooling=pooling,
             tokenizer=tokenizer,
+            chat_template=read_template(chat_template),
             backend=backend,
             verify=verify,
             strict=strict,

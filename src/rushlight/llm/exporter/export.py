@@ -27,16 +27,19 @@ from rushlight.llm.exporter.forward import (
     constant_methods,
     forward_of,
 )
+from rushlight.llm.exporter.generation import check_generation
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step, capture_step, copied
 from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, tokenizer_of
 from rushlight.llm.exporter.verify import check_steps, written
 from rushlight.llm.gguf.model import GgufModel, read_gguf
+from rushlight.llm.packages import needs_packages
 
 STEP, EMBED = "step", "embed"
 _WANTED = 64  # of a step
 
 
+@needs_packages()
 def export(
     model: Any,
     *,
@@ -209,6 +212,12 @@ def _with_embedding(
 
 def _read(path: Path) -> Folder | GgufModel:
     """A folder of Hugging Face, or a GGUF file."""
+    if not path.exists():
+        raise ExportError(
+            f"there is no file or folder {path}: give a folder as save_pretrained of transformers "
+            f"writes it, or a GGUF file; what is on a hub is downloaded first",
+            code=Code.NOT_FOUND,
+        )
     is_file = path.is_file() or path.suffix == ".gguf"
     return read_gguf(path) if is_file else read_folder(path)
 
@@ -321,6 +330,7 @@ def _with_folder(about: Description, folder: Folder | GgufModel) -> Description:
     ends = folder.generation.get("eos_token_id")
     eos = list(about.eos) if ends is None else ends if isinstance(ends, list) else [ends]
     begin = folder.generation.get("bos_token_id")
+    check_generation(folder.generation, about.vocabulary, folder.generation_file)
     if isinstance(folder, Folder) and folder.sentences.pooling:
         about = dataclasses.replace(about, pooling=folder.sentences.pooling)
     return dataclasses.replace(

@@ -16,6 +16,8 @@ from rushlight.llm.exporter.encoders import encoder_weights, is_encoder, most_to
 from rushlight.llm.exporter.families import family_of
 from rushlight.llm.exporter.sentences import Sentences, read_sentences
 
+_GENERATION = "generation_config.json"
+
 
 @dataclass
 class Folder:
@@ -60,6 +62,11 @@ class Folder:
         return None
 
     @property
+    def generation_file(self) -> Path:
+        """Where `generation` is from."""
+        return self.path / _GENERATION
+
+    @property
     def longest_text(self) -> int | None:
         """The most tokens that texts to embed have; None if the folder does not say."""
         most = self.sentences.context
@@ -95,9 +102,10 @@ def read_folder(path: Path) -> Folder:
     encodes = is_encoder(config["model_type"])
     if not encodes:
         family_of(SimpleNamespace(**config))
+    _refuse_quantised(config, path / "config.json")
     _check_tokens(config, path / "config.json")
-    generation = _json_of(path / "generation_config.json") or {}
-    _check_tokens(generation, path / "generation_config.json")
+    generation = _json_of(path / _GENERATION) or {}
+    _check_tokens(generation, path / _GENERATION)
     checkpoint = Checkpoint(path)
     model = _empty_model(path, encodes)
     tensors = checkpoint.tensors
@@ -147,6 +155,19 @@ def _json_of(path: Path) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise ExportError(f"{path} is no JSON object", code=Code.INVALID_EXTERNAL_DATA)
     return value
+
+
+def _refuse_quantised(config: dict[str, Any], path: Path) -> None:
+    """Refuse weights in the integers of another library."""
+    how = config.get("quantization_config")
+    if how is not None:
+        kind = how.get("quant_method") if isinstance(how, dict) else how
+        raise ExportError(
+            f"the weights beside {path} are quantised, as its quantization_config says "
+            f"({str(kind)[:40]}): export the model that they were made from, with quantize= for "
+            f"integers, or a GGUF file",
+            code=Code.NOT_SUPPORTED,
+        )
 
 
 def _check_tokens(config: dict[str, Any], path: Path) -> None:

@@ -132,7 +132,7 @@ def convert_layers(
         release()
     for part in model.modules():
         if not isinstance(part, StoredLinear | StoredEmbedding):
-            _widen(part)
+            _make_single(part)
 
 
 def _is_layer(layer: Any) -> bool:
@@ -155,8 +155,8 @@ def _stored(layer: Any, bits: int | None, recipe: Recipe, name: str) -> Tensor |
     if type(layer).__name__ == "Conv1D":  # GPT-2's linear layer, [in, out]
         weight = weight.t()
     if bits is None:
-        weight = weight if recipe.dtype is None else weight.to(recipe.dtype)
-        return torch.nn.Parameter(weight, requires_grad=False)
+        own = torch.float32 if weight.dtype == torch.float64 else weight.dtype
+        return torch.nn.Parameter(weight.to(recipe.dtype or own), requires_grad=False)
     return quantised(weight, bits, recipe.group_of(bits), name)
 
 
@@ -180,13 +180,13 @@ def _layer(layer: Any, weight: Tensor | QuantizedWeight, recipe: Recipe) -> torc
     return StoredEmbedding(weight, factor)
 
 
-def _widen(part: torch.nn.Module) -> None:
-    """Make a module's own parameters and buffers in half precision float32."""
+def _make_single(part: torch.nn.Module) -> None:
+    """Make a module's own parameters and buffers of other floating dtypes float32."""
     for name, tensor in [*part._parameters.items(), *part._buffers.items()]:
-        if tensor is None or tensor.dtype not in (torch.float16, torch.bfloat16):
+        if tensor is None or not tensor.is_floating_point() or tensor.dtype == torch.float32:
             continue
-        wide = tensor.detach().float()
+        single = tensor.detach().float()
         if name in part._parameters:
-            part._parameters[name] = torch.nn.Parameter(wide, requires_grad=False)
+            part._parameters[name] = torch.nn.Parameter(single, requires_grad=False)
         else:
-            part._buffers[name] = wide
+            part._buffers[name] = single

@@ -144,8 +144,9 @@ def _common(facts: Facts) -> Fields:
     return fields
 
 
-def _decoder(facts: Facts) -> Fields:
-    """What Llama and those that follow it have."""
+def _decoder(facts: Facts, turns_part: bool = False) -> Fields:
+    """What Llama and those that follow it have; `turns_part`: rotary embeddings may turn a part of
+    each head."""
     hidden, heads = facts.size("embedding_length"), facts.size("attention.head_count")
     context = facts.size("context_length")
     width = facts.size("attention.key_length", max(hidden // heads, 1))
@@ -153,6 +154,13 @@ def _decoder(facts: Facts) -> Fields:
         raise ExportError(
             f"{facts.file.path} has keys of {width} elements and values of others, which is not "
             f"supported for the architecture {facts.name!r}",
+            code=Code.NOT_SUPPORTED,
+        )
+    rope = rope_of(facts, width, context)
+    if "partial_rotary_factor" in rope and not turns_part:
+        raise ExportError(
+            f"{facts.file.path} rotates only a part of each head ({facts.name}.rope.dimension_count), "
+            f"which is not supported for the architecture {facts.name!r}",
             code=Code.NOT_SUPPORTED,
         )
     return {
@@ -165,7 +173,7 @@ def _decoder(facts: Facts) -> Fields:
         "head_dim": width,
         "max_position_embeddings": context,
         "rms_norm_eps": facts.positive("attention.layer_norm_rms_epsilon"),
-        "rope_parameters": rope_of(facts, width, context),
+        "rope_parameters": rope,
     }
 
 
@@ -203,7 +211,7 @@ def _qwen(facts: Facts) -> Fields:
 
 
 def _phi3(facts: Facts) -> Fields:
-    fields = _decoder(facts)
+    fields = _decoder(facts, turns_part=True)
     _scale(facts, fields)
     rope = fields["rope_parameters"]
     original = rope.get("original_max_position_embeddings", fields["max_position_embeddings"])

@@ -57,6 +57,11 @@ class GgufModel:
         has_model = "tokenizer.ggml.model" in self.file.metadata
         return tokenizer_of(vocabulary) if vocabulary.texts and has_model else None
 
+    @property
+    def generation_file(self) -> Path:
+        """Where `generation` is from."""
+        return self.file.path
+
     def release(self) -> None:
         """Give back the memory of weights that were read."""
         self.file.release()

@@ -14,7 +14,7 @@ T = TypeVar("T")
 _SAME = (
     *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop"),
     *("top_k", "min_p", "typical_p", "repetition_penalty", "ignore_eos", "stop_tokens"),
-    *("dry_multiplier", "dry_base", "dry_allowed_length", "dry_range", "guesses"),
+    *("dry_multiplier", "dry_base", "dry_allowed_length", "dry_range", "dry_breakers", "guesses"),
 )
 # They choose among tokens, and with temperature 0 there is no choice.
 _FILTERS = ("top_k", "top_p", "min_p", "typical_p")
@@ -22,6 +22,7 @@ _MOST_CHOICES = 128
 _MOST_STOPS = 16
 _MOST_STOP_CHARACTERS = 1000
 _MOST_STOP_TOKENS = 1000
+_MOST_BREAKERS = 16  # each of which is looked for in all tokens
 _MOST_STRUCTURE_BYTES = 256 << 10
 
 
@@ -92,6 +93,7 @@ def read_sampling(fields: Fields) -> dict[str, Any]:
     """
     options = {name: fields.take(name) for name in _SAME}
     _check_stops(options["stop"], options["stop_tokens"])
+    _check_length("dry_breakers", options["dry_breakers"], _MOST_BREAKERS, "breakers")
     if options["temperature"] == 0:
         options.update(dict.fromkeys(_FILTERS))
     options["n"] = fields.read("n", int, 1)
@@ -132,15 +134,18 @@ def read_structure(fields: Fields, name: str, kind: type[T]) -> T | None:
 def _check_stops(texts: Any, tokens: Any) -> None:
     """Limit what is looked for after each token; `Runner.generate` checks the types."""
     listed = texts if isinstance(texts, list) else [texts]
-    if len(listed) > _MOST_STOPS:
-        raise bad("stop", f"has {len(listed)} texts: give at most {_MOST_STOPS}")
+    _check_length("stop", listed, _MOST_STOPS, "texts")
     longest = max((len(text) for text in listed if isinstance(text, str)), default=0)
     if longest > _MOST_STOP_CHARACTERS:
         raise bad(
             "stop", f"has a text of {longest} characters: give at most {_MOST_STOP_CHARACTERS}"
         )
-    if isinstance(tokens, list) and len(tokens) > _MOST_STOP_TOKENS:
-        raise bad("stop_tokens", f"has {len(tokens)} tokens: give at most {_MOST_STOP_TOKENS}")
+    _check_length("stop_tokens", tokens, _MOST_STOP_TOKENS, "tokens")
+
+
+def _check_length(name: str, listed: Any, most: int, what: str) -> None:
+    if isinstance(listed, list) and len(listed) > most:
+        raise bad(name, f"has {len(listed)} {what}: give at most {most}")
 
 
 def _most_tokens(fields: Fields) -> int | None:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rushlight.errors import Code, ExportError
+from rushlight.llm.packages import needs_packages
 from rushlight.llm.tokenizer.table import Tokens, write_table
 
 
+@needs_packages()
 def compile(source: Any) -> bytes:
     """The table of a tokenizer, for a program's named data "rushlight/tokenizer".
 

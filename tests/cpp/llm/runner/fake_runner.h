@@ -12,13 +12,15 @@ namespace rushlight::test {
 using Tokens = std::vector<int32_t>;
 
 struct Setup {
-  explicit Setup(const FakeOptions& options = {}, size_t pages = 0, size_t texts = 0)
+  explicit Setup(const FakeOptions& options = {}, size_t pages = 0, size_t texts = 0,
+                 PageMemory* memory = nullptr)
       : fake(options) {
     auto model = std::make_unique<FakeModel>(options);
     this->model = model.get();
     RunnerOptions runner_options;
     runner_options.scheduler.cache_limit = pages * model->facts().page_bytes;
     runner_options.scheduler.texts = texts;
+    runner_options.memory = memory;
     Message message;
     CHECK(runner
               .open(std::move(model), std::make_unique<Characters>(options.vocabulary),

@@ -187,6 +187,44 @@ void test_limits() {
         setup.expected(prompt_of(4, 20), 20));
 }
 
+// Memory of the caller that ends before the limit of the cache.
+class FewPages final : public PageMemory {
+ public:
+  explicit FewPages(size_t pages) : left_(pages) {}
+  void* allocate(size_t bytes) override {
+    if (left_ == 0) return nullptr;
+    --left_;
+    return heap_pages().allocate(bytes);
+  }
+  void free(void* memory, size_t bytes) override {
+    ++left_;
+    heap_pages().free(memory, bytes);
+  }
+
+ private:
+  size_t left_;
+};
+
+void test_memory_of_the_caller_ends() {
+  FewPages memory(3);
+  Setup setup({}, 50, 8, &memory);
+  std::vector<std::unique_ptr<Generation>> generations;
+  Message message;
+  for (uint64_t i = 0; i < 5; ++i) {
+    generations.push_back(
+        std::move(*setup.runner.generate(view(prompt_of(i, 50)), greedy(60), &message)));
+  }
+  for (uint64_t i = 0; i < 5; ++i) {
+    CHECK(read_all(*generations[i]) == setup.expected(prompt_of(i, 50), 60));
+  }
+  auto full = setup.runner.generate(view(prompt_of(1, 180)), greedy(100), &message);
+  CHECK(full.ok() && read_all(**full) == setup.expected(prompt_of(1, 180), 13));
+  CHECK((*full)->status(&message).code() == Code::OutOfResources);
+  CHECK(std::strstr(message.text(), "there is no more memory, and 3 pages") != nullptr);
+  CHECK(generate(setup.runner, prompt_of(4, 20), greedy(20)) ==
+        setup.expected(prompt_of(4, 20), 20));
+}
+
 void test_several_texts_of_a_prompt() {
   Setup setup;
   Message message;
@@ -271,6 +309,7 @@ int main() {
   test_a_place_that_is_given_up();
   test_errors_in_one_of_several();
   test_limits();
+  test_memory_of_the_caller_ends();
   test_several_texts_of_a_prompt();
   test_texts_at_once();
   test_one_text();

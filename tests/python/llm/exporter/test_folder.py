@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,22 @@ def test_gpt2_without_its_prefix_is_read(tmp_path: Path) -> None:
     assert torch.equal(read.model.transformer.wte.weight, model.transformer.wte.weight)
 
 
+def test_defaults_for_texts_that_have_no_effect_are_told(folder: Path) -> None:
+    _generation(folder, no_repeat_ngram_size=3, num_beams=1, suppress_tokens=[], top_k=-1)
+    with pytest.warns(RuntimeWarning, match="has no_repeat_ngram_size, which the runner does not"):
+        rl.llm.export(folder, verify=False)
+
+
+@pytest.mark.parametrize("package", ["transformers", "tokenizers"])
+def test_packages_that_are_missing_are_told(
+    folder: Path, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _add_tokenizer(folder, 320)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(rl.ExportError, match=f"{package}, which is not installed: pip install"):
+        rl.llm.export(folder, verify=False)
+
+
 def _add_tokenizer(folder: Path, size: int) -> None:
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -123,7 +140,7 @@ def test_the_command_exports_a_folder(folder: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert rl.load(path)["get_max_seq_len"]() == 8
     done = CliRunner().invoke(app, ["llm", "export", str(tmp_path / "none"), "-o", "m.pte"])
-    assert done.exit_code != 0
+    assert done.exit_code == 1 and "there is no file or folder" in done.output
 
 
 def _config(folder: Path, **changes: Any) -> None:
@@ -208,6 +225,18 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "bos-list": (
         lambda f: _generation(f, bos_token_id=[1]),
         "'bos_token_id' of .*generation_config.json is",
+    ),
+    "top-p": (
+        lambda f: _generation(f, top_p=0),
+        "generation_config.json has a default for sampling that cannot be: top_p is 0; it must be",
+    ),
+    "temperature-text": (
+        lambda f: _generation(f, temperature="a"),
+        "generation_config.json has a default .*: temperature='a': give a number",
+    ),
+    "quantised": (
+        lambda f: _config(f, quantization_config={"quant_method": "awq", "bits": 4}),
+        r"are quantised, as its quantization_config says \(awq\): export the model that",
     ),
     "eos-far": (lambda f: _generation(f, eos_token_id=2**70), "eos is token 11805916207174113034"),
     "config-eos": (

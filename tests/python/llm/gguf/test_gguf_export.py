@@ -158,6 +158,7 @@ def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
             "attn_factor of .* is 0.5, .*type 'linear': export the folder",
         ),
         ({"llama__rope__dimension_count": 18}, "dimension_count .* is 18, and heads have 16"),
+        ({"llama__rope__dimension_count": 8}, "rotates only a part of each head .*architecture 'llama'"),
         ({"split__count": 3}, "is one part of several: put them together"),
         ({"general__architecture": "mamba"}, "'mamba', which is not supported; supported are"),
         ({"tokenizer__ggml__eos_token_id": 320}, "eos_token_id .* is 320, and 'token_embd.weight'"),

@@ -81,6 +81,8 @@ def test_sixteen_tokens_unless_others_are_asked_for(client: OpenAI) -> None:
         ("a", {"best_of": 3}, "'best_of' is 3: write 'n'"),
         ("a", {"echo": True, "logprobs": 1}, "prompts have none"),
         ("a", {"logprobs": 50}, "logprobs=50"),
+        ("a", {"extra_body": {"dry_breakers": ["e"] * 17}}, "has 17 breakers: give at most 16"),
+        ("a", {"extra_body": {"dry_breakers": ["e"]}}, "no effect without dry_multiplier="),
         ("a", {"extra_body": {"mirostat": 2}}, "there is no field 'mirostat'"),
         ("a", {"extra_body": {"response_format": {"type": "xml"}}}, "response_format="),
         (
