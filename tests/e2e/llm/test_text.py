@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import json
 import re
 import sys
@@ -100,6 +101,38 @@ def test_a_stop_string_never_leaks(runner: Runner) -> None:
     assert session.generate("the light", stop=stop, **options).text == reply.text
     if "\ufffd" not in reply.text:
         assert session.text == "the light" + reply.text
+
+
+def _sentence_piece() -> Any:
+    """A tokenizer that puts a space before each text that it reads."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([TEXT] * 9),
+        model_writer=model,
+        vocab_size=80,
+        model_type="bpe",
+        num_threads=1,
+        minloglevel=2,
+    )
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def test_a_stop_string_that_begins_within_a_token(program: Path) -> None:
+    peer = _sentence_piece()
+    runner = rushlight.llm.load(program, threads=1, tokenizer=peer)
+    options: dict[str, Any] = {"max_tokens": 60, "temperature": 1.2, "seed": 9, "ignore_eos": True}
+    options["logit_bias"] = {token: 30.0 for token in range(3, peer.vocab_size())}
+    whole = runner.generate("the light", **options)
+    pieces = [peer.id_to_piece(token) for token in whole.tokens]
+    assert sum(len(piece) > 2 for piece in pieces) > 10
+    for at in range(5, 45):
+        stop = whole.text[at : at + 4]
+        session = runner.session()
+        reply = session.generate("the light", stop=stop, **options)
+        assert reply.text == whole.text[: whole.text.index(stop)]
+        assert session.text == "the light" + reply.text, stop
 
 
 def test_echo_and_special(runner: Runner) -> None:
