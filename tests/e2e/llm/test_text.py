@@ -123,7 +123,7 @@ def test_a_stop_string_that_begins_within_a_token(program: Path) -> None:
     peer = _sentence_piece()
     runner = rushlight.llm.load(program, threads=1, tokenizer=peer)
     options: dict[str, Any] = {"max_tokens": 60, "temperature": 1.2, "seed": 9, "ignore_eos": True}
-    options["logit_bias"] = {token: 30.0 for token in range(3, peer.vocab_size())}
+    options["logit_bias"] = dict.fromkeys(range(3, peer.vocab_size()), 30.0)
     whole = runner.generate("the light", **options)
     pieces = [peer.id_to_piece(token) for token in whole.tokens]
     assert sum(len(piece) > 2 for piece in pieces) > 10
