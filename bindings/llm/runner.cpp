@@ -15,6 +15,7 @@
 #include "gil.h"
 #include "llm/grammar.h"
 #include "rushlight/llm/json/parse.h"
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/runner/embed.h"
 #include "rushlight/llm/runner/load.h"
 #include "rushlight/llm/runner/score.h"
@@ -241,6 +242,12 @@ nb::object token_of(const llm::Drawn& drawn) {
   return nb::make_tuple(drawn.token, drawn.logprob, top);
 }
 
+nb::list tokens_of(const std::vector<llm::Drawn>& all) {
+  nb::list tokens;
+  for (const llm::Drawn& drawn : all) tokens.append(token_of(drawn));
+  return tokens;
+}
+
 // Marks a generation as being read.
 class Reading {
  public:
@@ -252,6 +259,12 @@ class Reading {
  private:
   bool* flag_;
 };
+
+// Lets Python handle signals, such as Ctrl-C; false if that raised an exception.
+bool handle_signals() {
+  const GilAcquire acquire;
+  return PyErr_CheckSignals() == 0;
+}
 
 // (choice, [(token, logprob, top)], text, finish), or None at the end.
 nb::object next(GenerationHandle& self) {
@@ -267,8 +280,9 @@ nb::object next(GenerationHandle& self) {
   const Reading reading(&self.is_read);
   {
     const GilRelease release;
-    has_more = self.generation->next(&piece);
+    has_more = self.generation->next(&piece, handle_signals);
   }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   if (!has_more) {
     Message message;
     const Status status = self.generation->status(&message);
@@ -381,10 +395,12 @@ void init_llm_runner(nb::module_& m) {
       .def("generate", generate, nb::arg("prompt"), nb::arg("options"))
       .def("session",
            [](const std::shared_ptr<RunnerHandle>& self) {
-             return wrap(self, [&] {
-               const GilRelease release;
-               return self->runner.new_session();
-             }());
+             using Made = Result<std::unique_ptr<llm::Session>>;
+             return wrap(self, call([&](Message* message) -> Made {
+                           std::unique_ptr<llm::Session> session = self->runner.new_session();
+                           if (session != nullptr) return session;
+                           return llm::out_of_memory("begin a session", message);
+                         }));
            })
       .def("defaults", [](RunnerHandle& self) { return self.runner.defaults(); })
       .def("facts", facts)
@@ -398,12 +414,12 @@ void init_llm_runner(nb::module_& m) {
            })
       .def(
           "score",
-          [](RunnerHandle& self, const std::vector<int32_t>& tokens) {
-            return call([&](Message* message) {
-              return llm::score(self.runner.scheduler(), view(tokens), message);
-            });
+          [](RunnerHandle& self, const std::vector<int32_t>& tokens, int32_t alternatives) {
+            return tokens_of(call([&](Message* message) {
+              return llm::score(self.runner.scheduler(), view(tokens), alternatives, message);
+            }));
           },
-          nb::arg("tokens"))
+          nb::arg("tokens"), nb::arg("alternatives"))
       .def("embed_texts", embed_texts, nb::arg("texts"), nb::arg("normalize"), nb::arg("truncate"))
       .def("embed_tokens", embed_tokens, nb::arg("texts"), nb::arg("normalize"),
            nb::arg("truncate"))

@@ -42,17 +42,16 @@ void Scheduler::start(const Entry& entry) {
   Choice& choice = *entry.choice;
   Sequence& sequence = *choice.sequence;
   sequence.used = tick();
-  PageTable known(&pool_);
-  known.reserve(facts_->context);
   // The last token is computed in any case, for its logits.
   const size_t most = sequence.tokens.size() - 1;
   sequence.keep_cache(most);
-  const size_t matched = tree_->match({sequence.tokens.data(), most}, &known);
+  const size_t matched = tree_->match({sequence.tokens.data(), most}, &matched_);
   if (matched > sequence.cached) {
-    sequence.table.share(known, matched);
+    sequence.table.share(matched_, matched);
     sequence.cached = matched;
     sequence.is_foreign = false;
   }
+  matched_.truncate(0);
   Statistics& figures = entry.request->statistics;
   const size_t kept = model_->kept(sequence.table.sequence(), sequence.cached);
   if (choice.produced == 0) figures.reused_tokens += kept;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rushlight/llm/json/parse.h"
+#include "rushlight/llm/memory/guard.h"
 
 namespace rushlight::llm {
 namespace {
@@ -119,7 +120,7 @@ Result<Metadata> read_metadata(StringView json, Message* message) {
   const Result<JsonValue> parsed = parse_json(json, message);
   if (!parsed.ok()) {
     message->prepend("the program's description of its language model: ");
-    return Code::InvalidProgram;
+    return recoded(parsed.status(), Code::InvalidProgram);
   }
   const JsonValue& root = parsed.value();
   const int64_t version = member(root, "version").integer();

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "rushlight/llm/memory/guard.h"
+
 namespace rushlight::llm {
 namespace {
 
@@ -16,11 +18,15 @@ Status Runner::open(std::unique_ptr<StepModel> model, std::unique_ptr<TextCodec>
   model_ = std::move(model);
   codec_ = std::move(codec);
   PageMemory* memory = options.memory != nullptr ? options.memory : &heap_pages();
-  return scheduler_.open(model_.get(), codec_.get(), memory, options.scheduler, message);
+  return guard("open the model", message, [&] {
+    return scheduler_.open(model_.get(), codec_.get(), memory, options.scheduler, message);
+  });
 }
 
 std::unique_ptr<Session> Runner::new_session() {
-  return std::unique_ptr<Session>(new Session(this));
+  std::unique_ptr<Session> session;
+  (void)has_memory_for([&] { session.reset(new Session(this)); });
+  return session;
 }
 
 // Whether the context and the cache have room for a prompt and a token.
@@ -125,8 +131,29 @@ Status check_tokens(Span<const int32_t> tokens, size_t vocabulary, Message* mess
 
 }  // namespace
 
+// A text of a request, in a session's sequence or, without one, in a new one with the prompt.
+std::unique_ptr<Choice> Runner::new_choice(const Request& request, Sequence* sequence,
+                                           Span<const int32_t> prompt) {
+  auto choice = std::make_unique<Choice>();
+  choice->sequence = sequence;
+  if (sequence == nullptr) {
+    choice->own = std::make_unique<Sequence>(&scheduler_.pool());
+    choice->own->reserve(scheduler_.facts().context);
+    choice->own->tokens.assign(prompt.begin(), prompt.end());
+    choice->own->busy = true;
+    choice->sequence = choice->own.get();
+  }
+  choice->text.open(&request.options.stop);
+  choice->speculation.open(request.options.guesses);
+  if (request.options.grammar != nullptr) {
+    choice->grammar = std::make_unique<GrammarState>(request.options.grammar, 0);
+  }
+  return choice;
+}
+
 // Starts the texts of a request: in a session's sequence, whose first `kept` tokens stay, or in new
-// ones if it is nullptr. Nothing is changed if the request is refused.
+// ones if it is nullptr. Nothing is changed if the request is refused, or there is no memory for
+// it.
 Status Runner::start(Generation* generation, Sequence* sequence, size_t kept,
                      Span<const int32_t> prompt, const GenerateOptions& options, Message* message) {
   const ModelFacts& facts = scheduler_.facts();
@@ -140,35 +167,32 @@ Status Runner::start(Generation* generation, Sequence* sequence, size_t kept,
   request.options = options;
   request.statistics.prompt_tokens = size;
   request.ends = ends_of(options);
-  if (sequence != nullptr) {
-    sequence->truncate(kept);
-    if (dropped > 0) sequence->erase(options.keep, dropped);
-    request.statistics.recomputed_tokens = dropped > 0 ? sequence->pending() : 0;
+  std::string echo;
+  if (options.echo) {
+    std::vector<int32_t> text;
+    if (sequence != nullptr) text.assign(sequence->tokens.begin(), sequence->tokens.end());
+    text.resize(kept);
+    const auto first = text.begin() + static_cast<std::ptrdiff_t>(std::min(options.keep, kept));
+    text.erase(first, first + static_cast<std::ptrdiff_t>(dropped));
+    text.insert(text.end(), prompt.begin(), prompt.end());
+    echo = codec_->decode({text.data(), text.size()}, !options.special);
   }
+  std::vector<std::unique_ptr<Choice>> choices;
   for (size_t i = 0; i < options.n; ++i) {
-    auto choice = std::make_unique<Choice>();
-    if (sequence == nullptr) {
-      choice->own = std::make_unique<Sequence>(&scheduler_.pool());
-      choice->own->reserve(facts.context);
-    }
-    choice->sequence = sequence != nullptr ? sequence : choice->own.get();
-    choice->sequence->tokens.insert(choice->sequence->tokens.end(), prompt.begin(), prompt.end());
-    choice->sequence->busy = true;
-    choice->prompt = choice->sequence->tokens.size();
-    choice->stream = i;
-    choice->text.open(&request.options.stop);
-    choice->speculation.open(options.guesses);
-    if (options.grammar != nullptr) {
-      choice->grammar = std::make_unique<GrammarState>(options.grammar, 0);
-    }
-    if (options.echo) {
-      const std::vector<int32_t>& tokens = choice->sequence->tokens;
-      choice->outbox.text = codec_->decode({tokens.data(), tokens.size()}, !options.special);
-    }
-    request.choices.push_back(std::move(choice));
+    choices.push_back(new_choice(request, sequence, prompt));
+    choices.back()->prompt = size;
+    choices.back()->stream = i;
+    choices.back()->outbox.text = echo;
   }
   Scheduler::reserve(&generation->read_);
-  scheduler_.submit(&request);
+  scheduler_.submit(&request, std::move(choices));
+  if (sequence == nullptr) return {};
+  // From here on nothing allocates, and no step comes before the caller's turn ends.
+  sequence->truncate(kept);
+  if (dropped > 0) sequence->erase(options.keep, dropped);
+  request.statistics.recomputed_tokens = dropped > 0 ? sequence->pending() : 0;
+  sequence->tokens.insert(sequence->tokens.end(), prompt.begin(), prompt.end());
+  sequence->busy = true;
   return {};
 }
 
@@ -187,25 +211,32 @@ std::vector<int32_t> Runner::ends_of(const GenerateOptions& options) const {
 Result<std::unique_ptr<Generation>> Runner::generate(Span<const int32_t> prompt,
                                                      const GenerateOptions& options,
                                                      Message* message) {
-  std::unique_ptr<Generation> generation(new Generation(&scheduler_));
-  RL_TRY(start(generation.get(), nullptr, 0, prompt, options, message));
-  return generation;
+  return guard("start the text", message, [&]() -> Result<std::unique_ptr<Generation>> {
+    std::unique_ptr<Generation> generation(new Generation(&scheduler_));
+    RL_TRY(start(generation.get(), nullptr, 0, prompt, options, message));
+    return generation;
+  });
 }
 
 Status Runner::encode(StringView text, bool add_special, bool parse_special,
                       std::vector<int32_t>* tokens, Message* message) const {
   RL_TRY(check_codec("a prompt of text", message));
-  return codec_->encode(text, add_special, parse_special, tokens, message);
+  return guard("encode the text", message,
+               [&] { return codec_->encode(text, add_special, parse_special, tokens, message); });
 }
 
 Status Runner::set_template(StringView source, const JsonValue& tokens, Message* message) {
   RL_TRY(check_codec("a chat template", message));
-  return chat_.open(source, tokens, codec_.get(), message);
+  return guard("read the chat template", message,
+               [&] { return chat_.open(source, tokens, codec_.get(), message); });
 }
 
 Status Runner::encode_chat(const JsonValue& variables, std::vector<int32_t>* tokens,
                            Message* message) const {
-  if (chat_.is_open()) return chat_.encode(variables, tokens, message);
+  if (chat_.is_open()) {
+    return guard("encode the messages", message,
+                 [&] { return chat_.encode(variables, tokens, message); });
+  }
   return message->fail(Code::NotSupported,
                        "messages need the model's chat template, and the program has none: export "
                        "it with one, give chat_template= to load(), or write the prompt as text");
@@ -215,6 +246,10 @@ Result<std::shared_ptr<const Vocabulary>> Runner::vocabulary(Message* message) {
   RL_TRY(check_codec("a grammar", message));
   const std::lock_guard<std::mutex> lock(vocabulary_mutex_);
   if (vocabulary_ != nullptr) return vocabulary_;
+  return guard("list the tokens for grammars", message, [&] { return make_vocabulary(message); });
+}
+
+Result<std::shared_ptr<const Vocabulary>> Runner::make_vocabulary(Message* message) {
   Vocabulary::Parts parts;
   parts.ends = ends_;
   for (size_t i = 0; i < scheduler_.facts().vocabulary; ++i) {
@@ -248,9 +283,11 @@ Generation::~Generation() {
   if (!request_.choices.empty()) scheduler_->remove(&request_);
 }
 
-bool Generation::next(Piece* piece) {
-  const int choice = scheduler_->wait(&request_, &read_);
-  if (choice < 0) return false;
+bool Generation::next(Piece* piece, const std::function<bool()>& goes_on) {
+  const int choice = scheduler_->wait(&request_, &read_, goes_on);
+  if (choice == Scheduler::kAllRead) return false;
+  *piece = {};
+  if (choice == Scheduler::kNoNews) return true;
   piece->choice = static_cast<size_t>(choice);
   piece->tokens = {read_.tokens.data(), read_.tokens.size()};
   piece->text = {read_.text.data(), read_.text.size()};
@@ -298,10 +335,10 @@ Status Session::check_idle(Message* message) {
   if (!sequence_.busy) return {};
   return message->fail(Code::InvalidState,
                        "the session is generating a text: read it to its end, or cancel and close "
-                       "the generation, or fork the session");
+                       "it; for several texts at once, fork the session before");
 }
 
-// Needs the turn.
+// In a turn.
 Result<std::unique_ptr<Generation>> Session::start(size_t kept, Span<const int32_t> prompt,
                                                    const GenerateOptions& options,
                                                    Message* message) {
@@ -319,21 +356,25 @@ Result<std::unique_ptr<Generation>> Session::start(size_t kept, Span<const int32
 Result<std::unique_ptr<Generation>> Session::generate(Span<const int32_t> prompt,
                                                       const GenerateOptions& options,
                                                       Message* message) {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  return start(sequence_.tokens.size(), prompt, options, message);
+  return guard("start the text", message, [&]() -> Result<std::unique_ptr<Generation>> {
+    const Scheduler::Turn turn(runner_->scheduler_);
+    RL_TRY(check_idle(message));
+    return start(sequence_.tokens.size(), prompt, options, message);
+  });
 }
 
 Result<std::unique_ptr<Generation>> Session::generate_after(Span<const int32_t> text,
                                                             const GenerateOptions& options,
                                                             Message* message) {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  const std::vector<int32_t>& old = sequence_.tokens;
-  const size_t kept = equal_tokens({old.data(), old.size()}, text);
-  RL_TRY(runner_->check_room(text.size(), message));
-  RL_TRY(check_tokens(text, runner_->facts().vocabulary, message));
-  return start(kept, {text.begin() + kept, text.size() - kept}, options, message);
+  return guard("start the text", message, [&]() -> Result<std::unique_ptr<Generation>> {
+    const Scheduler::Turn turn(runner_->scheduler_);
+    RL_TRY(check_idle(message));
+    const std::vector<int32_t>& old = sequence_.tokens;
+    const size_t kept = equal_tokens({old.data(), old.size()}, text);
+    RL_TRY(runner_->check_room(text.size(), message));
+    RL_TRY(check_tokens(text, runner_->facts().vocabulary, message));
+    return start(kept, {text.begin() + kept, text.size() - kept}, options, message);
+  });
 }
 
 Status Session::set_tokens(Span<const int32_t> tokens, Message* message) {
@@ -367,6 +408,7 @@ Status Session::rewind(size_t count, Message* message) {
 
 Result<std::unique_ptr<Session>> Session::fork(Message* message) {
   std::unique_ptr<Session> copy = runner_->new_session();
+  if (copy == nullptr) return out_of_memory("fork the session", message);
   const Scheduler::Turn turn(runner_->scheduler_);
   RL_TRY(check_idle(message));
   copy->sequence_.copy_from(sequence_);
@@ -375,9 +417,11 @@ Result<std::unique_ptr<Session>> Session::fork(Message* message) {
 }
 
 Result<std::vector<int32_t>> Session::tokens(Message* message) {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  return sequence_.tokens;
+  return guard("list the tokens", message, [&]() -> Result<std::vector<int32_t>> {
+    const Scheduler::Turn turn(runner_->scheduler_);
+    RL_TRY(check_idle(message));
+    return sequence_.tokens;
+  });
 }
 
 SessionOrigin Runner::origin() {
@@ -387,23 +431,26 @@ SessionOrigin Runner::origin() {
 
 // The file is written from a copy, which shares the pages, so that other texts go on meanwhile.
 Status Session::save(const char* path, Message* message) {
-  const Scheduler::Borrower borrower(runner_->scheduler_);
-  Sequence copy(&runner_->scheduler_.pool());
-  SessionOrigin origin;
-  {
-    const Scheduler::Turn turn(runner_->scheduler_);
-    RL_TRY(check_idle(message));
-    copy.copy_from(sequence_);
-    origin = runner_->origin();
-  }
-  const Status status = save_sequence(copy, origin, path, message);
-  const Scheduler::Turn turn(runner_->scheduler_);
-  copy.truncate(0);
-  return status;
+  return guard("save the session", message, [&]() -> Status {
+    Scheduler::Borrower borrower(runner_->scheduler_);
+    Sequence* const copy = borrower.add();
+    SessionOrigin origin;
+    {
+      const Scheduler::Turn turn(runner_->scheduler_);
+      RL_TRY(check_idle(message));
+      copy->copy_from(sequence_);
+      origin = runner_->origin();
+    }
+    return save_sequence(*copy, origin, path, message);
+  });
 }
 
 Result<std::unique_ptr<Session>> Runner::restore(const char* path, Message* message) {
   if (facts().is_encoder) return refuse_encoder("continue", message);
+  return guard("restore the session", message, [&] { return read_session(path, message); });
+}
+
+Result<std::unique_ptr<Session>> Runner::read_session(const char* path, Message* message) {
   SessionOrigin own;
   {
     const Scheduler::Turn turn(scheduler_);
@@ -411,7 +458,7 @@ Result<std::unique_ptr<Session>> Runner::restore(const char* path, Message* mess
   }
   SavedSession saved;
   RL_TRY(saved.open(path, own, message));
-  std::unique_ptr<Session> session = new_session();
+  std::unique_ptr<Session> session(new Session(this));
   Sequence& sequence = session->sequence_;
   const Scheduler::Turn turn(scheduler_);
   sequence.tokens.resize(saved.tokens());

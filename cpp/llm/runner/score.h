@@ -7,9 +7,10 @@
 
 namespace rushlight::llm {
 
-// The log probability of each token but the first, after those before it. Texts that are generated
-// meanwhile go on between its steps. The tokens are the vocabulary's, and fit the context.
-Result<std::vector<float>> score(Scheduler& scheduler, Span<const int32_t> tokens,
-                                 Message* message);
+// Each token but the first, with its log probability after those before it, and the most probable
+// alternatives. Texts that are generated meanwhile go on between its steps. The tokens are the
+// vocabulary's, and fit the context.
+Result<std::vector<Drawn>> score(Scheduler& scheduler, Span<const int32_t> tokens,
+                                 int32_t alternatives, Message* message);
 
 }  // namespace rushlight::llm

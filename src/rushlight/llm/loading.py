@@ -61,6 +61,11 @@ def load(
             f"kv={kv!r}: give one of {_CACHE_TYPES}",
             code=Code.INVALID_ARGUMENT,
         )
+    if not isinstance(chat_template, str | None):
+        raise LoadError(
+            f"chat_template={chat_template!r}: give the text of a Jinja template",
+            code=Code.INVALID_ARGUMENT,
+        )
     table = _table(tokenizer)
     begin = time.perf_counter()
     path, image = read_source(program, "a program")

@@ -15,7 +15,7 @@ from rushlight import _core
 from rushlight.errors import RunError
 from rushlight.llm.grammar import Vocabulary
 from rushlight.llm.options import read_integer, read_options, read_tokens, refuse, with_tokens
-from rushlight.llm.reply import Piece, Reply, Stream, finished, run_errors
+from rushlight.llm.reply import Piece, Reply, Stream, Token, finished, run_errors
 from rushlight.llm.structured import Structured
 from rushlight.llm.template import opens_reasoning
 
@@ -56,7 +56,7 @@ class _Generates(ABC):
         )
         options = read_options(model._handle.defaults(), with_tokens(given, model._handle))
         if is_chat and options.shift and given.get("keep") is None:
-            options.keep = model._keep(prompt, tokens, chat)
+            options.keep = model.system_tokens(prompt, tokens, chat)
         with run_errors():
             return self._launch(tokens, options, replaces=is_chat), options.n
 
@@ -134,13 +134,22 @@ class Runner(_Generates):
     ) -> _core.LlmGeneration:
         return self._handle.generate(tokens, options)
 
-    def _keep(self, messages: Sequence[Any], tokens: list[int], chat: Mapping[str, Any]) -> int:
-        """The tokens of a conversation that stay when the context is full: the system prompt's."""
+    def system_tokens(
+        self, messages: Sequence[Any], tokens: Sequence[int], variables: Mapping[str, Any]
+    ) -> int:
+        """How many of a conversation's first tokens are the system prompt, with the tools; they are
+        what stays when the context is full.
+
+        Args:
+            messages: the conversation.
+            tokens: what `encode_chat` made of it.
+            variables: what `encode_chat` was given besides.
+        """
         system = [message for message in messages[:1] if message.get("role") == "system"]
         if not system:
             return 0
         try:
-            head = self.encode_chat(system, **{**chat, "add_generation_prompt": False})
+            head = self.encode_chat(system, **{**variables, "add_generation_prompt": False})
         except RunError:  # the template wants more than a system prompt
             return 0
         pairs = enumerate(zip(head, tokens, strict=False))
@@ -162,7 +171,8 @@ class Runner(_Generates):
 
     def session(self) -> Session:
         """A text that is kept: generations are added to it."""
-        return Session(self, self._handle.session())
+        with run_errors():
+            return Session(self, self._handle.session())
 
     def restore(self, path: str | os.PathLike[str]) -> Session:
         """A session that `Session.save` wrote.
@@ -214,10 +224,7 @@ class Runner(_Generates):
         document = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
         if tools is not None:
             document["tools"] = list(tools)
-        try:
-            data = json.dumps({**document, **variables}, ensure_ascii=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise refuse(f"messages must be JSON: {error}") from None
+        data = _json_of({**document, **variables})
         with run_errors():
             return self._handle.encode_chat(data.encode("utf-8", "replace"))
 
@@ -255,8 +262,22 @@ class Runner(_Generates):
         Raises:
             RunError: there are too few or too many, or the model failed.
         """
+        return [token.logprob for token in self.logprobs(tokens)]
+
+    def logprobs(self, tokens: Any, *, top: int = 0) -> list[Token]:
+        """Each token but the first, with its log probability after those before it.
+
+        Args:
+            tokens: token ids, as many as the context has at most.
+            top: how many of the most probable tokens to list beside each, up to 20.
+
+        Raises:
+            RunError: there are too few or too many, or the model failed.
+        """
+        most = read_integer("top", top, 0, 20, "an integer from 0 to 20")
         with run_errors():
-            return self._handle.score(read_tokens("tokens", tokens))
+            scored = self._handle.score(read_tokens("tokens", tokens), most)
+        return [Token(id, logprob, tuple(others)) for id, logprob, others in scored]
 
     def embed(
         self,
@@ -388,6 +409,17 @@ _INSTEAD = {
     "tools": "write tools=",
     "add_generation_prompt": "a generation always has it; encode_chat() can leave it out",
 }
+
+
+def _json_of(document: Mapping[str, Any]) -> str:
+    members = []
+    for name, value in document.items():
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise refuse(f"{name} must be JSON: {error}") from None
+        members.append(f"{json.dumps(name)}: {text}")
+    return "{" + ", ".join(members) + "}"
 
 
 def _bytes_of(i: int, text: object) -> bytes:

@@ -116,6 +116,19 @@ def test_a_chat_over_documents(nano: tuple[Path, str], tmp_path: Path) -> None:
     assert sources == ["bees.md", "sub/tides.txt, bees.md", "no document"]
 
 
+def test_documents_by_embeddings(nano: tuple[Path, str], tmp_path: Path) -> None:
+    texts = {"bees.md": "Bees dance.", "tides.md": "The moon pulls the sea.", "eggs.md": "Eggs."}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    question, file = "What makes a tide?", ROOT / "tests" / "golden" / "llm" / "v1.pte"
+    asked = [nano[0], tmp_path, "--embedder", file, "--question", question, "--tokens", "1"]
+    output = _run(sys.executable, EXAMPLES / "llm" / "documents.py", *asked, folder=tmp_path)
+    vectors = rl.llm.load(file).embed([*texts.values(), question])
+    near = dict(zip(texts, vectors[:-1] @ vectors[-1], strict=True))
+    best = sorted((name for name in near if near[name] > 0), key=lambda name: -near[name])
+    assert output.startswith(f"from {', '.join(best)}\n") and len(best) > 1
+
+
 def test_facts_become_json(nano: tuple[Path, str], tmp_path: Path) -> None:
     script = EXAMPLES / "llm" / "extraction.py"
     text = "Ada ordered 3 lamps for Tuesday."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def tokenizer() -> Tokenizer:
 @pytest.fixture(scope="module")
 def program(tokenizer: Tokenizer, shared_files: SharedFiles) -> Path:
     def fill(folder: Path) -> None:
-        save(make_model(positions=256), tokenizer, folder / "text.pte", template=TEMPLATE)
+        save(make_model(context=256), tokenizer, folder / "text.pte", template=TEMPLATE)
 
     return shared_files.folder("text", fill) / "text.pte"
 
@@ -307,8 +308,10 @@ def test_arguments_that_are_refused(runner: Runner) -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(RunError, match="messages must be JSON: maximum recursion"):
+    with pytest.raises(RunError, match="strict must be JSON: maximum recursion"):
         runner.encode_chat(messages, strict=deep)
+    with pytest.raises(RunError, match=r"messages must be JSON: .* not JSON compliant"):
+        runner.encode_chat([{"role": "user", "content": math.nan}])
     with pytest.raises(RunError, match=f"count={2**70}: give how many tokens to drop"):
         runner.session().rewind(2**70)
     with pytest.raises(RunError, match=f"token={2**40}: give a token id"):

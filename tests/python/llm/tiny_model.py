@@ -43,7 +43,7 @@ def make_tokenizer(text: str = TEXT) -> Tokenizer:
 
 
 def make_model(
-    width: int = 32, spread: float = 0.3, positions: int = 2048
+    width: int = 32, spread: float = 0.3, context: int = 2048
 ) -> transformers.LlamaForCausalLM:
     """A decoder of one layer, the same at each call."""
     torch.manual_seed(3)
@@ -54,7 +54,7 @@ def make_model(
         num_hidden_layers=1,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=positions,
+        max_position_embeddings=context,
         eos_token_id=0,
         bos_token_id=None,
         initializer_range=spread,

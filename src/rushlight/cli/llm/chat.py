@@ -17,13 +17,7 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.cli.llm.common import (
-    CacheOption,
-    KvOption,
-    TemplateOption,
-    TokenizerOption,
-    read_template,
-)
+from rushlight.cli.llm import common
 from rushlight.errors import Code, Error, RunError
 from rushlight.files import open_file, write_text
 
@@ -64,24 +58,15 @@ def main(
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", help="The most tokens of a reply.")
     ] = None,
-    kv: KvOption = "auto",
-    cache_limit: CacheOption = None,
-    tokenizer: TokenizerOption = None,
-    chat_template: TemplateOption = None,
+    kv: common.KvOption = "auto",
+    cache_limit: common.CacheOption = None,
+    tokenizer: common.TokenizerOption = None,
+    chat_template: common.TemplateOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
-    from rushlight.llm.loading import load
-
-    runner = load(
-        model,
-        threads=threads,
-        kv=kv,
-        cache_limit=cache_limit,
-        tokenizer=tokenizer,
-        chat_template=read_template(chat_template),
-    )
+    runner = common.load(model, threads, kv, cache_limit, tokenizer, chat_template)
     options = {
         "temperature": temperature,
         "top_p": top_p,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rushlight.errors import Code, RunError
 from rushlight.files import open_file
+
+if TYPE_CHECKING:
+    from rushlight.llm.runner import Runner
 
 KvOption = Annotated[
     str,
@@ -34,6 +37,37 @@ TokenizerOption = Annotated[
         help="Of a program without one: a folder, tokenizer.json or tokenizer.model.",
     ),
 ]
+
+
+def load(
+    model: str,
+    threads: int | None,
+    kv: str,
+    cache_limit: int | None,
+    tokenizer: str | None,
+    chat_template: str | None,
+) -> Runner:
+    """A language model that text can be generated with.
+
+    Args:
+        model: the program's path.
+        threads, kv, cache_limit, tokenizer: as for `rushlight.llm.load`.
+        chat_template: the path of a template; None for the program's own.
+
+    Raises:
+        LoadError: the program cannot be loaded.
+        RunError: the template cannot be read.
+    """
+    from rushlight.llm.loading import load
+
+    return load(
+        model,
+        threads=threads,
+        kv=kv,
+        cache_limit=cache_limit,
+        tokenizer=tokenizer,
+        chat_template=read_template(chat_template),
+    )
 
 
 def read_template(path: str | None) -> str | None:

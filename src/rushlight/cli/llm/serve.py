@@ -15,13 +15,7 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.cli.llm.common import (
-    CacheOption,
-    KvOption,
-    TemplateOption,
-    TokenizerOption,
-    read_template,
-)
+from rushlight.cli.llm import common
 from rushlight.errors import Code, RunError
 
 NAME = "serve"
@@ -87,16 +81,15 @@ def main(
     queue: QueueOption = 64,
     time_limit: TimeOption = 600.0,
     body_limit: BodyOption = 8 << 20,
-    kv: KvOption = "auto",
-    cache_limit: CacheOption = None,
-    tokenizer: TokenizerOption = None,
-    chat_template: TemplateOption = None,
+    kv: common.KvOption = "auto",
+    cache_limit: common.CacheOption = None,
+    tokenizer: common.TokenizerOption = None,
+    chat_template: common.TemplateOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
     _check_packages()
-    from rushlight.llm.loading import load
     from rushlight.llm.serve import server
     from rushlight.llm.serve.settings import Settings
 
@@ -117,14 +110,7 @@ def main(
                 f"RUSHLIGHT_API_KEY, or leave --host out",
                 code=Code.INVALID_ARGUMENT,
             )
-        runner = load(
-            model,
-            threads=threads,
-            kv=kv,
-            cache_limit=cache_limit,
-            tokenizer=tokenizer,
-            chat_template=read_template(chat_template),
-        )
+        runner = common.load(model, threads, kv, cache_limit, tokenizer, chat_template)
         if not runner.has_text:
             raise RunError(
                 f"{model} has no tokenizer, so that it can neither read nor write text: give one "

@@ -15,7 +15,7 @@ from rushlight.api import Program
 from rushlight.api import export as export_program
 from rushlight.errors import Code, ExportError
 from rushlight.forms import Form, forms_of
-from rushlight.ir.mapped_weights import released_by
+from rushlight.ir.mapped_weights import also_release, weights_in_files, were_read
 from rushlight.llm.description import KEY, Description
 from rushlight.llm.exporter.encoders import encoder_description, encoder_of, is_encoder
 from rushlight.llm.exporter.families import Decoder, Head, decoder_of, description_of
@@ -40,6 +40,7 @@ _WANTED = 64  # of a step
 
 
 @needs_packages()
+@weights_in_files()
 def export(
     model: Any,
     *,
@@ -112,6 +113,7 @@ def export(
     if isinstance(model, str | os.PathLike):
         say("read the model")
         folder = _read(Path(model))
+        also_release(folder.release)
         model = folder.model
     if context is None and isinstance(folder, Folder):
         context = folder.longest_text
@@ -122,28 +124,25 @@ def export(
     about = _with_embedding(about, model, step, embed, pooling)
     texts = _texts(about, tokenizer, chat_template, folder)
     say("quantise" if recipe.bits or recipe.embedding else "convert weights")
-    release = folder.release if folder else lambda: None
     embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
-    convert_layers(step, recipe, release, embedding=embedding)
+    convert_layers(step, recipe, embedding=embedding)
     say("capture")
     captured = _methods(step, about, has_cache)
-    with released_by(release):
-        program = export_program(
-            captured,
-            backend=backend,
-            constant_methods=_constants(about, captured),
-            verify=False,
-            strict=strict,
-            debug=debug,
-            progress=progress,
-        )
+    program = export_program(
+        captured,
+        backend=backend,
+        constant_methods=_constants(about, captured),
+        verify=False,
+        strict=strict,
+        debug=debug,
+        progress=progress,
+    )
     program.quantization += folder.losses() if isinstance(folder, GgufModel) else []
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
-    release()
+    were_read()
     if verify:
-        with released_by(release):
-            _verify(program, captured, about, form, say)
+        _verify(program, captured, about, form, say)
     return program
 
 
@@ -156,6 +155,7 @@ def _verify(
 ) -> None:
     """Check the methods of a finished program."""
     with written(program.manager) as file:
+        were_read()
         for name, one in captured.items():
             say(f"{name}: verify")
             check = check_forward if name == FORWARD else check_steps

@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from rushlight.llm.runner import Runner
-from rushlight.llm.serve.body import read_json
+from rushlight.llm.serve.body import LimitBodies, read_json
 from rushlight.llm.serve.chat import ChatCall
 from rushlight.llm.serve.completions import CompletionCall
 from rushlight.llm.serve.embeddings import EmbeddingCall
@@ -68,6 +68,7 @@ class Server:
         middleware = [
             Middleware(CountRequests, metrics=self._metrics, paths=paths),
             Middleware(Guard, settings=self._settings),
+            Middleware(LimitBodies, settings=self._settings),
         ]
         if self._settings.origins:
             cross = Middleware(

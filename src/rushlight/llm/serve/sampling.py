@@ -15,6 +15,7 @@ _SAME = (
     *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop"),
     *("top_k", "min_p", "typical_p", "repetition_penalty", "ignore_eos", "stop_tokens"),
     *("dry_multiplier", "dry_base", "dry_allowed_length", "dry_range", "dry_breakers", "guesses"),
+    *("context_full", "keep"),
 )
 # They choose among tokens, and with temperature 0 there is no choice.
 _FILTERS = ("top_k", "top_p", "min_p", "typical_p")

@@ -18,6 +18,7 @@ class Settings:
         running: the most requests that are computed at once.
         waiting: the most that wait for them; others are refused.
         body_bytes: the most bytes of a request's body.
+        bodies_at_once: so many of them may be there in all, from their arrival to their answer.
         body_seconds: how long a request may take to arrive.
         seconds: how long it may wait and be computed.
         connections: the most connections at once.
@@ -32,8 +33,14 @@ class Settings:
     running: int = 32
     waiting: int = 64
     body_bytes: int = 8 << 20
+    bodies_at_once: int = 4
     body_seconds: float = 30.0
     seconds: float = 600.0
     connections: int = 512
     close_seconds: float = 3.0
     created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def bodies_bytes(self) -> int:
+        """The most bytes of the bodies of all requests."""
+        return self.body_bytes * self.bodies_at_once

@@ -173,7 +173,7 @@ class Reader {
 
 bool compute(Setup& setup, const Tokens& text, bool scores) {
   Message message;
-  if (scores) return score(setup.runner.scheduler(), rushlight::test::view(text), &message).ok();
+  if (scores) return score(setup.runner.scheduler(), rushlight::test::view(text), 0, &message).ok();
   return embed(setup.runner, {&text, 1}, {}, &message).ok();
 }
 

@@ -10,7 +10,7 @@ import pytest
 import tokenizer_byte_level as byte_level
 import tokenizer_corpus as corpus
 import torch
-from gguf_files import take_weights, write_gguf
+from gguf_files import byte_level_entries, of_tokenizer, take_weights, write_gguf
 from llm_models import Session, converted_step, small_model
 from typer.testing import CliRunner
 
@@ -30,19 +30,8 @@ TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfo
 
 def _texts() -> dict[str, Any]:
     """The metadata of a tokenizer with 1,000 tokens, and of a template."""
-    source = json.loads(byte_level.train("llama3", 1000, corpus.prose()[:100_000]).to_str())
-    ordered = sorted(source["model"]["vocab"], key=source["model"]["vocab"].get)
-    special = {one["content"] for one in source["added_tokens"]}
-    entries = {
-        "model": "gpt2",
-        "pre": "llama-bpe",
-        "tokens": ordered,
-        "token_type": [3 if text in special else 1 for text in ordered],
-        "merges": [" ".join(pair) for pair in source["model"]["merges"]],
-        "bos_token_id": ordered.index("<|start|>"),
-        "eos_token_id": ordered.index("<|end|>"),
-    }
-    made = {f"tokenizer__ggml__{key}": value for key, value in entries.items()}
+    peer = byte_level.train("llama3", 1000, corpus.prose()[:100_000])
+    made = of_tokenizer(byte_level_entries(peer, "llama-bpe"))
     return {**made, "tokenizer__chat_template": TEMPLATE, "general__sampling__temp": 0.5}
 
 
@@ -158,7 +147,10 @@ def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
             "attn_factor of .* is 0.5, .*type 'linear': export the folder",
         ),
         ({"llama__rope__dimension_count": 18}, "dimension_count .* is 18, and heads have 16"),
-        ({"llama__rope__dimension_count": 8}, "rotates only a part of each head .*architecture 'llama'"),
+        (
+            {"llama__rope__dimension_count": 8},
+            "only a part of each head .*architecture 'llama'",
+        ),
         ({"split__count": 3}, "is one part of several: put them together"),
         ({"general__architecture": "mamba"}, "'mamba', which is not supported; supported are"),
         ({"tokenizer__ggml__eos_token_id": 320}, "eos_token_id .* is 320, and 'token_embd.weight'"),

@@ -14,6 +14,7 @@ from torch.fx import Node
 from rushlight.backends.cpu.graph.rewrite import Rewriter, traced_shape
 from rushlight.backends.cpu.integers import calls
 from rushlight.backends.cpu.integers.facts import Weights
+from rushlight.ir.mapped_weights import to_file
 
 aten = torch.ops.aten
 _PRODUCTS = (calls.dynamic_product, calls.weight_only_product)
@@ -41,7 +42,7 @@ def _is_only_moved(node: Node) -> bool:
 def _join(r: Rewriter, nodes: list[Node]) -> None:
     first, *others = nodes
     parts: list[Weights] = [node.args[2] for node in nodes]  # type: ignore[misc]
-    data = torch.cat([part.data for part in parts])
+    data = to_file(torch.cat([part.data for part in parts]))
     scales = torch.cat([part.scales for part in parts])
     constant = r.constant((*((part.node, part.columns) for part in parts), "joined"), data)
     weights = Weights(constant, 0, data, scales, parts[0].low, parts[0].high)

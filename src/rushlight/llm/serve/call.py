@@ -1,0 +1,43 @@
+"""What requests for chat and text completions have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.llm.reply import Statistics
+from rushlight.llm.runner import Runner
+from rushlight.llm.serve.answers import Answers
+from rushlight.llm.serve.fields import Fields
+from rushlight.llm.serve.sampling import read_model, read_sampling, read_streaming
+
+
+class TextCall:
+    """A request for generated texts.
+
+    Args:
+        runner: the model.
+        fields: of the request; those that are read here are taken.
+        model: the model's id.
+        names: how answers' ids begin, and OpenAI's names for a whole answer and for an event.
+
+    Raises:
+        ApiError: a field is not as it must be.
+    """
+
+    def __init__(
+        self, runner: Runner, fields: Fields, model: str, names: tuple[str, str, str]
+    ) -> None:
+        self._runner = runner
+        read_model(fields, model)
+        self.streaming = read_streaming(fields)
+        self._options = read_sampling(fields)
+        self._answers = Answers(*names, model, self.streaming)
+
+    def usage(self, statistics: Sequence[Statistics]) -> dict[str, Any]:
+        """The last event, which counts tokens.
+
+        Args:
+            statistics: of the streams.
+        """
+        return self._answers.last_event(statistics)
