@@ -213,9 +213,11 @@ void Scheduler::drop_stop(const Entry& entry) {
     if (piece.size() > bytes) rest.assign(piece.data(), piece.size() - bytes);
     bytes -= std::min(bytes, piece.size());
   }
-  Message unused;
-  if (!rest.empty())
-    (void)codec_->encode({rest.data(), rest.size()}, false, false, &tokens, &unused);
+  if (rest.empty()) return;
+  const size_t size = tokens.size();
+  (void)encode_exactly(*codec_, {rest.data(), rest.size()}, &tokens);
+  // More tokens than the one that was cut may be more than the context has.
+  if (tokens.size() > facts_->context) tokens.resize(size);
 }
 
 // The text has as many tokens as the model has positions.

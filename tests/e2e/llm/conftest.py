@@ -1,4 +1,4 @@
-"""The tiny model of other tests is used here as well."""
+"""The tiny model of the tests of `rushlight.llm` is used here as well."""
 
 from __future__ import annotations
 

@@ -28,13 +28,13 @@ TEMPLATE = (
 )
 
 
-def make_tokenizer(text: str = TEXT, spare: int = 20) -> Tokenizer:
-    """A tokenizer with `spare` tokens less than the model's vocabulary."""
+def make_tokenizer(text: str = TEXT) -> Tokenizer:
+    """A byte-level tokenizer with some words of a text, and fewer tokens than the model has."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY - spare,
+        vocab_size=VOCABULARY - 40,
         special_tokens=["<|end|>", "<|user|>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
@@ -45,6 +45,7 @@ def make_tokenizer(text: str = TEXT, spare: int = 20) -> Tokenizer:
 def make_model(
     width: int = 32, spread: float = 0.3, context: int = 2048
 ) -> transformers.LlamaForCausalLM:
+    """A decoder of one layer, the same at each call."""
     torch.manual_seed(3)
     config = transformers.LlamaConfig(
         vocab_size=VOCABULARY,
@@ -65,10 +66,12 @@ def save(
     model: torch.nn.Module,
     tokenizer: Tokenizer,
     path: Path,
+    *,
     template: str = TEMPLATE,
     **options: Any,
 ) -> Path:
-    program = rushlight.llm.export(model, batch=64, **{"embed": True, **options})
+    """Write a program with a tokenizer and a template; `options` are those of the export."""
+    program = rushlight.llm.export(model, batch=64, verify=False, **options)
     program.manager.add_named_data("rushlight/tokenizer", compile(tokenizer))
     program.manager.add_named_data("rushlight/chat_template", template.encode())
     program.save(path, quiet=True)

@@ -54,7 +54,7 @@ void test_fork_and_rewind(size_t pages) {
   // Another text keeps the cache of what is equal.
   text = joined(prompt, prompt_of(9, 40));
   CHECK(session->set_tokens(view(text), &message).ok());
-  CHECK(session->cached() == (pages == 0 ? 100u : session->cached()));
+  CHECK(session->cached() <= 100u && (pages != 0 || session->cached() == 100u));
   CHECK(go_on(*session, {}, greedy(10)) == setup.expected(text, 10));
   fork->reset();
   session.reset();
@@ -342,8 +342,10 @@ void test_stop_strings() {
   Piece piece;
   while ((*generation)->next(&piece)) got.append(piece.text.data(), piece.text.size());
   CHECK(got == text.substr(0, at) && piece.finish == Finish::Stop);
-  CHECK((*generation)->stopped_by(0) == StringView("") ||
-        (*generation)->stopped_by(0) == StringView(options.stop[0].data(), 3));
+  CHECK((*generation)->stopped_by(0) == StringView(options.stop[0].data(), 3));
+  std::string kept;
+  for (const int32_t token : tokens_of(*session)) kept += static_cast<char>(token);
+  CHECK(kept.substr(prompt.size()) == text.substr(0, at));
 }
 
 // A stop string that is the text of a special token, which is no part of the text otherwise.

@@ -166,6 +166,7 @@ def test_calls_of_tools(client: OpenAI, choice: Any, names: set[str]) -> None:
         tool_choice=choice,
         parallel_tool_calls=False,
         temperature=1.0,
+        seed=3,
         max_completion_tokens=200,
         extra_body=AT_ONCE,
     ).choices[0]
