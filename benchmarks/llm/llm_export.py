@@ -66,9 +66,9 @@ def _verified(model: Forms, source: str, recipe: str | None) -> tuple[dict[str, 
         tempfile.TemporaryDirectory(dir=model.folder) as folder,
         Side(sys.executable, forms.MAKER) as side,
     ):
-        given = {"source": str(path), "file": str(Path(folder, "verified.pte"))}
+        files = {"source": str(path), "file": str(Path(folder, "verified.pte"))}
         options = {"recipe": recipe, "context": forms.CONTEXT, "verify": True}
-        return side.call("rushlight", **given, **options), size
+        return side.call("rushlight", **files, **options), size
 
 
 def _cells(one: dict[str, float], size: int) -> list[str]:

@@ -172,8 +172,8 @@ def distances(source: Source, path: Path, side: Side) -> Distances:
 
     def theirs(is_exact: bool) -> torch.Tensor:
         result = path.with_suffix(".npy")
-        given = {"file": str(path), "result": str(result), "is_exact": is_exact}
-        side.call("logits", tokens=source.tokens, prompt=PROMPT, **given)
+        options = {"file": str(path), "result": str(result), "is_exact": is_exact}
+        side.call("logits", tokens=source.tokens, prompt=PROMPT, **options)
         return torch.from_numpy(np.load(result))
 
     def of(got: torch.Tensor) -> float:
@@ -198,13 +198,13 @@ def measured(
         iterations: of training.
         say: called with the name of each file.
     """
-    found = {}
+    errors = {}
     source = source_of(name, iterations)
     with llama_cpp() as side, tempfile.TemporaryDirectory() as folder:
         for maker, kind, path in files(source, Path(folder), side):
             say(f"{name}: {kind} by {maker}")
-            found[maker, kind] = distances(source, path, side)
-    return found
+            errors[maker, kind] = distances(source, path, side)
+    return errors
 
 
 def main() -> None:

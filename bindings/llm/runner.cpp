@@ -19,9 +19,9 @@
 #include "llm/grammar.h"
 #include "rushlight/llm/json/parse.h"
 #include "rushlight/llm/memory/guard.h"
-#include "rushlight/llm/runner/embed.h"
+#include "rushlight/llm/evaluate/embed.h"
 #include "rushlight/llm/runner/load.h"
-#include "rushlight/llm/runner/score.h"
+#include "rushlight/llm/evaluate/score.h"
 
 namespace rushlight::python {
 

@@ -177,6 +177,7 @@ class Runner {
   SessionOrigin origin(const std::shared_ptr<const Adapter>& adapter);
   Status check_codec(const char* what, Message* message) const;
   Status check_room(size_t prompt, Message* message) const;
+  Status check_tokens(Span<const int32_t> tokens, Message* message) const;
   Status check(const GenerateOptions& options, Message* message);
   Status check_grammar(const Grammar& grammar, Message* message);
   std::vector<int32_t> ends_of(const GenerateOptions& options) const;

@@ -47,9 +47,9 @@ def side() -> Iterator[Side]:
 
 @pytest.mark.parametrize("name", [*llm_gguf.FAMILIES, llm_gguf.TRAINED])
 def test_logits_are_no_farther_than_those_of_llama_cpp(name: str) -> None:
-    found = llm_gguf.measured(name, character_model.ITERATIONS)
-    assert len(found) == len(llm_gguf.BY_GGUF) + len(llm_gguf.BY_LLAMA_CPP)
-    for file, one in found.items():
+    distances = llm_gguf.measured(name, character_model.ITERATIONS)
+    assert len(distances) == len(llm_gguf.BY_GGUF) + len(llm_gguf.BY_LLAMA_CPP)
+    for file, one in distances.items():
         # Both round rows to 8 bits: which of them is nearer is chance where nothing else differs.
         assert one.ours < 1.05 * one.theirs, (file, one)
         assert 0 < one.theirs < 0.2, (file, one)

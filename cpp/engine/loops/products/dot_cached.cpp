@@ -29,7 +29,7 @@ RL_INLINE void store_pairs(int16_t* p, PairVec pairs) {
 
 // Eight terms of kLanes keys, as pairs: of a page, and of wide keys.
 struct PackedKeys {
-  static constexpr int64_t kStep = 3 * kLaneBytes;
+  static constexpr int64_t kTermBytes = 3 * kLaneBytes;
   static constexpr bool kFetches = true;
   PairVec pairs[kPairs];
 
@@ -47,7 +47,7 @@ struct PackedKeys {
 };
 
 struct WideKeys {
-  static constexpr int64_t kStep = kPairs * kLaneBytes;
+  static constexpr int64_t kTermBytes = kPairs * kLaneBytes;
   static constexpr bool kFetches = false;
   const uint8_t* pairs;
 
@@ -84,7 +84,7 @@ RL_INLINE void add_terms(const uint8_t* keys, int64_t next, const int16_t* queri
 template <class Keys, int H, int V>
 void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float* scores) {
   const KvPageShape& shape = *t.shape;
-  const int64_t panel_bytes = Keys::kStep * (shape.key_width / kKeyTerms);
+  const int64_t panel_bytes = Keys::kTermBytes * (shape.key_width / kKeyTerms);
   // From one vector of keys to the next: beside it in a panel, or in the next panel.
   const int64_t next = kLanes < kKvBytePanel ? kLanes * 4 : panel_bytes;
   for (int64_t j = t.first; j < t.keys; j += V * kLanes) {
@@ -106,8 +106,8 @@ void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float*
       }
       add_terms<Keys>(keys, next, q, t.query_stride, sums);
       q += 2 * kPairs * t.query_stride;
-      keys += Keys::kStep;
-      ahead += Keys::kStep;
+      keys += Keys::kTermBytes;
+      ahead += Keys::kTermBytes;
     }
     const auto* key_scales =
         reinterpret_cast<const uint16_t*>(t.heads[page] + shape.key_scales) + at;
@@ -124,8 +124,8 @@ void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float*
 }
 
 void widen_keys(const uint8_t* head, const KvPageShape& shape, int16_t* to) {
-  const int64_t steps = kKvTokens / kKvBytePanel * shape.key_width / kKeyTerms;
-  for (int64_t step = 0; step < steps; ++step, head += PackedKeys::kStep) {
+  const int64_t terms = kKvTokens / kKvBytePanel * shape.key_width / kKeyTerms;
+  for (int64_t term = 0; term < terms; ++term, head += PackedKeys::kTermBytes) {
     for (int64_t lane = 0; lane < kKvBytePanel; lane += kLanes) {
       PackedKeys keys;
       keys.load(head + 4 * lane);

@@ -87,8 +87,8 @@ struct Place {
   const char* ahead;
 
   template <int H>
-  static Place of(const DotTile& t) {
-    return {RowBases::of<H>(t), static_cast<const char*>(t.b), t.ahead};
+  static Place begin(const DotTile& t) {
+    return {RowBases::begin<H>(t), static_cast<const char*>(t.b), t.ahead};
   }
 };
 
@@ -136,7 +136,7 @@ template <int H, int P, int kOcts, bool kSplit>
 void integer_tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
   StrideMultiples s(t.a_stride);
-  Place at = Place::of<H>(t);
+  Place at = Place::begin<H>(t);
   Accumulators<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, t.depth / (2 * kQuad), s, &at);
   const int64_t left = t.depth % (2 * kQuad);
   if (left != 0) add_oct<false>(sums, sums, at.b, t.b_panel, at.a, s, left);
@@ -147,7 +147,7 @@ void integer_tile(const DotTile& t, void* out) {
 template <int H, int V, int kOcts, bool kSplit>
 RL_INLINE void sum_groups(const DotTile& t, Vec (&numbers)[H][V]) {
   StrideMultiples s(t.a_stride);
-  Place at = Place::of<H>(t);
+  Place at = Place::begin<H>(t);
   const int64_t octs = t.depth / (2 * kQuad) / t.groups;
   for (int64_t group = 0; group < t.groups; ++group) {
     const Accumulators<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, octs, s, &at);

@@ -40,7 +40,7 @@ RL_INLINE void sum_terms(const DotTile& t, Accumulators<H, P * kPanelVectors>& s
   for (int64_t y = 0; y < t.taps_y; ++y) {
     for (int64_t x = 0; x < t.taps_x; ++x) {
       const int64_t tap = y * t.tap_y_stride + x * t.tap_x_stride;
-      RowBases a = RowBases::of<H>(t);
+      RowBases a = RowBases::begin<H>(t);
       a += tap;
       for (int64_t k = t.depth / kQuad; k > 0; --k) {
         s.hide();

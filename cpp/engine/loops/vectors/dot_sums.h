@@ -48,7 +48,7 @@ struct RowBases {
   const char* second;
 
   template <int H>
-  static RowBases of(const DotTile& t) {
+  static RowBases begin(const DotTile& t) {
     return {reinterpret_cast<const char*>(t.a[0]),
             reinterpret_cast<const char*>(t.a[H > kFirstRows ? 1 : 0])};
   }

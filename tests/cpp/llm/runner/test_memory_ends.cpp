@@ -9,9 +9,9 @@
 #include "fake_runner.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/llm/json/parse.h"
-#include "rushlight/llm/runner/embed.h"
+#include "rushlight/llm/evaluate/embed.h"
 #include "rushlight/llm/runner/load.h"
-#include "rushlight/llm/runner/score.h"
+#include "rushlight/llm/evaluate/score.h"
 
 namespace {
 

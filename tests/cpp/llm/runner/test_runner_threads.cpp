@@ -10,8 +10,8 @@
 #include "check.h"
 #include "fake_runner.h"
 #include "rushlight/llm/grammar/grammar.h"
-#include "rushlight/llm/runner/embed.h"
-#include "rushlight/llm/runner/score.h"
+#include "rushlight/llm/evaluate/embed.h"
+#include "rushlight/llm/evaluate/score.h"
 #include "seed.h"
 
 using namespace rushlight;

@@ -6,8 +6,8 @@
 
 #include "check.h"
 #include "fake_runner.h"
-#include "rushlight/llm/runner/embed.h"
-#include "rushlight/llm/runner/score.h"
+#include "rushlight/llm/evaluate/embed.h"
+#include "rushlight/llm/evaluate/score.h"
 
 using namespace rushlight;
 using namespace rushlight::test;

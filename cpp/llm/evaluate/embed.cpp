@@ -1,4 +1,4 @@
-#include "rushlight/llm/runner/embed.h"
+#include "rushlight/llm/evaluate/embed.h"
 
 #include <algorithm>
 #include <cmath>

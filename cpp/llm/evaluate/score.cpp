@@ -1,4 +1,4 @@
-#include "rushlight/llm/runner/score.h"
+#include "rushlight/llm/evaluate/score.h"
 
 #include <algorithm>
 #include <utility>
