@@ -17,11 +17,11 @@
 #include "gil.h"
 #include "llm/adapter.h"
 #include "llm/grammar.h"
+#include "rushlight/llm/evaluate/embed.h"
+#include "rushlight/llm/evaluate/score.h"
 #include "rushlight/llm/json/parse.h"
 #include "rushlight/llm/memory/guard.h"
-#include "rushlight/llm/evaluate/embed.h"
 #include "rushlight/llm/runner/load.h"
-#include "rushlight/llm/evaluate/score.h"
 
 namespace rushlight::python {
 

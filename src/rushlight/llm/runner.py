@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from rushlight.llm.options import (
     refuse,
     with_tokens,
 )
+from rushlight.llm.prompts import chat_arguments, is_conversation, json_of
 from rushlight.llm.reply import Piece, Reply, Stream, Token, finished, run_errors
 from rushlight.llm.structured import Structured
 from rushlight.llm.template import opens_reasoning
@@ -50,7 +50,7 @@ class _Generates(ABC):
         """Start a generation after a prompt, which may replace what was said before."""
 
     def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
-        chat = _chat_arguments(prompt, given)
+        chat = chat_arguments(prompt, given)
         model = self._model()
         is_chat = is_conversation(prompt)
         if is_chat:
@@ -260,7 +260,7 @@ class Runner(_Generates):
         document = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
         if tools is not None:
             document["tools"] = list(tools)
-        data = _json_of({**document, **variables})
+        data = json_of({**document, **variables})
         with run_errors():
             return self._handle.encode_chat(data.encode("utf-8", "replace"))
 
@@ -456,55 +456,10 @@ class Session(_Generates):
             self._handle.save(_path(path))
 
 
-# What to do for variables that a template has from elsewhere.
-_INSTEAD = {
-    "messages": "give the messages as the prompt",
-    "tools": "write tools=",
-    "add_generation_prompt": "a generation always has it; encode_chat() can leave it out",
-}
-
-
-def _json_of(document: Mapping[str, Any]) -> str:
-    members = []
-    for name, value in document.items():
-        try:
-            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise refuse(f"{name} must be JSON: {error}") from None
-        members.append(f"{json.dumps(name)}: {text}")
-    return "{" + ", ".join(members) + "}"
-
-
 def _bytes_of(i: int, text: object) -> bytes:
     if not isinstance(text, str):
         raise refuse(f"texts[{i}]={text!r}: give texts alone, or lists of token ids alone")
     return text.encode("utf-8", "surrogatepass")
-
-
-def _chat_arguments(prompt: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """What a call has for the chat template; taken out of `given`."""
-    names = [name for name in ("tools", "template") if given.get(name) is not None]
-    if names and not is_conversation(prompt):
-        raise refuse(f"{names[0]}= is for a prompt of messages: leave it out, or give messages")
-    tools, template = given.pop("tools", None), given.pop("template", None)
-    if template is None:
-        template = {}
-    if not isinstance(template, Mapping) or not all(isinstance(name, str) for name in template):
-        raise refuse(f"template={template!r}: give a dict of the template's variables")
-    for name, advice in _INSTEAD.items():
-        if name in template:
-            raise refuse(f"template has {name!r}: {advice}")
-    return {"tools": tools, **template}
-
-
-def is_conversation(prompt: Any) -> bool:
-    """Whether a prompt is a list of messages.
-
-    Args:
-        prompt: what a caller gave.
-    """
-    is_list = isinstance(prompt, Sequence) and not isinstance(prompt, str | bytes)
-    return is_list and len(prompt) > 0 and isinstance(prompt[0], Mapping)
 
 
 def _given(adapter: Any) -> _core.LlmAdapter | None:

@@ -20,8 +20,7 @@ struct DataEntry {
 };
 
 // A data file. Bytes of entries start at multiples of `alignment`.
-inline std::vector<uint8_t> data_file_of(const std::vector<DataEntry>& from,
-                                         size_t alignment = 1) {
+inline std::vector<uint8_t> data_file_of(const std::vector<DataEntry>& from, size_t alignment = 1) {
   constexpr uint64_t kHeader = 48;
   Writer writer;
   writer.put(uint32_t{0});

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "../runner/fake_runner.h"
 #include "adapter_files.h"
+#include "fake_runner.h"
 #include "seed.h"
 
 using namespace rushlight;

@@ -8,10 +8,10 @@
 #include "check.h"
 #include "fake_runner.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
-#include "rushlight/llm/json/parse.h"
 #include "rushlight/llm/evaluate/embed.h"
-#include "rushlight/llm/runner/load.h"
 #include "rushlight/llm/evaluate/score.h"
+#include "rushlight/llm/json/parse.h"
+#include "rushlight/llm/runner/load.h"
 
 namespace {
 

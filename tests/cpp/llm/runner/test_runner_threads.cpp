@@ -9,9 +9,9 @@
 
 #include "check.h"
 #include "fake_runner.h"
-#include "rushlight/llm/grammar/grammar.h"
 #include "rushlight/llm/evaluate/embed.h"
 #include "rushlight/llm/evaluate/score.h"
+#include "rushlight/llm/grammar/grammar.h"
 #include "seed.h"
 
 using namespace rushlight;
