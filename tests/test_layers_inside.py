@@ -25,7 +25,12 @@ ENGINE_COMPILER_LAYERS = (
 LANGUAGE_MODEL_LAYERS = (
     ("packages",),
     ("description", "grammar", "reply", "template", "tokenizer", "weights"),
-    *(("gguf", "options"), ("structured",), ("exporter", "runner"), ("adapters", "loading")),
+    *(
+        ("gguf", "options"),
+        ("prompts", "structured"),
+        ("exporter", "runner"),
+        ("adapters", "loading"),
+    ),
     *(("serve",), ("__init__",)),
 )
 FACTS_OF_FORMATS = (
