@@ -31,6 +31,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   ETRecord of it.
 * ``trace dump= [values=] [etrecord=]``: what ExecuTorch's Inspector shows of an ETDump: the name,
   events and outputs of each block.
+* ``bundle``, ``read_bundle`` and ``verify``: see ``bundle_side.py``.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
@@ -50,6 +51,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src" / "rushlight" / "peers"))
 
+import bundle_side
 import numpy as np
 import side
 import torch
@@ -373,6 +375,7 @@ def trace(dump: str, values: str | None = None, etrecord: str | None = None) -> 
 
 
 COMMANDS: dict[str, side.Command] = {
+    **bundle_side.COMMANDS,
     "export": export,
     "export_apart": export_apart,
     "delegate": delegate,

@@ -1,4 +1,4 @@
-"""The command line: `rushlight export | doctor | run | bench | profile | inspect | ops | ...`.
+"""The command line: `rushlight export | doctor | run | test | bench | inspect | ...`.
 
 `export`, `doctor`, `recipes` and `accuracy` import torch, and so does `bench --compare` of a model
 that is not a program yet; each command imports its modules when it runs.
@@ -23,6 +23,7 @@ from rushlight.cli import (
     profile,
     recipes,
     run,
+    test,
 )
 
 HELP = "Take a PyTorch model ahead of time to one small file; run it without Python."
@@ -52,7 +53,11 @@ def _options(
 ) -> None: ...
 
 
-for command in (export, doctor, recipes, accuracy, run, bench, profile, inspect, ops, new_backend):
+_COMMANDS = (
+    *(export, doctor, recipes, accuracy, run, test),
+    *(bench, profile, inspect, ops, new_backend),
+)
+for command in _COMMANDS:
     app.command(name=command.NAME, help=command.HELP)(command.main)
 app.add_typer(llm.app, name=llm.NAME, help=llm.HELP)
 
