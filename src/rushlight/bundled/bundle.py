@@ -10,9 +10,9 @@ from rushlight.bundled.case import TestCase
 from rushlight.errors import Code, Error, ExportError, LoadError, RunError
 from rushlight.files import AnyPath, replacing
 from rushlight.runtime.arrays import value_of
-from rushlight.runtime.bundled import CaseResult
 from rushlight.runtime.contract import Contract
-from rushlight.runtime.load import load, open_program, read_contracts
+from rushlight.runtime.load import contracts_of, load, open_program
+from rushlight.runtime.measures import CaseResult
 from rushlight.runtime.module import Method
 from rushlight.runtime.source import Source, describe_source, read_whole
 from rushlight.schema import bundled_program as fb
@@ -56,8 +56,10 @@ class Bundle:
             LoadError: one of them is damaged.
             RunError: NumPy has no such dtype.
         """
-        core = open_program(self._source if self._source is not None else self.program)
-        contracts = read_contracts(core, [m for m in self.methods if m in core.method_names()])
+        source = self._source if self._source is not None else self.program
+        core = open_program(source)
+        known = [name for name in self.methods if name in core.method_names()]
+        contracts = contracts_of(core, known, describe_source(source))
         return {
             method: [_case(contracts.get(method), case) for case in self.cases_in_file(method)]
             for method in self.methods
@@ -117,7 +119,8 @@ class Bundle:
             "none": "unknown",
         }
         named = [f"{n} {texts.get(origin, 'as given')}" for origin, n in counts.items()]
-        return f"{len(cases)} test cases, expected outputs: {', '.join(named)}"
+        count = "1 test case" if len(cases) == 1 else f"{len(cases)} test cases"
+        return f"{count}, expected outputs: {', '.join(named)}"
 
     def __repr__(self) -> str:
         return f"<rushlight.Bundle {'; '.join(self._lines())}>"

@@ -96,7 +96,7 @@ def tolerances(case: TestCase, n_outputs: int, where: str) -> tuple[list[float],
 def _numbers(
     name: str, given: float | Sequence[float] | None, count: int, where: str
 ) -> list[float]:
-    values = [given or 0.0] * count if given is None or not _is_sequence(given) else [*given]
+    values = list(given) if isinstance(given, Sequence) else [given or 0.0] * count
     if len(values) != count:
         raise _wrong(f"{name} has {len(values)} numbers for {count} outputs", where)
     for value in values:
@@ -105,10 +105,6 @@ def _numbers(
         if not math.isfinite(value):
             raise _wrong(f"{name} is {value!r}: give a finite number", where)
     return [float(value) for value in values]
-
-
-def _is_sequence(value: object) -> bool:
-    return isinstance(value, list | tuple)
 
 
 def label(method: str, index: int, name: str) -> str:

@@ -112,7 +112,7 @@ def given_outputs(contract: Contract, expected: Any, where: str) -> list[Any]:
     count = len(contract.outputs)
     leaves: list[Any] = []
     try:
-        contract.out_spec.flatten(expected, "expected", leaves)
+        contract.out_spec.flatten(expected, "the expected outputs", leaves)
     except TreeError as error:
         if isinstance(expected, list | tuple) and len(expected) == count:
             return list(expected)
@@ -142,12 +142,11 @@ def check_output(spec: Value, value: Any, known: Mapping[str, int], output: str)
             return f"{output}: {what}, the program gives {spec.type_text}"
         dtype, shape = described
         fits = dtype == spec.dtype and len(shape) == len(spec.shape)
-        if not fits or not all(map(_is_size, shape, spec.shape, [known] * len(shape))):
-            return (
-                f"{output}: {dtype}{list(shape)} is expected, the program gives {spec.type_text}"
-                + _sizes(known, spec)
-            )
-        return None
+        for size, dim in zip(shape, spec.shape, strict=False):
+            fits = fits and dim.min <= size <= dim.max and _size(known, dim) in (None, size)
+        if fits:
+            return None
+        return f"{output}: {dtype}{list(shape)} is expected, the program gives {_type(known, spec)}"
     if spec.kind == "none":
         return None if value is None else f"{output}: the program gives None"
     if spec.kind in ("int", "float", "bool"):
@@ -158,21 +157,22 @@ def check_output(spec: Value, value: Any, known: Mapping[str, int], output: str)
     return f"{output} is of kind {spec.kind}, which a bundled program cannot hold"
 
 
-def _is_size(size: int, dim: Dim, known: Mapping[str, int]) -> bool:
-    if not dim.min <= size <= dim.max:
-        return False
+def _size(known: Mapping[str, int], dim: Dim) -> int | None:
+    """The size that follows from the inputs' sizes; None if they do not tell it."""
     if dim.symbol in known:
-        return size == known[dim.symbol]
-    is_known = dim.expression is not None and dim.expression.symbols <= known.keys()
-    return not is_known or dim.expression is None or dim.expression(dict(known)) == size
+        return known[dim.symbol]
+    if dim.expression is None or not dim.expression.symbols <= known.keys():
+        return None
+    return int(dim.expression(dict(known)))
 
 
-def _sizes(known: Mapping[str, int], spec: Value) -> str:
-    """The sizes of the inputs that an output's follow from, in words."""
-    varies = any(dim.symbol or dim.expression for dim in spec.shape)
-    if not varies or not known:
-        return ""
-    return " with " + ", ".join(f"{name} = {size}" for name, size in sorted(known.items()))
+def _type(known: Mapping[str, int], spec: Value) -> str:
+    """The type of an output, with the sizes that follow from the inputs'."""
+    sizes = [_size(known, dim) for dim in spec.shape]
+    if all(size is None for size in sizes):
+        return spec.type_text
+    texts = [str(d if n is None else n) for d, n in zip(spec.shape, sizes, strict=True)]
+    return f"{spec.dtype}[{', '.join(texts)}] for these inputs"
 
 
 def symbols_in(contract: Contract, flat: Sequence[Any]) -> dict[str, int]:

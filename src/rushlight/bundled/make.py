@@ -24,8 +24,8 @@ from rushlight.runtime.contract import Contract
 from rushlight.runtime.contract import Value as ValueSpec
 from rushlight.runtime.forms import KEY as FORMS
 from rushlight.runtime.forms import read_index
-from rushlight.runtime.load import open_program, read_contracts
-from rushlight.runtime.source import Source, read_whole
+from rushlight.runtime.load import contracts_of, open_program
+from rushlight.runtime.source import Source, describe_source, read_whole
 from rushlight.schema import bundled_program as fb
 from rushlight.serialize.bundle import program_in
 
@@ -67,7 +67,7 @@ def bundle(program: Any, cases: Cases, *, data: Source | None = None) -> Bundle:
             f"{', '.join(names)}",
             code=Code.NOT_FOUND,
         )
-    contracts = read_contracts(core, list(wanted))
+    contracts = contracts_of(core, list(wanted), describe_source(source))
     captured = getattr(program, "captured", {})
     runs = Runs(source, data)
     suites = []

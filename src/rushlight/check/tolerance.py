@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch.export import ExportedProgram
 
-from rushlight.runtime.tolerance import Tolerance, tolerance_of_dtypes
+from rushlight.runtime.tolerance import Tolerance as Tolerance
+from rushlight.runtime.tolerance import tolerance_of_dtypes
 
 # Some of 8 bits, since one rounding changes all later values.
 _QUANTISED = Tolerance(relative=5e-2, units=2)

@@ -21,7 +21,7 @@ from rushlight.cli.common import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rushlight.runtime.bundled import CaseResult
+    from rushlight.runtime.measures import CaseResult
 
 NAME = "test"
 HELP = help_text(

@@ -10,7 +10,6 @@ from rushlight import _core
 from rushlight.errors import Code, RunError
 from rushlight.runtime.arguments import Arguments
 from rushlight.runtime.backends import find_backends
-from rushlight.runtime.bundled import CaseResult, run_case
 from rushlight.runtime.contract import Contract
 from rushlight.runtime.copies import NotCopied
 from rushlight.runtime.failures import (
@@ -20,7 +19,7 @@ from rushlight.runtime.failures import (
     run_error,
 )
 from rushlight.runtime.forms import FormChoice
-from rushlight.runtime.measures import Memory
+from rushlight.runtime.measures import CaseResult, Memory
 from rushlight.runtime.signature import Signature
 from rushlight.runtime.state import State
 from rushlight.runtime.trace import Trace
@@ -121,9 +120,13 @@ class Method(NotCopied):
             RunError: the run fails, there is no such case, or it is damaged.
         """
         try:
-            return run_case(self._core, self.name, index, name, rtol, atol)
+            report = self._core.verify(
+                *(self.name, index),
+                *(-1.0 if rtol is None else rtol, -1.0 if atol is None else atol),
+            )
         except _core.Failure as failure:
             raise run_error(failure, self._program) from failure.__cause__
+        return CaseResult.of(report, self.name, index, name)
 
     def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The flattened inputs of a call as the program takes them, checked against the contract.

@@ -61,10 +61,10 @@ def test_executorch_verifies_ours(backend: str, executorch: Any, tmp_path: Path)
     if backend == "cpu":
         return
     for index in (0, 1):
-        found = executorch.call(
+        error = executorch.call(
             "verify", bpte=tmp_path / "m.bpte", method="forward", index=index, rtol=1e-4, atol=1e-5
         )
-        assert found == ""
+        assert error == ""
     assert executorch.call("verify", bpte=tmp_path / "bad.bpte", method="forward", index=0)
 
 
