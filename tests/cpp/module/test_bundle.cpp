@@ -123,14 +123,14 @@ void test_cases_that_do_not_fit() {
   const Table scalar = Table().choice(0, 2, Table().scalar<int64_t>(0, 5));
   BundledTensor whole = floats(kSizes, {3, 6, 9, 12, 15, 18});
   whole.dtype = 3;
-  BundledTensor turned = floats(kSizes, {3, 6, 9, 12, 15, 18});
-  turned.dim_order = {1, 0};
+  BundledTensor transposed = floats(kSizes, {3, 6, 9, 12, 15, 18});
+  transposed.dim_order = {1, 0};
   Opened bundle = opened({{{}, expected({})},
                           {{scalar}, expected({3, 6, 9, 12, 15, 18})},
                           {{floats({3, 3}, std::vector<float>(9)).value()}, {}},
                           {x(), {whole.value()}},
                           {x(), {floats({6}, {3, 6, 9, 12, 15, 18}).value()}},
-                          {x(), {turned.value()}},
+                          {x(), {transposed.value()}},
                           {x(), {scalar}},
                           {x(), {x()[0], x()[0]}},
                           {x(), {}}});
