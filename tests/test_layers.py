@@ -37,6 +37,7 @@ PYTHON_LAYERS = (
     ("plan",),
     ("emit",),
     ("serialize",),
+    ("record",),
     ("pipeline",),
     ("_core",),  # the extension module
     ("runtime",),
@@ -46,7 +47,7 @@ PYTHON_LAYERS = (
     ("backends", "skeleton"),
     ("bundled",),
     ("api", "doctor"),
-    ("accuracy",),
+    ("accuracy", "debug"),
     ("llm",),
     ("peers",),
     ("cli",),
@@ -73,7 +74,7 @@ TORCH_LATE = ("__init__", "inspect", "bundled", "peers", "llm", "cli")
 TORCH_EARLY = ("rushlight.llm.exporter", "rushlight.llm.gguf", "rushlight.llm.weights")
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
-    *("pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy"),
+    *("record", "pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy", "debug"),
 )
 CPP_CORE = (
     *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),

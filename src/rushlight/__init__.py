@@ -61,12 +61,12 @@ _HOMES = {
     "rushlight.bundled.case": ("TestCase",),
     "rushlight.bundled.make": ("bundle",),
     "rushlight.errors": ("Code", "Error", "ExportError", "LoadError", "RunError"),
-    "rushlight.pipeline": (
+    "rushlight.pipeline.edge_manager": (
         "EdgeProgramManager",
-        "ExecutorchProgramManager",
         "to_edge",
         "to_edge_transform_and_lower",
     ),
+    "rushlight.pipeline.finished": ("ExecutorchProgramManager",),
     "rushlight.accuracy.budget": ("quantize_within",),
     "rushlight.quantization.workflow": ("quantize",),
     "rushlight.runtime.load": ("load",),

@@ -135,6 +135,7 @@ def export(
     compile_config: EdgeCompileConfig | None = None,
     ops_manifest: str | os.PathLike[str] | None = None,
     debug: str = "lines",
+    etrecord: str | os.PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Program:
     """Turn a model into a program, and check that it computes what the model computes.
@@ -175,6 +176,9 @@ def export(
         debug: how much of the map to Python lines, which errors, profiles and reports use, is
             stored in the file: "lines" at most 2 % of the file or 16 KiB, whichever is more, source
             text and module paths being left out first; "full" all of it; "none" nothing.
+        etrecord: where to write a record of the export for `rushlight.inspect.Inspector` and for
+            ExecuTorch's: the captured and the Edge programs with their weights, and where each
+            instruction comes from. Usually NAME.etrecord.
         progress: called with each stage's name before it starts.
 
     Returns:
@@ -195,15 +199,15 @@ def export(
         made_of = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
         captured = {name: notes.program for name, notes in made_of.items()}
         floats = {name: notes.model for name, notes in made_of.items()}
-    elif isinstance(model, Mapping):
-        captured = {name: capture(program, name=name) for name, program in model.items()}
     else:
         say("capture")
-        captured = {"forward": capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)}
+        captured = _captured(model, args, kwargs, dynamic_shapes)
     made = {}
     for form in forms:
         made[form.name] = to_edge_transform_and_lower(
-            captured, None, form.partitioners, constant_methods, compile_config, progress=say
+            *(captured, None, form.partitioners, constant_methods, compile_config),
+            generate_etrecord=etrecord is not None,
+            progress=say,
         )
         if limit is not None and form is forms[0] and form.partitioners:
             check_fallbacks(made[form.name], limit)
@@ -217,13 +221,13 @@ def export(
     kernels = manifest() if ops_manifest is None else Manifest.read(ops_manifest)
     check_kernels({name: manager.lowered_method(name) for name in manager.methods}, kernels)
     check_contracts(manager)
-    if not verify:
-        return Program(manager, captured=captured)
     notes = []
-    for name, program in captured.items():
+    for name, program in captured.items() if verify else ():
         for form in (f for f in forms if f.name in made):
             notes += _verify(manager, name, program, form, compile_config, is_fat, say)
         notes += _losses(name, floats.get(name), program)
+    if etrecord is not None:
+        manager.get_etrecord().save(etrecord)
     return Program(manager, notes, captured)
 
 
@@ -241,6 +245,18 @@ def _losses(name: str, model: ExportedProgram | None, program: ExportedProgram) 
 
     loss = loss_of(model, program)
     return [] if loss is None else [f"{name}: {loss}"]
+
+
+def _captured(
+    model: Model | Mapping[str, Model],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+) -> dict[str, ExportedProgram]:
+    """The captured program of each method."""
+    if isinstance(model, Mapping):
+        return {name: capture(program, name=name) for name, program in model.items()}
+    return {"forward": capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)}
 
 
 def _quantized(

@@ -128,7 +128,7 @@ def join(forms: Mapping[str, EdgeProgramManager]) -> EdgeProgramManager:
     """
     portable = forms[PORTABLE]
     taken = portable.methods | portable.config_methods
-    more: dict[str, ExportedProgram] = {}
+    more: dict[str, tuple[EdgeProgramManager, str]] = {}
     for name, manager in forms.items():
         for method in manager.methods if name != PORTABLE else ():
             plan = plan_name(method, name)
@@ -138,7 +138,7 @@ def join(forms: Mapping[str, EdgeProgramManager]) -> EdgeProgramManager:
                     f"{name!r} of the method {method!r}: rename the other one",
                     code=Code.INVALID_ARGUMENT,
                 )
-            more[plan] = manager.exported_program(method)
+            more[plan] = (manager, method)
     return portable.with_forms(more)
 
 

@@ -32,6 +32,8 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``trace dump= [values=] [etrecord=]``: what ExecuTorch's Inspector shows of an ETDump: the name,
   events and outputs of each block.
 * ``bundle``, ``read_bundle`` and ``verify``: see ``bundle_side.py``.
+* ``gaps dump= values= etrecord= distance=``: the numeric gaps that ExecuTorch's Inspector finds:
+  pairs of the last node and the gap.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
@@ -359,7 +361,7 @@ def trace(dump: str, values: str | None = None, etrecord: str | None = None) -> 
                     "name": event.name,
                     "instruction": event._instruction_id,
                     "ns": [round(t * 1e6) for t in event.perf_data.raw] if event.perf_data else [],
-                    "shapes": [list(tensor.shape) for tensor in event.debug_data],
+                    "shapes": [list(getattr(value, "shape", ())) for value in event.debug_data],
                     "op_types": event.op_types,
                     "stack_traces": event.stack_traces,
                     "modules": {k: list(v or {}) for k, v in event.module_hierarchy.items()},
@@ -372,6 +374,17 @@ def trace(dump: str, values: str | None = None, etrecord: str | None = None) -> 
         }
         for block in blocks
     ]
+
+
+def gaps(dump: str, values: str, etrecord: str, distance: str) -> list[Any]:
+    """The numeric gaps between a trace and the Edge program of its record."""
+    from executorch.devtools import Inspector
+
+    inspector = Inspector(dump, etrecord=etrecord, debug_buffer_path=values)
+    frame = inspector.calculate_numeric_gap(
+        distance, reference_graph="edge_dialect_exported_program"
+    )
+    return [[list(row.aot_ops), float(row.gap[0])] for row in frame.itertuples()]
 
 
 COMMANDS: dict[str, side.Command] = {
@@ -394,6 +407,7 @@ COMMANDS: dict[str, side.Command] = {
     "sizes": sizes,
     "record": record,
     "trace": trace,
+    "gaps": gaps,
 }
 
 if __name__ == "__main__":

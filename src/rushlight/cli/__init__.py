@@ -1,7 +1,7 @@
 """The command line: `rushlight export | doctor | run | test | bench | inspect | ...`.
 
-`export`, `doctor`, `recipes` and `accuracy` import torch, and so does `bench --compare` of a model
-that is not a program yet; each command imports its modules when it runs.
+`export`, `doctor`, `recipes`, `accuracy` and `debug` import torch, and so does `bench --compare` of
+a model that is not a program yet; each command imports its modules when it runs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import typer
 from rushlight.cli import (
     accuracy,
     bench,
+    debug,
     doctor,
     export,
     inspect,
@@ -24,6 +25,7 @@ from rushlight.cli import (
     recipes,
     run,
     test,
+    trace,
 )
 
 HELP = "Take a PyTorch model ahead of time to one small file; run it without Python."
@@ -53,11 +55,11 @@ def _options(
 ) -> None: ...
 
 
-_COMMANDS = (
-    *(export, doctor, recipes, accuracy, run, test),
-    *(bench, profile, inspect, ops, new_backend),
+COMMANDS = (
+    *(export, doctor, recipes, accuracy, debug),
+    *(run, test, bench, profile, trace, inspect, ops, new_backend),
 )
-for command in _COMMANDS:
+for command in COMMANDS:
     app.command(name=command.NAME, help=command.HELP)(command.main)
 app.add_typer(llm.app, name=llm.NAME, help=llm.HELP)
 

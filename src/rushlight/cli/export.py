@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,6 +89,15 @@ DebugOption = Annotated[
     ),
 ]
 
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--etrecord",
+        metavar="FILE.etrecord",
+        help="Also write a record of the export, for the Inspector of traces.",
+    ),
+]
+
 _COUNT = re.compile(r": \d+ of \d+$")
 
 
@@ -102,6 +112,7 @@ def main(
     verify: VerifyOption = True,
     strict: StrictOption = False,
     debug: DebugOption = "lines",
+    etrecord: RecordOption = None,
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
@@ -127,6 +138,7 @@ def main(
             verify=verify,
             strict=strict,
             debug=debug,
+            etrecord=etrecord,
             progress=stages,
         )
         stages("write")

@@ -1,4 +1,13 @@
-"""Reports on the contents of a program: in the terminal, as JSON and as an interactive page."""
+"""Reports on programs and runs: in the terminal, as JSON and as an interactive page.
+
+Nothing here needs torch but the records of exports: `ETRecord`, `generate_etrecord`,
+`parse_etrecord`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from rushlight.inspect.delegation import (
     DelegationBreakdown,
@@ -12,9 +21,13 @@ from rushlight.inspect.report import ProgramReport
 from rushlight.inspect.trace.events import Event, EventBlock, PerfData, TimeScale
 from rushlight.inspect.trace.inspector import Inspector
 
+if TYPE_CHECKING:
+    from rushlight.record.etrecord import ETRecord, generate_etrecord, parse_etrecord
+
 __all__ = [
     "DelegationBreakdown",
     "DelegationInfo",
+    "ETRecord",
     "Event",
     "EventBlock",
     "Inspector",
@@ -22,8 +35,16 @@ __all__ = [
     "ProgramReport",
     "TimeScale",
     "format_delegated_graph",
+    "generate_etrecord",
     "get_delegation_info",
     "memory_of",
+    "parse_etrecord",
     "print_delegated_graph",
     "report_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ETRecord", "generate_etrecord", "parse_etrecord"):
+        return getattr(import_module("rushlight.record.etrecord"), name)
+    raise AttributeError(f"module 'rushlight.inspect' has no attribute {name!r}")

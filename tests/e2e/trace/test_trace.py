@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import rushlight as rl
-from rushlight.inspect import Inspector
+from rushlight.inspect import Inspector, parse_etrecord
 from rushlight.runtime import TraceOptions
 
 
@@ -43,7 +43,7 @@ def rows(inspector: Inspector) -> list[dict[str, Any]]:
                     "name": event.name,
                     "instruction": event._instruction_id,
                     "ns": [round(t * 1e6) for t in event.perf_data.raw] if event.perf_data else [],
-                    "shapes": [list(array.shape) for array in event.debug_data],
+                    "shapes": [list(getattr(value, "shape", ())) for value in event.debug_data],
                     "op_types": event.op_types,
                     "stack_traces": event.stack_traces,
                     "modules": {k: list(v) for k, v in event.module_hierarchy.items()},
@@ -93,6 +93,57 @@ def test_a_program_and_record_of_executorch(xnnpack: bool, executorch, tmp_path:
     operators = {op for block in ours.event_blocks for e in block.events for op in e.op_types}
     assert {"aten.convolution.default", "aten.sin.default"} <= operators or xnnpack
     assert ours.find_total_for_module("L__self__body") > 0 or xnnpack
+
+
+def by_order(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same with the nodes in their order: ExecuTorch renames those with several outputs."""
+    for event in (event for block in blocks for event in block["events"]):
+        for key in ("stack_traces", "modules"):
+            event[key] = list(event[key].values())
+    return blocks
+
+
+@pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
+def test_executorch_reads_a_record(backend: str, executorch, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    model, x = Network().eval(), torch.randn(2, 3, 16, 16)
+    record = tmp_path / "m.etrecord"
+    shapes = ({0: torch.export.Dim("batch", min=1, max=4)},)
+    program = rl.export(model, (x,), dynamic_shapes=shapes, backend=backend, etrecord=record)
+    recorded(bytes(program.buffer), x, tmp_path)
+    dump, values = tmp_path / "m.etdp", tmp_path / "m.etdp.values"
+    shown = executorch.call("trace", dump=dump, values=values, etrecord=record)
+    for event in (event for block in shown for event in block["events"]):
+        if event["name"].startswith("Method::"):
+            event["handles"] = None  # ExecuTorch gives whole runs those of instruction 0
+    ours = Inspector(dump, etrecord=record, debug_buffer_path=values)
+    assert by_order(shown) == by_order(rows(ours))
+    run = shown[1]["events"]
+    sines = [event for event in run if "aten.sin.default" in event["op_types"]]
+    assert sines and all("torch.sin(" in str(event["stack_traces"]) for event in sines)
+    assert any("L__self__body.0" in str(event["modules"]) for event in run)
+    assert backend == "portable" or any(event["backend"] is not None for event in run)
+
+
+def test_numeric_gaps_are_those_of_executorch(executorch, tmp_path: Path) -> None:
+    # Not inside delegates, whose values ExecuTorch compares only if they have eager's shapes.
+    torch.manual_seed(6)
+    model, x = Network().eval(), torch.randn(1, 3, 16, 16)
+    path = tmp_path / "m.etrecord"
+    program = rl.export(model, (x,), etrecord=path)
+    record = parse_etrecord(path)
+    record.update_representative_inputs([x + 0.01])
+    record.save(path)
+    recorded(bytes(program.buffer), x, tmp_path)
+    dump, values = tmp_path / "m.etdp", tmp_path / "m.etdp.values"
+    ours = Inspector(dump, etrecord=path, debug_buffer_path=values)
+    for distance in ("MSE", "L1", "SNR"):
+        theirs = executorch.call("gaps", dump=dump, values=values, etrecord=path, distance=distance)
+        mine = {gap.aot_ops[-1]: gap.gap[0] for gap in ours.numeric_gaps(distance)}
+        assert len(theirs) >= 3
+        for ops, gap in theirs:
+            assert mine[ops[-1]] == pytest.approx(gap, rel=1e-3), (distance, ops)
+    assert all(0.99 < gap.gap[0] <= 1.0 + 1e-9 for gap in ours.numeric_gaps("cosine"))
 
 
 def test_values_inside_a_delegate_are_eager_s(tmp_path: Path) -> None:

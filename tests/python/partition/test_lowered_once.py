@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import rushlight as rl
-from rushlight import pipeline
 from rushlight.backends.cpu import CpuBackend, CpuPartitioner
 from rushlight.backends.cpu.operators.table import OPERATORS
 from rushlight.partition.operators import may_take
+from rushlight.pipeline import edge_manager as pipeline
 from rushlight.pipeline import to_edge_transform_and_lower
 
 aten = torch.ops.aten

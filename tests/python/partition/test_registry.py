@@ -44,7 +44,7 @@ def test_package_of_a_backend_that_cannot_be_imported(package: Package) -> None:
 
 
 def test_a_stage_after_this_one_is_found_and_a_missing_one_is_named() -> None:
-    assert registry.find_stage("lowered_to_file").__module__ == "rushlight.pipeline"
+    assert registry.find_stage("lowered_to_file").__module__ == "rushlight.pipeline.edge_manager"
     with pytest.raises(ExportError, match="no installed package has the stage 'missing'"):
         registry.find_stage("missing")
 

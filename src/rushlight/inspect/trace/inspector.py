@@ -21,7 +21,24 @@ from rushlight.inspect.trace.events import (
 )
 from rushlight.inspect.trace.events import pandas as _pandas
 from rushlight.inspect.trace.expected import add_expected
+from rushlight.inspect.trace.numeric_gap import (
+    Distance,
+    NumericGap,
+    distance_of,
+    gaps_of,
+    reference_of,
+)
 from rushlight.inspect.trace.origins import Origins, ProgramOrigins, RecordOrigins
+from rushlight.inspect.trace.statistics import (
+    Change,
+    Group,
+    Key,
+    Outlier,
+    changes_between,
+    groups_of,
+    operators_of,
+    outliers_of,
+)
 from rushlight.serialize.bundle import is_bundle, program_in, read_bundle
 
 AnyPath = str | os.PathLike[str]
@@ -33,7 +50,8 @@ _NOT_PRINTED = (
 class Inspector:
     """The events of a trace, with the lines of Python that they come from.
 
-    The arguments are those of ExecuTorch's Inspector; `program` is ours.
+    The arguments are those of ExecuTorch's Inspector; `program` and
+    `debug_buffer` are ours.
 
     Args:
         etdump_path: the path of an ETDump.
@@ -51,6 +69,7 @@ class Inspector:
         program: the path of the program (.pte), whose own map gives lines and modules without an
             ETRecord; or of the bundled program (.bpte) whose test cases were traced, whose expected
             outputs become each block's `reference_output`.
+        debug_buffer: the bytes of the debug buffer, instead of its path.
 
     Attributes:
         event_blocks: what the trace has, runs with the same events put together.
@@ -74,6 +93,7 @@ class Inspector:
         reference_graph_name: str = "edge_dialect_exported_program",
         *,
         program: AnyPath | None = None,
+        debug_buffer: bytes | None = None,
     ) -> None:
         if (etdump_path is None) == (etdump_data is None):
             raise RunError(
@@ -86,11 +106,14 @@ class Inspector:
             )
         time_factor(source_time_scale, target_time_scale)
         dump = read_etdump(etdump_path if etdump_path is not None else etdump_data or b"")
-        buffer = None if debug_buffer_path is None else _read(debug_buffer_path, "debug buffer")
+        buffer = debug_buffer
+        if debug_buffer_path is not None:
+            buffer = _read(debug_buffer_path, "debug buffer")
         self.event_blocks: list[EventBlock] = blocks_of(
             *(dump, buffer, source_time_scale, target_time_scale),
             *(delegate_time_scale_converter, delegate_metadata_parser),
         )
+        self._etrecord = etrecord
         self._origins: Origins | None = None
         if etrecord is not None:
             self._origins = RecordOrigins(etrecord, _graph_name(reference_graph_name))
@@ -177,11 +200,81 @@ class Inspector:
         target's unit."""
         total = 0.0
         for block in self.event_blocks:
-            for event in _operators(block):
+            for event in operators_of(block):
                 paths = [path for modules in event.module_hierarchy.values() for path in modules]
                 if event.perf_data is not None and any(module_name in path for path in paths):
                     total += event.perf_data.avg
         return total
+
+    def group_by(self, by: Key) -> list[Group]:
+        """The operators of all runs put together, the longest first.
+
+        Args:
+            by: "module", "line", "kind" (the backend, or kernels) or "operator".
+
+        Raises:
+            RunError: `by` is none of these.
+        """
+        return groups_of(self._runs(), by)
+
+    def outliers(self) -> list[Outlier]:
+        """Times that are far above the others of the same event, the farthest first."""
+        return outliers_of(self._runs())
+
+    def compare(self, after: Inspector) -> list[Change]:
+        """The operators of this trace and another of the same model, the greatest change of time
+        first, each with the confidence interval of its ratio."""
+        return changes_between(self._runs(), after._runs())
+
+    def _runs(self) -> list[EventBlock]:
+        return [block for block in self.event_blocks if block.name == "Execute"]
+
+    def calculate_numeric_gap(
+        self,
+        distance: str | Distance,
+        disable_debug_handle_valdiation: bool = False,
+        reference_graph: str | None = None,
+    ) -> Any:
+        """How far each recorded value is from that of the recorded program, as a DataFrame.
+
+        `rushlight debug` says more: it compares each operator on the run's own inputs.
+
+        Args:
+            distance: "MSE", "L1", "SNR" (in dB) or "cosine", or a function from two arrays to a
+                number.
+            disable_debug_handle_valdiation: accepted as ExecuTorch does; nodes without handles are
+                left out.
+            reference_graph: the record's graph that is compared with; the edge program by default.
+
+        Raises:
+            RunError: there is no ETRecord, it has no representative inputs, or an argument is
+                wrong.
+        """
+        return _pandas().DataFrame(
+            [vars(gap) for gap in self.numeric_gaps(distance, reference_graph)]
+        )
+
+    def numeric_gaps(
+        self, distance: str | Distance, reference_graph: str | None = None
+    ) -> list[NumericGap]:
+        """The rows of `calculate_numeric_gap`, which needs pandas."""
+        wanted = distance_of(distance)
+        if self._etrecord is None:
+            raise RunError(
+                "numeric gaps need an ETRecord: give etrecord=, of the program that ran",
+                code=Code.INVALID_STATE,
+            )
+        from rushlight.record.etrecord import parse_etrecord
+
+        record = parse_etrecord(self._etrecord)
+        if record.representative_inputs is None:
+            raise RunError(
+                "the ETRecord has no representative inputs: call "
+                "ETRecord.update_representative_inputs with the inputs of the run, and save it",
+                code=Code.INVALID_STATE,
+            )
+        program = reference_of(record, reference_graph)
+        return gaps_of(self.event_blocks, program, record.representative_inputs, wanted)
 
     def get_op_list(
         self, event_block: str, show_delegated_ops: bool = True
@@ -196,25 +289,12 @@ class Inspector:
         for block in self.event_blocks:
             if block.name != event_block:
                 continue
-            for event in _operators(block):
+            for event in operators_of(block):
                 if event.is_delegated_op and not show_delegated_ops:
                     continue
                 for op in dict.fromkeys(event.op_types):
                     by_op.setdefault(op, []).append(event)
         return by_op
-
-
-def _operators(block: EventBlock) -> list[Event]:
-    """The events that time is counted by: kernels, places inside delegates, and delegates that do
-    not tell of places inside them."""
-    inside = {event.instruction for event in block.events if event.is_delegated_op}
-    return [
-        event
-        for event in block.events
-        if event.instruction is not None
-        and event.name not in ("OPERATOR_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
-        and not (event.name == "DELEGATE_CALL" and event.instruction in inside)
-    ]
 
 
 def _graph_name(name: str) -> str:

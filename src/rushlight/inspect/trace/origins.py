@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,10 +14,9 @@ from rushlight.inspect.origin import debug_of
 from rushlight.schema import program as fb
 from rushlight.schema.codec import Buffer
 from rushlight.schema.debug import DebugMap, DebugNode
+from rushlight.schema.etrecord import EDGE, MARKER
 from rushlight.serialize.pte import read_pte
 
-MARKER = "ETRECORD_V0"
-_EDGE = "edge_dialect_exported_program"
 _DIALECT = "executorch.exir.dialects.edge.ops."
 
 
@@ -124,7 +123,7 @@ class RecordOrigins:
         LoadError: it cannot be read, or lacks what it needs, which is named.
     """
 
-    def __init__(self, path: str | os.PathLike[str], graph: str = _EDGE) -> None:
+    def __init__(self, path: str | os.PathLike[str], graph: str = EDGE) -> None:
         where = os.fspath(path)
         try:
             with zipfile.ZipFile(path) as archive:
@@ -136,7 +135,11 @@ class RecordOrigins:
                 self._counts = _json(
                     archive, "instruction_id_to_num_outs_map", where, optional=True
                 )
-                methods = [n for n in names if n.startswith(f"{graph}/")]
+                methods = [
+                    name
+                    for name in names
+                    if name.startswith(f"{graph}/") and f"{name}_state_dict" in names
+                ]
                 entries = [n for n in (graph, f"{graph}/forward", *methods) if n in names]
                 if not entries:
                     raise _damaged(
@@ -195,10 +198,10 @@ def _json(
 
 
 def _nodes(program: dict[str, Any], where: str) -> dict[int, list[OriginNode]]:
-    """The nodes of a serialised program by their debug handles."""
+    """The nodes of a serialised program, and of its branches, by their debug handles."""
     nodes: dict[int, list[OriginNode]] = {}
     try:
-        for node in program["graph_module"]["graph"]["nodes"]:
+        for node in _with_branches(program["graph_module"]["graph"]):
             metadata = node["metadata"]
             handle = metadata.get("debug_handle")
             if not handle:
@@ -214,6 +217,15 @@ def _nodes(program: dict[str, Any], where: str) -> dict[int, list[OriginNode]]:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise _damaged(f"its program is not one of torch.export ({error!r})", where) from None
     return nodes
+
+
+def _with_branches(graph: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    waiting = [graph]
+    while waiting:
+        for node in waiting.pop()["nodes"]:
+            yield node
+            arguments = (argument["arg"] for argument in node["inputs"])
+            waiting += [a["as_graph"]["graph"] for a in arguments if "as_graph" in a]
 
 
 def _modules(stack: str) -> dict[str, Any]:

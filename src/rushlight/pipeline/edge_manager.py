@@ -1,21 +1,11 @@
-"""The order of the compiler's stages.
-
-    ExportedProgram → edge → partition → lower → plan → emit → serialize → .pte
-
-The staged API has ExecuTorch's names; `rushlight.export` (in `rushlight.api`) is one call of it.
-"""
+"""From captured programs to a finished one: `to_edge` and `EdgeProgramManager`."""
 
 from __future__ import annotations
 
-import copy
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, TypedDict
+from typing import Any
 
-import torch
 from torch.export import ExportedProgram
-from torch.fx import GraphModule
 
 from rushlight.capture import capture, contract_of
 from rushlight.edge import (
@@ -27,29 +17,18 @@ from rushlight.edge import (
 from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.passes.groups_to_channels import groups_to_channels
 from rushlight.edge.run_passes import Pass, run_passes
-from rushlight.emit import EmittedProgram, emit
+from rushlight.emit import emit
 from rushlight.errors import Code, ExportError, names_internal_errors
-from rushlight.files import replacing_all
 from rushlight.ir.dialect import EDGE
-from rushlight.ir.kernels import registered
-from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
 from rushlight.ir.verify import verify
 from rushlight.lower import LoweredMethod, lower
-from rushlight.lower.check_kernels import operators_of
 from rushlight.partition import LoweredBackendModule, Partitioner
 from rushlight.partition.partitioner import partitioners_of
 from rushlight.partition.to_backend import Cut, cut_partitions, lower_cut
 from rushlight.partition.whole import left_whole, wanted_whole
+from rushlight.pipeline.finished import ExecutorchProgramManager
 from rushlight.plan.methods import plan_methods
-from rushlight.schema import program as schema
-from rushlight.schema.debug import DebugMap
-from rushlight.schema.flat_tensor import TensorLayout
-from rushlight.serialize.data_files import DataFiles
-from rushlight.serialize.debug_limit import with_debug
-from rushlight.serialize.file import PTEFile, check_program_path
-from rushlight.serialize.ptd import NamedTensor
-from rushlight.serialize.pte import write_pte, write_pte_to
-from rushlight.serialize.segments import Data
+from rushlight.record.etrecord import ETRecord, calls_delegates
 
 Programs = ExportedProgram | Mapping[str, ExportedProgram]
 Progress = Callable[[str], None]
@@ -80,6 +59,7 @@ def to_edge(
     programs: Programs,
     constant_methods: Mapping[str, Any] | None = None,
     compile_config: EdgeCompileConfig | None = None,
+    generate_etrecord: bool = False,
     *,
     progress: Progress = _quiet,
 ) -> EdgeProgramManager:
@@ -89,6 +69,7 @@ def to_edge(
         programs: one program, which becomes `forward`, or several by method name; not changed.
         constant_methods: values that methods without inputs return, by name.
         compile_config: what to keep whole and what to check.
+        generate_etrecord: keep the programs for `ExecutorchProgramManager.get_etrecord`.
         progress: called with each stage's name before it starts.
 
     Raises:
@@ -100,7 +81,17 @@ def to_edge(
         progress(f"{name}: edge")
         edge[name] = to_edge_dialect(program, config, method=name)
     contracts = {name: contract_of(program) for name, program in captured.items()}
-    return EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
+    record = _record(captured, edge) if generate_etrecord else None
+    return EdgeProgramManager(edge, constant_methods, config, contracts=contracts, etrecord=record)
+
+
+def _record(
+    captured: Mapping[str, ExportedProgram], edge: Mapping[str, ExportedProgram]
+) -> ETRecord:
+    record = ETRecord()
+    record.add_exported_program(captured)
+    record.add_edge_dialect_program(edge)
+    return record
 
 
 @names_internal_errors
@@ -113,13 +104,14 @@ def to_edge_transform_and_lower(
     | None = None,
     constant_methods: Mapping[str, Any] | None = None,
     compile_config: EdgeCompileConfig | None = None,
+    generate_etrecord: bool = False,
     *,
     progress: Progress = _quiet,
 ) -> EdgeProgramManager:
     """`to_edge`, then the passes, then the partitioners.
 
     Args:
-        programs, constant_methods, compile_config, progress: as for `to_edge`.
+        programs, constant_methods, compile_config, generate_etrecord, progress: as for `to_edge`.
         transform_passes: passes over the Edge graphs, for all methods or by method.
         partitioner: one, or several in order, for all methods or by method. A call that one of
             them keeps whole (`ops_to_not_decompose`) but none takes is decomposed after all.
@@ -136,7 +128,10 @@ def to_edge_transform_and_lower(
             if name not in edge:
                 progress(f"{name}: edge")
                 edge[name] = to_edge_dialect(program, config, method=name, whole=whole[name])
-        manager = EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
+        record = _record(captured, edge) if generate_etrecord else None
+        manager = EdgeProgramManager(
+            edge, constant_methods, config, contracts=contracts, etrecord=record
+        )
         if transform_passes:
             manager = manager.transform(transform_passes)
         cut = Cut({name: manager.exported_program(name) for name in captured}, {})
@@ -170,6 +165,7 @@ class EdgeProgramManager:
         compile_config: EdgeCompileConfig | None = None,
         *,
         contracts: Mapping[str, dict[str, Any]] | None = None,
+        etrecord: ETRecord | None = None,
     ) -> None:
         self._programs = _by_name(edge_programs)
         self._constant_methods = dict(constant_methods or {})
@@ -177,6 +173,7 @@ class EdgeProgramManager:
         if contracts is None:
             contracts = {name: contract_of(p) for name, p in self._programs.items()}
         self._contracts = dict(contracts)
+        self._etrecord = etrecord
 
     @property
     def methods(self) -> set[str]:
@@ -197,13 +194,28 @@ class EdgeProgramManager:
             )
         return self._programs[method_name]
 
-    def with_forms(self, forms: Mapping[str, ExportedProgram]) -> EdgeProgramManager:
-        """A new manager that also has `forms` of its methods, without contracts of their own."""
+    def with_forms(self, forms: Mapping[str, tuple[EdgeProgramManager, str]]) -> EdgeProgramManager:
+        """A new manager that also has methods of others, without contracts of their own.
+
+        Args:
+            forms: by the name that it gets, a manager and the name of its method.
+        """
+        programs = {name: one.exported_program(method) for name, (one, method) in forms.items()}
+        record = None if self._etrecord is None else self._etrecord.copy()
+        for name, (one, method) in forms.items():
+            if record is not None and one._etrecord is not None:
+                record.edge_dialect_program[name] = one._etrecord.edge_dialect_program[method]
+        return self._changed({**self._programs, **programs}, record)
+
+    def _changed(
+        self, programs: Mapping[str, ExportedProgram], record: ETRecord | None
+    ) -> EdgeProgramManager:
         return EdgeProgramManager(
-            {**self._programs, **forms},
+            programs,
             self._constant_methods,
             self._config,
             contracts=self._contracts,
+            etrecord=record,
         )
 
     def transform(
@@ -229,9 +241,12 @@ class EdgeProgramManager:
         for name, program in self._programs.items():
             mine = passes.get(name, ()) if isinstance(passes, Mapping) else passes
             programs[name] = run_passes(program, mine, name, config)
-        return EdgeProgramManager(
-            programs, self._constant_methods, config, contracts=self._contracts
-        )
+        # What was recorded are the nodes that delegates and instructions will come from.
+        record = self._etrecord
+        if record is not None and not any(map(calls_delegates, programs.values())):
+            record = record.copy()
+            record.edge_dialect_program.update(programs)
+        return self._changed(programs, record)
 
     @names_internal_errors
     def to_backend(
@@ -262,9 +277,7 @@ class EdgeProgramManager:
             if self._config._check_ir_validity:
                 excepted = self._config._core_aten_ops_exception_list
                 verify(program.graph, EDGE, f"{name}: after partitioning", excepted)
-        return EdgeProgramManager(
-            programs, self._constant_methods, self._config, contracts=self._contracts
-        )
+        return self._changed(programs, self._etrecord)
 
     @names_internal_errors
     def to_executorch(
@@ -292,204 +305,13 @@ class EdgeProgramManager:
         progress("emit")
         emitted = emit(lowered, config, self._constant_methods)
         return ExecutorchProgramManager(
-            lowered, emitted, config, self._contracts, list(self._constant_methods)
+            lowered,
+            emitted,
+            config,
+            self._contracts,
+            list(self._constant_methods),
+            None if self._etrecord is None else self._etrecord.copy(),
         )
-
-
-class ExecutorchProgramManager:
-    """A finished program: its bytes, its plan and its debug maps."""
-
-    def __init__(
-        self,
-        methods: dict[str, LoweredMethod],
-        emitted: EmittedProgram,
-        config: ExecutorchBackendConfig,
-        contracts: Mapping[str, dict[str, Any]],
-        config_methods: Sequence[str],
-    ) -> None:
-        self._methods = methods
-        self._emitted = emitted
-        self._config = config
-        self._contracts = dict(contracts)
-        self._config_methods = list(config_methods)
-        self._more: dict[str, Data] = {}
-        self._buffer: bytes | None = None
-        self._external: DataFiles | None = None
-
-    @property
-    def methods(self) -> set[str]:
-        """Names of the traced methods."""
-        return set(self._methods)
-
-    @property
-    def config_methods(self) -> set[str]:
-        """Names of the constant methods."""
-        return set(self._config_methods)
-
-    @property
-    def config_methods_in_order(self) -> list[str]:
-        """The constant methods in the order in which they were given."""
-        return list(self._config_methods)
-
-    @property
-    def executorch_program(self) -> schema.Program:
-        """The program as the schema's dataclasses."""
-        return self._emitted.program
-
-    @property
-    def contracts(self) -> dict[str, dict[str, Any]]:
-        """The shape contracts of the traced methods, for the file; a form has the contract of its
-        method."""
-        return dict(self._contracts)
-
-    @property
-    def debug_handle_map(self) -> dict[str, dict[int, int]]:
-        """{method: {instruction: debug handle}}."""
-        return self._emitted.debug_handles
-
-    @property
-    def instruction_nodes(self) -> dict[str, dict[int, tuple[str, list[int]]]]:
-        """{method: {instruction: (Edge node name, indices of the values it writes)}}."""
-        return self._emitted.instruction_nodes
-
-    def lowered_method(self, method_name: str = "forward") -> LoweredMethod:
-        """The planned out-variant graph of the method `method_name`."""
-        return self._methods[method_name]
-
-    def exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        """The method `method_name` with its graph of out-variants, for inspection only."""
-        method = self._methods[method_name]
-        shown = copy.copy(method.program)
-        shown._graph_module = GraphModule(torch.nn.Module(), method.graph)
-        return shown
-
-    def _named_data(self) -> dict[str, Data]:
-        contract = {"version": 1, "methods": self._contracts}
-        named: dict[str, Any] = {"rushlight/contract": contract}
-        libraries = self._libraries()
-        if libraries:
-            named["rushlight/kernels"] = {"version": 1, "libraries": libraries}
-        store = self._emitted.named_data
-        data = {k: store.buffers[e.buffer_index] for k, e in store.pte_data.items()}
-        for key, value in named.items():
-            data[key] = json.dumps(value, separators=(",", ":")).encode()
-        return {**data, **self._data_files().named_data(), **self._more}
-
-    @property
-    def debug_map(self) -> DebugMap:
-        """The whole map from instructions to Python lines; the file may have only a part of it."""
-        return self._emitted.debug
-
-    def add_named_data(self, key: str, value: Data) -> None:
-        """Add the bytes `value` to the file, under `key` in its named data."""
-        self._more[key] = value
-        self._buffer = None
-
-    @property
-    def payloads(self) -> list[bytes]:
-        """The payloads of all delegates."""
-        return list(self._emitted.payloads)
-
-    def _libraries(self) -> dict[str, str]:
-        """The kernel libraries of the operators that the user registered, by operator."""
-        used = sorted(set().union(*(operators_of(method) for method in self._methods.values())))
-        kernels = ((name, registered(name)) for name in used)
-        return {name: kernel.library for name, kernel in kernels if kernel is not None}
-
-    def _file(self) -> PTEFile:
-        file = PTEFile(
-            program=self._emitted.program,
-            constants=[b"", *self._emitted.constants],
-            mutable_data=[b"", *self._emitted.mutable_data],
-            named_data=self._named_data(),
-            delegate_blobs=list(self._emitted.payloads),
-        )
-        return with_debug(file, self._emitted.debug, self._config.debug)
-
-    def _alignments(self) -> _Alignments:
-        config = self._config
-        return {
-            "segment_alignment": config.segment_alignment,
-            "constant_alignment": config.constant_tensor_alignment or 16,
-            "delegate_alignment": config.delegate_alignment or 1,
-            "named_data_alignment": {
-                k: e.alignment for k, e in self._emitted.named_data.pte_data.items()
-            },
-        }
-
-    @property
-    def buffer(self) -> bytes:
-        """The .pte file."""
-        if self._buffer is None:
-            self._buffer = write_pte(self._file(), **self._alignments())
-        return self._buffer
-
-    def write_to_file(self, open_file: BinaryIO) -> None:
-        """Write the .pte to `open_file`, which is open for binary writing."""
-        if self._buffer is not None:
-            open_file.write(self._buffer)
-        else:  # directly from the tensors, without a copy of the weights
-            write_pte_to(open_file, self._file(), **self._alignments())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the .pte to `path`, and each external data file beside it.
-
-        Modules loaded from old files keep these; if a file cannot be written, all old files stay.
-
-        Raises:
-            ExportError: if `path` does not end in .pte, or cannot be written.
-        """
-        check_program_path(path)
-        external = self._data_files()
-        paths = [*external.paths(os.path.dirname(path)), path]
-        try:
-            with replacing_all(paths) as (*data, program):
-                external.write_to(data)
-                self.write_to_file(program)
-        except OSError as error:
-            raise ExportError(
-                f"cannot write {os.fspath(path)!r}: {error.strerror}; check the path",
-                code=Code.ACCESS_FAILED,
-            ) from error
-
-    def write_tensor_data_to_file(self, directory: str | os.PathLike[str]) -> None:
-        """Write one `<tag>.ptd` into `directory` for each tag of external constants."""
-        external = self._data_files()
-        with replacing_all(external.paths(directory)) as files:
-            external.write_to(files)
-
-    def data_files(self) -> dict[str, bytes]:
-        """External data: file name without extension to the bytes of its .ptd."""
-        return self._data_files().images()
-
-    def _data_files(self) -> DataFiles:
-        if self._external is not None:
-            return self._external
-        store = self._emitted.named_data
-        entries = [
-            (tag, name, _named_tensor(tensor))
-            for tag, tensors in self._emitted.external.items()
-            for name, tensor in tensors.items()
-        ]
-        for tag, of_backends in store.external_data.items():
-            for key, entry in of_backends.items():
-                data = store.buffers[entry.buffer_index]
-                entries.append((tag, key, NamedTensor(data, entry.tensor_layout, entry.alignment)))
-        self._external = DataFiles(entries)
-        return self._external
-
-
-class _Alignments(TypedDict):
-    segment_alignment: int
-    constant_alignment: int
-    delegate_alignment: int
-    named_data_alignment: dict[str, int]
-
-
-def _named_tensor(tensor: torch.Tensor) -> NamedTensor:
-    dim_order = list(dim_order_of(tensor))
-    layout = TensorLayout(SCALAR_TYPES[tensor.dtype], list(tensor.shape), dim_order)
-    return NamedTensor(raw_bytes(tensor), layout, alignment=16)
 
 
 def lowered_to_file(module: LoweredBackendModule, config: ExecutorchBackendConfig | None) -> bytes:

@@ -1,0 +1,88 @@
+"""The values of a traced run, by the places that computed them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rushlight.errors import Code, RunError
+from rushlight.inspect.trace.events import EventBlock
+from rushlight.schema import program as schema
+from rushlight.schema.debug import DebugMap, DebugMethod, DebugNode, Places
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_KERNEL = "native_call_"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A kernel's call, or a place inside a delegate, and what it computed.
+
+    Attributes:
+        instruction: the index of the instruction.
+        inside: the delegate's id of the place; "" outside of delegates.
+        backend: the backend's name; "" outside of delegates.
+        nodes: the nodes of the Edge graph that it was made from.
+        values: what it wrote.
+    """
+
+    instruction: int
+    inside: str = ""
+    backend: str = ""
+    nodes: tuple[DebugNode, ...] = ()
+    values: list[Array] = field(default_factory=list)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its nodes."""
+        return tuple(node.name for node in self.nodes)
+
+
+def places_of(block: EventBlock, plan: schema.ExecutionPlan, debug: DebugMap) -> Iterator[Place]:
+    """The places of a run in its order, with their values.
+
+    Args:
+        block: the run, recorded with all its values.
+        plan: the method that ran.
+        debug: where its instructions come from.
+
+    Raises:
+        RunError: another program ran.
+    """
+    method = debug.method(plan.name)
+    instructions = plan.chains[0].instructions
+    for event in block.events:
+        at = event.instruction
+        if at is None:
+            continue
+        values = [np.asarray(value) for value in event.debug_data if value is not None]
+        call = instructions[at].instr_args if at < len(instructions) else None
+        if event.is_delegated_op:
+            inside = _inside(method, call)
+            place = str(event.delegate_debug_identifier)
+            if not isinstance(call, schema.DelegateCall) or (inside and place not in inside):
+                raise _other(plan.name, at, f"a place {place} of a delegate")
+            backend = plan.delegates[call.delegate_index].id
+            yield Place(at, place, backend, inside.get(place, ()), values)
+        elif event.name.startswith(_KERNEL):
+            operator = event.name.removeprefix(_KERNEL)
+            node = method.instructions[at] if at < len(method.instructions) else DebugNode()
+            if node.operator.rpartition("::")[2] != operator:
+                raise _other(plan.name, at, f"a call of {operator}")
+            yield Place(at, nodes=(node,), values=values)
+
+
+def _inside(method: DebugMethod, call: object) -> Places:
+    index = call.delegate_index if isinstance(call, schema.DelegateCall) else len(method.delegates)
+    return method.delegates[index] if index < len(method.delegates) else {}
+
+
+def _other(method: str, instruction: int, what: str) -> RunError:
+    return RunError(
+        f"the trace is of another program: instruction {instruction} of {method!r} is {what} "
+        "there, and not in this one; export both from the same model with the same options",
+        code=Code.INVALID_EXTERNAL_DATA,
+    )

@@ -1,0 +1,113 @@
+"""Eager's values of every node of a program: of the whole, and from values of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from torch.export import ExportedProgram
+from torch.fx import Interpreter, Node
+from torch.fx.node import map_arg
+
+from rushlight.check.eager import as_after_loading, clone, flat_inputs, placeholder_values
+from rushlight.check.large_weights import RowInterpreter
+
+
+class _Keeping(RowInterpreter):
+    """Runs a graph and keeps the value of every node, as it was when it was computed."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        super().__init__(program.graph_module, garbage_collect_values=False)
+        self.values: dict[str, Any] = {}
+
+    def run_node(self, n: Node) -> Any:
+        value = super().run_node(n)
+        self.values[n.name] = clone(value)
+        return value
+
+
+class Reference:
+    """Eager's values of an Edge program for some inputs.
+
+    Args:
+        program: not changed.
+        args, kwargs: the inputs.
+
+    Attributes:
+        nodes: the nodes of the graph by name.
+        values: the value of each.
+    """
+
+    def __init__(
+        self, program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        self.nodes: dict[str, Node] = {node.name: node for node in program.graph.nodes}
+        self._program = program
+        self._order = {name: place for place, name in enumerate(self.nodes)}
+        keeping = _Keeping(program)
+        flat = flat_inputs(program, args, kwargs)
+        with as_after_loading(program):
+            self._given = clone(placeholder_values(program, flat))
+            keeping.run(*self._given)
+        self.values = keeping.values
+
+    def outputs_of(self, names: Iterable[str], placed: Collection[str]) -> list[Node]:
+        """The nodes of a group whose values leave it, in order.
+
+        Args:
+            names: the group.
+            placed: the nodes of all groups. The others, such as views, compute nothing in the run:
+                a value that comes back into the group through them has not left it.
+        """
+        group = {name for name in names if name in self.nodes}
+        leaving = [self.nodes[name] for name in group if self._leaves(name, group, placed)]
+        return sorted(leaving, key=lambda node: self._order[node.name])
+
+    def _leaves(self, name: str, group: Collection[str], placed: Collection[str]) -> bool:
+        waiting, seen = list(self.nodes[name].users), set()
+        while waiting:
+            user = waiting.pop()
+            if user.name in seen or user.name in group:
+                continue
+            if user.op == "output" or user.name in placed:
+                return True
+            seen.add(user.name)
+            waiting += user.users
+        return False
+
+    def is_input(self, name: str) -> bool:
+        """Whether a node is an input of the model, not its state or a constant."""
+        return name in self._program.graph_signature.user_inputs
+
+    def needed(self, nodes: Iterable[Node], known: Mapping[str, Any]) -> dict[str, Node]:
+        """The nodes to be computed for some, where the values of others are known, in order."""
+        needed: dict[str, Node] = {}
+        waiting = list(nodes)
+        while waiting:
+            node = waiting.pop()
+            if node.name not in needed:
+                needed[node.name] = node
+                waiting += [before for before in node.all_input_nodes if before.name not in known]
+        return {name: needed[name] for name in sorted(needed, key=self._order.__getitem__)}
+
+    def computed(self, needed: Mapping[str, Node], known: Mapping[str, Any]) -> dict[str, Any]:
+        """What eager computes from the values of a run.
+
+        Args:
+            needed: the nodes to compute, in order, as `needed` gives them.
+            known: the run's values of nodes before them.
+        """
+        interpreter = Interpreter(self._program.graph_module, garbage_collect_values=False)
+        values: dict[str, Any] = {}
+
+        def value_of(node: Node) -> Any:
+            return values[node.name] if node.name in needed else known[node.name]
+
+        with as_after_loading(self._program):
+            for name, node in needed.items():
+                if node.op in ("placeholder", "get_attr"):
+                    values[name] = self.values[name]
+                    continue
+                args, kwargs = map_arg((node.args, node.kwargs), lambda n: clone(value_of(n)))
+                values[name] = getattr(interpreter, node.op)(node.target, args, kwargs)
+        return values

@@ -1,0 +1,193 @@
+"""How far a run's values are from those of the recorded program: needs torch and an ETRecord."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.errors import Code, RunError
+from rushlight.inspect.trace.events import Event, EventBlock
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+    from rushlight.record.etrecord import ETRecord
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Distance = Callable[[Array, Array], float]
+"""From eager's value and the run's, of float64 and equal sizes, to a number."""
+
+
+def _mse(wanted: Array, value: Array) -> float:
+    return float(np.square(wanted - value).mean())
+
+
+def _l1(wanted: Array, value: Array) -> float:
+    return float(np.abs(wanted - value).sum())
+
+
+def _snr(wanted: Array, value: Array) -> float:
+    noise = float(np.square(wanted - value).mean())
+    signal = float(np.square(wanted).mean())
+    return math.inf if noise == 0 else 10 * math.log10(signal / noise) if signal else -math.inf
+
+
+def _cosine(wanted: Array, value: Array) -> float:
+    norm = float(np.linalg.norm(wanted) * np.linalg.norm(value))
+    return float(wanted @ value) / norm if norm else math.nan
+
+
+DISTANCES: dict[str, Distance] = {"MSE": _mse, "L1": _l1, "SNR": _snr, "COSINE": _cosine}
+
+
+@dataclass(frozen=True)
+class NumericGap:
+    """One value of a run beside that of the recorded program.
+
+    Attributes:
+        aot_ops: the nodes that it was made from, in order.
+        aot_intermediate_output: the last one's value.
+        runtime_ops: the event's name.
+        runtime_intermediate_output: the run's value.
+        gap: the distance, in a list as ExecuTorch gives it.
+        stacktraces: by node, the lines of Python.
+    """
+
+    aot_ops: list[str]
+    aot_intermediate_output: Any
+    runtime_ops: list[str]
+    runtime_intermediate_output: Any
+    gap: list[float]
+    stacktraces: dict[str, str | None]
+
+
+def distance_of(name: str | Distance) -> Distance:
+    """The distance of a name of `DISTANCES`, or the function itself.
+
+    Raises:
+        RunError: there is none of that name.
+    """
+    if callable(name):
+        return name
+    if name.strip().upper() not in DISTANCES:
+        raise RunError(
+            f"distance={name!r}: choose one of {', '.join(DISTANCES)}, or give a function",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return DISTANCES[name.strip().upper()]
+
+
+def reference_of(record: ETRecord, graph: str | None) -> ExportedProgram:
+    """The program whose values are compared.
+
+    Args:
+        record: with representative inputs.
+        graph: "exported_program", "edge_dialect_exported_program", or the name of a further one;
+            None: the edge program.
+
+    Raises:
+        RunError: the record does not have it.
+    """
+    programs = {f"{name}/{method}": p for name, method, p in _edge(record)} | record.graph_map
+    if record.exported_program is not None:
+        programs["exported_program"] = record.exported_program
+    wanted = graph or "edge_dialect_exported_program"
+    for name in (wanted, f"{wanted}/forward"):
+        if name in programs:
+            return programs[name]
+    raise RunError(
+        f"the record has no graph {wanted!r}; it has {', '.join(sorted(programs))}",
+        code=Code.INVALID_ARGUMENT,
+    )
+
+
+def _edge(record: ETRecord) -> Iterable[tuple[str, str, ExportedProgram]]:
+    for method, program in record.edge_dialect_program.items():
+        yield "edge_dialect_exported_program", method, program
+
+
+def gaps_of(
+    blocks: Iterable[EventBlock], program: ExportedProgram, inputs: Any, distance: Distance
+) -> list[NumericGap]:
+    """The values of all runs that can be compared, in their order.
+
+    Args:
+        blocks: events with debug handles and values.
+        program: the recorded program, whose nodes have debug handles.
+        inputs: the inputs of the run, flat.
+        distance: see `Distance`.
+    """
+    values = _values(program, inputs)
+    by_handle: dict[int, list[Any]] = {}
+    for node in program.graph.nodes:
+        if "debug_handle" in node.meta and node.name in values:
+            by_handle.setdefault(int(node.meta["debug_handle"]), []).append(node)
+    gaps = []
+    for event in (event for block in blocks for event in block.events):
+        nodes = [node for handle in _handles(event) for node in by_handle.get(handle, ())]
+        if not nodes or event.name.endswith("_CALL"):
+            continue
+        wanted = _array(values[nodes[-1].name])
+        value = next((v for v in map(_array, event.debug_data) if _fits(v, wanted)), None)
+        if wanted is None or value is None:
+            continue
+        gaps.append(
+            NumericGap(
+                [node.name for node in nodes],
+                values[nodes[-1].name],
+                [event.name],
+                value.reshape(wanted.shape),
+                [distance(*(a.astype(np.float64).reshape(-1) for a in (wanted, value)))],
+                {node.name: node.meta.get("stack_trace") for node in nodes},
+            )
+        )
+    return gaps
+
+
+def _handles(event: Event) -> list[int]:
+    handles = event.debug_handles
+    if event.instruction is None or handles is None:
+        return []
+    return [handles] if isinstance(handles, int) else list(handles)
+
+
+def _fits(value: Array | None, wanted: Array | None) -> bool:
+    return value is not None and wanted is not None and value.size == wanted.size
+
+
+def _array(value: Any) -> Array | None:
+    """A tensor's elements as an array; of several results, the first's. None for anything else."""
+    if isinstance(value, list | tuple) and value:
+        value = value[0]
+    if hasattr(value, "detach"):
+        detached = value.detach()
+        value = (detached.float() if detached.is_floating_point() else detached).numpy()
+    return value if isinstance(value, np.ndarray) else None
+
+
+def _values(program: ExportedProgram, inputs: Any) -> dict[str, Any]:
+    """The values of a program's nodes."""
+    import torch
+    from torch.export.graph_signature import InputKind
+    from torch.fx import Interpreter, Node
+
+    class Keeping(Interpreter):
+        def run_node(self, n: Node) -> Any:
+            value = super().run_node(n)
+            values[n.name] = value.clone() if isinstance(value, torch.Tensor) else value
+            return value
+
+    values: dict[str, Any] = {}
+    remaining = iter(inputs)
+    held = {**program.constants, **program.state_dict}
+    flat = [
+        next(remaining) if spec.kind == InputKind.USER_INPUT else held[str(spec.target)].clone()
+        for spec in program.graph_signature.input_specs
+    ]
+    with torch.no_grad():
+        Keeping(program.graph_module, garbage_collect_values=False).run(*flat)
+    return values

@@ -1,0 +1,195 @@
+"""Times of a trace put together: by module, line or kind; outliers; and two traces compared."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rushlight.errors import Code, RunError
+from rushlight.inspect.trace.events import Event, EventBlock
+
+Key = Literal["module", "line", "kind", "operator"]
+KEYS: tuple[Key, ...] = ("module", "line", "kind", "operator")
+_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_WHOLE = ("OPERATOR_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
+_DEVIATIONS = 5.0  # from the median, in median deviations, of a time that is an outlier
+# Two-sided quantiles of Student's t at 95 %, by degrees of freedom.
+_STUDENT = {
+    1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 7: 2.36, 10: 2.23, 15: 2.13, 30: 2.04,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Group:
+    """Operators that share a module, a line, a kind or an operator.
+
+    Attributes:
+        key: the path of the innermost module, "model.py:12", the backend or "kernel", or the names
+            of the operators.
+        time: the mean time of a run in all of them, in the trace's target unit.
+        share: of the time of all operators.
+        events: how many operators.
+    """
+
+    key: str
+    time: float
+    share: float
+    events: int
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A time that is far from the others of the same event.
+
+    Attributes:
+        event: the event.
+        run: the index of the run in its block.
+        time: its time, in the trace's target unit.
+        median: the median of all runs.
+    """
+
+    event: Event
+    run: int
+    time: float
+    median: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """The time of an operator in two traces.
+
+    Attributes:
+        name: the operator: its place, and what it computes.
+        before, after: the mean times, in the traces' target unit; nan if it is not there.
+        ratio: after / before.
+        low, high: the ends of the ratio's 95 % confidence interval (by Fieller's theorem's first
+            order: Welch's interval of the difference, divided by `before`).
+    """
+
+    name: str
+    before: float
+    after: float
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the interval leaves out 1, or the operator is in one trace only."""
+        return math.isnan(self.ratio) or not self.low <= 1 <= self.high
+
+
+def operators_of(block: EventBlock) -> list[Event]:
+    """The events that time is counted by: kernels, places inside delegates, and delegates that do
+    not tell of places inside them."""
+    inside = {event.instruction for event in block.events if event.is_delegated_op}
+    return [
+        event
+        for event in block.events
+        if event.instruction is not None
+        and event.name not in _WHOLE
+        and not (event.name == "DELEGATE_CALL" and event.instruction in inside)
+    ]
+
+
+def groups_of(blocks: Iterable[EventBlock], key: Key) -> list[Group]:
+    """The operators of all blocks by a key, the longest first.
+
+    Raises:
+        RunError: there is no such key.
+    """
+    if key not in KEYS:
+        raise RunError(
+            f"by={key!r}: choose one of {', '.join(map(repr, KEYS))}", code=Code.INVALID_ARGUMENT
+        )
+    times: dict[str, list[float]] = {}
+    for event in (event for block in blocks for event in operators_of(block)):
+        if event.perf_data is not None:
+            times.setdefault(_key(event, key), []).append(event.perf_data.avg)
+    total = sum(map(sum, times.values())) or 1.0
+    made = [Group(k, sum(t), sum(t) / total, len(t)) for k, t in times.items()]
+    return sorted(made, key=lambda group: -group.time)
+
+
+def _key(event: Event, key: Key) -> str:
+    if key == "kind":
+        return event.delegate_backend_name or "kernel"
+    if key == "operator":
+        return ", ".join(event.op_types) or event.name
+    if key == "line":
+        return next(filter(None, map(line_of, event.stack_traces.values())), "")
+    deepest = max(event.module_hierarchy.values(), key=len, default={})
+    return list(deepest)[-1] if deepest else ""
+
+
+def line_of(stack_trace: str | None) -> str:
+    """The innermost line of a stack trace that is not torch's: "model.py:12"; "" if none is."""
+    frames = [] if stack_trace is None else list(_LINE.finditer(stack_trace))
+    mine = [f for f in frames if not re.search(r"[/\\]torch[/\\]", f["file"])] or frames
+    return f"{mine[-1]['file']}:{mine[-1]['line']}" if mine else ""
+
+
+def outliers_of(blocks: Iterable[EventBlock]) -> list[Outlier]:
+    """The times that are further above their median than five median deviations, the farthest
+    first. Events with fewer than five runs have none."""
+    far = []
+    for event in (event for block in blocks for event in block.events):
+        times = np.array([] if event.perf_data is None else event.perf_data.raw)
+        if len(times) < 5:
+            continue
+        median = float(np.median(times))
+        # Clocks have steps, and many times of a fast operator are equal.
+        deviation = max(float(np.median(np.abs(times - median))), 0.05 * median)
+        for run in np.nonzero(times > median + _DEVIATIONS * deviation)[0]:
+            far.append(Outlier(event, int(run), float(times[run]), median))
+    return sorted(far, key=lambda one: one.median - one.time)
+
+
+def changes_between(before: Sequence[EventBlock], after: Sequence[EventBlock]) -> list[Change]:
+    """The operators of two traces of the same model, the greatest change of time first.
+
+    An operator is the same if its instruction, its place inside a delegate and its name are.
+    """
+    one, other = _times(before), _times(after)
+    changes = []
+    for name in dict.fromkeys([*one, *other]):
+        changes.append(_change(name, one.get(name, []), other.get(name, [])))
+    return sorted(changes, key=lambda c: -abs(np.nan_to_num(c.after) - np.nan_to_num(c.before)))
+
+
+def _times(blocks: Sequence[EventBlock]) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {}
+    for event in (event for block in blocks for event in operators_of(block)):
+        if event.perf_data is not None:
+            place = f"{event.instruction}"
+            if event.is_delegated_op:
+                place += f"/{event.delegate_debug_identifier}"
+            what = ", ".join(event.op_types) or event.name
+            times.setdefault(f"{place} {what}", []).extend(event.perf_data.raw)
+    return times
+
+
+def _change(name: str, before: Sequence[float], after: Sequence[float]) -> Change:
+    one, other = np.array(before), np.array(after)
+    if not len(one) or not len(other) or not one.mean():
+        a, b = (float(times.mean()) if len(times) else math.nan for times in (one, other))
+        return Change(name, a, b, math.nan, math.nan, math.nan)
+    a, b = float(one.mean()), float(other.mean())
+    parts = [float(t.var(ddof=1)) / len(t) if len(t) > 1 else 0.0 for t in (one, other)]
+    half = 0.0
+    if sum(parts):
+        freedom = sum(parts) ** 2 / sum(
+            part**2 / (len(t) - 1) for part, t in zip(parts, (one, other), strict=True) if part
+        )
+        half = _student(freedom) * math.sqrt(sum(parts)) / a
+    return Change(name, a, b, b / a, b / a - half, b / a + half)
+
+
+def _student(freedom: float) -> float:
+    below = [degrees for degrees in _STUDENT if degrees <= max(freedom, 1.0)]
+    return 1.96 if freedom > 60 else _STUDENT[max(below)]

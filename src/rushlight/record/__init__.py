@@ -1,0 +1,1 @@
+"""Records of an export (ETRecord), for the developer tools of Rushlight and ExecuTorch."""

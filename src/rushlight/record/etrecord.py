@@ -1,0 +1,363 @@
+"""`ETRecord`: what an export knew, in the archive that ExecuTorch's Inspector reads."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any, Protocol
+
+import torch
+from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
+from torch.export import ExportedProgram
+
+from rushlight.errors import Code, ExportError, LoadError
+from rushlight.files import replacing
+from rushlight.ir.branches import branches
+from rushlight.record.exir_json import Serialized, deserialized, serialized
+from rushlight.schema import program as schema
+from rushlight.schema.debug import DebugMethod
+from rushlight.schema.etrecord import EDGE, MARKER
+
+AnyFile = str | os.PathLike[str] | IO[bytes]
+
+
+class EdgeManager(Protocol):
+    """An `EdgeProgramManager`, which is of a later stage."""
+
+    @property
+    def methods(self) -> set[str]:
+        """The methods' names."""
+
+    def exported_program(self, method_name: str = ...) -> ExportedProgram:
+        """The program of a method."""
+
+
+Programs = ExportedProgram | Mapping[str, ExportedProgram] | EdgeManager
+_EXPORTED = "exported_program"
+_COMPANIONS = ("", "_state_dict", "_constants", "_example_inputs")
+_JSON = ("debug_handle_map", "delegate_map", "instruction_id_to_num_outs_map", "export_graph_id")
+_TENSORS = ("reference_outputs", "representative_inputs")
+_IMPLIED = (MARKER, *_JSON, *_TENSORS)
+
+
+@dataclass
+class ETRecord:
+    """The programs, maps and test values of an export. Its names are ExecuTorch's.
+
+    Attributes:
+        exported_program: the captured program; None if it is not recorded.
+        export_graph_id: a number that tells its graph from others; None without one.
+        edge_dialect_program: by method, the program before delegation, with debug handles.
+        graph_map: further programs, by "NAME/METHOD".
+        debug_handle_map: {method: {instruction: handle, or those of the delegate's nodes}}.
+        delegate_map: {method: {instruction: {"name": backend, "delegate_map": {place: handles}}}}.
+        instruction_id_to_num_outs_map: {method: {instruction: outputs of its delegate}}.
+        reference_outputs: {method: the expected outputs of each of its test cases}.
+        representative_inputs: the inputs of a test case of `forward`.
+    """
+
+    exported_program: ExportedProgram | None = None
+    export_graph_id: int | None = None
+    edge_dialect_program: dict[str, ExportedProgram] = field(default_factory=dict)
+    graph_map: dict[str, ExportedProgram] = field(default_factory=dict)
+    debug_handle_map: dict[str, dict[str, Any]] | None = None
+    delegate_map: dict[str, dict[str, Any]] | None = None
+    instruction_id_to_num_outs_map: dict[str, dict[str, int]] | None = None
+    reference_outputs: dict[str, list[Any]] | None = None
+    representative_inputs: list[Any] | None = None
+
+    def copy(self) -> ETRecord:
+        """The record without what belongs to the finished program."""
+        return ETRecord(
+            self.exported_program,
+            self.export_graph_id,
+            dict(self.edge_dialect_program),
+            dict(self.graph_map),
+        )
+
+    def add_exported_program(
+        self, program: ExportedProgram | Mapping[str, ExportedProgram] | None
+    ) -> None:
+        """Record the captured program; of several methods, `forward`.
+
+        Raises:
+            ExportError: there is one.
+        """
+        if isinstance(program, Mapping):
+            program = program.get("forward")
+        if program is None:
+            return
+        if self.exported_program is not None:
+            raise _exists("an exported program")
+        self.exported_program = program
+        self.export_graph_id = id(program.graph)
+
+    def add_edge_dialect_program(self, programs: Programs) -> None:
+        """Record the Edge programs, as they are before delegation.
+
+        Raises:
+            ExportError: there are some, or they call delegates.
+        """
+        if self.edge_dialect_program:
+            raise _exists("an edge program")
+        self.edge_dialect_program = _by_method(programs)
+
+    def add_extra_export_modules(self, modules: Mapping[str, Programs]) -> None:
+        """Record further programs under names of the caller's.
+
+        Raises:
+            ExportError: a name is one of the record's own.
+        """
+        for name, programs in modules.items():
+            if name in (_EXPORTED, EDGE, *_IMPLIED) or "/" in name:
+                raise ExportError(
+                    f"extra_recorded_export_modules has {name!r}, which the record uses itself: "
+                    "give another name, without a slash",
+                    code=Code.INVALID_ARGUMENT,
+                )
+            for method, program in _by_method(programs).items():
+                self.graph_map[f"{name}/{method}"] = program
+
+    def add_executorch_program(self, program: Any) -> None:
+        """Record where the finished program's instructions come from.
+
+        Args:
+            program: a `Program`, or an `ExecutorchProgramManager`.
+
+        Raises:
+            ExportError: there is one, or the Edge programs are not recorded yet.
+        """
+        if self.debug_handle_map is not None:
+            raise _exists("a finished program")
+        if not self.edge_dialect_program:
+            raise ExportError(
+                "the record has no edge program, whose nodes the finished program is told by: call "
+                "add_edge_dialect_program first",
+                code=Code.INVALID_STATE,
+            )
+        manager = getattr(program, "manager", program)
+        self.debug_handle_map, self.delegate_map = {}, {}
+        self.instruction_id_to_num_outs_map = {}
+        for plan in manager.executorch_program.execution_plan:
+            if plan.name not in manager.methods or not plan.chains:
+                continue
+            nodes = manager.instruction_nodes.get(plan.name, {})
+            handles, delegates = _maps(
+                plan,
+                self._handles(plan.name),
+                manager.debug_handle_map.get(plan.name, {}),
+                manager.debug_map.method(plan.name),
+            )
+            self.debug_handle_map[plan.name] = handles
+            self.delegate_map[plan.name] = delegates
+            self.instruction_id_to_num_outs_map[plan.name] = {
+                at: len(nodes[int(at)][1]) for at in delegates if int(at) in nodes
+            }
+
+    def _handles(self, method: str) -> dict[str, int]:
+        """The debug handles of a method's nodes, by name."""
+        program = self.edge_dialect_program.get(method)
+        if program is None:
+            return {}
+        graphs = [*branches(program.graph_module), program.graph_module]
+        return {
+            node.name: int(node.meta["debug_handle"])
+            for module in graphs
+            for node in module.graph.nodes
+            if "debug_handle" in node.meta
+        }
+
+    def update_representative_inputs(self, inputs: Sequence[Any]) -> None:
+        """Record the inputs of a test case of `forward`, flat, as tensors."""
+        self.representative_inputs = list(inputs)
+
+    def update_reference_outputs(
+        self, outputs: Mapping[str, Sequence[Any]] | Sequence[Any]
+    ) -> None:
+        """Record expected outputs: of `forward`'s test cases, or by method."""
+        if isinstance(outputs, Mapping):
+            self.reference_outputs = {name: list(cases) for name, cases in outputs.items()}
+        else:
+            self.reference_outputs = {"forward": list(outputs)}
+
+    def save(self, path: AnyFile) -> None:
+        """Write the record.
+
+        Args:
+            path: a path, usually NAME.etrecord, or an open binary file.
+
+        Raises:
+            ExportError: it has no edge program or no finished program, or a program has something
+                that the format cannot say.
+            OSError: the file cannot be written.
+        """
+        if not self.edge_dialect_program or self.debug_handle_map is None:
+            raise ExportError(
+                "a record needs the edge program and the finished program: call "
+                "add_edge_dialect_program and add_executorch_program first",
+                code=Code.INVALID_STATE,
+            )
+        if isinstance(path, str | os.PathLike):
+            with replacing(path) as file:
+                self._write(file)
+        else:
+            self._write(path)
+
+    def _write(self, file: Any) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(MARKER, "")
+            if self.exported_program is not None:
+                _write_program(archive, _EXPORTED, serialized(self.exported_program, edge=False))
+            for method, program in self.edge_dialect_program.items():
+                _write_program(archive, f"{EDGE}/{method}", serialized(program, edge=True))
+            for name, program in self.graph_map.items():
+                _write_program(archive, name, serialized(program, edge=True))
+            for name in _JSON:
+                if getattr(self, name) is not None:
+                    archive.writestr(name, json.dumps(getattr(self, name)))
+            for name in _TENSORS:
+                if getattr(self, name) is not None:
+                    saved = io.BytesIO()
+                    torch.save(getattr(self, name), saved)
+                    archive.writestr(name, saved.getvalue())
+
+
+def parse_etrecord(path: AnyFile) -> ETRecord:
+    """Read a record of Rushlight or ExecuTorch, with its programs.
+
+    `Inspector` reads records without torch; this is for what needs the programs.
+
+    Raises:
+        LoadError: it cannot be read, or is damaged.
+    """
+    where = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            if MARKER not in names:
+                raise _damaged(f"it has no entry {MARKER}, so it is no ETRecord", where)
+            record = ETRecord()
+            for name in sorted(names):
+                if f"{name}_state_dict" in names:
+                    _take_program(record, name, _read_program(archive, name))
+            for name in names & set(_JSON):
+                setattr(record, name, json.loads(archive.read(name)))
+            for name in names & set(_TENSORS):
+                saved = io.BytesIO(archive.read(name))
+                setattr(record, name, torch.load(saved, weights_only=True))
+            return record
+    except OSError as error:
+        raise LoadError(
+            f"the ETRecord cannot be read: {error.strerror}", code=Code.ACCESS_FAILED, where=where
+        ) from error
+    except (zipfile.BadZipFile, ValueError, KeyError, RuntimeError) as error:
+        if isinstance(error, LoadError):
+            raise
+        raise _damaged(f"{type(error).__name__}: {error}", where) from error
+
+
+def generate_etrecord(
+    et_record: AnyFile,
+    edge_dialect_program: Programs,
+    executorch_program: Any,
+    exported_program: ExportedProgram | Mapping[str, ExportedProgram] | None = None,
+    extra_recorded_export_modules: Mapping[str, Programs] | None = None,
+) -> None:
+    """Write the record of an export that was made in stages; `export(etrecord=)` does it in one.
+
+    Args:
+        et_record: a path, or an open binary file.
+        edge_dialect_program: the manager, or program, before `to_backend`.
+        executorch_program: what `to_executorch` made.
+        exported_program: the captured program, if it is to be recorded.
+        extra_recorded_export_modules: further programs by name.
+
+    Raises:
+        ExportError, OSError: as `ETRecord` and `ETRecord.save`.
+    """
+    record = ETRecord()
+    record.add_exported_program(exported_program)
+    record.add_edge_dialect_program(edge_dialect_program)
+    record.add_extra_export_modules(extra_recorded_export_modules or {})
+    record.add_executorch_program(executorch_program)
+    record.save(et_record)
+
+
+def calls_delegates(program: ExportedProgram) -> bool:
+    """Whether parts of a program are lowered to a backend."""
+    return any(node.target is executorch_call_delegate for node in program.graph.nodes)
+
+
+def _by_method(programs: Programs) -> dict[str, ExportedProgram]:
+    if isinstance(programs, ExportedProgram):
+        programs = {"forward": programs}
+    elif not isinstance(programs, Mapping):
+        programs = {name: programs.exported_program(name) for name in sorted(programs.methods)}
+    for name, program in programs.items():
+        if calls_delegates(program):
+            raise ExportError(
+                f"the edge program of {name!r} calls delegates: record the one before to_backend, "
+                "or export with generate_etrecord=True",
+                code=Code.INVALID_ARGUMENT,
+            )
+    return dict(programs)
+
+
+def _maps(
+    plan: schema.ExecutionPlan,
+    by_name: Mapping[str, int],
+    by_instruction: Mapping[int, int],
+    debug: DebugMethod,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The debug handles of a plan's instructions, and of the places in its delegates."""
+    handles: dict[str, Any] = {}
+    delegates: dict[str, Any] = {}
+    for at, instruction in enumerate(plan.chains[0].instructions):
+        call = instruction.instr_args
+        if not isinstance(call, schema.DelegateCall):
+            if at in by_instruction:
+                handles[str(at)] = by_instruction[at]
+            continue
+        index = call.delegate_index
+        places = debug.delegates[index] if index < len(debug.delegates) else {}
+        inside = {
+            place: sorted({by_name[node.name] for node in nodes if node.name in by_name})
+            for place, nodes in places.items()
+        }
+        handles[str(at)] = sorted({handle for some in inside.values() for handle in some})
+        delegates[str(at)] = {"name": plan.delegates[index].id, "delegate_map": inside}
+    return handles, delegates
+
+
+def _write_program(archive: zipfile.ZipFile, name: str, parts: Serialized) -> None:
+    contents = (parts.program, parts.state_dict, parts.constants, parts.example_inputs)
+    for companion, content in zip(_COMPANIONS, contents, strict=True):
+        archive.writestr(f"{name}{companion}", content)
+
+
+def _read_program(archive: zipfile.ZipFile, name: str) -> ExportedProgram:
+    return deserialized(Serialized(*(archive.read(f"{name}{part}") for part in _COMPANIONS)))
+
+
+def _take_program(record: ETRecord, name: str, program: ExportedProgram) -> None:
+    graph, _, method = name.partition("/")
+    if name == _EXPORTED:
+        record.exported_program = program
+    elif graph == EDGE:
+        record.edge_dialect_program[method or "forward"] = program
+    else:
+        record.graph_map[name] = program
+
+
+def _exists(what: str) -> ExportError:
+    return ExportError(
+        f"the record has {what} already: make another record", code=Code.INVALID_STATE
+    )
+
+
+def _damaged(what: str, where: str) -> LoadError:
+    return LoadError(f"the ETRecord: {what}", code=Code.INVALID_EXTERNAL_DATA, where=where)

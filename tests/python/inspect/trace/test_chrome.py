@@ -1,0 +1,107 @@
+"""Timelines keep the rules of the Trace Event Format, and hold what ran."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+
+import rushlight as rl
+from rushlight.cli import app
+
+Json = dict[str, Any]
+
+
+class Network(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(16, 32)
+        self.norm = nn.LayerNorm(32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(self.norm(torch.relu(self.first(x))), -1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("chrome")
+    x = torch.randn(4, 16)
+    for backend in ("portable", "cpu", "xnnpack"):
+        program = rl.export(Network().eval(), (x,), backend=backend)
+        program.save(folder / f"{backend}.pte", quiet=True)
+    return folder
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["trace", *map(str, arguments)])
+    return result.exit_code, " ".join(result.output.split())
+
+
+def check_format(trace: Json) -> None:
+    """The rules of the format for the kinds of events that are used."""
+    arrows: dict[int, list[str]] = {}
+    tracks: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for event in trace["traceEvents"]:
+        assert isinstance(event["name"], str) and event["pid"] == 1
+        match event["ph"]:
+            case "M":
+                assert set(event["args"]) == {"name"}
+            case "X":
+                assert event["ts"] >= 0 and event["dur"] >= 0 and event["cat"]
+                track = tracks.setdefault((event["pid"], event["tid"]), [])
+                track.append((event["ts"], event["ts"] + event["dur"]))
+            case "C":
+                assert all(isinstance(value, int) for value in event["args"].values())
+            case "s" | "f":
+                arrows.setdefault(event["id"], []).append(event["ph"])
+            case other:
+                raise AssertionError(f"an event of kind {other}")
+    assert all(sorted(ends) == ["f", "s"] for ends in arrows.values())
+    for spans in tracks.values():  # events of a track nest, or follow each other
+        open_until: list[float] = []
+        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while open_until and open_until[-1] <= start:
+                open_until.pop()
+            assert not open_until or end <= open_until[-1] + 1e-3
+            open_until.append(end)
+
+
+@pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
+def test_a_timeline(backend: str, folder: Path) -> None:
+    path = folder / f"{backend}.json"
+    assert run(folder / f"{backend}.pte", "-o", path, "--repeat", 3)[0] == 0
+    trace = json.loads(path.read_text())
+    check_format(trace)
+    events = trace["traceEvents"]
+    complete = [event for event in events if event["ph"] == "X"]
+    assert [e["name"] for e in complete].count("Method::execute") == 3
+    assert [e["name"] for e in complete].count("Method::init") == 1
+    cumsum = [e for e in complete if "cumsum" in e["name"]]
+    assert len(cumsum) == 3 and "test_chrome.py" in str(cumsum[0]["args"]["lines"])
+    threads = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    if backend == "portable":
+        assert threads == {"instructions"}
+    else:
+        assert len(threads) == 2 and any(e["ph"] == "s" for e in events)
+        assert any("first" in str(e["args"].get("modules")) for e in complete)
+    memory = [e["args"] for e in events if e["ph"] == "C"]
+    assert memory and max(sum(values.values()) for values in memory) >= 4 * 32 * 4
+
+
+def test_a_trace_of_elsewhere(folder: Path) -> None:
+    pte, dump = folder / "cpu.pte", folder / "phone.etdp"
+    assert run(pte, "-o", dump, "--values", "all")[0] == 0
+    assert (folder / "phone.etdp.values").stat().st_size > 0
+    assert run(pte, "--etdump", dump, "-o", folder / "phone.json")[0] == 0
+    check_format(json.loads((folder / "phone.json").read_text()))
+    code, printed = run(pte, "-o", folder / "trace.txt")
+    assert code != 0 and "give NAME.json or NAME.etdp" in printed
+    code, printed = run(pte, "--etdump", folder / "none.etdp", "-o", folder / "x.json")
+    assert code != 0 and "the trace cannot be read: No such file" in printed
+    code, printed = run(pte, "-o", folder / "x.etdp", "--values", "some")
+    assert code != 0 and "values='some': choose one of" in printed

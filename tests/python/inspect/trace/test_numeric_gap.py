@@ -1,0 +1,64 @@
+"""Distances between recorded values and those of the recorded program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import rushlight as rl
+from rushlight.errors import RunError
+from rushlight.inspect import Inspector, parse_etrecord
+from rushlight.runtime import TraceOptions
+
+LAST = "aten_linear_default_1"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace with values, and two records: without and with inputs."""
+    folder = tmp_path_factory.mktemp("gaps")
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 3)).eval()
+    x = torch.randn(2, 4)
+    program = rl.export(model, (x,), backend="cpu", etrecord=folder / "m.etrecord")
+    module = rl.load(program.buffer, trace=TraceOptions(values="all"))
+    module(x.numpy())
+    module.trace.save(folder / "m.etdp")
+    record = parse_etrecord(folder / "m.etrecord")
+    record.update_representative_inputs([x])
+    record.save(folder / "inputs.etrecord")
+    return folder
+
+
+def inspector(folder: Path, record: str) -> Inspector:
+    return Inspector(
+        folder / "m.etdp", etrecord=folder / record, debug_buffer_path=folder / "m.etdp.values"
+    )
+
+
+def test_values_inside_a_delegate_are_near(folder: Path) -> None:
+    ours = inspector(folder, "inputs.etrecord")
+    gaps = ours.numeric_gaps("mse")
+    assert [gap.aot_ops[-1] for gap in gaps] == ["relu", "native_layer_norm", LAST]
+    assert all(gap.gap[0] < 1e-9 for gap in gaps)
+    assert all(gap.gap[0] > 80 for gap in ours.numeric_gaps("SNR"))
+    assert all(gap.gap[0] > 0.999 for gap in ours.numeric_gaps("cosine"))
+    largest = ours.numeric_gaps(lambda wanted, value: float(np.abs(wanted - value).max()))
+    assert all(gap.gap[0] < 1e-5 for gap in largest)
+    captured = ours.numeric_gaps("L1", "exported_program")
+    assert len(captured) == 3 and all(gap.gap[0] < 1e-3 for gap in captured)
+
+
+def test_what_is_missing_is_said(folder: Path) -> None:
+    with pytest.raises(RunError, match="has no representative inputs"):
+        inspector(folder, "m.etrecord").numeric_gaps("MSE")
+    with pytest.raises(RunError, match="distance='far': choose one of MSE, L1, SNR, COSINE"):
+        inspector(folder, "inputs.etrecord").numeric_gaps("far")
+    with pytest.raises(RunError, match=r"no graph 'mine'; it has .*edge_dialect"):
+        inspector(folder, "inputs.etrecord").numeric_gaps("MSE", "mine")
+    with pytest.raises(RunError, match="need an ETRecord"):
+        Inspector(folder / "m.etdp").numeric_gaps("MSE")
