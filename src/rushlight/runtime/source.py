@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rushlight.errors import Code, LoadError
 from rushlight.files import open_file
-from rushlight.schema.codec import Buffer
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer as AnyBuffer
+    from typing_extensions import Buffer
 
-    Source = str | os.PathLike[str] | os.PathLike[bytes] | AnyBuffer | BinaryIO
+    Source = str | os.PathLike[str] | os.PathLike[bytes] | Buffer | BinaryIO
 else:
     Source = Any
 
@@ -59,7 +58,7 @@ def read_source(source: object, what: str) -> tuple[bytes | None, bytes | None]:
     )
 
 
-def read_whole(source: object) -> Buffer:
+def read_whole(source: object) -> bytes | memoryview:
     """The bytes of a source: of a path, a map of the file.
 
     Raises:
@@ -69,7 +68,7 @@ def read_whole(source: object) -> Buffer:
     return map_file(os.fsdecode(path)) if path is not None else content or b""
 
 
-def map_file(path: str | os.PathLike[str]) -> Buffer:
+def map_file(path: str | os.PathLike[str]) -> bytes | memoryview:
     """The bytes of a file, mapped, for what reads only a small part of a large file.
 
     Raises:

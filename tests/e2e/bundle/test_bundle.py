@@ -3,6 +3,7 @@ real ExecuTorch."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 import rushlight as rl
 from rushlight.cli import app
+from rushlight.edge import ExecutorchBackendConfig
 from rushlight.inspect import Inspector
 from rushlight.runtime import TraceOptions
 
@@ -232,3 +234,26 @@ def test_a_trace_of_test_cases(tmp_path: Path) -> None:
             np.testing.assert_allclose(got, wanted, atol=1e-4)
             np.testing.assert_array_equal(wanted, eager.detach())
     assert any(event.op_types for event in first.events)
+
+
+def test_a_program_whose_weights_are_in_a_data_file(tmp_path: Path) -> None:
+    model, x = nn.Linear(4, 2).eval(), torch.randn(3, 4)
+    config = ExecutorchBackendConfig(external_constants=lambda node: "weights")
+    manager = rl.to_edge(torch.export.export(model, (x,))).to_executorch(config)
+    manager.save(tmp_path / "m.pte")
+    with pytest.raises(rl.ExportError, match="case 0: no outputs are expected, and the program"):
+        rl.bundle(tmp_path / "m.pte", [(x,)])
+    data = tmp_path / "weights.ptd"
+    made = rl.bundle(tmp_path / "m.pte", [(x,)], data=data)
+    made.save(tmp_path / "m.bpte", quiet=True)
+    assert rl.load_bundle(tmp_path / "m.bpte").test(data=data)[0].passed
+    np.testing.assert_allclose(made.cases["forward"][0].expected, model(x).detach(), atol=1e-6)
+
+
+def test_threads_test_one_module_in_turn(tmp_path: Path) -> None:
+    program = rl.export(Counter(), (torch.ones(2),))
+    bundle = rl.bundle(program, [(torch.full((2,), float(i)),) for i in range(8)])
+    method = rl.load(bundle.to_bytes())["forward"]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda i: method.verify(i % 8), range(64)))
+    assert all(result.passed and result.absolute == 0 for result in results)
