@@ -19,6 +19,8 @@ from rushlight.schema import bundled_program as fb
 from rushlight.schema.codec import Buffer
 from rushlight.serialize.bundle import read_bundle, write_bundle, write_bundle_to
 
+_MAX_SHOWN = 20  # cases in a message
+
 
 class Bundle:
     """A program with test cases for its methods: what `rushlight.bundle` and `load_bundle` return.
@@ -157,38 +159,35 @@ class Bundle:
             threads=threads,
         )
         return [
-            _result(module[name], index, rtol, atol, self._name(name, index))
-            for name, indices in chosen.items()
-            for index in indices
+            _result(module[method], index, rtol, atol, name)
+            for method, named in chosen.items()
+            for index, name in named
         ]
 
-    def _name(self, method: str, index: int) -> str:
-        notes = self.cases_in_file(method)[index].notes
-        return notes.name if notes is not None else ""
+    def _names(self, method: str) -> list[tuple[int, str]]:
+        """The indices and names of a method's cases."""
+        cases = enumerate(self.cases_in_file(method))
+        return [(i, case.notes.name if case.notes is not None else "") for i, case in cases]
 
-    def _chosen(self, method: str | None, case: int | str | None) -> dict[str, list[int]]:
-        """The indices of the wanted cases, by method."""
+    def _chosen(
+        self, method: str | None, case: int | str | None
+    ) -> dict[str, list[tuple[int, str]]]:
+        """The indices and names of the wanted cases, by method."""
         if method is not None and method not in self.methods:
             raise RunError(
                 f"there are no test cases of {method!r}; there are some of "
                 f"{', '.join(self.methods) or 'no method'}",
                 code=Code.NOT_FOUND,
             )
-        chosen: dict[str, list[int]] = {}
-        for name in self.methods if method is None else [method]:
-            indices = range(len(self.cases_in_file(name)))
-            chosen[name] = [i for i in indices if case in (None, i, self._name(name, i))]
+        known = {m: self._names(m) for m in (self.methods if method is None else [method])}
+        chosen = {m: [one for one in named if case in (None, *one)] for m, named in known.items()}
         if not any(chosen.values()):
-            named = [f"{name}: {', '.join(self._shown(name)) or 'none'}" for name in chosen]
             raise RunError(
-                f"there is no test case {case!r}; there are {'; '.join(named)}",
+                f"there is no test case {case!r}; there are "
+                f"{'; '.join(f'{m}: {_shown(named)}' for m, named in known.items())}",
                 code=Code.NOT_FOUND,
             )
         return chosen
-
-    def _shown(self, method: str) -> list[str]:
-        names = [self._name(method, i) for i in range(len(self.cases_in_file(method)))]
-        return [f"{i} ({name!r})" if name else str(i) for i, name in enumerate(names)]
 
 
 def load_bundle(source: Source) -> Bundle:
@@ -207,6 +206,12 @@ def load_bundle(source: Source) -> Bundle:
         raise LoadError(str(error), code=error.code, where=describe_source(source)) from error
     kept = source if isinstance(source, str | os.PathLike) else content
     return Bundle(file.program, file.method_test_suites, kept)
+
+
+def _shown(cases: Sequence[tuple[int, str]]) -> str:
+    """The first cases, for a message: "0 ('empty'), 1"."""
+    shown = [f"{i} ({name!r})" if name else str(i) for i, name in cases[:_MAX_SHOWN]]
+    return ", ".join(shown + ["…"] * (len(cases) > _MAX_SHOWN)) or "none"
 
 
 def _case(contract: Contract | None, case: fb.BundledMethodTestCase) -> TestCase:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from rushlight.errors import Code, ExportError
@@ -100,7 +101,7 @@ def _numbers(
     if len(values) != count:
         raise _wrong(f"{name} has {len(values)} numbers for {count} outputs", where)
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        if isinstance(value, bool) or not isinstance(value, Real) or not value >= 0:
             raise _wrong(f"{name} is {value!r}: give a number that is not negative", where)
         if not math.isfinite(value):
             raise _wrong(f"{name} is {value!r}: give a finite number", where)

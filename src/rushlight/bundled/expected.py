@@ -50,16 +50,22 @@ class Eager:
         Raises:
             ExportError: eager refuses the inputs.
         """
+        import torch
+
         from rushlight.check.eager import flat_results
 
         mine = [_as_torch(v.val) if isinstance(v.val, fb.Tensor) else x
                 for v, x in zip(values, flat, strict=True)]  # fmt: skip
         try:
-            return flat_results(self._captured, mine)
+            results = flat_results(self._captured, mine)
         except (RuntimeError, AssertionError, ValueError, IndexError) as error:
             raise ExportError(
                 f"eager fails on these inputs: {error}", code=Code.INVALID_ARGUMENT, where=where
             ) from error
+        return [
+            value.resolve_conj().resolve_neg() if isinstance(value, torch.Tensor) else value
+            for value in results
+        ]
 
 
 def _as_torch(tensor: fb.Tensor) -> Any:

@@ -123,6 +123,16 @@ def test_bool_and_complex() -> None:
     assert [r.passed for r in rl.bundle(program, cases).test(atol=9)] == [True, False, True]
 
 
+def test_conjugates_that_eager_has_not_computed() -> None:
+    class Conjugate(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.conj()
+
+    x = torch.tensor([1 + 2j, 3 - 1j])
+    program = rl.export(Conjugate(), (x,))
+    assert [r.passed for r in rl.bundle(program, [(x,), (x.conj(),)]).test()] == [True, True]
+
+
 class Scaled(nn.Module):
     def forward(self, x: torch.Tensor, factor: float, add: bool, n: int) -> Any:
         return (x * factor + n if add else x), [x - 1]
