@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import tokenizers
 from tokenizers import Regex, normalizers, pre_tokenizers
@@ -54,16 +55,26 @@ def _punctuation(code: int) -> bool:
     return len(pre_tokenizers.BertPreTokenizer().pre_tokenize_str(f"a{chr(code)}a")) == 3
 
 
-def _joins() -> set[int]:
-    """The characters that continue a grapheme: those that disappear with it below."""
+@cache
+def _replacing() -> Any:
+    """A normaliser that makes a "b" of each grapheme that begins with "a"."""
     units = [0] * 1024
     units[0] = 512 << 10
     node, value = 512 ^ ord("a"), 900
     units[node] = ord("a") | 1 << 8 | (node ^ value) << 10
     units[value] = 1 << 31
     trie = struct.pack(f"<{len(units)}I", *units)
-    replaced = normalizers.Precompiled(struct.pack("<I", len(trie)) + trie + b"b\0")
-    return {code for code in CODES if replaced.normalize_str("a" + chr(code)) == "b"}
+    return normalizers.Precompiled(struct.pack("<I", len(trie)) + trie + b"b\0")
+
+
+def _joins(code: int) -> bool:
+    """Whether the character continues a grapheme."""
+    return _replacing().normalize_str("a" + chr(code)) == "b"
+
+
+def _prepends(code: int) -> bool:
+    """Whether a grapheme goes on after the character: so it does not begin with the "a"."""
+    return _replacing().normalize_str(chr(code) + "a\u0301").endswith("\u0301")
 
 
 def _one_grapheme(code: int) -> bool:
@@ -79,7 +90,7 @@ def _classes() -> list[int]:
     options = {"handle_chinese_chars": False, "lowercase": False}
     clean = normalizers.BertNormalizer(clean_text=True, strip_accents=False, **options)
     bare = normalizers.BertNormalizer(clean_text=False, strip_accents=True, **options)
-    accents, joins, combining = normalizers.StripAccents(), _joins(), _combining_classes()
+    accents, combining = normalizers.StripAccents(), _combining_classes()
     seconds = {second for _, second in _compositions()} | {*range(0x1161, 0x1176)}
     seconds |= {*range(0x11A8, 0x11C3)}
     space = 1 << CLASSES.index(r"\s")
@@ -93,8 +104,7 @@ def _classes() -> list[int]:
         moves = combining[code] != 0 or code in seconds
         values[code] |= (moves or NFC.normalize_str(one) != one) << 11
         values[code] |= (moves or NFKC.normalize_str(one) != one) << 12
-        values[code] |= (code in joins) << 13
-        values[code] |= (not _one_grapheme(code)) << 14
+        values[code] |= _joins(code) << 13 | (not _one_grapheme(code)) << 14 | _prepends(code) << 15
     return values
 
 

@@ -28,6 +28,7 @@ from seeding import (  # noqa: E402, F401  (hooks: every test draws from a seed 
     pytest_make_collect_report,
     pytest_runtest_setup,
 )
+from shared_files import SharedFiles  # noqa: E402
 
 
 def pytest_collection_finish() -> None:
@@ -51,6 +52,13 @@ def models() -> ModuleType:
     from benchmarks import models
 
     return models
+
+
+@pytest.fixture(scope="session")
+def shared_files(tmp_path_factory: pytest.TempPathFactory) -> SharedFiles:
+    """Files that are made once for all processes of a test run."""
+    base = tmp_path_factory.getbasetemp()
+    return SharedFiles(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
 @pytest.fixture

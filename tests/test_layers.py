@@ -71,7 +71,12 @@ TORCH_FREE = ("errors", "files", "schema", "serialize", "runtime")
 # These may reach torch, and the compiler, but only inside the functions that need it.
 TORCH_LATE = ("__init__", "inspect", "bundled", "peers", "llm", "cli")
 # Parts of these that only export uses.
-TORCH_EARLY = ("rushlight.llm.exporter", "rushlight.llm.gguf", "rushlight.llm.weights")
+TORCH_EARLY = (
+    "rushlight.llm.adapters",
+    "rushlight.llm.exporter",
+    "rushlight.llm.gguf",
+    "rushlight.llm.weights",
+)
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
     *("record", "pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy", "debug"),

@@ -25,7 +25,7 @@ ENGINE_COMPILER_LAYERS = (
 LANGUAGE_MODEL_LAYERS = (
     ("packages",),
     ("description", "grammar", "reply", "template", "tokenizer", "weights"),
-    *(("gguf", "options"), ("structured",), ("exporter", "runner"), ("loading",)),
+    *(("gguf", "options"), ("structured",), ("exporter", "runner"), ("adapters", "loading")),
     *(("serve",), ("__init__",)),
 )
 FACTS_OF_FORMATS = (

@@ -80,9 +80,9 @@ def parser(
     options = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    _add_names(options, "--models", list(shapes.SHAPES), list(models), "shapes")
-    _add_names(options, "--forms", list(OURS), list(OURS), "forms of ours")
-    _add_names(options, "--peers", list(PEERS), list(PEERS), "who to measure beside")
+    add_names(options, "--models", list(shapes.SHAPES), list(models), "shapes")
+    add_names(options, "--forms", list(OURS), list(OURS), "forms of ours")
+    add_names(options, "--peers", list(PEERS), list(PEERS), "who to measure beside")
     options.add_argument(
         "--threads",
         type=lambda text: [int(n) for n in text.split(",")],
@@ -98,7 +98,7 @@ def parser(
     return options
 
 
-def _add_names(
+def add_names(
     options: argparse.ArgumentParser, option: str, known: list[str], default: list[str], what: str
 ) -> None:
     def read(text: str) -> list[str]:

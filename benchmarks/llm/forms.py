@@ -55,7 +55,7 @@ class Forms:
             MissingError: it cannot be made.
         """
         path = self.folder / form
-        if form not in self.made():
+        if form not in self.made() or not path.exists():
             self.make(form)
         return path
 
@@ -71,6 +71,7 @@ class Forms:
         python = environments.python_of(environment)
         path = self.folder / form
         print(f"{self.model}: write {form}", file=sys.stderr, flush=True)
+        self._remember({k: v for k, v in self.made().items() if k != form})
         if path.is_dir():
             shutil.rmtree(path)
         if environment == "executorch":
@@ -79,7 +80,7 @@ class Forms:
         figures = self._call(python, command, source=source, file=str(path), **options)
         if environment == "executorch":
             Path(source).unlink()
-        self._remember(form, figures)
+        self._remember({**self.made(), form: figures})
         return figures
 
     def _call(self, python: str, command: str, **arguments: Any) -> dict[str, float]:
@@ -90,9 +91,8 @@ class Forms:
         except SideError as error:
             raise MissingError(f"{command} failed: {error.reason}") from error
 
-    def _remember(self, form: str, figures: dict[str, float]) -> None:
-        text = json.dumps({**self.made(), form: figures}, indent=1)
-        (self.folder / "made.json").write_text(text + "\n")
+    def _remember(self, made: dict[str, dict[str, float]]) -> None:
+        (self.folder / "made.json").write_text(json.dumps(made, indent=1) + "\n")
 
     def size(self, form: str) -> int:
         """Bytes of a form's files."""
@@ -110,6 +110,11 @@ class Forms:
 
 _MAKERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "8da4w.pte": ("", "rushlight", {"recipe": "8da4w", "context": CONTEXT}),
+    "8da4w-adapters.pte": (
+        "",
+        "rushlight",
+        {"recipe": "8da4w", "context": CONTEXT, "adapters": 16},
+    ),
     "int8.pte": ("", "rushlight", {"recipe": "int8", "context": CONTEXT}),
     "q4_0.gguf": ("", "gguf", {"kind": "Q4_0"}),
     "q8_0.gguf": ("", "gguf", {"kind": "Q8_0"}),

@@ -1,8 +1,9 @@
 """Structured output: the time of masks, and of compiling schemas, beside llguidance.
 
-Masks are timed for each token of texts that satisfy the schemas: once with a new grammar, whose
+Masks are timed for each token of texts that satisfy the grammars: once with a new grammar, whose
 masks are made on the way, and again with the same one. Vocabularies are the most frequent pieces of
-the standard library's sources, cut as a pre-tokeniser cuts them.
+the standard library's sources, cut as a pre-tokeniser cuts them. "corpus" are the schemas of the
+tests, with texts drawn from their masks.
 
     python -m benchmarks grammar --tokens 128000
 """
@@ -14,18 +15,24 @@ import json
 import os
 import random
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from rushlight.llm.grammar import Grammar, State, Vocabulary
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "python" / "llm" / "grammar"))
+
+from schemas import WRITTEN, drawn  # noqa: E402
+
+from rushlight.llm.grammar import Grammar, State, Vocabulary  # noqa: E402
 
 _PIECE = re.compile(r" ?[A-Za-z]+|[^A-Za-z0-9\s]+[\r\n]*| ?[^A-Za-z0-9\s]+|\d{1,3}|\s+")
 _WORDS = "the quick brown fox jumps over a lazy dog and runs away from here to there".split()
@@ -48,6 +55,30 @@ _FIELDS: tuple[tuple[dict[str, Any], Callable[[random.Random], Any]], ...] = (
         lambda c: [c.randrange(1000) for _ in range(4)],
     ),
 )
+_TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+                "required": ["city", "days"],
+                "additionalProperties": False,
+            },
+        },
+    }
+    for name in ("get_weather", "get_forecast", "search")
+]
+
+
+class Case(NamedTuple):
+    """A grammar and a text: its schema, regular expression or tools."""
+
+    kind: str
+    source: Any
+    white_space: str
+    text: str | None
 
 
 def pieces(count: int) -> list[bytes]:
@@ -82,8 +113,8 @@ def encoder(tokens: list[bytes]) -> Callable[[bytes], list[int]]:
     return encode
 
 
-def cases(chance: random.Random) -> dict[str, tuple[Any, str, str]]:
-    """By name: the schema, its white space and a text."""
+def cases(chance: random.Random) -> dict[str, list[Case]]:
+    """By name."""
     names = [f"field_{i}" for i in range(20)]
     value = {name: _FIELDS[i % 10][1](chance) for i, name in enumerate(names)}
     schema = {
@@ -92,17 +123,85 @@ def cases(chance: random.Random) -> dict[str, tuple[Any, str, str]]:
         "required": names,
         "additionalProperties": False,
     }
+    compact, prose = (
+        json.dumps(value, separators=(",", ":")),
+        " ".join(chance.choices(_WORDS, k=60)),
+    )
+    function = '{"name":"get_weather","arguments":{"city":"Oslo","days":3}}'
+    call = f"<tool_call>\n{function}\n</tool_call>"
+    corpus = [*WRITTEN, *(drawn(random.Random(seed))[0] for seed in range(60))]
     return {
-        "20 fields": (schema, "compact", json.dumps(value, separators=(",", ":"))),
-        "20 fields, flexible": (schema, "flexible", json.dumps(value, indent=2)),
-        "any JSON": (True, "compact", json.dumps(value, separators=(",", ":"))),
+        "20 fields": [Case("schema", schema, "compact", compact)],
+        "20 fields, flexible": [Case("schema", schema, "flexible", json.dumps(value, indent=2))],
+        "any JSON": [Case("schema", True, "compact", compact)],
+        "corpus": [Case("schema", schema, "compact", None) for schema in corpus],
+        "regex: any text": [Case("regex", r"(.|\n)*", "", prose)],
+        "regex: words": [Case("regex", r"([a-z]+ )*[a-z]+", "", prose)],
+        "regex: address": [
+            Case("regex", r"[\w.-]+@[\w-]+(\.[\w-]+)+", "", "jane.doe-1@mail.example.org")
+        ],
+        "tools: auto": [Case("tools", "auto", "compact", "I will look. " + call)],
+        "tools: required": [Case("tools", "required", "compact", call)],
     }
 
 
-def ours(vocabulary: Vocabulary, schema: Any, white_space: str, tokens: list[int]) -> list[Any]:
+def large() -> dict[str, Any]:
+    """Schemas of growing sizes."""
+    made: dict[str, Any] = {}
+    for n in (30, 300, 3000):
+        fields = {f"property_{i}": _FIELDS[i % 10][0] for i in range(n)}
+        made[f"{n} properties"] = {"type": "object", "properties": fields, "required": list(fields)}
+        made[f"{n} optional properties"] = {
+            "type": "object",
+            "properties": fields,
+            "additionalProperties": False,
+        }
+        chain: dict[str, Any] = {
+            f"d{i}": {"type": "object", "properties": {"next": {"$ref": f"#/$defs/d{i + 1}"}}}
+            for i in range(n)
+        }
+        made[f"{n} references"] = {
+            "$defs": {**chain, f"d{n}": {"type": "null"}},
+            "$ref": "#/$defs/d0",
+        }
+        chance = random.Random(n)
+        values = [f"{chance.choice(_WORDS)} {chance.randrange(10**9)}" for _ in range(10 * n)]
+        made[f"an enum of {10 * n}"] = {"enum": values}
+    return made
+
+
+def _grammar(case: Case, vocabulary: Vocabulary) -> Grammar:
+    if case.kind == "schema":
+        return Grammar.from_json_schema(case.source, vocabulary, white_space=case.white_space)
+    if case.kind == "regex":
+        return Grammar.from_regex(case.source, vocabulary)
+    return Grammar.from_tools(
+        _TOOLS,
+        vocabulary,
+        family="qwen3",
+        tool_choice=case.source,
+        white_space=case.white_space,
+    )
+
+
+def _drawn(grammar: Grammar, tokens: list[bytes], chance: random.Random) -> list[int]:
+    """Tokens of a text, half of them long ones."""
+    state, made = State(grammar), []
+    for _ in range(60):
+        allowed = np.flatnonzero(state.mask())
+        some = chance.sample(list(allowed), min(len(allowed), 8))
+        token = int(max(some, key=lambda t: len(tokens[t])) if chance.random() < 0.5 else some[0])
+        if token == len(tokens) - 1:
+            break
+        assert state.accept(token)
+        made.append(token)
+    return made
+
+
+def ours(vocabulary: Vocabulary, case: Case, tokens: list[int]) -> list[Any]:
     """[seconds to compile, seconds of masks with a new grammar, seconds of masks again]."""
     start = time.thread_time()
-    grammar = Grammar.from_json_schema(schema, vocabulary, white_space=white_space)
+    grammar = _grammar(case, vocabulary)
     figures: list[Any] = [time.thread_time() - start]
     words = np.zeros(grammar._core.mask_words(), np.uint32)
     for _ in range(2):
@@ -135,19 +234,26 @@ def _peer(count: int) -> Any:
     return LLTokenizer(TokenizerWrapper(Tokens()), n_vocab=len(tokens), eos_token=len(tokens) - 1)
 
 
-def theirs(count: int, schema: Any, white_space: str, tokens: list[int]) -> list[Any]:
-    """As `ours`, of llguidance."""
+def _their_grammar(case: Case) -> str:
+    from llguidance import LLMatcher
+
+    if case.kind == "regex":
+        return LLMatcher.grammar_from_regex(case.source)
+    options: dict[str, Any] = {"whitespace_flexible": case.white_space == "flexible"}
+    if case.white_space == "compact":
+        options |= {"item_separator": ",", "key_separator": ":"}
+    text = json.dumps({} if case.source is True else case.source)
+    return LLMatcher.grammar_from_json_schema(text, defaults=options)
+
+
+def theirs(count: int, case: Case, tokens: list[int]) -> list[Any]:
+    """As `ours`, of llguidance. Texts end where it takes them no further."""
     from llguidance import LLMatcher
     from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 
-    options: dict[str, Any] = {"whitespace_flexible": white_space == "flexible"}
-    if white_space == "compact":
-        options |= {"item_separator": ",", "key_separator": ":"}
     tokenizer = _peer(count)
     start = time.thread_time()
-    text = json.dumps({} if schema is True else schema)
-    grammar = LLMatcher.grammar_from_json_schema(text, defaults=options)
-    matcher = LLMatcher(tokenizer, grammar)
+    matcher = LLMatcher(tokenizer, _their_grammar(case))
     figures: list[Any] = [time.thread_time() - start]
     words = allocate_token_bitmask(1, count)
     for _ in range(2):
@@ -156,36 +262,78 @@ def theirs(count: int, schema: Any, white_space: str, tokens: list[int]) -> list
             start = time.thread_time()
             fill_next_token_bitmask(matcher, words, 0)
             seconds.append(time.thread_time() - start)
-            assert matcher.consume_token(token)
+            if not matcher.consume_token(token):
+                break
         matcher.reset()
         figures.append(seconds)
     return figures
 
 
-def _row(name: str, side: str, figures: list[Any]) -> list[str]:
-    row = [name, side, f"{figures[0] * 1e3:.2f}"]
-    for seconds in figures[1:]:
-        micros = np.array(seconds) * 1e6
-        row += [f"{micros.mean():.1f}", f"{np.percentile(micros, 99):.0f}", f"{micros.max():.0f}"]
+def _row(name: str, side: str, all_figures: list[list[Any]]) -> list[str]:
+    row = [name, side, f"{sum(one[0] for one in all_figures) * 1e3:.2f}"]
+    for at in (1, 2):
+        micros = np.array([second for one in all_figures for second in one[at]]) * 1e6
+        shown = (np.median(micros), micros.mean(), np.percentile(micros, 99), micros.max())
+        row += [f"{figure:.1f}" for figure in shown]
     return row
+
+
+def _masks(count: int, only: str) -> Table:
+    tokens = pieces(count)
+    vocabulary = Vocabulary(tokens, ends=[len(tokens) - 1])
+    encode = encoder(tokens)
+    parts = ("median µs", "mean", "p99", "max")
+    heads = ["compile ms", *(f"{when}: {part}" for when in ("new", "again") for part in parts)]
+    table = Table("grammar", "", *heads, title=f"{len(tokens)} tokens, CPU time")
+    for name, group in cases(random.Random(3)).items():
+        if only not in name:
+            continue
+        chance, mine, others = random.Random(name), [], []
+        for case in group:
+            if case.text is None:
+                written = _drawn(_grammar(case, vocabulary), tokens, chance)
+            else:
+                written = encode(case.text.encode())
+            mine.append(ours(vocabulary, case, written))
+            if case.kind != "tools":
+                others.append(theirs(len(tokens), case, written))
+        table.add_row(*_row(name, "ours", mine))
+        if others:
+            table.add_row(*_row("", "llguidance", others))
+    return table
+
+
+def _compiling(count: int) -> Table:
+    """Of large schemas: to compile them, and the first masks of a text, which llguidance leaves to
+    them."""
+    tokens = pieces(count)
+    vocabulary = Vocabulary(tokens, ends=[len(tokens) - 1])
+    table = Table("schema", "", "compile ms", "masks of 20 tokens ms", "max µs")
+    for name, schema in large().items():
+        case = Case("schema", schema, "compact", None)
+        written = _drawn(_grammar(case, vocabulary), tokens, random.Random(name))[:20]
+        sides = (
+            ("ours", ours(vocabulary, case, written)),
+            ("llguidance", theirs(count, case, written)),
+        )
+        for side, (compiled, masks, _) in sides:
+            figures = compiled * 1e3, sum(masks) * 1e3, max(masks, default=0) * 1e6
+            shown = (f"{figure:.2f}" for figure in figures)
+            table.add_row(name if side == "ours" else "", side, *shown)
+    return table
 
 
 def main() -> None:
     """Print a table for each size of vocabulary."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", type=int, nargs="*", default=[32000, 128000])
-    for count in parser.parse_args().tokens:
-        tokens = pieces(count)
-        vocabulary = Vocabulary(tokens, ends=[len(tokens) - 1])
-        encode = encoder(tokens)
-        heads = ["compile ms", "new: mean µs", "p99", "max", "again: mean µs", "p99", "max"]
-        table = Table("schema", "", *heads, title=f"{len(tokens)} tokens, CPU time")
-        for name, (schema, white_space, text) in cases(random.Random(3)).items():
-            written = encode(text.encode())
-            table.add_row(*_row(name, "ours", ours(vocabulary, schema, white_space, written)))
-            peer = theirs(len(tokens), schema, white_space, written)
-            table.add_row(*_row("", "llguidance", peer))
-        Console(width=120).print(table)
+    parser.add_argument("--only", default="", help="a part of the names of grammars")
+    arguments = parser.parse_args()
+    console = Console(width=160)
+    for count in arguments.tokens:
+        console.print(_masks(count, arguments.only))
+        if arguments.only in "compile":
+            console.print(_compiling(count))
 
 
 if __name__ == "__main__":

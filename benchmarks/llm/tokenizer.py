@@ -1,21 +1,24 @@
-"""How quickly text becomes tokens, beside tokenizers, sentencepiece and tiktoken, on one thread.
+"""How quickly text becomes tokens and tokens text, beside tokenizers, sentencepiece and tiktoken.
 
-Each pair takes turns, and the best of --repeat rounds of processor time counts; both give a Python
-list. English is this project's pages and those of Python's help, "other" a mixture of all scripts,
-code, emoji and white space. Vocabularies of --size are trained on them.
+On one thread. Each pair takes turns, and the best of --repeat rounds of processor time counts; both
+give a Python list. English is this project's pages and those of Python's help, "scripts" are words
+of all scripts and changed text, "mixed" short pieces of everything. Vocabularies of each of --sizes
+are trained on them; --keep names a folder where they stay for the next time.
 
-  python -m benchmarks tokenizer --size 8000 --families llama3,t5
+  python -m benchmarks tokenizer --sizes 32000 --families llama3,t5
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -26,6 +29,7 @@ import pydoc_data.topics  # noqa: E402
 
 import tokenizer_byte_level as byte_level  # noqa: E402
 import tokenizer_corpus as corpus  # noqa: E402
+import tokenizer_mutations as mutations  # noqa: E402
 import tokenizer_sentence_piece as sentence_piece  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
@@ -35,78 +39,168 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers  # noqa: E4
 from rushlight.llm.tokenizer import Tokenizer  # noqa: E402
 from rushlight.llm.tokenizer.byte_level import to_bytes  # noqa: E402
 
-Encode = Callable[[str], Any]
-FAMILIES = (*byte_level.PRE_TOKENIZERS, "tiktoken", "llama2", "t5", "bert")
+FAMILIES = (
+    *(*byte_level.PRE_TOKENIZERS, "tiktoken", *sentence_piece.FAMILIES),
+    *("t5_fast", "xlm_roberta", "bert"),
+)
 
 
+class Pair(NamedTuple):
+    """Our tokenizer and its peer's functions."""
+
+    ours: Tokenizer
+    encode: Callable[[str], Any]
+    decode: Callable[[list[int]], str]
+
+
+@cache
 def english() -> str:
     """About 2 MB."""
     return corpus.prose() + "\n".join(map(str, pydoc_data.topics.topics.values()))
 
 
-def _bert(size: int, text: str) -> Peer:
+@cache
+def _texts() -> dict[str, str]:
+    draw = random.Random("spaces")
+    lines = english().split("\n")[:20_000]
+    spaces = "".join(
+        draw.choice([" ", "  ", "\n", "\t"]) * draw.randrange(9) + x[:4] for x in lines
+    )
+    return {
+        "English": english(),
+        "code": corpus.code(),
+        "scripts": "".join(mutations.texts("benchmark", 500_000)),
+        "mixed": "".join(corpus.texts("benchmark", 500_000)),
+        "white space": spaces,
+    }
+
+
+@cache
+def _training() -> str:
+    mixed = "".join(corpus.texts("training", 1_000_000))
+    return english() + corpus.code() + "".join(mutations.texts("training", 1_000_000)) + mixed
+
+
+def _bert(size: int) -> Peer:
     peer = Peer(models.WordPiece(unk_token="[UNK]"))
     peer.normalizer = normalizers.BertNormalizer()
     peer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     trainer = trainers.WordPieceTrainer(
         vocab_size=size, special_tokens=["[UNK]"], show_progress=False
     )
-    peer.train_from_iterator([text], trainer)
+    peer.train_from_iterator([_training()], trainer)
     return peer
 
 
-def _pair(family: str, size: int, text: str) -> tuple[Tokenizer, Encode]:
-    """Our tokenizer and its peer's function."""
+def _unigram(family: str, processor: Any) -> Peer:
+    """The model of SentencePiece's t5 as `transformers` has it for tokenizers."""
+    from rushlight.llm.tokenizer.from_sentencepiece import _Fields
+
+    pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(len(processor))]
+    peer = Peer(models.Unigram(pieces, processor.unk_id(), False))
+    charsmap = _Fields(_Fields(processor.serialized_model_proto()).bytes(3)).bytes(2)
+    runs = normalizers.Replace(byte_level.Regex(" {2,}"), "▁")
+    spaces = pre_tokenizers.Metaspace(prepend_scheme="always")
+    if family == "t5_fast":
+        strip = normalizers.Strip(left=False, right=True)
+        parts = [normalizers.Precompiled(charsmap), strip, runs]
+        peer.pre_tokenizer = spaces
+    else:
+        parts = [normalizers.Nmt(), normalizers.NFKC(), runs]
+        words = pre_tokenizers.WhitespaceSplit()
+        peer.pre_tokenizer = pre_tokenizers.Sequence([words, spaces])
+    peer.normalizer = normalizers.Sequence(parts)
+    return peer
+
+
+def _sentence_piece(family: str, size: int, keep: Path | None) -> Any:
+    import sentencepiece
+
+    path = keep / f"{family}-{size}.model" if keep else None
+    if path and path.exists():
+        return sentencepiece.SentencePieceProcessor(model_file=str(path))
+    processor = sentence_piece.train(family, size, _training())
+    if path:
+        path.write_bytes(processor.serialized_model_proto())
+    return processor
+
+
+def _peer(family: str, size: int, keep: Path | None) -> Peer:
+    if family in ("t5_fast", "xlm_roberta"):
+        return _unigram(family, _sentence_piece("t5", size, keep))
+    path = keep / f"{family}-{size}.json" if keep else None
+    if path and path.exists():
+        return Peer.from_file(str(path))
+    peer = _bert(size) if family == "bert" else byte_level.train(family, size, _training())
+    if path:
+        peer.save(str(path))
+    return peer
+
+
+def _pair(family: str, size: int, keep: Path | None) -> Pair:
     if family in sentence_piece.FAMILIES:
-        processor = sentence_piece.train(family, min(size, 8000), text)
-        return Tokenizer.from_source(processor), processor.encode
+        processor = _sentence_piece(family, size, keep)
+        return Pair(Tokenizer.from_source(processor), processor.encode, processor.decode)
     if family == "tiktoken":
         import tiktoken
 
-        vocabulary = byte_level.train("llama3", size, text).get_vocab()
+        vocabulary = _peer("llama3", size, keep).get_vocab()
         special = {"<|end|>": 0, "<|start|>": 1}
         ranks = {to_bytes(one): id for one, id in vocabulary.items() if one not in special}
         encoding = tiktoken.Encoding(
             "llama3", pat_str=byte_level.LLAMA3, mergeable_ranks=ranks, special_tokens=special
         )
-        return Tokenizer.from_source(encoding), encoding.encode_ordinary
-    peer = _bert(size, text) if family == "bert" else byte_level.train(family, size, text)
-    return Tokenizer.from_source(peer), lambda text: peer.encode(text).ids
+        return Pair(Tokenizer.from_source(encoding), encoding.encode_ordinary, encoding.decode)
+    peer = _peer(family, size, keep)
+    return Pair(Tokenizer.from_source(peer), lambda text: peer.encode(text).ids, peer.decode)
 
 
-def _seconds(encode: Encode, texts: list[str]) -> float:
+def _seconds(function: Callable[[Any], Any], inputs: list[Any]) -> float:
     start = time.process_time()
-    for text in texts:
-        encode(text)
+    for one in inputs:
+        function(one)
     return time.process_time() - start
 
 
+def _best(repeat: int, functions: list[Callable[[Any], Any]], inputs: list[Any]) -> list[float]:
+    rounds = [[_seconds(one, inputs) for one in functions] for _ in range(repeat)]
+    return [min(each) for each in zip(*rounds, strict=True)]
+
+
+def _row(pair: Pair, text: str, repeat: int) -> list[str]:
+    texts = [text[i : i + 20_000] for i in range(0, len(text), 20_000)]
+    size = sum(len(one.encode()) for one in texts) / 1e6
+    tokens = [pair.ours.encode(one) for one in texts]
+    mine, other = _best(repeat, [pair.ours.encode, pair.encode], texts)
+    stream = lambda one: list(pair.ours.stream(one))  # noqa: E731
+    decoded, their_decoded, streamed = _best(
+        repeat, [pair.ours.decode, pair.decode, stream], tokens
+    )
+    figures = [size, size / mine, size / other, other / mine]
+    figures += [size / decoded, size / their_decoded, their_decoded / decoded, size / streamed]
+    return [f"{figure:.1f}" for figure in figures]
+
+
 def main() -> None:
+    """Print a table."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--size", type=int, default=32_000, help="(default: %(default)s)")
+    options.add_argument("--sizes", type=int, nargs="*", default=[32_000, 128_000])
     options.add_argument("--repeat", type=int, default=5, help="(default: %(default)s)")
     options.add_argument("--families", type=lambda text: text.split(","), default=FAMILIES)
+    options.add_argument("--keep", type=Path, help="a folder for trained tokenizers")
     arguments = options.parse_args()
-    prose = english()
-    mixture = "".join(corpus.texts("benchmark", 500_000))
-    training = prose + corpus.code() + "".join(corpus.texts("training", 300_000))
-    table = Table("family", "text", "MB", "ours MB/s", "peer MB/s", "ratio")
-    for family in arguments.families:
-        ours, peer = _pair(family, arguments.size, training)
-        for name, text in (("English", prose), ("code", corpus.code()), ("other", mixture)):
-            texts = [text[i : i + 20_000] for i in range(0, len(text), 20_000)]
-            size = sum(len(one.encode()) for one in texts) / 1e6
-            best = [float("inf")] * 2
-            for _ in range(arguments.repeat):
-                for side, encode in enumerate((ours.encode, peer)):
-                    best[side] = min(best[side], _seconds(encode, texts))
-            mine, other = (size / one for one in best)
-            table.add_row(
-                *(family, name, f"{size:.2f}", f"{mine:.1f}", f"{other:.1f}", f"{mine / other:.1f}")
-            )
-    Console(width=100).print(table)
+    heads = ("MB", "encode MB/s", "peer", "ratio", "decode MB/s", "peer", "ratio", "stream MB/s")
+    table = Table("family", "size", "text", *heads)
+    for size in arguments.sizes:
+        for family in arguments.families:
+            pair = _pair(family, size, arguments.keep)
+            for name, text in _texts().items():
+                table.add_row(
+                    family, str(len(pair.ours)), name, *_row(pair, text, arguments.repeat)
+                )
+    Console(width=130).print(table)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import json
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +25,31 @@ import side
 HEAD_DIM, THETA = 64, 500_000.0
 
 
+class _PrivatePeak(threading.Thread):
+    """Samples the process's memory that no file backs, of which the system keeps no peak."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.bytes = side.status_bytes("RssAnon")
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.005):
+            self.bytes = max(self.bytes, side.status_bytes("RssAnon"))
+
+    def end(self) -> int:
+        """The peak in bytes."""
+        self._ended.set()
+        self.join()
+        return self.bytes
+
+
 def _measured(make: Callable[[], object]) -> dict[str, float]:
-    """CPU seconds of this process and its children, and the peak of memory over that at first."""
+    """CPU seconds of this process and its children, and peaks of memory over that at first: of all
+    memory, and of that of this process which no file backs."""
+    private = -side.status_bytes("RssAnon")
+    sampled = _PrivatePeak()
+    sampled.start()
     before = side.status_bytes("VmHWM")
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     cpu = -sum(sum(resource.getrusage(kind)[:2]) for kind in kinds)
@@ -33,11 +57,20 @@ def _measured(make: Callable[[], object]) -> dict[str, float]:
     make()
     cpu += sum(sum(resource.getrusage(kind)[:2]) for kind in kinds)
     peak = max(side.status_bytes("VmHWM"), resource.getrusage(kinds[1]).ru_maxrss * 1024)
-    return {"cpu": cpu, "wall": wall + time.perf_counter(), "peak": peak - before}
+    private += sampled.end()
+    wall += time.perf_counter()
+    return {"cpu": cpu, "wall": wall, "peak": peak - before, "private": private}
 
 
-def rushlight(source: str, file: str, recipe: str, context: int) -> dict[str, float]:
-    """By `rushlight.llm.export`; not verified, as the exports of others."""
+def rushlight(
+    source: str,
+    file: str,
+    recipe: str | None,
+    context: int,
+    verify: bool = False,
+    adapters: int | None = None,
+) -> dict[str, float]:
+    """By `rushlight.llm.export`; for others to be compared with, it is not verified."""
     import torch
     import transformers  # noqa: F401 - not part of an export
 
@@ -46,7 +79,9 @@ def rushlight(source: str, file: str, recipe: str, context: int) -> dict[str, fl
     torch.set_num_threads(1)
 
     def make() -> None:
-        program = rushlight.llm.export(source, quantize=recipe, context=context, verify=False)
+        program = rushlight.llm.export(
+            source, quantize=recipe, context=context, adapters=adapters, verify=verify
+        )
         program.save(file, quiet=True)
 
     return _measured(make)

@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "failure.h"
+#include "llm/adapter.h"
 #include "llm/grammar.h"
 #include "rushlight/llm/runner/options.h"
 
@@ -51,6 +52,12 @@ void init_llm_options(nb::module_& m) {
             self.grammar = grammar.grammar;
           },
           nb::arg("grammar"))
+      .def(
+          "set_adapter",
+          [](GenerateOptions& self, const AdapterHandle& adapter) {
+            self.adapter = adapter.adapter;
+          },
+          nb::arg("adapter"))
       .def_rw("max_tokens", &GenerateOptions::max_tokens)
       .def_rw("stop", &GenerateOptions::stop)
       .def_rw("stop_tokens", &GenerateOptions::stop_tokens)

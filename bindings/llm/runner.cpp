@@ -1,11 +1,13 @@
 // `_core.LlmRunner`, `LlmSession` and `LlmGeneration`: the runner of language models. All calls let
 // go of the GIL: each may wait for a step that another thread runs.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "arrays/arrays.h"
@@ -13,11 +15,13 @@
 #include "bindings.h"
 #include "failure.h"
 #include "gil.h"
+#include "llm/adapter.h"
 #include "llm/grammar.h"
+#include "rushlight/llm/evaluate/embed.h"
+#include "rushlight/llm/evaluate/score.h"
 #include "rushlight/llm/json/parse.h"
-#include "rushlight/llm/runner/embed.h"
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/runner/load.h"
-#include "rushlight/llm/runner/score.h"
 
 namespace rushlight::python {
 
@@ -214,21 +218,27 @@ nb::object array_of(RunnerHandle& self, const std::vector<float>& numbers) {
 }
 
 nb::object embed_texts(RunnerHandle& self, const std::vector<nb::bytes>& texts, bool normalize,
-                       bool truncate) {
+                       bool truncate, const AdapterHandle* adapter) {
   std::vector<StringView> views;
   for (const nb::bytes& text : texts) views.push_back({text.c_str(), text.size()});
   return array_of(self, call([&](Message* message) {
                     const Span<const StringView> all(views.data(), views.size());
-                    return llm::embed(self.runner, all, {normalize, truncate}, message);
+                    const llm::EmbedOptions options = {normalize, truncate, adapter_of(adapter)};
+                    return llm::embed(self.runner, all, options, message);
                   }));
 }
 
 nb::object embed_tokens(RunnerHandle& self, const std::vector<std::vector<int32_t>>& texts,
-                        bool normalize, bool truncate) {
+                        bool normalize, bool truncate, const AdapterHandle* adapter) {
   return array_of(self, call([&](Message* message) {
                     const Span<const std::vector<int32_t>> all(texts.data(), texts.size());
-                    return llm::embed(self.runner, all, {normalize, truncate}, message);
+                    const llm::EmbedOptions options = {normalize, truncate, adapter_of(adapter)};
+                    return llm::embed(self.runner, all, options, message);
                   }));
+}
+
+AdapterHandle load_adapter(RunnerHandle& self, const nb::bytes& path) {
+  return {call([&](Message* message) { return self.runner.load_adapter(path.c_str(), message); })};
 }
 
 // --- generations --------------------------------------------------------------------------------
@@ -239,6 +249,12 @@ nb::object token_of(const llm::Drawn& drawn) {
     top.append(nb::make_tuple(drawn.top[i].token, drawn.top[i].logprob));
   }
   return nb::make_tuple(drawn.token, drawn.logprob, top);
+}
+
+nb::list tokens_of(const std::vector<llm::Drawn>& all) {
+  nb::list tokens;
+  for (const llm::Drawn& drawn : all) tokens.append(token_of(drawn));
+  return tokens;
 }
 
 // Marks a generation as being read.
@@ -252,6 +268,12 @@ class Reading {
  private:
   bool* flag_;
 };
+
+// Lets Python handle signals, such as Ctrl-C; false if that raised an exception.
+bool handle_signals() {
+  const GilAcquire acquire;
+  return PyErr_CheckSignals() == 0;
+}
 
 // (choice, [(token, logprob, top)], text, finish), or None at the end.
 nb::object next(GenerationHandle& self) {
@@ -267,8 +289,9 @@ nb::object next(GenerationHandle& self) {
   const Reading reading(&self.is_read);
   {
     const GilRelease release;
-    has_more = self.generation->next(&piece);
+    has_more = self.generation->next(&piece, handle_signals);
   }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   if (!has_more) {
     Message message;
     const Status status = self.generation->status(&message);
@@ -351,10 +374,37 @@ void init_session(nb::module_& m) {
            [](SessionHandle& self) {
              return call([&](Message* message) { return self.session->tokens(message); });
            })
-      .def("cached", [](SessionHandle& self) {
-        const GilRelease release;
-        return self.session->cached();
-      });
+      .def("cached",
+           [](SessionHandle& self) {
+             const GilRelease release;
+             return self.session->cached();
+           })
+      .def("adapter",
+           [](SessionHandle& self) -> std::optional<AdapterHandle> {
+             const GilRelease release;
+             std::shared_ptr<const llm::Adapter> adapter = self.session->adapter();
+             if (adapter == nullptr) return std::nullopt;
+             return AdapterHandle{std::move(adapter)};
+           })
+      .def(
+          "set_adapter",
+          [](SessionHandle& self, const AdapterHandle* adapter) {
+            call([&](Message* message) {
+              return self.session->set_adapter(adapter_of(adapter), message);
+            });
+          },
+          nb::arg("adapter").none());
+}
+
+void init_adapter(nb::module_& m) {
+  nb::class_<AdapterHandle>(m, "LlmAdapter")
+      .def_prop_ro("rank", [](const AdapterHandle& self) { return self.adapter->rank(); })
+      .def("__eq__",
+           [](const AdapterHandle& self, nb::object other) {
+             return nb::isinstance<AdapterHandle>(other) &&
+                    nb::cast<AdapterHandle&>(other).adapter == self.adapter;
+           })
+      .def("__hash__", [](const AdapterHandle& self) { return self.adapter->id(); });
 }
 
 void init_generation(nb::module_& m) {
@@ -381,11 +431,14 @@ void init_llm_runner(nb::module_& m) {
       .def("generate", generate, nb::arg("prompt"), nb::arg("options"))
       .def("session",
            [](const std::shared_ptr<RunnerHandle>& self) {
-             return wrap(self, [&] {
-               const GilRelease release;
-               return self->runner.new_session();
-             }());
+             using Made = Result<std::unique_ptr<llm::Session>>;
+             return wrap(self, call([&](Message* message) -> Made {
+                           std::unique_ptr<llm::Session> session = self->runner.new_session();
+                           if (session != nullptr) return session;
+                           return llm::out_of_memory("begin a session", message);
+                         }));
            })
+      .def("load_adapter", load_adapter, nb::arg("path"))
       .def("defaults", [](RunnerHandle& self) { return self.runner.defaults(); })
       .def("facts", facts)
       .def("vocabulary",
@@ -398,15 +451,18 @@ void init_llm_runner(nb::module_& m) {
            })
       .def(
           "score",
-          [](RunnerHandle& self, const std::vector<int32_t>& tokens) {
-            return call([&](Message* message) {
-              return llm::score(self.runner.scheduler(), view(tokens), message);
-            });
+          [](RunnerHandle& self, const std::vector<int32_t>& tokens, int32_t alternatives,
+             const AdapterHandle* adapter) {
+            return tokens_of(call([&](Message* message) {
+              return llm::score(self.runner.scheduler(), view(tokens), alternatives,
+                                adapter_of(adapter), message);
+            }));
           },
-          nb::arg("tokens"))
-      .def("embed_texts", embed_texts, nb::arg("texts"), nb::arg("normalize"), nb::arg("truncate"))
+          nb::arg("tokens"), nb::arg("alternatives"), nb::arg("adapter").none())
+      .def("embed_texts", embed_texts, nb::arg("texts"), nb::arg("normalize"), nb::arg("truncate"),
+           nb::arg("adapter").none())
       .def("embed_tokens", embed_tokens, nb::arg("texts"), nb::arg("normalize"),
-           nb::arg("truncate"))
+           nb::arg("truncate"), nb::arg("adapter").none())
       .def("encode", encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
       .def("encode_chat", encode_chat, nb::arg("variables"))
       .def("piece", piece, nb::arg("token"))
@@ -414,13 +470,15 @@ void init_llm_runner(nb::module_& m) {
       .def("decode", decode, nb::arg("tokens"), nb::arg("skip_special"))
       .def(
           "restore",
-          [](const std::shared_ptr<RunnerHandle>& self, const nb::bytes& path) {
+          [](const std::shared_ptr<RunnerHandle>& self, const nb::bytes& path,
+             const AdapterHandle* adapter) {
             return wrap(self, call([&](Message* message) {
-                          return self->runner.restore(path.c_str(), message);
+                          return self->runner.restore(path.c_str(), adapter_of(adapter), message);
                         }));
           },
-          nb::arg("path"))
+          nb::arg("path"), nb::arg("adapter").none())
       .def("cache_bytes", cache_bytes);
+  init_adapter(m);
   init_generation(m);
   init_session(m);
 }

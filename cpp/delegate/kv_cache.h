@@ -1,6 +1,7 @@
-// The keys and values of a language model's sequences, which a runner owns and lends to a method
-// for one run. They lie in pages of kPageTokens positions; a page has the keys and values of all
-// layers. How a page is laid out inside is the engine's: see engine/types/kv_page.h.
+// The keys and values of a language model's sequences, and their adapters (delegate/adapter.h),
+// which a runner owns and lends to a method for one run. Keys and values lie in pages of
+// kPageTokens positions; a page has those of all layers. How a page is laid out inside is the
+// engine's: see engine/types/kv_page.h.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,8 @@
 #include "rushlight/core/span.h"
 
 namespace rushlight {
+
+struct AdapterWeights;  // delegate/adapter.h
 
 // What the pages of one model hold. All layers have the same shapes.
 struct KvLayout {
@@ -28,6 +31,8 @@ struct KvSequence {
   // may be nullptr.
   uint8_t* const* pages = nullptr;
   size_t n_pages = 0;
+  // What is added to the linear layers for its tokens; nullptr: nothing.
+  const AdapterWeights* adapter = nullptr;
 };
 
 struct KvCache {

@@ -53,6 +53,12 @@ void Pages::use_small_pages() {
 #endif
 }
 
+void Pages::use_huge_pages() {
+#if defined(MADV_HUGEPAGE)
+  if (data_ != nullptr) ::madvise(data_, size_, MADV_HUGEPAGE);
+#endif
+}
+
 void Pages::release(size_t begin, size_t end) {
   const size_t page = page_bytes();
   if (end == size_) end = (end + page - 1) / page * page;  // nothing else is on the last page
@@ -99,6 +105,8 @@ Pages::~Pages() {
 }
 
 void Pages::use_small_pages() {}
+
+void Pages::use_huge_pages() {}
 
 void Pages::release(size_t, size_t) {}
 

@@ -25,6 +25,9 @@ class Pages {
   // For a range that is used in parts: keeps the system from using huge pages, since a small tensor
   // would take a whole one. Must be called before the memory is used.
   void use_small_pages();
+  // For a range that is read as a whole: asks the system for huge pages. Must be called before the
+  // memory is used; does nothing on systems without them.
+  void use_huge_pages();
   // Releases the whole pages of [begin, end): their content is lost, and they take no memory until
   // they are used again. Does nothing on systems that cannot do this.
   void release(size_t begin, size_t end);

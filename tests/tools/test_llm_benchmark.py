@@ -39,6 +39,34 @@ def test_a_peer_that_cannot_be_measured_is_named(
     assert "make peer" in missing["ExecuTorch 8da4w"]
 
 
+def test_a_file_that_is_gone_or_was_not_finished_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "135m-1-layers" / "source").mkdir(parents=True)
+    (tmp_path / "135m-1-layers" / "source" / "tokenizer_config.json").touch()
+    model = forms.Forms(tmp_path, "135m", 1)
+
+    def call(self: forms.Forms, python: str, command: str, **options: object) -> dict[str, float]:
+        Path(str(options["file"])).touch()
+        return {"cpu": 1.0}
+
+    def fail(self: forms.Forms, python: str, command: str, **options: object) -> dict[str, float]:
+        Path(str(options["file"])).touch()
+        raise forms.MissingError("it ended")
+
+    monkeypatch.setattr(forms.Forms, "_call", call)
+    model.file("8da4w.pte").unlink()
+    assert model.file("8da4w.pte").exists()
+    monkeypatch.setattr(forms.Forms, "_call", fail)
+    assert model.file("8da4w.pte").exists()
+    for remake in (model.make, model.file):
+        with pytest.raises(forms.MissingError):
+            remake("8da4w.pte")
+    monkeypatch.setattr(forms.Forms, "_call", call)
+    model.file("8da4w.pte")
+    assert model.made() == {"8da4w.pte": {"cpu": 1.0}}
+
+
 def test_shapes_have_the_sizes_of_their_models() -> None:
     assert shapes.parameters_of(shapes.SHAPES["135m"]) == pytest.approx(134.5e6, rel=1e-3)
     assert shapes.parameters_of(shapes.SHAPES["1b"]) == pytest.approx(1.2358e9, rel=1e-3)

@@ -77,6 +77,7 @@ class Reader {
   template <typename Table>
   Status read_residual(const Table& from, QuantizedResidualParameters* to);
   Status read_recurrent(schema::Recurrent from, Parameters* to);
+  Status read_adapter(schema::Adapter from, Parameters* to);
 
   Status refuse(const char* why) {
     return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
@@ -307,6 +308,8 @@ Status Reader::read_integers(schema::Node from, Parameters* to) {
                                       attention.softcap()};
       return {};
     }
+    case Operation::Adapter:
+      return read_adapter(from.operation_as_Adapter(), to);
     default:
       return refuse("its kind is unknown to this runtime; update the runtime");
   }
@@ -401,6 +404,16 @@ Status Reader::read_recurrent(schema::Recurrent from, Parameters* to) {
   *to = RecurrentParameters{static_cast<RecurrentCell>(from.cell()), from.layers(),
                             from.bidirectional(), from.units(), from.outputs()};
   return {};
+}
+
+Status Reader::read_adapter(schema::Adapter from, Parameters* to) {
+  if (from.sites().size() > kNodeValues || from.widths().size() > kNodeValues) {
+    return refuse("it has too many layers");
+  }
+  auto& adapter = to->emplace<AdapterParameters>();
+  adapter.rank = from.rank();
+  RL_TRY(copy(from.sites(), &adapter.sites));
+  return copy(from.widths(), &adapter.widths);
 }
 
 }  // namespace

@@ -173,5 +173,6 @@ Result<Operator*> make_operator(const QuantizedProductParameters& parameters, Se
 Result<Operator*> make_operator(const DynamicProductParameters& parameters, Setup& setup);
 Result<Operator*> make_operator(const RecurrentParameters& parameters, Setup& setup);
 Result<Operator*> make_operator(const CachedAttentionParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const AdapterParameters& parameters, Setup& setup);
 
 }  // namespace rushlight::engine

@@ -22,6 +22,7 @@ enum class Version : uint32_t {
   RECURRENT = 6,
   CACHED_ATTENTION = 7,
   ROW_GROUPS = 8,
+  ADAPTERS = 9,
 };
 
 // Where the elements of a value lie.
@@ -53,6 +54,7 @@ enum class Limit : uint64_t {
   WINDOW = 1048576,
   ELEMENTS = 1099511627776,
   CACHED_WIDTH = 1024,
+  ADAPTER_RANK = 256,
 };
 
 // The limits of a tile program.
@@ -155,7 +157,7 @@ enum class RecurrentCell : uint8_t {
   RNN_RELU = 3,
 };
 
-constexpr uint32_t kVersion = 8;  // the newest that is read
+constexpr uint32_t kVersion = 9;  // the newest that is read
 
 // The operation of a node.
 enum class Operation : uint8_t {
@@ -182,6 +184,7 @@ enum class Operation : uint8_t {
   QuantizedPooling = 20,
   Recurrent = 21,
   CachedAttention = 22,
+  Adapter = 23,
 };
 
 // Division and modulo round as Python's // and % do. Since version 2.
@@ -571,6 +574,23 @@ class CachedAttention : public Table {
   float softcap() const { return scalar<float>(3, 0.0); }
 };
 
+// What adapters (LoRA) add to the results of linear layers of the same rows. Inputs: their results
+// side by side [tokens, sum of widths], the rows [tokens, in], and sequences (int64 [tokens]).
+// Token i is computed with the adapter of sequences[i], which a language model's runner lends;
+// without one its row stays. The result may lie where the first input does. Since version 9.
+class Adapter : public Table {
+ public:
+  using Table::Table;
+  // The number of each layer.
+  Vector<int64_t> sites() const { return Vector<int64_t>(target(0)); }
+  bool has_sites() const { return field(0) != nullptr; }
+  // The columns of each layer's result.
+  Vector<int64_t> widths() const { return Vector<int64_t>(target(1)); }
+  bool has_widths() const { return field(1) != nullptr; }
+  // The greatest rank of an adapter.
+  uint32_t rank() const { return scalar<uint32_t>(2, 0); }
+};
+
 // One fused operator. Errors and events name it by its index.
 class Node : public Table {
  public:
@@ -638,6 +658,9 @@ class Node : public Table {
   }
   CachedAttention operation_as_CachedAttention() const {
     return CachedAttention(member(0, static_cast<uint8_t>(Operation::CachedAttention)));
+  }
+  Adapter operation_as_Adapter() const {
+    return Adapter(member(0, static_cast<uint8_t>(Operation::Adapter)));
   }
   bool has_operation() const { return field(1) != nullptr; }
   // Values; -1 for one that is left out.
@@ -708,7 +731,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // a
     {FieldKind::Scalar, 3},  // b
     // Product
-    {FieldKind::Table, 27},  // epilogue
+    {FieldKind::Table, 28},  // epilogue
     // BatchProduct
     // Convolution
     {FieldKind::Scalar, 0},  // kind
@@ -717,7 +740,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // padding
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
-    {FieldKind::Table, 27},  // epilogue
+    {FieldKind::Table, 28},  // epilogue
     // Pooling
     {FieldKind::Scalar, 0},  // average
     {FieldKind::Vector, 3},  // kernel
@@ -727,7 +750,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // count_padding
     {FieldKind::Scalar, 3},  // divisor
     // Elementwise
-    {FieldKind::Table, 28},  // program
+    {FieldKind::Table, 29},  // program
     // Norm
     {FieldKind::Scalar, 0},  // rms
     {FieldKind::Scalar, 2},  // epsilon
@@ -753,13 +776,13 @@ inline constexpr FieldLayout kFields[] = {
     // QuantizeRows
     {FieldKind::Scalar, 3},  // group_size
     // QuantizedProduct
-    {FieldKind::Table, 29},  // requantize
-    {FieldKind::Table, 27},  // epilogue
-    {FieldKind::Table, 30},  // residual
+    {FieldKind::Table, 30},  // requantize
+    {FieldKind::Table, 28},  // epilogue
+    {FieldKind::Table, 31},  // residual
     // DynamicProduct
     {FieldKind::Scalar, 0},  // bits
     {FieldKind::Scalar, 3},  // group_size
-    {FieldKind::Table, 27},  // epilogue
+    {FieldKind::Table, 28},  // epilogue
     {FieldKind::Scalar, 3},  // row_group_size
     // QuantizedConvolution
     {FieldKind::Scalar, 0},  // kind
@@ -769,9 +792,9 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
     {FieldKind::Scalar, 0},  // padding_value
-    {FieldKind::Table, 29},  // requantize
-    {FieldKind::Table, 27},  // epilogue
-    {FieldKind::Table, 30},  // residual
+    {FieldKind::Table, 30},  // requantize
+    {FieldKind::Table, 28},  // epilogue
+    {FieldKind::Table, 31},  // residual
     // QuantizedBinary
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Scalar, 2},  // a_scale
@@ -779,7 +802,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // b_scale
     {FieldKind::Scalar, 2},  // b_zero_point
     {FieldKind::Scalar, 2},  // scale
-    {FieldKind::Table, 29},  // requantize
+    {FieldKind::Table, 30},  // requantize
     // Lookup
     // QuantizedPooling
     {FieldKind::Scalar, 0},  // average
@@ -791,7 +814,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // divisor
     {FieldKind::Scalar, 2},  // in_zero_point
     {FieldKind::Scalar, 2},  // multiplier
-    {FieldKind::Table, 29},  // requantize
+    {FieldKind::Table, 30},  // requantize
     // Recurrent
     {FieldKind::Scalar, 0},  // cell
     {FieldKind::Scalar, 2},  // layers
@@ -803,11 +826,15 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // scale
     {FieldKind::Scalar, 3},  // window
     {FieldKind::Scalar, 2},  // softcap
+    // Adapter
+    {FieldKind::Vector, 3},  // sites
+    {FieldKind::Vector, 3},  // widths
+    {FieldKind::Scalar, 2},  // rank
     // Epilogue
     {FieldKind::Scalar, 0},  // clamped
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
-    {FieldKind::Table, 28},  // program
+    {FieldKind::Table, 29},  // program
     {FieldKind::Scalar, 2},  // residual
     {FieldKind::Scalar, 0},  // added
     // TileProgram
@@ -849,13 +876,14 @@ inline constexpr TableLayout kTables[] = {
     {82, 10},  // 24 QuantizedPooling
     {92, 5},   // 25 Recurrent
     {97, 4},   // 26 CachedAttention
-    {101, 6},  // 27 Epilogue
-    {107, 2},  // 28 TileProgram
-    {109, 3},  // 29 Requantize
-    {112, 2},  // 30 QuantizedResidual
+    {101, 3},  // 27 Adapter
+    {104, 6},  // 28 Epilogue
+    {110, 2},  // 29 TileProgram
+    {112, 3},  // 30 Requantize
+    {115, 2},  // 31 QuantizedResidual
 };
 inline constexpr UnionLayout kUnions[] = {
-    {0, 22},  // Operation
+    {0, 23},  // Operation
 };
 inline constexpr uint8_t kMembers[] = {
     5,   // Product
@@ -880,6 +908,7 @@ inline constexpr uint8_t kMembers[] = {
     24,  // QuantizedPooling
     25,  // Recurrent
     26,  // CachedAttention
+    27,  // Adapter
 };
 inline constexpr Layout kGraph = {kFields, kTables, kUnions, kMembers};
 

@@ -212,6 +212,15 @@ struct CachedAttentionParameters {
   float softcap = 0;   // scores become softcap * tanh(score / softcap); 0: they stay
 };
 
+// What adapters of the runner (delegate/adapter.h) add to linear layers of the same rows. Inputs:
+// their results side by side [tokens, sum of widths], the rows [tokens, in] and int64 sequences
+// [tokens].
+struct AdapterParameters {
+  Span<const int64_t> sites;   // the number of each layer
+  Span<const int64_t> widths;  // the columns of each layer's result
+  uint32_t rank = 0;           // the greatest
+};
+
 using Parameters =
     std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
                  PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
@@ -219,7 +228,8 @@ using Parameters =
                  GatherParameters, CopyParameters, AttentionParameters, QuantizedBinaryParameters,
                  LookupParameters, QuantizedPoolingParameters, ConvertParameters,
                  QuantizeRowsParameters, QuantizedProductParameters, DynamicProductParameters,
-                 QuantizedConvolutionParameters, RecurrentParameters, CachedAttentionParameters>;
+                 QuantizedConvolutionParameters, RecurrentParameters, CachedAttentionParameters,
+                 AdapterParameters>;
 
 // One fused operator.
 struct Node {

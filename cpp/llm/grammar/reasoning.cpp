@@ -5,7 +5,7 @@
 
 #include "rushlight/llm/grammar/automaton/lexeme.h"
 #include "rushlight/llm/grammar/schema/compiler.h"
-#include "rushlight/llm/reply/reply.h"
+#include "rushlight/llm/reply/format.h"
 
 namespace rushlight::llm {
 namespace {
@@ -21,8 +21,8 @@ std::string written(const char* marker, const Vocabulary& vocabulary) {
 Status add_reasoning(Reasoning reasoning, const Vocabulary& vocabulary,
                      grammar::Automaton* automaton, grammar::Budget* budget, Message* message) {
   if (reasoning == Reasoning::None) return {};
-  const std::string begin = written(kReasoningBegin, vocabulary);
-  const std::string end = written(kReasoningEnd, vocabulary);
+  const std::string begin = written(kThink.begin, vocabulary);
+  const std::string end = written(kThink.end, vocabulary);
   grammar::Lexeme thought;
   thought.characters = grammar::any_text();
   if (end[0] != Vocabulary::kMark) {

@@ -8,6 +8,7 @@
 #include "rushlight/llm/grammar/reasoning.h"
 #include "rushlight/llm/grammar/schema/compiler.h"
 #include "rushlight/llm/json/write.h"
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/reply/format.h"
 
 namespace rushlight::llm {
@@ -230,12 +231,14 @@ Result<std::shared_ptr<const Grammar>> grammar_from_tools(
     return message->fail(Code::InvalidArgument, "'tools' must be a list of functions, got %s",
                          kind_name(tools.kind()));
   }
-  ToolCompiler compiler(parallel, format, *vocabulary, options.white_space, message);
-  RL_TRY(compiler.compile(tools, choice));
-  RL_TRY(add_reasoning(options.reasoning, *vocabulary, &compiler.automaton, &compiler.budget,
-                       message));
-  return std::shared_ptr<const Grammar>(std::make_shared<Grammar>(
-      std::move(compiler.automaton), std::move(vocabulary), options.cache_bytes));
+  return guard("compile the tools", message, [&]() -> Result<std::shared_ptr<const Grammar>> {
+    ToolCompiler compiler(parallel, format, *vocabulary, options.white_space, message);
+    RL_TRY(compiler.compile(tools, choice));
+    RL_TRY(add_reasoning(options.reasoning, *vocabulary, &compiler.automaton, &compiler.budget,
+                         message));
+    return std::shared_ptr<const Grammar>(std::make_shared<Grammar>(
+        std::move(compiler.automaton), std::move(vocabulary), options.cache_bytes));
+  });
 }
 
 }  // namespace rushlight::llm

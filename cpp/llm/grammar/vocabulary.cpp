@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rushlight/llm/memory/guard.h"
+
 namespace rushlight::llm {
 
 std::string Vocabulary::marked(int32_t token) { return kMark + std::to_string(token) + kMark; }
@@ -21,7 +23,10 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::make(Parts parts, Message*
                            tokens == &parts.ends ? "end" : "special", token, size);
     }
   }
-  return std::shared_ptr<const Vocabulary>(new Vocabulary(std::move(parts)));
+  return guard("list the tokens for grammars", message, [&] {
+    return Result<std::shared_ptr<const Vocabulary>>(
+        std::shared_ptr<const Vocabulary>(new Vocabulary(std::move(parts))));
+  });
 }
 
 Vocabulary::Vocabulary(Parts parts) : parts_(std::move(parts)) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rushlight/llm/json/number.h"
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/text/utf8.h"
 
 namespace rushlight::llm {
@@ -275,10 +276,11 @@ Result<JsonValue> parse_json(StringView text, Message* message, const JsonLimits
     return message->fail(Code::InvalidArgument, "JSON has %zu bytes; at most %zu are read",
                          text.size(), limits.bytes);
   }
-  JsonValue value;
-  const Status status = Parser(text, message, limits).document(&value);
-  if (!status.ok()) return status;
-  return value;
+  return guard("read the JSON", message, [&]() -> Result<JsonValue> {
+    JsonValue value;
+    RL_TRY(Parser(text, message, limits).document(&value));
+    return value;
+  });
 }
 
 }  // namespace rushlight::llm

@@ -1,6 +1,9 @@
 #include "rushlight/llm/pages/page_pool.h"
 
+#include <mutex>
 #include <new>
+
+#include "rushlight/llm/pages/page_slabs.h"
 
 namespace rushlight::llm {
 namespace {
@@ -16,21 +19,32 @@ Header* header_of(const uint8_t* page) {
   return reinterpret_cast<Header*>(const_cast<uint8_t*>(page) - sizeof(Header));
 }
 
+// Serves all runners of a process.
 class HeapPages final : public PageMemory {
  public:
   void* allocate(size_t bytes) override {
-    return ::operator new(bytes, std::align_val_t(kAlignment), std::nothrow);
+    if (!PageSlabs::takes(bytes)) {
+      return ::operator new(bytes, std::align_val_t(kAlignment), std::nothrow);
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return slabs_.allocate(bytes);
   }
-  void free(void* memory, size_t) override {
-    ::operator delete(memory, std::align_val_t(kAlignment));
+  void free(void* memory, size_t bytes) override {
+    if (!PageSlabs::takes(bytes)) return ::operator delete(memory, std::align_val_t(kAlignment));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    slabs_.free(memory);
   }
+
+ private:
+  std::mutex mutex_;
+  PageSlabs slabs_;
 };
 
 }  // namespace
 
 PageMemory& heap_pages() {
-  static HeapPages pages;
-  return pages;
+  static auto* const pages = new HeapPages;  // runners may outlive static objects
+  return *pages;
 }
 
 void PagePool::open(size_t page_bytes, size_t limit, PageMemory* memory) {
@@ -41,7 +55,7 @@ void PagePool::open(size_t page_bytes, size_t limit, PageMemory* memory) {
 }
 
 uint8_t* PagePool::take() {
-  if (in_use_ >= capacity_) return nullptr;
+  if (is_full()) return nullptr;
   void* memory = memory_->allocate(sizeof(Header) + page_bytes_);
   if (memory == nullptr) return nullptr;
   ++in_use_;

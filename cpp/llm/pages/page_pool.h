@@ -16,6 +16,7 @@ class PageMemory {
   virtual void free(void* memory, size_t bytes) = 0;
 };
 
+// The heap, or slabs of huge pages (page_slabs.h); all threads may call it.
 PageMemory& heap_pages();
 
 class PagePool {
@@ -36,6 +37,8 @@ class PagePool {
   size_t capacity() const { return capacity_; }           // the greatest number of pages
   size_t bytes() const { return in_use_ * page_bytes_; }  // in use
   size_t limit() const { return limit_; }
+  // Whether take() refuses because of the limit, and not because the memory has none.
+  bool is_full() const { return in_use_ >= capacity_; }
 
  private:
   size_t page_bytes_ = 0;

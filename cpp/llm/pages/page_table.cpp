@@ -5,6 +5,7 @@
 namespace rushlight::llm {
 
 bool PageTable::make_writable(size_t from, size_t to) {
+  pages_.reserve(pages_for(to));  // before a page is taken, which would be lost
   for (size_t i = from / kPageTokens; i < pages_for(to); ++i) {
     const bool exists = i < pages_.size();
     if (exists && PagePool::users(pages_[i]) == 1) continue;
@@ -32,8 +33,8 @@ void PageTable::share(const PageTable& other, size_t tokens) {
 }
 
 void PageTable::append_shared(uint8_t* page) {
-  pool_->share(page);
   pages_.push_back(page);
+  pool_->share(page);
 }
 
 }  // namespace rushlight::llm

@@ -37,7 +37,7 @@ class PageTable {
 
   size_t size() const { return pages_.size(); }
   uint8_t* page(size_t i) const { return pages_[i]; }
-  KvSequence sequence() const { return {pages_.data(), pages_.size()}; }
+  KvSequence sequence() const { return {pages_.data(), pages_.size(), nullptr}; }
 
  private:
   PagePool* pool_;

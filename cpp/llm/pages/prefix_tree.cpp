@@ -15,20 +15,22 @@ size_t equal_tokens(const int32_t* a, const int32_t* b, size_t count) {
 
 }  // namespace
 
-// The child that begins with the most of these tokens. The root is nullptr.
-PrefixTree::Match PrefixTree::find(const Node* parent, const int32_t* tokens, size_t count) const {
+// The child that begins with the most of these tokens; those of a root have no parent.
+PrefixTree::Match PrefixTree::find(uint64_t root, const Node* parent, const int32_t* tokens,
+                                   size_t count) const {
   Match best;
   for (const std::unique_ptr<Node>& node : nodes_) {
-    if (node->parent != parent) continue;
+    if (node->parent != parent || node->root != root) continue;
     const size_t equal = equal_tokens(node->tokens, tokens, std::min(count, node->count));
     if (equal > best.equal) best = {node.get(), equal};
   }
   return best;
 }
 
-PrefixTree::Node* PrefixTree::add(Node* parent) {
+PrefixTree::Node* PrefixTree::add(uint64_t root, Node* parent) {
   nodes_.push_back(std::make_unique<Node>());
   Node* node = nodes_.back().get();
+  node->root = root;
   node->parent = parent;
   if (parent != nullptr) ++parent->children;
   return node;
@@ -42,29 +44,30 @@ void PrefixTree::fill(Node* node, const int32_t* tokens, size_t count, uint8_t* 
   std::memcpy(node->tokens, tokens, count * sizeof(int32_t));
 }
 
-void PrefixTree::insert(Span<const int32_t> tokens, const PageTable& table) {
+void PrefixTree::insert(uint64_t root, Span<const int32_t> tokens, const PageTable& table) {
   ++clock_;
   Node* parent = nullptr;
   for (size_t at = 0; at < tokens.size(); at += kPageTokens) {
     const int32_t* block = tokens.data() + at;
     const size_t count = std::min(kPageTokens, tokens.size() - at);
-    const Match match = find(parent, block, count);
+    const Match match = find(root, parent, block, count);
     Node* node = match.node;
     // A node that these tokens continue takes the longer page; one that diverges stays beside.
-    if (node == nullptr || (match.equal < node->count && match.equal < count)) node = add(parent);
+    if (node == nullptr || (match.equal < node->count && match.equal < count))
+      node = add(root, parent);
     if (node->count < count) fill(node, block, count, table.page(at / kPageTokens));
     node->used = clock_;
     parent = node;
   }
 }
 
-size_t PrefixTree::match(Span<const int32_t> tokens, PageTable* table) {
+size_t PrefixTree::match(uint64_t root, Span<const int32_t> tokens, PageTable* table) {
   ++clock_;
   size_t matched = 0;
   Node* parent = nullptr;
   while (matched < tokens.size()) {
     const size_t count = std::min(kPageTokens, tokens.size() - matched);
-    const Match match = find(parent, tokens.data() + matched, count);
+    const Match match = find(root, parent, tokens.data() + matched, count);
     if (match.node == nullptr) break;
     match.node->used = clock_;
     table->append_shared(match.node->page);

@@ -25,16 +25,20 @@ bool write_arguments(const JsonValue* arguments, std::string* out) {
   return arguments->is_object();
 }
 
+const JsonValue* either(const JsonValue& object, StringView key, StringView other) {
+  const JsonValue* value = object.find(key);
+  return value != nullptr ? value : object.find(other);
+}
+
 bool read_call(const JsonValue& value, ToolCall* call) {
   const JsonValue* function = value.find("function");
   const JsonValue& inner = function != nullptr && function->is_object() ? *function : value;
-  const JsonValue* name = inner.find("name");
-  const JsonValue* id = value.find("id");
+  const JsonValue* name = either(inner, "name", "tool_name");
+  const JsonValue* id = either(value, "id", "tool_call_id");
   if (name == nullptr || !name->is_string() || name->string().empty()) return false;
   call->name = name->string();
   if (id != nullptr && id->is_string()) call->id = id->string();
-  const JsonValue* arguments = inner.find("arguments");
-  if (arguments == nullptr) arguments = inner.find("parameters");
+  const JsonValue* arguments = either(inner, "arguments", "parameters");
   if (arguments == nullptr && &inner == &value && value.members().size() > 1) return false;
   return write_arguments(arguments, &call->arguments);
 }

@@ -21,6 +21,7 @@ struct CallSyntax {
   const char*
       separator;  // of Named: between what stands before the name, or after it, and the rest
   CallBody body;
+  const char* id = "";  // of Named: between the name and an id
 };
 
 // The one way, of those that are read, in which a grammar has calls written: JSON objects between
@@ -33,13 +34,23 @@ struct CallWriting {
   const char* arguments;    // the key of the arguments
 };
 
+// Two markers; both are empty if there are none.
+struct Markers {
+  const char* begin;
+  const char* end;
+};
+
+constexpr Markers kThink = {"<think>", "</think>"};
+
 struct ReplyFormat {
   const char* name;
-  const char* hint;  // the text by which a chat template shows that its model writes this
+  const char* hints[2];  // texts by which a chat template shows that its model writes this
   CallSyntax call;
-  const char* around[2];  // texts around all calls, which are dropped
-  bool takes_bare_json;   // a reply that begins with a JSON object may be a call as well
+  Markers around;        // of all calls together, which are dropped
+  bool takes_bare_json;  // a reply that begins with a JSON object may be a call as well
   CallWriting writing;
+  Markers reasoning = kThink;
+  Markers answer = {"", ""};  // of what the model says, which are dropped
 };
 
 // All formats; the last one is that of models without markers, which answer with JSON.

@@ -139,10 +139,12 @@ void ReplyParser::add_calls(std::vector<ToolCall> calls, ReplyPart* part) {
 }
 
 bool ReplyParser::in_content(bool at_end, ReplyPart* part) {
-  const char* const thinks = options_.takes_reasoning ? kReasoningBegin : "";
+  const Markers none = {"", ""};
+  const char* const thinks = options_.takes_reasoning ? format_.reasoning.begin : "";
   const char* const calls = options_.takes_calls ? format_.call.begin : "";
-  const char* const first = options_.takes_calls ? format_.around[0] : "";
-  const char* const last = options_.takes_calls ? format_.around[1] : "";
+  const Markers around = options_.takes_calls ? format_.around : none;
+  const Markers answer = format_.answer;
+  const auto markers = {thinks, calls, around.begin, around.end, answer.begin, answer.end};
   if (options_.takes_calls && format_.takes_bare_json && !has_text_) {
     // Calls that follow each other may have ';' between them.
     const size_t begin = pending_.find_first_not_of(has_calls_ ? " \t\r\n;" : kSpaces);
@@ -154,9 +156,9 @@ bool ReplyParser::in_content(bool at_end, ReplyPart* part) {
     }
   }
   const char* marker = nullptr;
-  const size_t place = find_first(pending_, {thinks, calls, first, last}, &marker);
+  const size_t place = find_first(pending_, markers, &marker);
   if (place == std::string::npos) {
-    const size_t kept = at_end ? 0 : held_back(pending_, {thinks, calls, first, last});
+    const size_t kept = at_end ? 0 : held_back(pending_, markers);
     const std::string text = pending_.substr(0, pending_.size() - kept);
     pending_.erase(0, text.size());
     say(text, part);
@@ -177,15 +179,16 @@ bool ReplyParser::in_content(bool at_end, ReplyPart* part) {
 }
 
 bool ReplyParser::in_reasoning(bool at_end, ReplyPart* part) {
-  const size_t place = pending_.find(kReasoningEnd);
+  const char* const end = format_.reasoning.end;
+  const size_t place = pending_.find(end);
   if (place != std::string::npos) {
     think(pending_.substr(0, place), part);
     spaces_.clear();
     drops_spaces_ = true;
-    enter(State::Content, place + std::strlen(kReasoningEnd));
+    enter(State::Content, place + std::strlen(end));
     return true;
   }
-  const size_t kept = at_end ? 0 : held_back(pending_, {kReasoningEnd});
+  const size_t kept = at_end ? 0 : held_back(pending_, {end});
   const std::string text = pending_.substr(0, pending_.size() - kept);
   pending_.erase(0, text.size());
   think(text, part);
@@ -233,9 +236,14 @@ bool ReplyParser::read_body(std::vector<ToolCall>* calls) const {
   const Result<JsonValue> value = parse_json({pending_.data() + begin, scan_.at - begin}, &message);
   if (!value.ok()) return false;
   if (!has_name) return read_calls(value.value(), calls);
-  const std::string name = name_of(pending_.substr(start, begin - start), syntax.separator);
+  std::string name = name_of(pending_.substr(start, begin - start), syntax.separator), id;
+  const size_t mark = *syntax.id == '\0' ? std::string::npos : name.find(syntax.id);
+  if (mark != std::string::npos) {
+    id = trimmed(name.substr(mark + std::strlen(syntax.id)));
+    name = trimmed(name.substr(0, mark));
+  }
   if (!value.value().is_object() || name.empty()) return false;
-  calls->push_back({"", name, write_json(value.value())});
+  calls->push_back({id, name, write_json(value.value())});
   return true;
 }
 

@@ -16,9 +16,6 @@
 
 namespace rushlight::llm {
 
-constexpr const char* kReasoningBegin = "<think>";
-constexpr const char* kReasoningEnd = "</think>";
-
 struct ToolCall {
   std::string id;  // "" if the model wrote none
   std::string name;

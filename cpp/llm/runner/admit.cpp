@@ -22,6 +22,7 @@ bool Scheduler::shares_a_prompt(const Entry& entry) const {
   return std::any_of(active_.begin(), active_.end(), [&](const Entry& other) {
     if (other.choice->is_remembered || other.choice->is_paused) return false;
     if (other.choice->sequence->is_foreign) return false;  // it is not remembered
+    if (other.choice->sequence->adapter != entry.choice->sequence->adapter) return false;
     const std::vector<int32_t>& others = other.choice->sequence->tokens;
     const size_t most = std::min(tokens.size(), others.size());
     const auto end = tokens.begin() + static_cast<std::ptrdiff_t>(most);
@@ -42,17 +43,17 @@ void Scheduler::start(const Entry& entry) {
   Choice& choice = *entry.choice;
   Sequence& sequence = *choice.sequence;
   sequence.used = tick();
-  PageTable known(&pool_);
-  known.reserve(facts_->context);
   // The last token is computed in any case, for its logits.
   const size_t most = sequence.tokens.size() - 1;
   sequence.keep_cache(most);
-  const size_t matched = tree_->match({sequence.tokens.data(), most}, &known);
+  const size_t matched =
+      tree_->match(id_of(sequence.adapter), {sequence.tokens.data(), most}, &matched_);
   if (matched > sequence.cached) {
-    sequence.table.share(known, matched);
+    sequence.table.share(matched_, matched);
     sequence.cached = matched;
     sequence.is_foreign = false;
   }
+  matched_.truncate(0);
   Statistics& figures = entry.request->statistics;
   const size_t kept = model_->kept(sequence.table.sequence(), sequence.cached);
   if (choice.produced == 0) figures.reused_tokens += kept;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/runner/scheduler.h"
 #include "rushlight/platform/platform.h"
 
@@ -25,7 +26,7 @@ Result<Span<float>> Scheduler::run_parts(size_t first, size_t count, Message* me
   step.sequences = {sequences_.data() + begin.first_row, rows};
   step.wanted = {wanted_.data() + begin.first_wanted, wanted};
   step.tables = {tables_.data() + first, count};
-  return model_->step(step, message);
+  return guard("compute a step", message, [&] { return model_->step(step, message); });
 }
 
 void Scheduler::run() {
@@ -55,8 +56,21 @@ void Scheduler::fail(const Entry& entry, Status status, const Message& message) 
   finish(entry, Finish::Failed);
 }
 
+// Also of a choice that has ended, but was not told so yet.
+void Scheduler::fail_without_memory(const Entry& entry) {
+  Message message;
+  const Status status = out_of_memory("go on with the text", &message);
+  fail(entry, status, message);
+  entry.choice->finish = Finish::Failed;
+}
+
 // The rows of a part are in the cache; `wanted` is the first of its logits.
-void Scheduler::advance(const Part& part, Span<float> logits, size_t wanted) {
+void Scheduler::advance(const Part& part, Span<float> logits, size_t wanted) noexcept {
+  if (has_memory_for([&] { add_tokens(part, logits, wanted); })) return;
+  fail_without_memory({part.request, part.choice});
+}
+
+void Scheduler::add_tokens(const Part& part, Span<float> logits, size_t wanted) {
   Choice& choice = *part.choice;
   Sequence& sequence = *choice.sequence;
   Statistics& figures = part.request->statistics;
@@ -199,9 +213,11 @@ void Scheduler::drop_stop(const Entry& entry) {
     if (piece.size() > bytes) rest.assign(piece.data(), piece.size() - bytes);
     bytes -= std::min(bytes, piece.size());
   }
-  Message unused;
-  if (!rest.empty())
-    (void)codec_->encode({rest.data(), rest.size()}, false, false, &tokens, &unused);
+  if (rest.empty()) return;
+  const size_t size = tokens.size();
+  (void)encode_exactly(*codec_, {rest.data(), rest.size()}, &tokens);
+  // More tokens than the one that was cut may be more than the context has.
+  if (tokens.size() > facts_->context) tokens.resize(size);
 }
 
 // The text has as many tokens as the model has positions.

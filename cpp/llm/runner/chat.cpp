@@ -23,15 +23,16 @@ Status Chat::open(StringView source, const JsonValue& tokens, const TextCodec* c
   if (!parsed.ok()) return parsed.status();
   template_ = std::move(parsed.value());
   tokens_ = tokens.is_object() ? tokens : JsonValue::object();
-  codec_ = codec;
   reply_format_ = &reply_format_of(source);
-  reasons_ = std::string(source.data(), source.size()).find(kReasoningBegin) != std::string::npos;
+  reasons_ = std::string(source.data(), source.size()).find(kThink.begin) != std::string::npos;
+  specials_.clear();
   for (size_t i = 0; i < codec->vocabulary(); ++i) {
     const auto token = static_cast<int32_t>(i);
     if (codec->is_special(token) && !codec->piece(token).empty()) {
       specials_.push_back(codec->piece(token));
     }
   }
+  codec_ = codec;  // now it is open
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/runner/executorch_model.h"
 #include "rushlight/llm/runner/module_model.h"
 
@@ -57,7 +58,7 @@ Result<std::unique_ptr<TextCodec>> open_codec(ProgramModel& model, Span<const ui
   const Status status = codec->open(table, message);
   if (!status.ok() && !external.empty()) {
     message->prepend("the tokenizer that was given: ");
-    return Code::InvalidArgument;
+    return recoded(status, Code::InvalidArgument);
   }
   RL_TRY(status);
   const size_t tokens = codec->vocabulary();
@@ -115,7 +116,8 @@ Status load_with(const Open& open, const LoadOptions& options, Runner* runner, M
 
 Status load(const char* path, const LoadOptions& options, Runner* runner, Message* message) {
   const auto open = [&](Module& module) { return module.open(path, options.module); };
-  return load_with(open, options, runner, message);
+  return guard("load the model", message,
+               [&] { return load_with(open, options, runner, message); });
 }
 
 Status load_memory(Span<const uint8_t> program, const LoadOptions& options, Runner* runner,
@@ -123,7 +125,8 @@ Status load_memory(Span<const uint8_t> program, const LoadOptions& options, Runn
   const auto open = [&](Module& module) {
     return module.open_memory(program.data(), program.size(), options.module);
   };
-  return load_with(open, options, runner, message);
+  return guard("load the model", message,
+               [&] { return load_with(open, options, runner, message); });
 }
 
 }  // namespace rushlight::llm

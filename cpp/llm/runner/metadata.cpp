@@ -1,14 +1,17 @@
 #include "rushlight/llm/runner/metadata.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rushlight/llm/json/parse.h"
+#include "rushlight/llm/memory/guard.h"
 
 namespace rushlight::llm {
 namespace {
 
 constexpr int64_t kVersion = 1;
 constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // of any other count
+constexpr int64_t kMostRank = 256;                 // of an adapter
 
 const char* pooling_name(Pooling pooling) {
   const char* names[] = {"last", "mean", "cls"};
@@ -72,6 +75,23 @@ Status read_embedding(const JsonValue& root, ModelFacts* facts, Message* message
   return fail(message, "pooling", "known kind of");
 }
 
+// The adapters that the program takes; it may take none.
+Status read_adapters(const JsonValue& root, AdapterFacts* adapters, Message* message) {
+  const JsonValue& from = member(root, "adapters");
+  if (from.is_null()) return {};
+  RL_TRY(read_count(from, "rank", kMostRank, &adapters->rank, message));
+  adapters->base = member(from, "base").string();
+  for (const JsonValue& one : member(from, "sites").items()) {
+    AdapterSite site;
+    site.name = member(one, "name").string();
+    RL_TRY(read_count(one, "inputs", kMostTokens, &site.in, message));
+    RL_TRY(read_count(one, "outputs", kMostTokens, &site.out, message));
+    adapters->sites.push_back(std::move(site));
+  }
+  if (adapters->sites.empty()) return fail(message, "sites", "layers in");
+  return {};
+}
+
 bool is_token(const JsonValue& value, size_t vocabulary) {
   return value.is_integer() && value.integer() >= 0 &&
          value.integer() < static_cast<int64_t>(vocabulary);
@@ -119,7 +139,7 @@ Result<Metadata> read_metadata(StringView json, Message* message) {
   const Result<JsonValue> parsed = parse_json(json, message);
   if (!parsed.ok()) {
     message->prepend("the program's description of its language model: ");
-    return Code::InvalidProgram;
+    return recoded(parsed.status(), Code::InvalidProgram);
   }
   const JsonValue& root = parsed.value();
   const int64_t version = member(root, "version").integer();
@@ -137,6 +157,7 @@ Result<Metadata> read_metadata(StringView json, Message* message) {
   RL_TRY(read_count(root, "wanted", kMostTokens, &facts.wanted, message));
   RL_TRY(read_cache(root, &facts, message));
   RL_TRY(read_embedding(root, &facts, message));
+  RL_TRY(read_adapters(root, &facts.adapters, message));
   metadata.family = member(root, "family").string();
   metadata.tokens = member(root, "tokens");
   const JsonValue& bos = member(root, "bos");

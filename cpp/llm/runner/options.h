@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rushlight/llm/adapters/adapter.h"
 #include "rushlight/llm/grammar/grammar.h"
 #include "rushlight/llm/sampling/options.h"
 #include "rushlight/llm/session/speculation.h"
@@ -32,6 +33,8 @@ struct GenerateOptions {
   size_t keep = 0;                         // see ContextFull::Shift
   std::shared_ptr<const Grammar> grammar;  // what the output may be, over Runner::vocabulary()
   size_t guesses = kMostGuesses;           // the most tokens that speculation proposes; 0: none
+  // What is computed with; nullptr: the model alone, or the session's own.
+  std::shared_ptr<const Adapter> adapter;
 };
 
 struct SchedulerOptions {

@@ -28,7 +28,7 @@ void Scheduler::add_rows(Part* part) {
   for (size_t i = part->rows - part->wanted; i < part->rows; ++i) {
     if (part->wanted > 0) wanted_.push_back(static_cast<int64_t>(part->first_row + i));
   }
-  tables_.push_back(sequence.table.sequence());
+  tables_.push_back(sequence.lent());
   parts_.push_back(*part);
 }
 
@@ -102,10 +102,10 @@ void Scheduler::resolve_shortage() {
   if (preempt(entry.choice)) return;
   is_short_ = has_borrowers();
   if (is_short_) return;
-  const bool is_limited = pool_.pages() >= pool_.capacity();  // or its memory has ended before
+  const bool is_limited = pool_.is_full();  // or its memory has ended before
   Message message;
   const Status status = message.fail(
-      Code::OutOfResources,
+      is_limited ? Code::OutOfResources : Code::MemoryAllocationFailed,
       "the text has %zu tokens, and the cache has no page left for the next: %s %zu pages of %zu "
       "tokens (%zu bytes) are in use. %s, or rewind or close sessions",
       entry.choice->sequence->tokens.size(), is_limited ? "its" : "there is no more memory, and",

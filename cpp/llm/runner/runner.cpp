@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "rushlight/llm/memory/guard.h"
+
 namespace rushlight::llm {
 namespace {
 
@@ -16,11 +18,15 @@ Status Runner::open(std::unique_ptr<StepModel> model, std::unique_ptr<TextCodec>
   model_ = std::move(model);
   codec_ = std::move(codec);
   PageMemory* memory = options.memory != nullptr ? options.memory : &heap_pages();
-  return scheduler_.open(model_.get(), codec_.get(), memory, options.scheduler, message);
+  return guard("open the model", message, [&] {
+    return scheduler_.open(model_.get(), codec_.get(), memory, options.scheduler, message);
+  });
 }
 
 std::unique_ptr<Session> Runner::new_session() {
-  return std::unique_ptr<Session>(new Session(this));
+  std::unique_ptr<Session> session;
+  (void)has_memory_for([&] { session.reset(new Session(this)); });
+  return session;
 }
 
 // Whether the context and the cache have room for a prompt and a token.
@@ -72,6 +78,7 @@ Status Runner::check(const GenerateOptions& options, Message* message) {
                          static_cast<int>(token), facts.vocabulary - 1);
   }
   if (options.grammar != nullptr) RL_TRY(check_grammar(*options.grammar, message));
+  if (options.adapter != nullptr) RL_TRY(check_adapter(*options.adapter, facts.adapters, message));
   if (options.context_full == ContextFull::Shift && options.keep + 2 > facts.context) {
     return message->fail(Code::InvalidArgument,
                          "keep is %zu tokens; a shift must be able to drop some of the %zu of the "
@@ -99,13 +106,6 @@ Status Runner::check_grammar(const Grammar& grammar, Message* message) {
 
 namespace {
 
-// How many of a text's first tokens two texts have in common.
-size_t equal_tokens(Span<const int32_t> a, Span<const int32_t> b) {
-  size_t equal = 0;
-  while (equal < std::min(a.size(), b.size()) && a[equal] == b[equal]) ++equal;
-  return equal;
-}
-
 // How many of the tokens behind the first `keep` a shift drops, so that a prompt finds room.
 size_t dropped_for(size_t prompt, size_t text, size_t keep, size_t context) {
   size_t left = text;
@@ -113,7 +113,10 @@ size_t dropped_for(size_t prompt, size_t text, size_t keep, size_t context) {
   return text - left;
 }
 
-Status check_tokens(Span<const int32_t> tokens, size_t vocabulary, Message* message) {
+}  // namespace
+
+Status Runner::check_tokens(Span<const int32_t> tokens, Message* message) const {
+  const size_t vocabulary = scheduler_.facts().vocabulary;
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= 0 && static_cast<size_t>(tokens[i]) < vocabulary) continue;
     return message->fail(Code::InvalidArgument,
@@ -123,15 +126,35 @@ Status check_tokens(Span<const int32_t> tokens, size_t vocabulary, Message* mess
   return {};
 }
 
-}  // namespace
+// A text of a request, in a session's sequence or, without one, in a new one with the prompt.
+std::unique_ptr<Choice> Runner::new_choice(const Request& request, Sequence* sequence,
+                                           Span<const int32_t> prompt) {
+  auto choice = std::make_unique<Choice>();
+  choice->sequence = sequence;
+  if (sequence == nullptr) {
+    choice->own = std::make_unique<Sequence>(&scheduler_.pool());
+    choice->own->reserve(scheduler_.facts().context);
+    choice->own->tokens.assign(prompt.begin(), prompt.end());
+    choice->own->busy = true;
+    choice->own->adapter = request.options.adapter;
+    choice->sequence = choice->own.get();
+  }
+  choice->text.open(&request.options.stop);
+  choice->speculation.open(request.options.guesses);
+  if (request.options.grammar != nullptr) {
+    choice->grammar = std::make_unique<GrammarState>(request.options.grammar, 0);
+  }
+  return choice;
+}
 
 // Starts the texts of a request: in a session's sequence, whose first `kept` tokens stay, or in new
-// ones if it is nullptr. Nothing is changed if the request is refused.
+// ones if it is nullptr. Nothing is changed if the request is refused, or there is no memory for
+// it.
 Status Runner::start(Generation* generation, Sequence* sequence, size_t kept,
                      Span<const int32_t> prompt, const GenerateOptions& options, Message* message) {
   const ModelFacts& facts = scheduler_.facts();
   RL_TRY(check(options, message));
-  RL_TRY(check_tokens(prompt, facts.vocabulary, message));
+  RL_TRY(check_tokens(prompt, message));
   const bool shifts = options.context_full == ContextFull::Shift;
   const size_t dropped = shifts ? dropped_for(prompt.size(), kept, options.keep, facts.context) : 0;
   const size_t size = kept - dropped + prompt.size();
@@ -140,35 +163,32 @@ Status Runner::start(Generation* generation, Sequence* sequence, size_t kept,
   request.options = options;
   request.statistics.prompt_tokens = size;
   request.ends = ends_of(options);
-  if (sequence != nullptr) {
-    sequence->truncate(kept);
-    if (dropped > 0) sequence->erase(options.keep, dropped);
-    request.statistics.recomputed_tokens = dropped > 0 ? sequence->pending() : 0;
+  std::string echo;
+  if (options.echo) {
+    std::vector<int32_t> text;
+    if (sequence != nullptr) text.assign(sequence->tokens.begin(), sequence->tokens.end());
+    text.resize(kept);
+    const auto first = text.begin() + static_cast<std::ptrdiff_t>(std::min(options.keep, kept));
+    text.erase(first, first + static_cast<std::ptrdiff_t>(dropped));
+    text.insert(text.end(), prompt.begin(), prompt.end());
+    echo = codec_->decode({text.data(), text.size()}, !options.special);
   }
+  std::vector<std::unique_ptr<Choice>> choices;
   for (size_t i = 0; i < options.n; ++i) {
-    auto choice = std::make_unique<Choice>();
-    if (sequence == nullptr) {
-      choice->own = std::make_unique<Sequence>(&scheduler_.pool());
-      choice->own->reserve(facts.context);
-    }
-    choice->sequence = sequence != nullptr ? sequence : choice->own.get();
-    choice->sequence->tokens.insert(choice->sequence->tokens.end(), prompt.begin(), prompt.end());
-    choice->sequence->busy = true;
-    choice->prompt = choice->sequence->tokens.size();
-    choice->stream = i;
-    choice->text.open(&request.options.stop);
-    choice->speculation.open(options.guesses);
-    if (options.grammar != nullptr) {
-      choice->grammar = std::make_unique<GrammarState>(options.grammar, 0);
-    }
-    if (options.echo) {
-      const std::vector<int32_t>& tokens = choice->sequence->tokens;
-      choice->outbox.text = codec_->decode({tokens.data(), tokens.size()}, !options.special);
-    }
-    request.choices.push_back(std::move(choice));
+    choices.push_back(new_choice(request, sequence, prompt));
+    choices.back()->prompt = size;
+    choices.back()->stream = i;
+    choices.back()->outbox.text = echo;
   }
   Scheduler::reserve(&generation->read_);
-  scheduler_.submit(&request);
+  scheduler_.submit(&request, std::move(choices));
+  if (sequence == nullptr) return {};
+  // From here on nothing allocates, and no step comes before the caller's turn ends.
+  sequence->truncate(kept);
+  if (dropped > 0) sequence->erase(options.keep, dropped);
+  request.statistics.recomputed_tokens = dropped > 0 ? sequence->pending() : 0;
+  sequence->tokens.insert(sequence->tokens.end(), prompt.begin(), prompt.end());
+  sequence->busy = true;
   return {};
 }
 
@@ -187,25 +207,32 @@ std::vector<int32_t> Runner::ends_of(const GenerateOptions& options) const {
 Result<std::unique_ptr<Generation>> Runner::generate(Span<const int32_t> prompt,
                                                      const GenerateOptions& options,
                                                      Message* message) {
-  std::unique_ptr<Generation> generation(new Generation(&scheduler_));
-  RL_TRY(start(generation.get(), nullptr, 0, prompt, options, message));
-  return generation;
+  return guard("start the text", message, [&]() -> Result<std::unique_ptr<Generation>> {
+    std::unique_ptr<Generation> generation(new Generation(&scheduler_));
+    RL_TRY(start(generation.get(), nullptr, 0, prompt, options, message));
+    return generation;
+  });
 }
 
 Status Runner::encode(StringView text, bool add_special, bool parse_special,
                       std::vector<int32_t>* tokens, Message* message) const {
   RL_TRY(check_codec("a prompt of text", message));
-  return codec_->encode(text, add_special, parse_special, tokens, message);
+  return guard("encode the text", message,
+               [&] { return codec_->encode(text, add_special, parse_special, tokens, message); });
 }
 
 Status Runner::set_template(StringView source, const JsonValue& tokens, Message* message) {
   RL_TRY(check_codec("a chat template", message));
-  return chat_.open(source, tokens, codec_.get(), message);
+  return guard("read the chat template", message,
+               [&] { return chat_.open(source, tokens, codec_.get(), message); });
 }
 
 Status Runner::encode_chat(const JsonValue& variables, std::vector<int32_t>* tokens,
                            Message* message) const {
-  if (chat_.is_open()) return chat_.encode(variables, tokens, message);
+  if (chat_.is_open()) {
+    return guard("encode the messages", message,
+                 [&] { return chat_.encode(variables, tokens, message); });
+  }
   return message->fail(Code::NotSupported,
                        "messages need the model's chat template, and the program has none: export "
                        "it with one, give chat_template= to load(), or write the prompt as text");
@@ -215,6 +242,10 @@ Result<std::shared_ptr<const Vocabulary>> Runner::vocabulary(Message* message) {
   RL_TRY(check_codec("a grammar", message));
   const std::lock_guard<std::mutex> lock(vocabulary_mutex_);
   if (vocabulary_ != nullptr) return vocabulary_;
+  return guard("list the tokens for grammars", message, [&] { return make_vocabulary(message); });
+}
+
+Result<std::shared_ptr<const Vocabulary>> Runner::make_vocabulary(Message* message) {
   Vocabulary::Parts parts;
   parts.ends = ends_;
   for (size_t i = 0; i < scheduler_.facts().vocabulary; ++i) {
@@ -248,9 +279,11 @@ Generation::~Generation() {
   if (!request_.choices.empty()) scheduler_->remove(&request_);
 }
 
-bool Generation::next(Piece* piece) {
-  const int choice = scheduler_->wait(&request_, &read_);
-  if (choice < 0) return false;
+bool Generation::next(Piece* piece, const std::function<bool()>& goes_on) {
+  const int choice = scheduler_->wait(&request_, &read_, goes_on);
+  if (choice == Scheduler::kAllRead) return false;
+  *piece = {};
+  if (choice == Scheduler::kNoNews) return true;
   piece->choice = static_cast<size_t>(choice);
   piece->tokens = {read_.tokens.data(), read_.tokens.size()};
   piece->text = {read_.text.data(), read_.text.size()};
@@ -277,162 +310,6 @@ Statistics Generation::statistics() const {
 StringView Generation::stopped_by(size_t choice) const {
   const std::string* stop = request_.choices[choice]->text.stop();
   return stop != nullptr ? StringView(stop->data(), stop->size()) : StringView();
-}
-
-// --- sessions -----------------------------------------------------------------------------------
-
-Session::Session(Runner* runner) : runner_(runner), sequence_(&runner->scheduler_.pool()) {
-  sequence_.reserve(runner->facts().context);
-  const Scheduler::Turn turn(runner_->scheduler_);
-  runner_->scheduler_.add_resting(&sequence_);
-}
-
-Session::~Session() {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  runner_->scheduler_.remove_resting(&sequence_);
-  runner_->scheduler_.remember(sequence_);
-  sequence_.truncate(0);
-}
-
-Status Session::check_idle(Message* message) {
-  if (!sequence_.busy) return {};
-  return message->fail(Code::InvalidState,
-                       "the session is generating a text: read it to its end, or cancel and close "
-                       "the generation, or fork the session");
-}
-
-// Needs the turn.
-Result<std::unique_ptr<Generation>> Session::start(size_t kept, Span<const int32_t> prompt,
-                                                   const GenerateOptions& options,
-                                                   Message* message) {
-  if (options.n > 1) {
-    return message->fail(Code::InvalidArgument,
-                         "n is %zu, but a session has one text: fork it, or generate without a "
-                         "session",
-                         options.n);
-  }
-  std::unique_ptr<Generation> generation(new Generation(&runner_->scheduler_));
-  RL_TRY(runner_->start(generation.get(), &sequence_, kept, prompt, options, message));
-  return generation;
-}
-
-Result<std::unique_ptr<Generation>> Session::generate(Span<const int32_t> prompt,
-                                                      const GenerateOptions& options,
-                                                      Message* message) {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  return start(sequence_.tokens.size(), prompt, options, message);
-}
-
-Result<std::unique_ptr<Generation>> Session::generate_after(Span<const int32_t> text,
-                                                            const GenerateOptions& options,
-                                                            Message* message) {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  const std::vector<int32_t>& old = sequence_.tokens;
-  const size_t kept = equal_tokens({old.data(), old.size()}, text);
-  RL_TRY(runner_->check_room(text.size(), message));
-  RL_TRY(check_tokens(text, runner_->facts().vocabulary, message));
-  return start(kept, {text.begin() + kept, text.size() - kept}, options, message);
-}
-
-Status Session::set_tokens(Span<const int32_t> tokens, Message* message) {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  const ModelFacts& facts = runner_->facts();
-  RL_TRY(check_tokens(tokens, facts.vocabulary, message));
-  if (tokens.size() >= facts.context) {
-    return message->fail(Code::InvalidArgument,
-                         "the text has %zu tokens; the model's context has %zu: shorten it",
-                         tokens.size(), facts.context);
-  }
-  const std::vector<int32_t>& old = sequence_.tokens;
-  const size_t kept = equal_tokens({old.data(), old.size()}, tokens);
-  sequence_.truncate(kept);
-  sequence_.tokens.insert(sequence_.tokens.end(), tokens.begin() + kept, tokens.end());
-  return {};
-}
-
-Status Session::rewind(size_t count, Message* message) {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  if (count > sequence_.tokens.size()) {
-    return message->fail(Code::InvalidArgument,
-                         "the session has %zu tokens; it cannot be rewound by %zu",
-                         sequence_.tokens.size(), count);
-  }
-  sequence_.truncate(sequence_.tokens.size() - count);
-  return {};
-}
-
-Result<std::unique_ptr<Session>> Session::fork(Message* message) {
-  std::unique_ptr<Session> copy = runner_->new_session();
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  copy->sequence_.copy_from(sequence_);
-  copy->sequence_.used = runner_->scheduler_.tick();
-  return copy;
-}
-
-Result<std::vector<int32_t>> Session::tokens(Message* message) {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  RL_TRY(check_idle(message));
-  return sequence_.tokens;
-}
-
-SessionOrigin Runner::origin() {
-  const ModelFacts& facts = scheduler_.facts();
-  return {model_->digest(), facts.vocabulary, facts.context, facts.cache, facts.page_bytes};
-}
-
-// The file is written from a copy, which shares the pages, so that other texts go on meanwhile.
-Status Session::save(const char* path, Message* message) {
-  const Scheduler::Borrower borrower(runner_->scheduler_);
-  Sequence copy(&runner_->scheduler_.pool());
-  SessionOrigin origin;
-  {
-    const Scheduler::Turn turn(runner_->scheduler_);
-    RL_TRY(check_idle(message));
-    copy.copy_from(sequence_);
-    origin = runner_->origin();
-  }
-  const Status status = save_sequence(copy, origin, path, message);
-  const Scheduler::Turn turn(runner_->scheduler_);
-  copy.truncate(0);
-  return status;
-}
-
-Result<std::unique_ptr<Session>> Runner::restore(const char* path, Message* message) {
-  if (facts().is_encoder) return refuse_encoder("continue", message);
-  SessionOrigin own;
-  {
-    const Scheduler::Turn turn(scheduler_);
-    own = origin();
-  }
-  SavedSession saved;
-  RL_TRY(saved.open(path, own, message));
-  std::unique_ptr<Session> session = new_session();
-  Sequence& sequence = session->sequence_;
-  const Scheduler::Turn turn(scheduler_);
-  sequence.tokens.resize(saved.tokens());
-  std::memcpy(sequence.tokens.data(), saved.token_bytes().data(), saved.token_bytes().size());
-  sequence.used = scheduler_.tick();
-  sequence.busy = true;  // its own pages are not given up for the next ones
-  sequence.is_foreign = saved.cached() > 0;
-  // Where there is no room for all pages, what is missing is computed when the text goes on.
-  for (size_t i = 0; i < pages_for(saved.cached()); ++i) {
-    const size_t end = std::min(saved.cached(), (i + 1) * kPageTokens);
-    if (!scheduler_.make_room(&sequence, i * kPageTokens, end)) break;
-    std::memcpy(sequence.table.page(i), saved.page(i), scheduler_.facts().page_bytes);
-    sequence.cached = end;
-  }
-  sequence.busy = false;
-  return session;
-}
-
-size_t Session::cached() {
-  const Scheduler::Turn turn(runner_->scheduler_);
-  return sequence_.cached;
 }
 
 }  // namespace rushlight::llm

@@ -10,9 +10,11 @@
 //
 // Everything may be used by several threads at once, except that a session generates one text at a
 // time. Sessions and generations must be destroyed before their runner, a generation before its
-// session.
+// session. Where memory ends, calls return MemoryAllocationFailed and change nothing, and texts
+// that are computed end with it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -48,7 +50,9 @@ class Generation {
   Generation& operator=(const Generation&) = delete;
 
   // Waits for news of any choice. False after the end of all; status() says whether one failed.
-  bool next(Piece* piece);
+  // While a long prompt is read, `goes_on` is asked after each step; if it says no, the piece is
+  // empty, and the next call waits on.
+  bool next(Piece* piece, const std::function<bool()>& goes_on = nullptr);
   // Ends the texts at the next token. From any thread.
   void cancel();
   // After the end: why a choice failed.
@@ -97,6 +101,11 @@ class Session {
   // Tokens whose keys and values are in the cache.
   size_t cached();
 
+  // What the text is computed with; nullptr: the model alone.
+  std::shared_ptr<const Adapter> adapter();
+  // Exchanges it. Returns InvalidState if the session has tokens: rewind() them first.
+  Status set_adapter(std::shared_ptr<const Adapter> adapter, Message* message);
+
  private:
   friend class Runner;
   explicit Session(Runner* runner);
@@ -119,10 +128,20 @@ class Runner {
   Status open(std::unique_ptr<StepModel> model, std::unique_ptr<TextCodec> codec,
               const RunnerOptions& options, Message* message);
 
+  // nullptr if there is no memory for it.
   std::unique_ptr<Session> new_session();
   // A session from a file of Session::save(). Returns InvalidExternalData for one that is damaged,
-  // or was saved with another model or another type of cache.
-  Result<std::unique_ptr<Session>> restore(const char* path, Message* message);
+  // or was saved with another model, adapter or type of cache.
+  Result<std::unique_ptr<Session>> restore(const char* path, Message* message) {
+    return restore(path, nullptr, message);
+  }
+  Result<std::unique_ptr<Session>> restore(const char* path, std::shared_ptr<const Adapter> adapter,
+                                           Message* message);
+  // Maps an adapter (llm/adapters/adapter.h). Its memory is given back when nobody has it any more:
+  // sessions and generations keep theirs.
+  Result<std::shared_ptr<const Adapter>> load_adapter(const char* path, Message* message) const {
+    return Adapter::open(path, facts().adapters, message);
+  }
   // Texts for a prompt, of which no session is kept.
   Result<std::unique_ptr<Generation>> generate(Span<const int32_t> prompt,
                                                const GenerateOptions& options, Message* message);
@@ -155,12 +174,19 @@ class Runner {
 
  private:
   friend class Session;
-  SessionOrigin origin();
+  SessionOrigin origin(const std::shared_ptr<const Adapter>& adapter);
   Status check_codec(const char* what, Message* message) const;
   Status check_room(size_t prompt, Message* message) const;
+  Status check_tokens(Span<const int32_t> tokens, Message* message) const;
   Status check(const GenerateOptions& options, Message* message);
   Status check_grammar(const Grammar& grammar, Message* message);
   std::vector<int32_t> ends_of(const GenerateOptions& options) const;
+  std::unique_ptr<Choice> new_choice(const Request& request, Sequence* sequence,
+                                     Span<const int32_t> prompt);
+  Result<std::shared_ptr<const Vocabulary>> make_vocabulary(Message* message);
+  Result<std::unique_ptr<Session>> read_session(const char* path,
+                                                std::shared_ptr<const Adapter> adapter,
+                                                Message* message);
   Status start(Generation* generation, Sequence* sequence, size_t kept, Span<const int32_t> prompt,
                const GenerateOptions& options, Message* message);
 

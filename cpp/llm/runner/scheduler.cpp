@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/platform/platform.h"
 
 namespace rushlight::llm {
@@ -41,6 +42,7 @@ Status Scheduler::open(StepModel* model, const TextCodec* codec, PageMemory* mem
   RL_TRY(set_texts(message));
   if (options_.prefill_rows == 0) options_.prefill_rows = kPrefillRows;
   tree_ = std::make_unique<PrefixTree>(&pool_);
+  matched_.reserve(facts.context);
   sampler_.reserve(facts.vocabulary, facts.context);
   mask_.resize((facts.vocabulary + 31) / 32);
   for (std::vector<int64_t>* rows : {&tokens_, &positions_, &sequences_})
@@ -91,9 +93,18 @@ Scheduler::Borrower::Borrower(Scheduler& scheduler) : scheduler_(scheduler) {
 }
 
 Scheduler::Borrower::~Borrower() {
+  {
+    const Turn turn(scheduler_);
+    sequences.clear();
+  }
   const std::lock_guard<std::mutex> lock(scheduler_.mutex_);
   --scheduler_.borrowers_;
   scheduler_.changed_.notify_all();
+}
+
+Sequence* Scheduler::Borrower::add() {
+  sequences.push_back(std::make_unique<Sequence>(&scheduler_.pool()));
+  return sequences.back().get();
 }
 
 bool Scheduler::has_borrowers() {
@@ -118,13 +129,15 @@ void Scheduler::reserve(Outbox* outbox) {
   outbox->text.reserve(kTextRoom);
 }
 
-void Scheduler::submit(Request* request) {
+void Scheduler::submit(Request* request, std::vector<std::unique_ptr<Choice>> choices) {
   request->statistics.submitted_ns = now_ns();
-  for (const std::unique_ptr<Choice>& choice : request->choices) {
+  for (const std::unique_ptr<Choice>& choice : choices) {
     reserve(&choice->fresh);
     reserve(&choice->outbox);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
+  inbox_.reserve(inbox_.size() + choices.size());
+  request->choices = std::move(choices);
   for (const std::unique_ptr<Choice>& choice : request->choices) {
     choice->order = arrivals_++;
     inbox_.push_back({request, choice.get()});
@@ -149,15 +162,18 @@ void Scheduler::remove_resting(Sequence* sequence) {
   resting_.erase(std::remove(resting_.begin(), resting_.end(), sequence), resting_.end());
 }
 
-void Scheduler::remember(const Sequence& sequence) {
-  if (sequence.cached > 0 && !sequence.is_foreign) {
-    tree_->insert({sequence.tokens.data(), sequence.cached}, sequence.table);
-  }
+// What there is no memory to remember is computed again.
+void Scheduler::remember(const Sequence& sequence) noexcept {
+  if (sequence.cached == 0 || sequence.is_foreign) return;
+  (void)has_memory_for([&] {
+    tree_->insert(id_of(sequence.adapter), {sequence.tokens.data(), sequence.cached},
+                  sequence.table);
+  });
 }
 
 // --- reading ------------------------------------------------------------------------------------
 
-// Needs the mutex. True if a choice has something, or if all are finished and read (index -1).
+// Needs the mutex. True if a choice has something, or if all are finished and read.
 bool Scheduler::take_unread(Request* request, Outbox* outbox, int* index) {
   bool is_over = true;
   for (size_t i = 0; i < request->choices.size(); ++i) {
@@ -175,15 +191,26 @@ bool Scheduler::take_unread(Request* request, Outbox* outbox, int* index) {
     *index = static_cast<int>(i);
     return true;
   }
-  *index = -1;
+  *index = kAllRead;
   return is_over;
 }
 
-int Scheduler::wait(Request* request, Outbox* outbox) {
+int Scheduler::wait(Request* request, Outbox* outbox, const std::function<bool()>& goes_on) {
   std::unique_lock<std::mutex> lock(mutex_);
-  int index = -1;
-  bool is_short = false;
+  int index = kAllRead;
+  bool is_short = false, had_no_news = false;
   while (!take_unread(request, outbox, &index)) {
+    if (had_no_news && goes_on) {
+      had_no_news = false;
+      lock.unlock();
+      const bool is_over = !goes_on();
+      lock.lock();
+      is_short = is_short && borrowers_ > 0;
+      if (!is_over) continue;
+      index = kNoNews;
+      break;
+    }
+    had_no_news = true;
     if (is_short) {  // it has had its step, so that let_step() does not wait for it
       is_short = false;
       changed_.wait(lock);
@@ -225,12 +252,27 @@ void Scheduler::enqueue(Entry entry) {
   queue_.insert(std::find_if(queue_.begin(), queue_.end(), is_younger), entry);
 }
 
+// Needs the mutex. There is room in the queue for all texts then, as those that are computed may be
+// queued again.
+void Scheduler::take_new() {
+  const size_t texts = queue_.size() + active_.size() + inbox_.size();
+  const bool has_room = has_memory_for([&] { queue_.reserve(texts); });
+  for (const Entry& entry : inbox_) {
+    if (has_room) {
+      enqueue(entry);
+    } else {
+      fail_without_memory(entry);
+      entry.choice->outbox.finish = entry.choice->finish;
+    }
+  }
+  inbox_.clear();
+}
+
 // Takes new requests in, notes which readers are behind, and ends what was cancelled.
 void Scheduler::collect() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Entry& entry : inbox_) enqueue(entry);
-    inbox_.clear();
+    if (!inbox_.empty()) take_new();
     for (const std::vector<Entry>* list : {&queue_, &active_}) {
       for (const Entry& entry : *list) {
         entry.choice->is_paused = entry.choice->outbox.tokens.size() >= kMostUnread;
@@ -246,7 +288,7 @@ void Scheduler::collect() {
 }
 
 // The entry stays in its list until the end of the step.
-void Scheduler::finish(Entry entry, Finish reason) {
+void Scheduler::finish(Entry entry, Finish reason) noexcept {
   Choice& choice = *entry.choice;
   if (choice.finish != Finish::None) return;
   choice.finish = reason;
@@ -255,8 +297,11 @@ void Scheduler::finish(Entry entry, Finish reason) {
     remember(*choice.own);
     choice.own->keep_cache(0);
   }
-  if (codec_ != nullptr && choice.text.stop() == nullptr) choice.text.finish(&choice.fresh.text);
   entry.request->statistics.finished_ns = now_ns();
+  if (codec_ == nullptr || choice.text.stop() != nullptr) return;
+  if (has_memory_for([&] { choice.text.finish(&choice.fresh.text); })) return;
+  choice.finish = Finish::Failed;
+  choice.status = out_of_memory("write the end of the text", &choice.message);
 }
 
 // Passes what the step made on to the readers.
@@ -266,9 +311,12 @@ void Scheduler::deliver() {
     for (const Entry& entry : *list) {
       Choice& choice = *entry.choice;
       Outbox& fresh = choice.fresh;
-      choice.outbox.tokens.insert(choice.outbox.tokens.end(), fresh.tokens.begin(),
-                                  fresh.tokens.end());
-      choice.outbox.text += fresh.text;
+      const bool is_told = has_memory_for([&] {
+        choice.outbox.tokens.insert(choice.outbox.tokens.end(), fresh.tokens.begin(),
+                                    fresh.tokens.end());
+        choice.outbox.text += fresh.text;
+      });
+      if (!is_told) fail_without_memory(entry);
       choice.outbox.finish = choice.finish;
       fresh.tokens.clear();
       fresh.text.clear();

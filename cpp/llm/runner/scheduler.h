@@ -11,14 +11,12 @@
 // text, which is queued again and computes its tokens anew when its turn comes. The oldest text
 // always goes on. A text whose reader is behind gives its place to one that waits.
 //
-// Where memory ends inside of a step, or while a text is embedded or scored, the process ends:
-// these functions are noexcept, and their files alone are built with exceptions. The rest is built
-// without, so that std::bad_alloc would pass through and leave the turn taken: others would wait
-// for ever.
+// Where memory ends inside of a step, the text that needed it fails, and the others go on.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -52,13 +50,18 @@ class Scheduler {
   };
 
   // Pages that a call holds between its turns, while this object lives: a text that has too few
-  // pages waits for them. A call that holds some ends by itself, and reads no text before.
+  // pages waits for them. A call that holds some ends by itself, and reads no text before. Without
+  // the turn of the thread that destroys it, which takes one.
   class Borrower {
    public:
     explicit Borrower(Scheduler& scheduler);
     ~Borrower();
     Borrower(const Borrower&) = delete;
     Borrower& operator=(const Borrower&) = delete;
+
+    Sequence* add();
+    // They need the turn.
+    std::vector<std::unique_ptr<Sequence>> sequences;
 
    private:
     Scheduler& scheduler_;
@@ -71,18 +74,21 @@ class Scheduler {
 
   // Memory for all that a reader may be behind.
   static void reserve(Outbox* outbox);
-  // Queues a request whose choices have their tokens. It must be removed before it is destroyed.
-  void submit(Request* request);
+  // Queues a request with its choices, which have their tokens, or will have them before the
+  // caller's turn ends. It must be removed before it is destroyed.
+  void submit(Request* request, std::vector<std::unique_ptr<Choice>> choices);
   void remove(Request* request);
   // Waits, and drives, until a choice has something to read, which is swapped into `outbox`; its
-  // index, or -1 if all choices are finished and read.
-  int wait(Request* request, Outbox* outbox);
+  // index, or kAllRead if all choices are finished and read. `goes_on`, if there is one, is asked
+  // after each step without news, and ends the wait with kNoNews.
+  static constexpr int kAllRead = -1, kNoNews = -2;
+  int wait(Request* request, Outbox* outbox, const std::function<bool()>& goes_on);
 
   // Sequences whose cache may be given up while they rest. They need the turn.
   void add_resting(Sequence* sequence);
   void remove_resting(Sequence* sequence);
   // Remembers a sequence's pages for others that begin with the same tokens. Needs the turn.
-  void remember(const Sequence& sequence);
+  void remember(const Sequence& sequence) noexcept;
 
   const ModelFacts& facts() const { return *facts_; }
   const TextCodec* codec() const { return codec_; }
@@ -90,6 +96,7 @@ class Scheduler {
   const PagePool& pool() const { return pool_; }
   PrefixTree& tree() { return *tree_; }
   StepModel& model() { return *model_; }
+  Sampler& sampler() { return sampler_; }  // it needs the turn
   // Makes positions of a sequence writable, and gives up others' pages for it. Needs the turn.
   bool make_room(Sequence* sequence, size_t from, size_t to);
   uint64_t tick() { return ++clock_; }
@@ -116,10 +123,11 @@ class Scheduler {
   bool take_unread(Request* request, Outbox* outbox, int* index);
   void step() noexcept;
   void collect();
+  void take_new();
   void deliver();
   void drop_finished();
   void enqueue(Entry entry);
-  void finish(Entry entry, Finish reason);
+  void finish(Entry entry, Finish reason) noexcept;
   // admit.cpp
   void admit();
   bool may_start(const Entry& entry);
@@ -141,7 +149,8 @@ class Scheduler {
   void run();
   void run_alone();
   Result<Span<float>> run_parts(size_t first, size_t count, Message* message);
-  void advance(const Part& part, Span<float> logits, size_t wanted);
+  void advance(const Part& part, Span<float> logits, size_t wanted) noexcept;
+  void add_tokens(const Part& part, Span<float> logits, size_t wanted);
   bool choose(const Entry& entry, Span<float> logits, Drawn* drawn);
   bool push(const Entry& entry, const Drawn& drawn);
   bool ends_text(const Entry& entry, int32_t token);
@@ -150,6 +159,7 @@ class Scheduler {
   void drop_stop(const Entry& entry);
   void make_space(const Entry& entry);
   void fail(const Entry& entry, Status status, const Message& message);
+  void fail_without_memory(const Entry& entry);
 
   StepModel* model_ = nullptr;
   const TextCodec* codec_ = nullptr;
@@ -157,6 +167,7 @@ class Scheduler {
   SchedulerOptions options_;
   PagePool pool_;
   std::unique_ptr<PrefixTree> tree_;
+  PageTable matched_{&pool_};  // what the tree knows of a text that starts
   Sampler sampler_;
   uint64_t clock_ = 0;
   uint64_t arrivals_ = 0;

@@ -9,6 +9,7 @@
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
 #include "rushlight/delegate/kv_cache.h"
+#include "rushlight/llm/adapters/adapter.h"
 
 namespace rushlight::llm {
 
@@ -31,6 +32,7 @@ struct ModelFacts {
   Pooling pooling = Pooling::Last;
   // The model has no cache and no `step`: texts are embedded whole.
   bool is_encoder = false;
+  AdapterFacts adapters;
 };
 
 // The rows of one step: row i is tokens[i] at positions[i] of sequences[i], an index of `tables`.

@@ -33,6 +33,33 @@ inline float exponential(float x) {
   return x < -87.0f ? 0.0f : result;
 }
 
+// Compilers make scalars of a loop over lanes that compares them.
+using Four = float __attribute__((vector_size(16)));
+constexpr size_t kFours = kLanes / 4;
+
+Four splat(float x) { return Four{x, x, x, x}; }
+Four greater(Four a, Four b) { return a > b ? a : b; }
+
+// Calls take(v, four) for all numbers, v below kFours; with those that are left, one by one.
+template <class Take>
+inline void for_fours(const float* x, size_t count, const Take& take) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t v = 0; v < kFours; ++v) {
+      Four four;
+      std::memcpy(&four, x + i + 4 * v, sizeof(four));
+      take(v, four);
+    }
+  }
+  for (; i < count; ++i) take(0, splat(x[i]));
+}
+
+float greatest_of(const Four (&fours)[kFours]) {
+  Four best = fours[0];
+  for (size_t v = 1; v < kFours; ++v) best = greater(fours[v], best);
+  return std::max(std::max(best[0], best[1]), std::max(best[2], best[3]));
+}
+
 template <class Lanes>
 float sum_of_lanes(const Lanes& lanes) {
   float sum = 0.0f;
@@ -59,30 +86,22 @@ double sum_blocks(size_t count, const Weight& weight) {
 }  // namespace
 
 float finite_maximum(const float* x, size_t count) {
-  float best[kLanes], bad[kLanes];
-  for (size_t k = 0; k < kLanes; ++k) best[k] = -FLT_MAX, bad[k] = 0.0f;
-  const auto take = [&](size_t k, float value) {
-    best[k] = value > best[k] ? value : best[k];
-    bad[k] += value * 0.0f;  // stays 0 for finite values
-  };
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (size_t k = 0; k < kLanes; ++k) take(k, x[i + k]);
-  }
-  for (; i < count; ++i) take(0, x[i]);
-  const float maximum = *std::max_element(best, best + kLanes);
-  return sum_of_lanes(bad) == 0.0f ? maximum : std::numeric_limits<float>::quiet_NaN();
+  Four best[kFours], bad[kFours];
+  for (size_t v = 0; v < kFours; ++v) best[v] = splat(-FLT_MAX), bad[v] = Four{};
+  for_fours(x, count, [&](size_t v, Four four) {
+    best[v] = greater(four, best[v]);
+    bad[v] += four * 0.0f;  // stays 0 for finite values
+  });
+  const Four all = (bad[0] + bad[1]) + (bad[2] + bad[3]);
+  const bool is_finite = all[0] + all[1] + all[2] + all[3] == 0.0f;
+  return is_finite ? greatest_of(best) : std::numeric_limits<float>::quiet_NaN();
 }
 
 float maximum_of(const float* x, size_t count) {
-  float best[kLanes];
-  for (size_t k = 0; k < kLanes; ++k) best[k] = x[0];
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (size_t k = 0; k < kLanes; ++k) best[k] = x[i + k] > best[k] ? x[i + k] : best[k];
-  }
-  for (; i < count; ++i) best[0] = x[i] > best[0] ? x[i] : best[0];
-  return *std::max_element(best, best + kLanes);
+  Four best[kFours];
+  for (size_t v = 0; v < kFours; ++v) best[v] = splat(x[0]);
+  for_fours(x, count, [&](size_t v, Four four) { best[v] = greater(four, best[v]); });
+  return greatest_of(best);
 }
 
 double exponentials(const float* x, size_t count, float shift, float scale, float* weights) {

@@ -27,13 +27,13 @@ Status check_tokens(const char* name, int32_t token, size_t vocabulary, Message*
 }  // namespace
 
 Status SamplingOptions::check(size_t vocabulary, Message* message) const {
-  const float most = 1e6f;
+  const float most = 1e6f, least = 1e-6f;  // logits stay finite
   const Range ranges[] = {
       {"temperature", temperature, 0.0f, most, false},
       {"top_p", top_p, 0.0f, 1.0f, true},
       {"min_p", min_p, 0.0f, 1.0f, false},
       {"typical_p", typical_p, 0.0f, 1.0f, true},
-      {"repetition_penalty", repetition_penalty, 0.0f, most, true},
+      {"repetition_penalty", repetition_penalty, least, most, false},
       {"presence_penalty", presence_penalty, -most, most, false},
       {"frequency_penalty", frequency_penalty, -most, most, false},
       {"dry_multiplier", dry_multiplier, 0.0f, most, false},

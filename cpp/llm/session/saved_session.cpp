@@ -14,7 +14,7 @@ constexpr char kMagic[8] = {'R', 'L', 'S', 'E', 'S', 'S', '0', '2'};
 // A file begins with it. The tokens follow, and the pages after them.
 struct Header {
   char magic[8];
-  uint64_t model;
+  uint64_t model;   // and its adapter
   uint64_t tokens;  // how many
   uint64_t cached;  // how many of them are in the pages
   uint64_t page_bytes;
@@ -35,10 +35,17 @@ bool is_little_endian() {
   return first == 1;
 }
 
+// Of the model, and of the adapter if there is one.
+uint64_t origin_digest(const SessionOrigin& origin) {
+  if (origin.adapter == 0) return origin.model;
+  const uint64_t digest = origin.adapter;
+  return extend_digest(origin.model, {reinterpret_cast<const uint8_t*>(&digest), sizeof(digest)});
+}
+
 Header header_of(const SessionOrigin& origin) {
   Header header = {};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
-  header.model = origin.model;
+  header.model = origin_digest(origin);
   header.page_bytes = origin.page_bytes;
   header.dtype = static_cast<uint32_t>(origin.layout.dtype);
   header.layers = origin.layout.layers;
@@ -111,10 +118,14 @@ Status SavedSession::read(Span<const uint8_t> file, const SessionOrigin& origin,
   }
   std::memcpy(&header, file.data(), sizeof(header));
   Header wanted = header_of(origin);
+  if (header.model != wanted.model && header.model == origin.model) {
+    return message->fail(Code::InvalidExternalData,
+                         "the session was saved without an adapter: leave adapter out");
+  }
   if (header.model != wanted.model) {
     return message->fail(Code::InvalidExternalData,
-                         "the session was saved with another model: load the program that it was "
-                         "saved with");
+                         "the session was saved with another model or adapter: load the program "
+                         "that it was saved with, and give the adapter if it had one");
   }
   if (header.dtype != wanted.dtype) {
     return message->fail(Code::InvalidExternalData,

@@ -25,6 +25,7 @@ struct SessionOrigin {
   size_t context = 0;
   KvLayout layout;
   size_t page_bytes = 0;
+  uint64_t adapter = 0;  // Adapter::digest(); 0: none
 };
 
 // Writes a file beside `path` and renames it over it. Returns AccessFailed if it cannot be written;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "rushlight/llm/adapters/adapter.h"
 #include "rushlight/llm/pages/page_table.h"
 
 namespace rushlight::llm {
@@ -41,8 +43,15 @@ struct Sequence {
     table.share(other.table, other.cached);
     cached = other.cached;
     is_foreign = other.is_foreign;
+    adapter = other.adapter;
   }
   size_t pending() const { return tokens.size() - cached; }
+  // What a step is given of it.
+  KvSequence lent() const {
+    KvSequence sequence = table.sequence();
+    if (adapter != nullptr) sequence.adapter = &adapter->weights();
+    return sequence;
+  }
 
   std::vector<int32_t> tokens;
   PageTable table;
@@ -51,6 +60,9 @@ struct Sequence {
   bool busy = false;  // a text is being generated
   // Pages came from a file, and may not be what the model computes: no other text may use them.
   bool is_foreign = false;
+  // What its tokens are computed with; nullptr: the model alone. It does not change while there are
+  // tokens: their keys and values depend on it.
+  std::shared_ptr<const Adapter> adapter;
 };
 
 }  // namespace rushlight::llm

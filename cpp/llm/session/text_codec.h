@@ -50,6 +50,11 @@ class TokenizerCodec final : public TextCodec {
   std::vector<uint64_t> copy_;  // of a table that is not aligned
 };
 
+// Appends tokens that add these bytes to a text, and no others: those of the tokenizer, unless it
+// changes them (one puts a space before each text, say), or else the longest that there are. False
+// if no tokens have them.
+bool encode_exactly(const TextCodec& codec, StringView bytes, std::vector<int32_t>* tokens);
+
 // The tokens whose text has `text` in it; special tokens have none.
 std::vector<int32_t> tokens_with(const TextCodec& codec, StringView text);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/template/builtins/tables.h"
 #include "rushlight/llm/template/run/interpreter.h"
 #include "rushlight/llm/template/syntax/parser.h"
@@ -78,14 +79,16 @@ Status set_variables(RunContext& run, const Syntax& syntax, const JsonValue& jso
 }  // namespace
 
 Result<ChatTemplate> ChatTemplate::parse(StringView source, Message* message) {
-  RL_TRY(check_source(source, message));
-  std::vector<Token> tokens;
-  RL_TRY(read_tokens(source, &tokens, message));
-  auto syntax = std::make_shared<Syntax>();
-  RL_TRY(Parser(std::move(tokens), syntax.get(), message).parse());
-  ChatTemplate result;
-  result.syntax_ = std::move(syntax);
-  return result;
+  return guard("read the chat template", message, [&]() -> Result<ChatTemplate> {
+    RL_TRY(check_source(source, message));
+    std::vector<Token> tokens;
+    RL_TRY(read_tokens(source, &tokens, message));
+    auto syntax = std::make_shared<Syntax>();
+    RL_TRY(Parser(std::move(tokens), syntax.get(), message).parse());
+    ChatTemplate result;
+    result.syntax_ = std::move(syntax);
+    return result;
+  });
 }
 
 Status ChatTemplate::render(const JsonValue& variables, const RenderOptions& options, Rendered* out,
@@ -99,6 +102,12 @@ Status ChatTemplate::render(const JsonValue& variables, const RenderOptions& opt
                          "object is needed",
                          kind_name(variables.kind()));
   }
+  return guard("render the chat template", message,
+               [&] { return render_object(variables, options, out, message); });
+}
+
+Status ChatTemplate::render_object(const JsonValue& variables, const RenderOptions& options,
+                                   Rendered* out, Message* message) const {
   RunContext run(options.limits, message);
   run.now = options.now;
   std::vector<Value> values;

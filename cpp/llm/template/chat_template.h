@@ -54,6 +54,9 @@ class ChatTemplate {
   std::vector<StringView> inputs() const;
 
  private:
+  Status render_object(const JsonValue& variables, const RenderOptions& options, Rendered* out,
+                       Message* message) const;
+
   std::shared_ptr<const Syntax> syntax_;
 };
 

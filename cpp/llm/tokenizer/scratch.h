@@ -12,58 +12,70 @@
 
 namespace rushlight::llm {
 
+// A word of at most kLongest bytes as numbers, which two words of one size share only if they are
+// equal.
+struct ShortWord {
+  static constexpr size_t kLongest = 24;
+
+  // Of a word of 1 to kLongest bytes. The parts overlap where that saves a loop.
+  explicit ShortWord(StringView word) : size(static_cast<uint8_t>(word.size())) {
+    const char* text = word.data();
+    if (size >= 8) {
+      std::memcpy(&parts[0], text, 8);
+      std::memcpy(&parts[1], text + size - 8, 8);
+      if (size > 16) std::memcpy(&parts[2], text + 8, 8);
+    } else if (size >= 4) {
+      std::memcpy(&parts[0], text, 4);
+      std::memcpy(&parts[1], text + size - 4, 4);
+    } else {
+      parts[0] = static_cast<uint8_t>(text[0]);
+      parts[1] = static_cast<uint8_t>(text[size / 2]);
+      parts[2] = static_cast<uint8_t>(text[size - 1]);
+    }
+  }
+  uint64_t hash(uint32_t owner) const {
+    uint64_t mixed = (parts[0] ^ (uint64_t{owner} << 8 | size)) * 0xD6E8FEB86659FD93u;
+    mixed = (mixed ^ mixed >> 32 ^ parts[1]) * 0xA0761D6478BD642Fu;
+    mixed = (mixed ^ mixed >> 32 ^ parts[2]) * 0xE7037ED1A0B428DBu;
+    return mixed ^ mixed >> 32;
+  }
+
+  uint64_t parts[3] = {};
+  uint8_t size;
+};
+
 // Short words and their tokens, the last one seen in each place. One table serves all tokenizers of
 // a thread: a word is found only by the tokenizer that stored it.
 class WordCache {
  public:
-  static constexpr size_t kLongestWord = 22, kMostTokens = 8;
+  static constexpr size_t kMostTokens = 8;
 
-  struct Entry {
-    uint64_t key = 0;  // 0: empty
+  // One line of the processor's cache.
+  struct alignas(64) Entry {
+    uint64_t parts[3];
+    uint32_t owner = 0;  // the tokenizer; 0: nobody
     uint8_t size = 0, tokens = 0;
-    char text[kLongestWord];
+    uint16_t limit = 0;  // for the model
     int32_t token[kMostTokens];
+
+    bool holds(const ShortWord& word, uint32_t tokenizer) const {
+      return owner == tokenizer && size == word.size && parts[0] == word.parts[0] &&
+             parts[1] == word.parts[1] && parts[2] == word.parts[2];
+    }
+    // With at most kMostTokens tokens.
+    void store(const ShortWord& word, uint32_t tokenizer, const int32_t* first, size_t n) {
+      std::memcpy(parts, word.parts, sizeof parts);
+      owner = tokenizer;
+      size = word.size;
+      tokens = static_cast<uint8_t>(n);
+      if (n != 0) std::memcpy(token, first, n * sizeof(int32_t));
+    }
   };
 
-  // Of a word of 1 to kLongestWord bytes.
-  static uint64_t key(uint64_t owner, StringView word) {
-    const char* text = word.data();
-    const size_t size = word.size();
-    uint64_t a = 0, b = 0, c = 0;
-    if (size >= 8) {
-      std::memcpy(&a, text, 8);
-      std::memcpy(&b, text + size - 8, 8);
-      if (size > 16) std::memcpy(&c, text + 8, 8);
-    } else if (size >= 4) {
-      std::memcpy(&a, text, 4);
-      std::memcpy(&b, text + size - 4, 4);
-    } else {
-      a = static_cast<uint8_t>(text[0]);
-      b = static_cast<uint8_t>(text[size / 2]);
-      c = static_cast<uint8_t>(text[size - 1]);
-    }
-    uint64_t mixed = (a ^ owner * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
-    mixed = (mixed ^ mixed >> 32 ^ b) * 0xA0761D6478BD642Fu;
-    mixed = (mixed ^ mixed >> 32 ^ c ^ size << 56) * 0xE7037ED1A0B428DBu;
-    return (mixed ^ mixed >> 32) | 1;
-  }
-
-  // Where the word of this key stands, or may be stored.
-  Entry& at(uint64_t key) {
+  // Where the word stands, or may be stored.
+  Entry& at(const ShortWord& word, uint32_t tokenizer) {
     if (entries_.empty()) entries_.resize(kEntries);
-    return entries_[key >> 8 & (kEntries - 1)];
-  }
-  static bool holds(const Entry& entry, uint64_t key, StringView word) {
-    return entry.key == key && entry.size == word.size() &&
-           std::memcmp(entry.text, word.data(), word.size()) == 0;
-  }
-  static void store(Entry& entry, uint64_t key, StringView word, const int32_t* tokens, size_t n) {
-    if (n > kMostTokens) return;
-    entry.key = key;
-    entry.size = static_cast<uint8_t>(word.size());
-    entry.tokens = static_cast<uint8_t>(n);
-    std::memcpy(entry.text, word.data(), word.size());
-    if (n != 0) std::memcpy(entry.token, tokens, n * sizeof(int32_t));
+    return entries_[word.hash(tokenizer) & (kEntries - 1)];
   }
 
  private:
@@ -87,8 +99,9 @@ struct Merge {
   uint32_t rank, left, left_token, right_token, merged;
 };
 
+// The best path to a position.
 struct BestPath {
-  double score;
+  double score, second;   // `second`: of the best other path
   uint32_t begin, token;  // begin is kNone: no path ends here
 };
 

@@ -218,7 +218,8 @@ Status Reader::check_operations(const Table& table, Span<const Operation> operat
         if (alternative >= kAlternatives) return fault("the alternative of a pattern", alternative);
       }
     }
-    const bool searches = splits ? operation.kind == kSplitText : operation.kind == kReplace;
+    const bool searches = splits ? operation.kind == kSplitText || operation.kind == kMetaspace
+                                 : operation.kind == kReplace;
     if (searches && text.empty()) return fault("the text of an operation", operation.kind);
   }
   return {};

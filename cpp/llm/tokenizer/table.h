@@ -32,7 +32,7 @@ constexpr uint32_t kByteLevel = 1;          // symbols are bytes, not characters
 constexpr uint32_t kByteFallback = 2;       // unknown characters become the tokens of their bytes
 constexpr uint32_t kFuseUnknown = 4;        // neighbouring unknown characters are one token
 constexpr uint32_t kIgnoreMerges = 8;       // a word of the vocabulary is taken as it is
-constexpr uint32_t kSpacesBeginWords = 16;  // no merge joins a word with the U+2581 after it
+constexpr uint32_t kSpacesBeginWords = 16;  // no piece joins a word with the U+2581 after it
 constexpr uint32_t kMergeUnknown =
     32;  // characters of no token may be merged, as SentencePiece does
 
@@ -114,6 +114,7 @@ struct Table {
   Span<const uint32_t> before, after;  // the tokens that surround a text
   Span<const uint32_t> charsmap_units;
   Span<const uint8_t> charsmap_texts;
+  bool plain[128] = {};  // characters that SentencePiece's normaliser keeps before ASCII
 
   static Result<Table> open(Span<const uint8_t> data, Message* message);
 

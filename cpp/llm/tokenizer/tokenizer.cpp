@@ -1,11 +1,15 @@
 #include "rushlight/llm/tokenizer/tokenizer.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 
+#include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/tokenizer/added.h"
 #include "rushlight/llm/tokenizer/models/bpe.h"
 #include "rushlight/llm/tokenizer/models/unigram.h"
 #include "rushlight/llm/tokenizer/models/word_piece.h"
+#include "rushlight/llm/tokenizer/normalizer/charsmap.h"
 #include "rushlight/llm/tokenizer/normalizer/normalizer.h"
 #include "rushlight/llm/tokenizer/scratch.h"
 #include "rushlight/llm/tokenizer/splitter/splitter.h"
@@ -18,9 +22,12 @@ constexpr size_t kLongestText = size_t{1} << 31;
 constexpr char kLowBlock[] = "\xE2\x96\x81";  // U+2581, which stands for a space
 constexpr size_t kLowBlockSize = 3;
 
-uint64_t next_identity() {
-  static std::atomic<uint64_t> count{0};
-  return ++count;
+// Not 0, which is nobody's.
+uint32_t next_identity() {
+  static std::atomic<uint32_t> count{0};
+  uint32_t identity = ++count;
+  while (identity == 0) identity = ++count;
+  return identity;
 }
 
 bool is_low_block(StringView text, size_t i) {
@@ -32,7 +39,7 @@ bool is_low_block(StringView text, size_t i) {
 // pre-tokenizer, model.
 class Encoder final : public WordSink {
  public:
-  Encoder(const Table& table, uint64_t identity, bool special, std::vector<int32_t>* out)
+  Encoder(const Table& table, uint32_t identity, bool special, std::vector<int32_t>* out)
       : table_(table),
         identity_(identity),
         special_(special),
@@ -45,10 +52,9 @@ class Encoder final : public WordSink {
   }
 
   void word(StringView text) override {
-    // SentencePiece's rounded sums depend on all of the text before.
-    if (table_.settings.model == Model::Unigram32) return model(text);
-    if (!table_.has(kSpacesBeginWords)) return cached(text);
-    // No merge goes across the beginning of a run of U+2581.
+    score_ = 0;
+    if (!table_.has(kSpacesBeginWords)) return whole(text);
+    // No piece goes across the beginning of a run of U+2581.
     size_t begin = 0;
     bool after_block = true;
     for (size_t i = 0; i < text.size();) {
@@ -94,17 +100,50 @@ class Encoder final : public WordSink {
     split_words(table_, text, at_start, &scratch_, this);
   }
 
+  // A word that no other follows. The cache pays for a text that is not split only if its tokens
+  // do not depend on what stands before them.
+  void whole(StringView word) {
+    if (table_.settings.model == Model::Unigram32) return model(word);
+    cached(word);
+  }
+
   void cached(StringView word) {
-    if (word.size() > WordCache::kLongestWord) return model(word);
-    const uint64_t key = WordCache::key(identity_, word);
-    WordCache::Entry& entry = scratch_.cache.at(key);
-    if (WordCache::holds(entry, key, word)) {
-      for (size_t i = 0; i < entry.tokens; ++i) out_->push_back(entry.token[i]);
-      return;
-    }
+    if (word.size() > ShortWord::kLongest) return model(word);
+    const ShortWord key(word);
+    WordCache::Entry& entry = scratch_.cache.at(key, identity_);
+    if (table_.settings.model == Model::Unigram32) return cached_after(word, key, &entry);
+    if (entry.holds(key, identity_)) return append(entry);
     const size_t begin = out_->size();
     model(word);
-    WordCache::store(entry, key, word, out_->data() + begin, out_->size() - begin);
+    const size_t n = out_->size() - begin;
+    if (n <= WordCache::kMostTokens) entry.store(key, identity_, out_->data() + begin, n);
+  }
+
+  // A word whose tokens depend on the score before it, if that exceeds the entry's limit.
+  void cached_after(StringView word, const ShortWord& key, WordCache::Entry* entry) {
+    if (!entry->holds(key, identity_)) {
+      const size_t begin = out_->size();
+      const double limit = encode_unigram_anywhere(table_, word, &scratch_, out_);
+      const size_t n = out_->size() - begin;
+      const bool fits = n <= WordCache::kMostTokens;
+      entry->store(key, identity_, out_->data() + begin, fits ? n : 0);
+      entry->limit = fits ? limit_of(limit) : 0;
+      out_->resize(begin);
+    }
+    if (std::fabs(score_) >= entry->limit * kLimitStep) return model(word);
+    append(*entry);
+    for (size_t i = 0; i < entry->tokens; ++i) {
+      const double score = table_.scores[static_cast<size_t>(entry->token[i])];
+      score_ = static_cast<float>(score_ + score);
+    }
+  }
+  static uint16_t limit_of(double limit) {
+    const double steps = std::min(limit / kLimitStep, 65535.0);
+    return steps >= 0 ? static_cast<uint16_t>(steps) : uint16_t{0};  // NaN is not
+  }
+
+  void append(const WordCache::Entry& entry) {
+    out_->insert(out_->end(), entry.token, entry.token + entry.tokens);
   }
 
   void model(StringView word) {
@@ -113,16 +152,21 @@ class Encoder final : public WordSink {
         return encode_bpe(table_, word, &scratch_, out_);
       case Model::WordPiece:
         return encode_word_piece(table_, word, out_);
+      case Model::Unigram32:
+        return encode_unigram_after(table_, word, &score_, &scratch_, out_);
       default:
         return encode_unigram(table_, word, &scratch_, out_);
     }
   }
 
+  static constexpr double kLimitStep = 16;
+
   const Table& table_;
-  uint64_t identity_;
+  uint32_t identity_;
   bool special_;
   Scratch& scratch_;
   std::vector<int32_t>* out_;
+  double score_ = 0;  // of the text before a word, in models of SentencePiece
 };
 
 }  // namespace
@@ -133,10 +177,12 @@ Scratch& thread_scratch() {
 }
 
 Result<Tokenizer> Tokenizer::open(Span<const uint8_t> table, Message* message) {
-  Result<Table> opened = Table::open(table, message);
+  Result<Table> opened =
+      guard("read the tokenizer", message, [&] { return Table::open(table, message); });
   if (!opened.ok()) return opened.status();
   Tokenizer tokenizer;
   tokenizer.table_ = opened.value();
+  find_plain(&tokenizer.table_);
   tokenizer.identity_ = next_identity();
   return tokenizer;
 }
@@ -151,18 +197,23 @@ Status Tokenizer::encode(StringView text, bool add_special, bool parse_special,
   const auto surround = [&](Span<const uint32_t> tokens) {
     for (const uint32_t token : tokens) out->push_back(static_cast<int32_t>(token));
   };
-  if (add_special) surround(table_.before);
-  Encoder encoder(table_, identity_, parse_special, out);
-  if (is_utf8(text)) {
-    encoder.encode(text);
-  } else {
-    std::string repaired;
-    append_repaired(text, false, &repaired);
-    encoder.encode({repaired.data(), repaired.size()});
-  }
+  const size_t before = out->size();
+  const bool has_memory = has_memory_for([&] {
+    if (add_special) surround(table_.before);
+    Encoder encoder(table_, identity_, parse_special, out);
+    if (is_utf8(text)) {
+      encoder.encode(text);
+    } else {
+      std::string repaired;
+      append_repaired(text, false, &repaired);
+      encoder.encode({repaired.data(), repaired.size()});
+    }
+    if (add_special) surround(table_.after);
+  });
   thread_scratch().shrink();
-  if (add_special) surround(table_.after);
-  return {};
+  if (has_memory) return {};
+  out->resize(before);
+  return out_of_memory("encode the text", message);
 }
 
 StringView Tokenizer::piece(int32_t token) const {
@@ -183,8 +234,12 @@ void Tokenizer::append_piece(int32_t token, bool* at_start, std::string* out) co
     bytes = {bytes.data() + 1, bytes.size() - 1};
   }
   if (rule != StartRule::StripEach || !bytes.empty()) *at_start = false;
+  if (rule != StartRule::DropSpaces) {
+    out->append(bytes.data(), bytes.size());
+    return;
+  }
   for (size_t i = 0; i < bytes.size(); ++i) {
-    if (rule != StartRule::DropSpaces || bytes.data()[i] != ' ') out->push_back(bytes.data()[i]);
+    if (bytes.data()[i] != ' ') out->push_back(bytes.data()[i]);
   }
 }
 

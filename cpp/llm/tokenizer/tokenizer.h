@@ -54,7 +54,7 @@ class Tokenizer {
   }
 
   Table table_;
-  uint64_t identity_ = 0;  // of the table, for caches
+  uint32_t identity_ = 0;  // of the table, for caches
 };
 
 }  // namespace rushlight::llm

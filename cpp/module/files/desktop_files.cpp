@@ -2,13 +2,17 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
 #if defined(_WIN32)
 #include <process.h>
 #else
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 
@@ -17,7 +21,10 @@
 namespace rushlight {
 namespace {
 
+#if defined(_WIN32)
+
 constexpr size_t kLongestPath = 1024;
+using Mode = int;
 
 bool exists(const char* path) {
   std::FILE* file = std::fopen(path, "rb");
@@ -26,34 +33,84 @@ bool exists(const char* path) {
   return true;
 }
 
+bool find_place(const char* path, char (&place)[kLongestPath], Mode*) {
+  const int length = std::snprintf(place, sizeof(place), "%s", path);
+  if (length > 0 && static_cast<size_t>(length) < sizeof(place)) return true;
+  errno = length > 0 ? ENAMETOOLONG : ENOENT;
+  return false;
+}
+
+std::FILE* create(const char* path, Mode) { return std::fopen(path, "wb"); }
+
+int process_id() { return _getpid(); }
+
+bool rename_over(const char* from, const char* to) {
+  std::remove(to);  // rename() does not replace a file on Windows
+  return std::rename(from, to) == 0;
+}
+
+#else
+
+constexpr size_t kLongestPath = PATH_MAX;
+using Mode = mode_t;
+
+bool exists(const char* path) {
+  struct stat info;  // opening a pipe would wait
+  return ::stat(path, &info) == 0 || errno != ENOENT;
+}
+
+// Where the file is that is replaced, which is the target of a symbolic link, and the permissions
+// that the new one may have; or where there is none. False with errno if something else than a file
+// is there, or it may not be written.
+bool find_place(const char* path, char (&place)[kLongestPath], Mode* mode) {
+  *mode = 0666;
+  if (::realpath(path, place) == nullptr) {
+    if (errno != ENOENT) return false;
+    const int length = std::snprintf(place, sizeof(place), "%s", path);
+    if (length > 0 && static_cast<size_t>(length) < sizeof(place)) return true;
+    errno = length > 0 ? ENAMETOOLONG : ENOENT;
+    return false;
+  }
+  struct stat info;
+  if (::stat(place, &info) != 0) return false;
+  if (!S_ISREG(info.st_mode)) {
+    errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
+    return false;
+  }
+  *mode = info.st_mode & 0777;
+  return ::access(place, W_OK) == 0;
+}
+
+// A new file: one that an earlier process left is removed, and a link is not followed.
+std::FILE* create(const char* path, Mode mode) {
+  ::unlink(path);
+  const int file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  return file >= 0 ? ::fdopen(file, "wb") : nullptr;
+}
+
+int process_id() { return static_cast<int>(::getpid()); }
+
+bool rename_over(const char* from, const char* to) { return std::rename(from, to) == 0; }
+
+#endif
+
 // A name in the folder of the file, so that it is on the same disk, and unique to this process and
 // call.
 bool name_beside(const char* path, char (&name)[kLongestPath]) {
   static std::atomic<unsigned> calls{0};
-#if defined(_WIN32)
-  const int process = _getpid();
-#else
-  const int process = static_cast<int>(::getpid());
-#endif
-  const int length = std::snprintf(name, sizeof(name), "%s.%d.%u", path, process, calls++);
+  const int length = std::snprintf(name, sizeof(name), "%s.%d.%u", path, process_id(), calls++);
   return length > 0 && static_cast<size_t>(length) < sizeof(name);
 }
 
-bool write_parts(const char* path, Span<const Span<const uint8_t>> parts) {
-  std::FILE* file = std::fopen(path, "wb");
+bool write_parts(const char* path, Mode mode, Span<const Span<const uint8_t>> parts) {
+  std::FILE* file = create(path, mode);
   if (file == nullptr) return false;
   bool ok = true;
   for (const Span<const uint8_t>& part : parts) {
+    if (part.size() == 0) continue;  // it may have no address
     ok = ok && std::fwrite(part.data(), 1, part.size(), file) == part.size();
   }
   return std::fclose(file) == 0 && ok;
-}
-
-bool rename_over(const char* from, const char* to) {
-#if defined(_WIN32)
-  std::remove(to);  // rename() does not replace a file on Windows
-#endif
-  return std::rename(from, to) == 0;
 }
 
 class DesktopFiles final : public FileStore {
@@ -71,12 +128,18 @@ class DesktopFiles final : public FileStore {
   void close(File file) override { delete static_cast<FileMap*>(file.handle); }
 
   Status replace(const char* path, Span<const Span<const uint8_t>> parts, Message& why) override {
-    char name[kLongestPath];
-    if (!name_beside(path, name)) {
+    char place[kLongestPath], name[kLongestPath];
+    Mode mode = {};
+    if (!find_place(path, place, &mode)) {
+      const bool is_no_file = errno == EINVAL;
+      return why.fail(Code::AccessFailed, "%s",
+                      is_no_file ? "it is a pipe or a device, not a file" : std::strerror(errno));
+    }
+    if (!name_beside(place, name)) {
       return why.fail(Code::InvalidArgument, "its path is too long");
     }
     // Not flushed to the disk: readers must detect what is left after a power failure.
-    if (write_parts(name, parts) && rename_over(name, path)) return {};
+    if (write_parts(name, mode, parts) && rename_over(name, place)) return {};
     const int error = errno;
     std::remove(name);
     return why.fail(Code::AccessFailed, "%s", std::strerror(error));

@@ -12,15 +12,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rushlight.llm.adapters.convert import adapter
     from rushlight.llm.description import Description
     from rushlight.llm.exporter.attention import attention
     from rushlight.llm.exporter.export import export
     from rushlight.llm.loading import load, restore
 
-__all__ = ["Description", "attention", "export", "load", "restore"]
+__all__ = ["Description", "adapter", "attention", "export", "load", "restore"]
 
 _HOME_OF = {
     "Description": "rushlight.llm.description",
+    "adapter": "rushlight.llm.adapters.convert",
     "attention": "rushlight.llm.exporter.attention",
     "export": "rushlight.llm.exporter.export",
     "load": "rushlight.llm.loading",

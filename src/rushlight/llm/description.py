@@ -17,6 +17,37 @@ POOLINGS = ("last", "mean", "cls")
 """What becomes a text's embedding: the last token's hidden state, the mean of all, the first's."""
 
 _CACHE = ("layers", "key_heads", "width")
+MOST_RANK = 256
+"""Of an adapter."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A linear layer that adapters may change.
+
+    Attributes:
+        name: of the layer in the model, such as "layers.0.self_attn.q_proj".
+        inputs, outputs: the sizes of its weight.
+    """
+
+    name: str
+    inputs: int
+    outputs: int
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """What a program says of the adapters that it takes.
+
+    Attributes:
+        rank: the greatest that an adapter may have, up to `MOST_RANK`.
+        base: a digest of the model, which adapters name.
+        sites: the layers, by the numbers that the program has for them.
+    """
+
+    rank: int
+    base: str
+    sites: Sequence[Site]
 
 
 @dataclass(frozen=True)
@@ -41,6 +72,7 @@ class Description:
         generation: the model's own `generation_config.json`.
         hidden: the elements of an embedding; 0 for a program without a method `embed`.
         pooling: what becomes a text's embedding: one of `POOLINGS`.
+        adapters: which adapters the program takes; None for none.
     """
 
     vocabulary: int
@@ -59,6 +91,7 @@ class Description:
     generation: Mapping[str, Any] = field(default_factory=dict)
     hidden: int = 0
     pooling: str = "last"
+    adapters: Adapters | None = None
 
     def __post_init__(self) -> None:
         counts = ["vocabulary", "context", "batch", "wanted"]
@@ -107,6 +140,8 @@ class Description:
     def to_json(self) -> bytes:
         """The bytes for a program's named data."""
         record = {"version": VERSION, **dataclasses.asdict(self)}
+        if self.adapters is None:
+            del record["adapters"]
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
 
     def constant_methods(self) -> dict[str, Any]:

@@ -61,6 +61,11 @@ def load(
             f"kv={kv!r}: give one of {_CACHE_TYPES}",
             code=Code.INVALID_ARGUMENT,
         )
+    if not isinstance(chat_template, str | None):
+        raise LoadError(
+            f"chat_template={chat_template!r}: give the text of a Jinja template",
+            code=Code.INVALID_ARGUMENT,
+        )
     table = _table(tokenizer)
     begin = time.perf_counter()
     path, image = read_source(program, "a program")
@@ -86,17 +91,20 @@ def load(
     return Runner(core, time.perf_counter() - begin)
 
 
-def restore(path: str | os.PathLike[str], runner: Runner) -> Session:
+def restore(
+    path: str | os.PathLike[str], runner: Runner, *, adapter: _core.LlmAdapter | None = None
+) -> Session:
     """A session that `Session.save` wrote.
 
     Args:
         path: the file.
         runner: the model that it was saved with.
+        adapter: what the session was computed with; None for the model alone.
 
     Raises:
-        RunError: the file cannot be read, is damaged, or is of another model or cache.
+        RunError: the file cannot be read, is damaged, or is of another model, adapter or cache.
     """
-    return runner.restore(path)
+    return runner.restore(path, adapter=adapter)
 
 
 def _table(tokenizer: Any) -> bytes | None:

@@ -283,6 +283,24 @@ def _read_grammar(options: _core.LlmOptions, name: str, value: Any) -> None:
     options.set_grammar(value._core)
 
 
+def _read_adapter(options: _core.LlmOptions, name: str, value: Any) -> None:
+    options.set_adapter(read_adapter(value))
+
+
+def read_adapter(value: Any) -> _core.LlmAdapter:
+    """An adapter that a caller gave.
+
+    Args:
+        value: what `Runner.load_adapter` returned.
+
+    Raises:
+        RunError: it is something else.
+    """
+    if not isinstance(value, _core.LlmAdapter):
+        raise _wrong("adapter", value, "what Runner.load_adapter returned")
+    return value
+
+
 _READERS: dict[str, Callable[[_core.LlmOptions, str, Any], None]] = {
     **dict.fromkeys(_FLOATS, _read_float),
     **dict.fromkeys(_COUNTS, _read_count),
@@ -294,4 +312,5 @@ _READERS: dict[str, Callable[[_core.LlmOptions, str, Any], None]] = {
     "logit_bias": _read_bias,
     "context_full": _read_full,
     "grammar": _read_grammar,
+    "adapter": _read_adapter,
 }

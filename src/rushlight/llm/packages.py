@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rushlight.errors import Code, ExportError
 
-_PACKAGES = ("torch", "transformers", "tokenizers", "sentencepiece", "tiktoken", "gguf")
+_PACKAGES = ("torch", "transformers", "tokenizers", "sentencepiece", "tiktoken")
 
 
 @contextlib.contextmanager

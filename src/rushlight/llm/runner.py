@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +13,16 @@ import numpy as np
 from rushlight import _core
 from rushlight.errors import RunError
 from rushlight.llm.grammar import Vocabulary
-from rushlight.llm.options import read_integer, read_options, read_tokens, refuse, with_tokens
-from rushlight.llm.reply import Piece, Reply, Stream, finished, run_errors
+from rushlight.llm.options import (
+    read_adapter,
+    read_integer,
+    read_options,
+    read_tokens,
+    refuse,
+    with_tokens,
+)
+from rushlight.llm.prompts import chat_arguments, is_conversation, json_of
+from rushlight.llm.reply import Piece, Reply, Stream, Token, finished, run_errors
 from rushlight.llm.structured import Structured
 from rushlight.llm.template import opens_reasoning
 
@@ -43,7 +50,7 @@ class _Generates(ABC):
         """Start a generation after a prompt, which may replace what was said before."""
 
     def _start(self, prompt: Any, given: dict[str, Any]) -> tuple[_core.LlmGeneration, int]:
-        chat = _chat_arguments(prompt, given)
+        chat = chat_arguments(prompt, given)
         model = self._model()
         is_chat = is_conversation(prompt)
         if is_chat:
@@ -56,7 +63,7 @@ class _Generates(ABC):
         )
         options = read_options(model._handle.defaults(), with_tokens(given, model._handle))
         if is_chat and options.shift and given.get("keep") is None:
-            options.keep = model._keep(prompt, tokens, chat)
+            options.keep = model.system_tokens(prompt, tokens, chat)
         with run_errors():
             return self._launch(tokens, options, replaces=is_chat), options.n
 
@@ -134,13 +141,22 @@ class Runner(_Generates):
     ) -> _core.LlmGeneration:
         return self._handle.generate(tokens, options)
 
-    def _keep(self, messages: Sequence[Any], tokens: list[int], chat: Mapping[str, Any]) -> int:
-        """The tokens of a conversation that stay when the context is full: the system prompt's."""
+    def system_tokens(
+        self, messages: Sequence[Any], tokens: Sequence[int], variables: Mapping[str, Any]
+    ) -> int:
+        """How many of a conversation's first tokens are the system prompt, with the tools; they are
+        what stays when the context is full.
+
+        Args:
+            messages: the conversation.
+            tokens: what `encode_chat` made of it.
+            variables: what `encode_chat` was given besides.
+        """
         system = [message for message in messages[:1] if message.get("role") == "system"]
         if not system:
             return 0
         try:
-            head = self.encode_chat(system, **{**chat, "add_generation_prompt": False})
+            head = self.encode_chat(system, **{**variables, "add_generation_prompt": False})
         except RunError:  # the template wants more than a system prompt
             return 0
         pairs = enumerate(zip(head, tokens, strict=False))
@@ -160,18 +176,48 @@ class Runner(_Generates):
             return "open"
         return "none" if tail.rstrip().endswith("</think>") else "optional"
 
-    def session(self) -> Session:
-        """A text that is kept: generations are added to it."""
-        return Session(self, self._handle.session())
+    def session(self, *, adapter: _core.LlmAdapter | None = None) -> Session:
+        """A text that is kept: generations are added to it.
 
-    def restore(self, path: str | os.PathLike[str]) -> Session:
-        """A session that `Session.save` wrote.
+        Args:
+            adapter: from `load_adapter`: what it is computed with.
 
         Raises:
-            RunError: the file cannot be read, is damaged, or is of another model or cache.
+            RunError: the adapter is of another model.
+        """
+        session = Session(self, self._handle.session())
+        if adapter is not None:
+            session.adapter = adapter
+        return session
+
+    def load_adapter(self, path: str | os.PathLike[str]) -> _core.LlmAdapter:
+        """An adapter (LoRA) for sessions and generations, mapped. Its memory is given back when
+        nothing uses it any more.
+
+        Args:
+            path: a file that `rushlight.llm.adapter` wrote for this program.
+
+        Raises:
+            RunError: the file cannot be read, is damaged, or is of another model; or the program
+                takes no adapters.
         """
         with run_errors():
-            return Session(self, self._handle.restore(_path(path)))
+            return self._handle.load_adapter(_path(path))
+
+    def restore(
+        self, path: str | os.PathLike[str], *, adapter: _core.LlmAdapter | None = None
+    ) -> Session:
+        """A session that `Session.save` wrote.
+
+        Args:
+            path: the file.
+            adapter: what the session was computed with; None for the model alone.
+
+        Raises:
+            RunError: the file cannot be read, is damaged, or is of another model, adapter or cache.
+        """
+        with run_errors():
+            return Session(self, self._handle.restore(_path(path), _given(adapter)))
 
     def encode(
         self, text: str, *, add_special: bool = True, parse_special: bool = True
@@ -214,10 +260,7 @@ class Runner(_Generates):
         document = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
         if tools is not None:
             document["tools"] = list(tools)
-        try:
-            data = json.dumps({**document, **variables}, ensure_ascii=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise refuse(f"messages must be JSON: {error}") from None
+        data = json_of({**document, **variables})
         with run_errors():
             return self._handle.encode_chat(data.encode("utf-8", "replace"))
 
@@ -246,17 +289,35 @@ class Runner(_Generates):
         with run_errors():
             return self._handle.piece(read_integer("token", token, -_MOST, _MOST, "a token id"))
 
-    def score(self, tokens: Any) -> list[float]:
+    def score(self, tokens: Any, *, adapter: _core.LlmAdapter | None = None) -> list[float]:
         """The log probability of each token but the first, after those before it.
 
         Args:
             tokens: token ids, as many as the context has at most.
+            adapter: from `load_adapter`; None for the model alone.
 
         Raises:
             RunError: there are too few or too many, or the model failed.
         """
+        return [token.logprob for token in self.logprobs(tokens, adapter=adapter)]
+
+    def logprobs(
+        self, tokens: Any, *, top: int = 0, adapter: _core.LlmAdapter | None = None
+    ) -> list[Token]:
+        """Each token but the first, with its log probability after those before it.
+
+        Args:
+            tokens: token ids, as many as the context has at most.
+            top: how many of the most probable tokens to list beside each, up to 20.
+            adapter: from `load_adapter`; None for the model alone.
+
+        Raises:
+            RunError: there are too few or too many, or the model failed.
+        """
+        most = read_integer("top", top, 0, 20, "an integer from 0 to 20")
         with run_errors():
-            return self._handle.score(read_tokens("tokens", tokens))
+            scored = self._handle.score(read_tokens("tokens", tokens), most, _given(adapter))
+        return [Token(id, logprob, tuple(others)) for id, logprob, others in scored]
 
     def embed(
         self,
@@ -264,6 +325,7 @@ class Runner(_Generates):
         *,
         normalize: bool = True,
         truncate: bool = False,
+        adapter: _core.LlmAdapter | None = None,
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Vectors of texts, which are near each other for texts of like meaning.
 
@@ -272,6 +334,7 @@ class Runner(_Generates):
                 added, and special tokens in them are text.
             normalize: scale each vector to the length 1.
             truncate: cut texts of more tokens than the context has; otherwise they are refused.
+            adapter: from `load_adapter`; None for the model alone.
 
         Returns:
             float32 [texts, `hidden`].
@@ -287,9 +350,9 @@ class Runner(_Generates):
         with run_errors():
             if texts and isinstance(texts[0], str):
                 data = [_bytes_of(i, text) for i, text in enumerate(texts)]
-                return self._handle.embed_texts(data, normalize, truncate)
+                return self._handle.embed_texts(data, normalize, truncate, _given(adapter))
             tokens = [read_tokens(f"texts[{i}]", text) for i, text in enumerate(texts)]
-            return self._handle.embed_tokens(tokens, normalize, truncate)
+            return self._handle.embed_tokens(tokens, normalize, truncate, _given(adapter))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -353,6 +416,17 @@ class Session(_Generates):
         """How many tokens have their keys and values in the cache."""
         return self._handle.cached()
 
+    @property
+    def adapter(self) -> _core.LlmAdapter | None:
+        """What the text is computed with; None for the model alone. It can be changed while there
+        are no tokens."""
+        return self._handle.adapter()
+
+    @adapter.setter
+    def adapter(self, adapter: _core.LlmAdapter | None) -> None:
+        with run_errors():
+            self._handle.set_adapter(_given(adapter))
+
     def rewind(self, count: int) -> None:
         """Drop the last `count` tokens.
 
@@ -382,44 +456,14 @@ class Session(_Generates):
             self._handle.save(_path(path))
 
 
-# What to do for variables that a template has from elsewhere.
-_INSTEAD = {
-    "messages": "give the messages as the prompt",
-    "tools": "write tools=",
-    "add_generation_prompt": "a generation always has it; encode_chat() can leave it out",
-}
-
-
 def _bytes_of(i: int, text: object) -> bytes:
     if not isinstance(text, str):
         raise refuse(f"texts[{i}]={text!r}: give texts alone, or lists of token ids alone")
     return text.encode("utf-8", "surrogatepass")
 
 
-def _chat_arguments(prompt: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """What a call has for the chat template; taken out of `given`."""
-    names = [name for name in ("tools", "template") if given.get(name) is not None]
-    if names and not is_conversation(prompt):
-        raise refuse(f"{names[0]}= is for a prompt of messages: leave it out, or give messages")
-    tools, template = given.pop("tools", None), given.pop("template", None)
-    if template is None:
-        template = {}
-    if not isinstance(template, Mapping) or not all(isinstance(name, str) for name in template):
-        raise refuse(f"template={template!r}: give a dict of the template's variables")
-    for name, advice in _INSTEAD.items():
-        if name in template:
-            raise refuse(f"template has {name!r}: {advice}")
-    return {"tools": tools, **template}
-
-
-def is_conversation(prompt: Any) -> bool:
-    """Whether a prompt is a list of messages.
-
-    Args:
-        prompt: what a caller gave.
-    """
-    is_list = isinstance(prompt, Sequence) and not isinstance(prompt, str | bytes)
-    return is_list and len(prompt) > 0 and isinstance(prompt[0], Mapping)
+def _given(adapter: Any) -> _core.LlmAdapter | None:
+    return None if adapter is None else read_adapter(adapter)
 
 
 def _path(path: str | os.PathLike[str]) -> bytes:

@@ -20,7 +20,11 @@ _DELEGATED = {
     "rushlight::cached_attention.out": (
         "Export with backend='cpu', which alone has the key-value cache of a language model's "
         "runner, with query, key and value of float32, float16 or bfloat16"
-    )
+    ),
+    "rushlight::adapter.out": (
+        "Export with backend='cpu', which alone takes the adapters of a language model's runner, "
+        "or leave adapters= out"
+    ),
 }
 _SHOWN = 5  # places that are listed for one fault
 _OTHER_DTYPE = "Give each a dtype that its kernel takes; `rushlight ops` lists them"

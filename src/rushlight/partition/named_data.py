@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import lcm
 
+import numpy as np
 import torch
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.mapped_weights import own_bytes
 from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
 from rushlight.schema.flat_tensor import TensorLayout
 
@@ -39,7 +41,7 @@ class NamedDataStoreOutput:
         external_data: the data in other files: {file name without .ptd: {key: entry}}.
     """
 
-    buffers: list[bytes] = field(default_factory=list)
+    buffers: list[bytes | np.ndarray] = field(default_factory=list)
     pte_data: dict[str, DataEntry] = field(default_factory=dict)
     external_data: dict[str, dict[str, DataEntry]] = field(default_factory=dict)
 
@@ -59,7 +61,7 @@ class NamedDataStore:
     def add_named_data(
         self,
         key: str,
-        data: bytes | torch.Tensor,
+        data: bytes | np.ndarray | torch.Tensor,
         alignment: int | None = 1,
         external_tag: str | None = None,
         tensor_layout: TensorLayout | None = None,
@@ -68,7 +70,7 @@ class NamedDataStore:
 
         Args:
             key: the key with which the backend's runtime looks it up.
-            data: bytes, or a dense tensor.
+            data: bytes, an array of them in one piece, or a dense tensor.
             alignment: the alignment of the bytes in the file; if a key is added again, the least
                 common multiple is used.
             external_tag: the name of the `.ptd` file that holds it; None is the program itself.
@@ -92,8 +94,10 @@ class NamedDataStore:
         if isinstance(data, torch.Tensor):
             order = list(dim_order_of(data))
             tensor_layout = TensorLayout(SCALAR_TYPES[data.dtype], list(data.shape), order)
-            data = raw_bytes(data).tobytes()
-        self._put(key, self._index(key, bytes(data), ""), alignment, external_tag, tensor_layout)
+            data = raw_bytes(data)
+        if not isinstance(data, np.ndarray):
+            data = bytes(data)
+        self._put(key, self._index(key, data, ""), alignment, external_tag, tensor_layout)
 
     def _put(
         self, key: str, index: int, alignment: int, tag: str | None, layout: TensorLayout | None
@@ -105,8 +109,8 @@ class NamedDataStore:
             alignment = lcm(alignment, home[key].alignment)
         home[key] = DataEntry(index, alignment, layout)
 
-    def _index(self, key: str, data: bytes, where: str) -> int:
-        digest = hashlib.sha256(data).digest()
+    def _index(self, key: str, data: bytes | np.ndarray, where: str) -> int:
+        digest = hashlib.sha256(data if isinstance(data, bytes) else data.data).digest()
         index = self._by_content.get(digest, len(self._output.buffers))
         if self._keys.setdefault(key, index) != index:
             old = len(self._output.buffers[self._keys[key]])
@@ -118,7 +122,7 @@ class NamedDataStore:
             )
         if index == len(self._output.buffers):
             self._by_content[digest] = index
-            self._output.buffers.append(data)
+            self._output.buffers.append(data if isinstance(data, bytes) else own_bytes(data))
         return index
 
     def merge_named_data_store(self, other: NamedDataStoreOutput, where: str = "") -> None:

@@ -30,6 +30,7 @@ class Version(IntEnum):
     RECURRENT = 6
     CACHED_ATTENTION = 7
     ROW_GROUPS = 8
+    ADAPTERS = 9
 
 
 class Place(IntEnum):
@@ -67,6 +68,7 @@ class Limit(IntEnum):
     WINDOW = 1048576
     ELEMENTS = 1099511627776
     CACHED_WIDTH = 1024
+    ADAPTER_RANK = 256
 
 
 class TileLimit(IntEnum):
@@ -560,6 +562,24 @@ class CachedAttention:
     softcap: float = 0.0
 
 
+@dataclass(slots=True)
+class Adapter:
+    """What adapters (LoRA) add to the results of linear layers of the same rows.
+
+    Inputs: their results side by side [tokens, sum of widths], the rows [tokens, in], and sequences
+    (int64 [tokens]). Token i is computed with the adapter of sequences[i], which a language model's
+    runner lends; without one its row stays. The result may lie where the first input does. Since
+    version 9.
+    """
+
+    #: The number of each layer.
+    sites: list[int] = field(default_factory=list)
+    #: The columns of each layer's result.
+    widths: list[int] = field(default_factory=list)
+    #: The greatest rank of an adapter.
+    rank: int = 0
+
+
 # The operation of a node.
 Operation = (
     Product
@@ -584,6 +604,7 @@ Operation = (
     | QuantizedPooling
     | Recurrent
     | CachedAttention
+    | Adapter
 )
 
 
@@ -670,6 +691,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
                 QuantizedPooling,
                 Recurrent,
                 CachedAttention,
+                Adapter,
             ),
         ),
         codec.Numbers("inputs", 2, "i"),
@@ -787,6 +809,11 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("window", 2, "q", 0),
         codec.Scalar("softcap", 3, "f", 0.0),
     ),
+    Adapter: (
+        codec.Numbers("sites", 0, "q"),
+        codec.Numbers("widths", 1, "q"),
+        codec.Scalar("rank", 2, "I", 0),
+    ),
     Epilogue: (
         codec.Scalar("clamped", 0, "?", False),
         codec.Scalar("low", 1, "f", 0.0),
@@ -832,6 +859,7 @@ _SINCE = {
     (QuantizedPooling, ""): 3,
     (Recurrent, ""): 6,
     (CachedAttention, ""): 7,
+    (Adapter, ""): 9,
     (Graph, "expressions"): 2,
     (Graph, "arguments"): 2,
 }

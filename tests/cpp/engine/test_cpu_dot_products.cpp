@@ -20,7 +20,8 @@ struct Case {
   Output output = Output::Bytes;
   int64_t a_gap = 0, c_gap = 0;  // between rows
   bool extremes = false;         // all terms have the greatest magnitude
-  bool has_epilogue = false;     // float results get a bias, a residual and a clamp
+  bool has_epilogue = false;     // float results get a bias and a residual
+  bool clamps = false;           // and are clamped
   int32_t bits = 8;              // of weights; with 4, results are Dynamic
   int64_t group = 0;             // terms that share a scale
   bool halves = false;           // scales of groups are bfloat16
@@ -170,6 +171,8 @@ QuantizedProduct product_of(const Case& test, const Operands& operands) {
     p.results.epilogue.bias = operands.bias.data();
     p.results.epilogue.residual = operands.residual.data();
     p.results.epilogue.residual_stride = test.columns;
+  }
+  if (test.clamps) {
     p.results.epilogue.low = -40;
     p.results.epilogue.high = 100;
   }
@@ -230,8 +233,10 @@ double number_of(const Case& test, const Operands& o, int64_t i, int64_t j, doub
     }
     *size = std::fabs(number);
   }
-  if (!test.has_epilogue) return number;
-  number += o.bias[column] + o.residual[static_cast<size_t>(i * test.columns + j)];
+  if (test.has_epilogue) {
+    number += o.bias[column] + o.residual[static_cast<size_t>(i * test.columns + j)];
+  }
+  if (!test.clamps) return number;
   return number < -40 ? -40 : number > 100 ? 100 : number;
 }
 
@@ -279,6 +284,7 @@ void test_drawn_shapes(PoolWorkers& two) {
     test.c_gap = random.whole(0, 2);
     test.extremes = random.chance(3);
     test.has_epilogue = random.chance(2);
+    test.clamps = random.chance(2);
     check_case(test, i, two);
   }
 }
@@ -301,6 +307,7 @@ void test_drawn_nibbles(PoolWorkers& two) {
     test.c_gap = random.whole(0, 2);
     test.extremes = random.chance(3);
     test.has_epilogue = random.chance(2);
+    test.clamps = random.chance(2);
     test.halves = random.chance(2);
     check_case(test, i, two);
   }

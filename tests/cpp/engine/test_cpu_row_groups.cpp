@@ -22,7 +22,8 @@ struct Case {
   ScaleType type = ScaleType::Float16;
   int64_t a_gap = 0, c_gap = 0;  // between rows
   bool extremes = false;         // all integers have the greatest magnitude
-  bool has_epilogue = false;
+  bool has_epilogue = false;     // results get a bias and a residual
+  bool clamps = false;           // and are clamped
 };
 
 // Scales that every type holds exactly.
@@ -31,7 +32,7 @@ float scale_of(Random& random) { return static_cast<float>(random.whole(1, 127))
 struct Operands {
   std::vector<int8_t> a, b;  // [rows, depth + gap], [depth, columns]
   Guarded<int8_t> panels;
-  std::vector<float> row_scales, scales, bias;
+  std::vector<float> row_scales, scales, bias, residual;
   std::vector<uint16_t> halves;
   std::vector<int32_t> sums;
 
@@ -39,7 +40,8 @@ struct Operands {
       : a(static_cast<size_t>(test.rows * (test.depth + test.a_gap))),
         b(static_cast<size_t>(test.depth * test.columns)),
         panels(panels_of(test.columns) * panel_quads(test.depth, test.bits) * 64, 0),
-        bias(random.reals(panels_of(test.columns) * kPanel)) {
+        bias(random.reals(panels_of(test.columns) * kPanel)),
+        residual(random.reals(test.rows * test.columns)) {
     const int64_t sign = random.chance(2) ? 1 : -1;
     const int64_t least = test.bits == 8 ? -128 : -8;
     for (int8_t& x : a) {
@@ -100,6 +102,10 @@ QuantizedProduct product_of(const Case& test, const Operands& operands) {
   p.results.stride = test.columns + test.c_gap;
   if (test.has_epilogue) {
     p.results.epilogue.bias = operands.bias.data();
+    p.results.epilogue.residual = operands.residual.data();
+    p.results.epilogue.residual_stride = test.columns;
+  }
+  if (test.clamps) {
     p.results.epilogue.low = -4;
     p.results.epilogue.high = 10;
   }
@@ -117,7 +123,10 @@ Expected expected(const Case& test, const Operands& o, int64_t i, int64_t j) {
       wanted.add(scale * o.row(test, i)[k] * o.b[static_cast<size_t>(k * test.columns + j)]);
     }
   }
-  if (test.has_epilogue) wanted.add(static_cast<double>(o.bias[static_cast<size_t>(j)]));
+  if (test.has_epilogue) {
+    wanted.add(static_cast<double>(o.bias[static_cast<size_t>(j)]));
+    wanted.add(static_cast<double>(o.residual[static_cast<size_t>(i * test.columns + j)]));
+  }
   return wanted;
 }
 
@@ -155,6 +164,7 @@ void test_drawn_shapes(PoolWorkers& two) {
     test.c_gap = random.whole(0, 2);
     test.extremes = random.chance(3);
     test.has_epilogue = random.chance(2);
+    test.clamps = random.chance(2);
     check_case(test, i, two);
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "check.h"
+#include "rushlight/module/files/desktop_files.h"
 #include "rushlight/module/files/file_map.h"
 #include "rushlight/program/data_pair.h"
 
@@ -97,6 +98,59 @@ void test_watched() {
   std::remove(kPath);
 }
 
+std::string content() {
+  char text[16] = {};
+  std::FILE* file = std::fopen(kPath, "rb");
+  if (file == nullptr) return "none";
+  const size_t size = std::fread(text, 1, sizeof(text), file);
+  std::fclose(file);
+  return {text, size};
+}
+
+mode_t mode_of(const char* path) {
+  struct stat info = {};
+  CHECK(::lstat(path, &info) == 0);
+  return info.st_mode;
+}
+
+Status replace(const char* path, const char* text, Message* message) {
+  const Span<const uint8_t> parts[] = {{reinterpret_cast<const uint8_t*>(text), std::strlen(text)},
+                                       {reinterpret_cast<const uint8_t*>("!"), 1}};
+  return desktop_files().replace(path, {parts, 2}, *message);
+}
+
+void test_replaced() {
+  constexpr char kLink[] = "test_files.link";
+  Message message;
+  std::remove(kPath);
+  CHECK(replace(kPath, "new", &message).ok() && content() == "new!");
+  CHECK(::chmod(kPath, 0600) == 0);
+  std::remove(kLink);
+  CHECK(::symlink(kPath, kLink) == 0);
+  CHECK(replace(kLink, "hello", &message).ok() && content() == "hello!");
+  CHECK(S_ISLNK(mode_of(kLink)));
+  CHECK((mode_of(kPath) & 0777) == 0600);  // what nobody else may read stays so
+  std::remove(kLink);
+  const auto refused = [&](const char* path, const char* why) {
+    message.clear();
+    CHECK(replace(path, "hello", &message).code() == Code::AccessFailed);
+    CHECK(says(message, why));
+  };
+  refused(".", "Is a directory");
+  refused("", "No such file");
+  refused("no/such/file", "No such file");
+  refused((std::string(kPath) + "/file").c_str(), "Not a directory");
+  refused(std::string(300, 'x').c_str(), "name too long");
+  refused(std::string(5000, 'x').c_str(), "name too long");
+  std::remove(kPath);
+  CHECK(::mkfifo(kPath, 0600) == 0);
+  refused(kPath, "it is a pipe or a device, not a file");
+  CHECK(S_ISFIFO(mode_of(kPath)));
+  CHECK(desktop_files().open(kPath, message).status().code() == Code::AccessFailed);  // at once
+  std::remove(kPath);
+  CHECK(desktop_files().open(kPath, message).status().code() == Code::NotFound);
+}
+
 struct Entries : NamedData {
   std::vector<std::pair<std::string, std::string>> entries;
 
@@ -155,6 +209,7 @@ int main() {
   test_mapped_and_read();
   test_what_is_no_file();
   test_watched();
+  test_replaced();
   test_data_pairs();
   return rushlight::test::check_result();
 }

@@ -104,6 +104,9 @@ class EngineSlots : public SlotList {
     add_fields(node.operation_as_Attention(), {{0, 4}, {1, 1}});
     add_fields(node.operation_as_Recurrent(), {{0, 1}, {1, 4}, {2, 1}, {3, 8}, {4, 8}});
     add_fields(node.operation_as_CachedAttention(), {{0, 4}, {1, 4}, {2, 8}, {3, 4}});
+    add(node.operation_as_Adapter().sites());
+    add(node.operation_as_Adapter().widths());
+    add_fields(node.operation_as_Adapter(), {{2, 4}});
   }
 };
 

@@ -155,7 +155,8 @@ class EngineDelegate {
   size_t memory_used() const { return allocator_.used(); }
   const std::vector<uint64_t>& memory() const { return memory_; }
 
-  Status run(const std::vector<EValue*>& args, size_t n_inputs, Allocator* scratch = nullptr) {
+  Status run(const std::vector<EValue*>& args, size_t n_inputs, Allocator* scratch = nullptr,
+             const KvCache* kv_cache = nullptr) {
     message_.clear();
     BackendRun run = {};
     run.scratch = scratch;
@@ -163,6 +164,7 @@ class EngineDelegate {
     run.place = &place_;
     run.n_inputs = n_inputs;
     run.workers = workers_;
+    run.kv_cache = kv_cache;
     return backend_.execute(run, handle_, args.data(), args.size());
   }
 

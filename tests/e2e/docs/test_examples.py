@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from filelock import FileLock
 
 import rushlight as rl
+from shared_files import SharedFiles
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
@@ -80,20 +79,17 @@ def test_cpp_consumer_builds_against_an_installed_rushlight(tmp_path: Path) -> N
 
 
 @pytest.fixture(scope="module")
-def nano(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The file that examples/llm/nano_gpt.py trains, once for all processes, and what it prints."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "nano_gpt"
-    path, printed = folder / "nano.pte", folder / "printed.txt"
-    with FileLock(f"{folder}.lock"):
-        if not printed.exists():
-            folder.mkdir()
-            script = EXAMPLES / "llm" / "nano_gpt.py"
-            output = _run(
-                sys.executable, script, "--iterations", "70", "--output", path, folder=folder
-            )
-            printed.write_text(output)
-    return path, printed.read_text()
+def nano(shared_files: SharedFiles) -> tuple[Path, str]:
+    """The file that examples/llm/nano_gpt.py trains, and what it prints."""
+
+    def fill(folder: Path) -> None:
+        script = EXAMPLES / "llm" / "nano_gpt.py"
+        path = folder / "nano.pte"
+        output = _run(sys.executable, script, "--iterations", "70", "--output", path, folder=folder)
+        (folder / "printed.txt").write_text(output)
+
+    folder = shared_files.folder("nano_gpt", fill)
+    return folder / "nano.pte", (folder / "printed.txt").read_text()
 
 
 def test_a_nano_gpt_learns_and_runs_in_cpp(nano: tuple[Path, str]) -> None:
@@ -118,6 +114,19 @@ def test_a_chat_over_documents(nano: tuple[Path, str], tmp_path: Path) -> None:
     output = _run(sys.executable, script, nano[0], tmp_path, *asked, folder=tmp_path)
     sources = re.findall(r"^from (.*)$", output, re.MULTILINE)
     assert sources == ["bees.md", "sub/tides.txt, bees.md", "no document"]
+
+
+def test_documents_by_embeddings(nano: tuple[Path, str], tmp_path: Path) -> None:
+    texts = {"bees.md": "Bees dance.", "tides.md": "The moon pulls the sea.", "eggs.md": "Eggs."}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    question, file = "What makes a tide?", ROOT / "tests" / "golden" / "llm" / "v1.pte"
+    asked = [nano[0], tmp_path, "--embedder", file, "--question", question, "--tokens", "1"]
+    output = _run(sys.executable, EXAMPLES / "llm" / "documents.py", *asked, folder=tmp_path)
+    vectors = rl.llm.load(file).embed([*texts.values(), question])
+    near = dict(zip(texts, vectors[:-1] @ vectors[-1], strict=True))
+    best = sorted((name for name in near if near[name] > 0), key=lambda name: -near[name])
+    assert output.startswith(f"from {', '.join(best)}\n") and len(best) > 1
 
 
 def test_facts_become_json(nano: tuple[Path, str], tmp_path: Path) -> None:

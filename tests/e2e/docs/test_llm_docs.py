@@ -22,9 +22,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(sys, "path", [*sys.path, str(_HELPERS), str(_HELPERS / "gguf")])
         import tiny_model
         from gguf_files import write_gguf
+        from peft_folders import Folder
     folder = tmp_path_factory.mktemp("docs")
     model, tokenizer = tiny_model.make_model(), tiny_model.make_tokenizer()
-    tiny_model.save(model, tokenizer, folder / "model.pte")
+    tiny_model.save(model, tokenizer, folder / "model.pte", adapters=8)
+    Folder(folder / "sql-lora").write()
     smollm = folder / "SmolLM2-135M-Instruct"
     model.save_pretrained(smollm)
     about = {"eos_token": "<|end|>", "chat_template": tiny_model.TEMPLATE}

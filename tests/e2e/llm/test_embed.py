@@ -23,21 +23,25 @@ SIZES = {
     "vocab_size": 320,
     "hidden_size": 48,
     "intermediate_size": 80,
-    "num_hidden_layers": 2,
+    "num_hidden_layers": 1,
     "num_attention_heads": 6,
     "max_position_embeddings": 100,
 }
 
 
 def _decoder() -> Any:
-    torch.manual_seed(2)
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES)).eval()
 
 
-def test_texts_are_embedded_while_others_are_generated() -> None:
-    program = rushlight.llm.export(_decoder(), batch=16, embed=True, verify=False)
+@pytest.fixture(scope="module")
+def decoder() -> bytes:
+    """A program of a decoder that embeds."""
+    return rushlight.llm.export(_decoder(), batch=16, embed=True, verify=False).buffer
+
+
+def test_texts_are_embedded_while_others_are_generated(decoder: bytes) -> None:
     # Room for all: where a text is cut depends on the pages that others have at that time.
-    runner = rushlight.llm.load(program.buffer, threads=1, cache_limit=64 << 20)
+    runner = rushlight.llm.load(decoder, threads=1, cache_limit=64 << 20)
     texts = [list(range(3, 3 + n)) for n in (1, 17, 98, 5, 40, 2, 61)]
     alone = runner.embed(texts)
     wanted = runner.generate([5, 6], max_tokens=60, temperature=0, ignore_eos=True).tokens
@@ -91,7 +95,9 @@ def _sentences(folder: Path) -> np.ndarray:
     return ((hidden * weights).sum(1) / weights.sum(1)).numpy()
 
 
-@pytest.mark.parametrize(("quantize", "most"), [(None, 1e-6), ("int8", 0.01)])
+@pytest.mark.parametrize(
+    ("quantize", "most"), [(None, 1e-6), pytest.param("int8", 0.01, marks=pytest.mark.full)]
+)
 def test_a_folder_of_sentence_transformers(
     minilm: Path, quantize: str | None, most: float, tmp_path: Path
 ) -> None:
@@ -167,11 +173,10 @@ def test_what_is_refused(small: Path, texts: Any, options: dict[str, Any], told:
     assert runner.embed([]).shape == (0, 48)
 
 
-def test_a_description_that_the_method_contradicts() -> None:
-    program = rushlight.llm.export(_decoder(), batch=16, embed=True, verify=False)
+def test_a_description_that_the_method_contradicts(decoder: bytes) -> None:
     for hidden in (b"47", b"49"):
-        damaged = program.buffer.replace(b'"hidden":48', b'"hidden":' + hidden)
-        assert damaged != program.buffer
+        damaged = decoder.replace(b'"hidden":48', b'"hidden":' + hidden)
+        assert damaged != decoder
         with pytest.raises(LoadError, match="method 'embed' of the program has another result"):
             rushlight.llm.load(damaged)
 

@@ -51,11 +51,9 @@ def runner(program: Path) -> Runner:
     return rushlight.llm.load(program, threads=1, kv="float32")
 
 
-def test_one_token_at_a_time(model: Any, tmp_path: Path) -> None:
-    rushlight.llm.export(model, context=CONTEXT, batch=1, wanted=1).save(
-        tmp_path / "one.pte", quiet=True
-    )
-    one = rushlight.llm.load(tmp_path / "one.pte", threads=1, kv="float32")
+def test_one_token_at_a_time(model: Any) -> None:
+    program = rushlight.llm.export(model, context=CONTEXT, batch=1, wanted=1, verify=False)
+    one = rushlight.llm.load(program.buffer, threads=1, kv="float32")
     prompt = _prompt(4, 9)
     assert one.generate(prompt, max_tokens=8).tokens == _expected(model, prompt, 8)
 
@@ -115,6 +113,14 @@ def test_logprobs_are_those_of_the_model(model: Any, runner: Runner) -> None:
     for i, token in enumerate(tokens):
         assert token.logprob == pytest.approx(wanted[i, token.id].item(), abs=1e-4)
         assert [index for index, _ in token.top] == wanted[i].topk(4).indices.tolist()
+
+
+def test_scores_are_those_of_the_model(model: Any, runner: Runner) -> None:
+    text = _prompt(6, 150)
+    with torch.no_grad():
+        logprobs = model(torch.tensor([text])).logits[0].log_softmax(-1)
+    wanted = [logprobs[i, token].item() for i, token in enumerate(text[1:])]
+    assert runner.score(text) == pytest.approx(wanted, abs=1e-4)
 
 
 def test_threads_generate_together(model: Any, runner: Runner) -> None:

@@ -118,7 +118,7 @@ def test_a_backend_that_fails_is_rushlights_own_or_the_users(
         from rushlight.backends.cpu.preprocess import CpuBackend
 
         backend = "cpu"
-        monkeypatch.setattr(CpuBackend, "preprocess", staticmethod(_fails))
+        monkeypatch.setattr(CpuBackend, "preprocess_multimethod", staticmethod(_fails))
     text = str(refused(torch.nn.Tanh(), backend=backend))
     assert "preprocess failed with KeyError: 'lost'" in text
     assert ("an error of Rushlight itself" in text) == is_ours

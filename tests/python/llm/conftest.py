@@ -9,12 +9,15 @@ from tiny_model import make_model, make_tokenizer, save
 
 import rushlight.llm
 from rushlight.llm.runner import Runner
+from shared_files import SharedFiles
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny")
-    return save(make_model(), make_tokenizer(), folder / "tiny.pte")
+def program(shared_files: SharedFiles) -> Path:
+    def fill(folder: Path) -> None:
+        save(make_model(), make_tokenizer(), folder / "tiny.pte", embed=True, adapters=8)
+
+    return shared_files.folder("tiny", fill) / "tiny.pte"
 
 
 @pytest.fixture(scope="session")

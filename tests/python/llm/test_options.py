@@ -218,6 +218,7 @@ def _philox(counter: tuple[int, int, int, int], key: int) -> tuple[int, int, int
         ({"min_p": 1.5}, "min_p"),
         ({"typical_p": -1}, "typical_p"),
         ({"repetition_penalty": 0}, "repetition_penalty"),
+        ({"repetition_penalty": 1e-45}, "repetition_penalty .* at least 1e-06"),
         ({"temperature": math.nan}, "temperature"),
         ({"dry_multiplier": 1, "dry_base": 0.5}, "dry_base"),
         ({"logit_bias": {1: math.nan}}, "logit_bias"),

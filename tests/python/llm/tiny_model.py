@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -27,20 +28,24 @@ TEMPLATE = (
 )
 
 
-def make_tokenizer() -> Tokenizer:
+def make_tokenizer(text: str = TEXT) -> Tokenizer:
+    """A byte-level tokenizer with some words of a text, and fewer tokens than the model has."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY - 20,
+        vocab_size=VOCABULARY - 40,
         special_tokens=["<|end|>", "<|user|>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
-    made.train_from_iterator([TEXT], trainer)
+    made.train_from_iterator([text], trainer)
     return made
 
 
-def make_model(width: int = 32, spread: float = 0.3) -> transformers.LlamaForCausalLM:
+def make_model(
+    width: int = 32, spread: float = 0.3, context: int = 2048
+) -> transformers.LlamaForCausalLM:
+    """A decoder of one layer, the same at each call."""
     torch.manual_seed(3)
     config = transformers.LlamaConfig(
         vocab_size=VOCABULARY,
@@ -49,7 +54,7 @@ def make_model(width: int = 32, spread: float = 0.3) -> transformers.LlamaForCau
         num_hidden_layers=1,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=2048,
+        max_position_embeddings=context,
         eos_token_id=0,
         bos_token_id=None,
         initializer_range=spread,
@@ -57,9 +62,17 @@ def make_model(width: int = 32, spread: float = 0.3) -> transformers.LlamaForCau
     return transformers.LlamaForCausalLM(config).eval()
 
 
-def save(model: torch.nn.Module, tokenizer: Tokenizer, path: Path) -> Path:
-    program = rushlight.llm.export(model, batch=64, embed=True)
+def save(
+    model: torch.nn.Module,
+    tokenizer: Tokenizer,
+    path: Path,
+    *,
+    template: str = TEMPLATE,
+    **options: Any,
+) -> Path:
+    """Write a program with a tokenizer and a template; `options` are those of the export."""
+    program = rushlight.llm.export(model, batch=64, verify=False, **options)
     program.manager.add_named_data("rushlight/tokenizer", compile(tokenizer))
-    program.manager.add_named_data("rushlight/chat_template", TEMPLATE.encode())
+    program.manager.add_named_data("rushlight/chat_template", template.encode())
     program.save(path, quiet=True)
     return path

@@ -55,18 +55,18 @@ def plain(x: torch.Tensor, linear: nn.Linear) -> torch.Tensor:
 def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Counts how often each method was lowered to Edge, and how often partitions were compiled."""
     calls: Counter[str] = Counter()
-    edge, preprocess = pipeline.to_edge_dialect, CpuBackend.preprocess
+    edge, preprocess = pipeline.to_edge_dialect, CpuBackend.preprocess_multimethod
 
     def counted_edge(program: Any, config: Any, *, method: str = "forward", **kwargs: Any) -> Any:
         calls[method] += 1
         return edge(program, config, method=method, **kwargs)
 
-    def counted_preprocess(*args: Any) -> Any:
-        calls["preprocess"] += 1
-        return preprocess(*args)
+    def counted_preprocess(parts: dict[str, list[Any]], specs: Any) -> Any:
+        calls["preprocess"] += sum(map(len, parts.values()))
+        return preprocess(parts, specs)
 
     monkeypatch.setattr(pipeline, "to_edge_dialect", counted_edge)
-    monkeypatch.setattr(CpuBackend, "preprocess", staticmethod(counted_preprocess))
+    monkeypatch.setattr(CpuBackend, "preprocess_multimethod", staticmethod(counted_preprocess))
     yield calls
 
 

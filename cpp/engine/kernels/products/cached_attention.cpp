@@ -11,8 +11,7 @@ namespace rushlight::engine {
 namespace cached {
 namespace {
 
-constexpr int64_t kStateRows = 128;  // of a unit, at most: their states stay in cache
-constexpr int64_t kHeadRows = 112;   // of one head
+constexpr int64_t kHeadRows = 224;  // of one head
 constexpr int64_t kLeastRows = 28;
 constexpr int64_t kManyUnits = 8;      // enough for a few threads
 constexpr int64_t kSlotsOfThread = 4;  // parts that wait to be joined
@@ -24,7 +23,7 @@ Layout layout_of(const CachedAttention& a, int64_t threads) {
   Layout l = {};
   const int64_t key_width = round_up(a.width, 16);
   const int64_t value_width = round_up(a.value_width, 16);
-  l.rows = kStateRows;  // as many for few tokens, which have several heads
+  l.rows = kMostRows;  // as many for few tokens, which have several heads
   l.unit_state = l.rows * (2 + value_width);
   // Queries of a tile in float32, or those of a unit in int16.
   const int64_t shorts = l.rows * key_width / 2;
@@ -32,7 +31,10 @@ Layout layout_of(const CachedAttention& a, int64_t threads) {
   l.scales = floats > shorts ? floats : shorts;
   l.scores = l.scales + l.rows;
   l.weights = l.scores + kMostTileRows * kScoreStride;
-  l.keys = l.weights + kMostTileRows * kKeyBlock / 2 + 16;
+  l.weight_scales = l.weights + kMostTileRows * kKeyBlock / 2;
+  l.most = l.weight_scales + 16;
+  l.factors = l.most + 16;
+  l.keys = l.factors + kKeyBlock;
   l.values = l.keys + kKeyBlock * key_width;
   l.states = l.values + kKeyBlock * value_width;
   l.thread = round_up(l.states + 2 * l.unit_state, 16);
@@ -64,7 +66,7 @@ void Run::divide(int64_t threads) {
   const int64_t most = threads > 1 ? single / (2 * threads) : a.key_heads;
   for (int64_t i = 0; i < n_segments_; ++i) {
     Segment& s = segments_[i];
-    const int64_t fit = kStateRows / quotient_up(s.tokens * group, s.head_units);
+    const int64_t fit = kMostRows / quotient_up(s.tokens * group, s.head_units);
     s.heads = least(least(fit, most), a.key_heads);
     if (s.heads < 1) s.heads = 1;
     s.unit = n_units_;
@@ -78,22 +80,62 @@ void Run::store_tokens(Workers* workers) const {
       a.tokens, work,
       [](void* data, int64_t begin, int64_t end) {
         const Run& run = *static_cast<const Run*>(data);
-        const CachedAttention& a = run.a;
-        for (int64_t token = begin; token < end; ++token) {
-          const int64_t position = a.position(token);
-          const KvSequence& to = run.cache.sequences[static_cast<size_t>(a.sequence(token))];
-          uint8_t* head = to.pages[position / kKvTokens] +
-                          static_cast<size_t>(a.layer * a.key_heads) * run.shape.head_bytes;
-          for (int64_t h = 0; h < a.key_heads; ++h, head += run.shape.head_bytes) {
-            run.cached.store_key(a.k + token * a.k_strides.token + h * a.k_strides.head, a.width,
-                                 run.cache.layout.dtype, run.shape, head, position % kKvTokens);
-            run.cached.store_value(a.v + token * a.v_strides.token + h * a.v_strides.head,
-                                   a.value_width, run.cache.layout.dtype, run.shape, head,
-                                   position % kKvTokens);
-          }
-        }
+        // A quad of values is written by the thread that has its first token.
+        begin = run.first_of_quad(begin);
+        end = run.first_of_quad(end);
+        run.store_keys(begin, end);
+        run.store_values(begin, end);
       },
       const_cast<Run*>(this), workers);
+}
+
+// The first token, from this one on, that does not follow another one in its quad.
+int64_t Run::first_of_quad(int64_t token) const {
+  while (token > 0 && token < a.tokens && a.position(token) % kKvQuad != 0 &&
+         a.sequence(token) == a.sequence(token - 1)) {
+    ++token;
+  }
+  return token;
+}
+
+uint8_t* Run::first_head(int64_t token) const {
+  const KvSequence& sequence = cache.sequences[static_cast<size_t>(a.sequence(token))];
+  return sequence.pages[a.position(token) / kKvTokens] +
+         static_cast<size_t>(a.layer * a.key_heads) * shape.head_bytes;
+}
+
+void Run::store_keys(int64_t begin, int64_t end) const {
+  constexpr int64_t kMost = 16;
+  KeyPlace places[kMost];
+  int64_t count = 0;
+  for (int64_t token = begin; token < end; ++token) {
+    uint8_t* head = first_head(token);
+    for (int64_t h = 0; h < a.key_heads; ++h, head += shape.head_bytes) {
+      const float* const key = a.k + token * a.k_strides.token + h * a.k_strides.head;
+      places[count++] = {key, head, a.position(token) % kKvTokens};
+      const bool is_last = token + 1 == end && h + 1 == a.key_heads;
+      if (count < kMost && !is_last) continue;
+      cached.store_keys(places, count, a.width, cache.layout.dtype, shape);
+      count = 0;
+    }
+  }
+}
+
+void Run::store_values(int64_t begin, int64_t end) const {
+  while (begin < end) {
+    const int64_t at = a.position(begin) % kKvTokens;
+    int64_t next = begin + 1;
+    while (next < end && a.sequence(next) == a.sequence(begin) &&
+           a.position(next) % kKvTokens != 0) {
+      ++next;
+    }
+    uint8_t* head = first_head(begin);
+    for (int64_t h = 0; h < a.key_heads; ++h, head += shape.head_bytes) {
+      cached.store_values(a.v + begin * a.v_strides.token + h * a.v_strides.head, a.v_strides.token,
+                          next - begin, a.value_width, cache.layout.dtype, shape, head, at);
+    }
+    begin = next;
+  }
 }
 
 void Run::attend(Workers* workers) {
@@ -160,17 +202,22 @@ void Run::join(const Unit& unit, float* states, float* part) const {
 }
 
 void Run::write(const Unit& unit, float* states) const {
-  for (int64_t i = 0; i < unit.heads * unit.rows; ++i) {
-    const int64_t row = unit.first_row + i % unit.rows;
-    const int64_t head = (unit.key_head + i / unit.rows) * group + row % group;
-    const State state = state_at(states, i);
-    ScoreBlock block = {};
-    block.rows = 1;
-    block.sum = state.sum;
-    block.out = state.out;
-    block.width = a.value_width;
-    float* const to = a.out + (unit.token + row / group) * a.out_strides.token;
-    loops.normalize(block, to + head * a.out_strides.head, 0);
+  ScoreBlock block = {};
+  block.rows = 1;
+  block.width = a.value_width;
+  for (int64_t h = 0; h < unit.heads; ++h) {
+    int64_t token = unit.token + unit.first_row / group;
+    int64_t member = unit.first_row % group;
+    for (int64_t i = 0; i < unit.rows; ++i) {
+      const State state = state_at(states, h * unit.rows + i);
+      const int64_t head = (unit.key_head + h) * group + member;
+      block.sum = state.sum;
+      block.out = state.out;
+      loops.normalize(block, a.out + token * a.out_strides.token + head * a.out_strides.head, 0);
+      if (++member < group) continue;
+      member = 0;
+      ++token;
+    }
   }
 }
 

@@ -13,6 +13,7 @@
 namespace rushlight::engine::cached {
 
 constexpr int64_t kPartTokens = 1024;
+constexpr int64_t kMostRows = 240;  // of a unit: their states stay in cache
 inline int64_t quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 constexpr float kLog2E = 1.44269504088896341f;
 
@@ -31,9 +32,10 @@ struct Unit {
   int64_t key_head, heads;
   int64_t first_row, rows;  // of each head
   int64_t state;            // the first of its rows of the unit's state, where it is one head of it
+  int64_t state_rows;       // of all heads
 
   Unit head(int64_t i) const {
-    return {sequence, token, position, key_head + i, 1, first_row, rows, i * rows};
+    return {sequence, token, position, key_head + i, 1, first_row, rows, i * rows, state_rows};
   }
 };
 
@@ -41,7 +43,7 @@ struct Unit {
 struct Layout {
   int64_t rows;        // of all heads of a unit, at most
   int64_t unit_state;  // of a unit's rows: see State
-  int64_t scales, scores, weights, keys, values, states, thread;
+  int64_t scales, scores, weights, weight_scales, most, factors, keys, values, states, thread;
   int64_t totals, slots, segments, size;
 };
 
@@ -68,7 +70,6 @@ class Worker {
   struct Block;
 
   void round_queries(const Unit& unit);
-  int16_t* queries_of(const Unit& one) const;
   void run_blocks(const Unit& unit, int64_t part, float* states);
   void run_block(const Unit& unit, int64_t head, int64_t first, float* states);
   void open_block(const Unit& unit, int64_t head, int64_t first, int64_t end, Block* block);
@@ -79,6 +80,7 @@ class Worker {
   const float* floats_of(const Block& block, int64_t page, bool keys) const;
   static void fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size);
   void fetch_rest(const Block& block, int64_t part, int64_t parts) const;
+  void fetch_all(const Block& block, int64_t part, int64_t parts) const;
   CachedTile tile_of(const Block& block, const ScoreBlock& scores) const;
 
   const Run& run_;
@@ -120,6 +122,7 @@ class Run {
     unit.heads = least(s.heads, a.key_heads - unit.key_head);
     unit.first_row = in_head * rows / s.head_units;
     unit.rows = (in_head + 1) * rows / s.head_units - unit.first_row;
+    unit.state_rows = unit.heads * unit.rows;
     return unit;
   }
   int64_t tiles_of(const Unit& unit) const { return quotient_up(unit.rows, loops.tile_rows); }
@@ -171,6 +174,10 @@ class Run {
 
  private:
   void divide(int64_t threads);
+  int64_t first_of_quad(int64_t token) const;
+  uint8_t* first_head(int64_t token) const;
+  void store_keys(int64_t begin, int64_t end) const;
+  void store_values(int64_t begin, int64_t end) const;
   void attend_in_parts(Workers* workers, int64_t threads);
 
   float* scratch_;

@@ -15,8 +15,8 @@ struct Worker::Block {
   int64_t unseen;      // keys in pages before the first one that is seen, which may be gone
   const uint8_t* heads[kBlockPages];
   const uint8_t* ahead[kBlockPages];
-  bool is_widened;  // float16: all of its pages are in the scratch memory as float32
-  bool fetches;     // what is ahead: the first tile does
+  bool is_wide;  // its pages are in the scratch memory: float16 as float32, int8 as int16
+  bool fetches;  // what is ahead: the first tile does
 };
 
 void Worker::run(int64_t number) {
@@ -51,21 +51,16 @@ void Worker::run_blocks(const Unit& unit, int64_t part, float* states) {
 }
 
 void Worker::round_queries(const Unit& unit) {
-  const int64_t width = run_.shape.key_width;
+  const float* queries[kMostRows];
   for (int64_t h = 0; h < unit.heads; ++h) {
     const Unit one = unit.head(h);
-    int16_t* const to = queries_of(one);
     for (int64_t i = 0; i < one.rows; ++i) {
-      scratch_[run_.layout.scales + one.state + i] =
-          run_.cached.round_query(run_.query(one, one.first_row + i), run_.a.width, width,
-                                  run_.a.scale * kLog2E, to + 2 * i, one.rows);
+      queries[one.state + i] = run_.query(one, one.first_row + i);
     }
   }
-}
-
-// Of one head, as pairs [width / 2][rows][2].
-int16_t* Worker::queries_of(const Unit& one) const {
-  return reinterpret_cast<int16_t*>(scratch_) + one.state * run_.shape.key_width;
+  run_.cached.round_queries(queries, unit.state_rows, run_.a.width, run_.shape.key_width,
+                            run_.a.scale * kLog2E, reinterpret_cast<int16_t*>(scratch_),
+                            unit.state_rows, scratch_ + run_.layout.scales);
 }
 
 void Worker::run_block(const Unit& unit, int64_t head, int64_t first, float* states) {
@@ -73,9 +68,16 @@ void Worker::run_block(const Unit& unit, int64_t head, int64_t first, float* sta
   const Unit one = unit.head(head);
   Block block = {};
   open_block(unit, head, first, least(first + kKeyBlock, end), &block);
-  if (run_.cache.layout.dtype == DType::Float16 && run_.tiles_of(one) > 1) widen(&block);
-  for (int64_t tile = 0; tile < run_.tiles_of(one); ++tile) {
+  const int64_t tiles = run_.tiles_of(one);
+  if (run_.cache.layout.dtype != DType::Float32 && tiles > 1) widen(&block);
+  for (int64_t i = 0; run_.is_int8() && first + i * kKvTokens < block.end; ++i) {
+    const uint8_t* const scales = block.heads[i] + run_.shape.value_scales;
+    run_.cached.widen_scales(reinterpret_cast<const uint16_t*>(scales),
+                             scratch_ + run_.layout.factors + i * kKvTokens, kKvTokens);
+  }
+  for (int64_t tile = 0; tile < tiles; ++tile) {
     block.fetches = tile == 0;
+    if (run_.is_int8() && block.is_wide) fetch_all(block, tile, tiles);
     run_tile(one, block, tile, states);
   }
 }
@@ -108,17 +110,26 @@ void Worker::open_block(const Unit& unit, int64_t head, int64_t first, int64_t e
   }
 }
 
-// Widens all pages of a block of float16.
+// Widens the pages of a block that some row sees.
 void Worker::widen(Block* block) const {
-  for (int64_t page = 0; block->first + page * kKvTokens < block->end; ++page) {
-    for (const bool keys : {true, false}) {
-      const int64_t size = kKvTokens * (keys ? run_.a.width : run_.shape.value_width);
-      float* const to = scratch_ + (keys ? run_.layout.keys : run_.layout.values) + page * size;
-      const uint8_t* const from = block->heads[page] + (keys ? 0 : run_.shape.values);
-      run_.cached.widen(reinterpret_cast<const uint16_t*>(from), to, size);
+  const KvPageShape& shape = run_.shape;
+  for (int64_t page = block->unseen / kKvTokens; block->first + page * kKvTokens < block->end;
+       ++page) {
+    const uint8_t* const head = block->heads[page];
+    float* const keys = scratch_ + run_.layout.keys;
+    float* const values = scratch_ + run_.layout.values;
+    const int64_t key_at = page * kKvTokens * shape.key_width;
+    const int64_t value_at = page * kKvTokens * shape.value_width;
+    if (run_.is_int8()) {
+      run_.dots.widen_keys(head, shape, reinterpret_cast<int16_t*>(keys) + key_at);
+      run_.dots.widen_values(head, shape, reinterpret_cast<int16_t*>(values) + value_at);
+    } else {
+      const auto halves = [&](size_t at) { return reinterpret_cast<const uint16_t*>(head + at); };
+      run_.cached.widen(halves(0), keys + key_at, kKvTokens * shape.key_width);
+      run_.cached.widen(halves(shape.values), values + value_at, kKvTokens * shape.value_width);
     }
   }
-  block->is_widened = true;
+  block->is_wide = true;
 }
 
 // A page's keys or values as float32.
@@ -127,7 +138,7 @@ const float* Worker::floats_of(const Block& block, int64_t page, bool keys) cons
   if (run_.cache.layout.dtype == DType::Float32) return reinterpret_cast<const float*>(from);
   const int64_t size = kKvTokens * (keys ? run_.a.width : run_.shape.value_width);
   float* const to = scratch_ + (keys ? run_.layout.keys : run_.layout.values);
-  if (block.is_widened) return to + page * size;
+  if (block.is_wide) return to + page * size;
   // A block with one tile has a page at a time, which stays in the first-level cache.
   run_.cached.widen(reinterpret_cast<const uint16_t*>(from), to, size);
   return to;
@@ -153,6 +164,10 @@ void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float*
   scores.out = state.out;
   scores.out_stride = run_.shape.value_width;
   scores.width = run_.shape.value_width;
+  if (run_.is_int8()) {
+    scores.factors = scratch_ + run_.layout.factors;
+    scores.most = scratch_ + run_.layout.most;
+  }
   score(unit, block, row, scores);
   run_.loops.soften(scores);
   add_values(block, scores);
@@ -183,6 +198,17 @@ void Worker::fetch_rest(const Block& block, int64_t part, int64_t parts) const {
   }
 }
 
+// Fetches a part of all that the next block has.
+void Worker::fetch_all(const Block& block, int64_t part, int64_t parts) const {
+  const int64_t lines = static_cast<int64_t>(run_.shape.head_bytes) / kLine;
+  for (const uint8_t* head : block.ahead) {
+    if (head == nullptr) continue;
+    for (int64_t i = part * lines / parts; i < (part + 1) * lines / parts; ++i) {
+      __builtin_prefetch(head + i * kLine, 0, 2);
+    }
+  }
+}
+
 CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
   CachedTile tile = {};
   tile.rows = scores.rows;
@@ -192,17 +218,21 @@ CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
     tile.heads[i] = block.heads[i];
     tile.ahead[i] = block.fetches ? block.ahead[i] : block.heads[i];
   }
+  if (block.is_wide) {
+    tile.wide_keys = reinterpret_cast<const int16_t*>(scratch_ + run_.layout.keys);
+    tile.wide_values = reinterpret_cast<const int16_t*>(scratch_ + run_.layout.values);
+  }
   tile.shape = &run_.shape;
   return tile;
 }
 
 void Worker::score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores) {
   if (run_.is_int8()) {
-    const int64_t i = row - unit.first_row;
+    const int64_t first = unit.state + row - unit.first_row;
     CachedTile t = tile_of(block, scores);
-    t.query_stride = unit.rows;
-    t.scales = scratch_ + run_.layout.scales + unit.state + i;
-    run_.dots.score(t, queries_of(unit) + 2 * i, scores.scores);
+    t.query_stride = unit.state_rows;
+    t.scales = scratch_ + run_.layout.scales + first;
+    run_.dots.score(t, reinterpret_cast<const int16_t*>(scratch_) + 2 * first, scores.scores);
     return;
   }
   const AttentionLoops& loops = run_.loops;
@@ -232,22 +262,16 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
   const KvPageShape& shape = run_.shape;
   if (run_.is_int8()) {
     CachedTile t = tile_of(block, scores);
-    auto* const high = reinterpret_cast<uint8_t*>(scratch_ + run_.layout.weights);
-    uint8_t* const low = high + kMostTileRows * kKeyBlock;
-    float* const scales = scratch_ + run_.layout.weights + kMostTileRows * kKeyBlock / 2;
-    const uint16_t* value_scales[kBlockPages] = {};
-    for (int64_t i = 0; i * kKvTokens < scores.keys; ++i) {
-      value_scales[i] = reinterpret_cast<const uint16_t*>(block.heads[i] + shape.value_scales);
-    }
-    const int64_t fetches = block.fetches ? least(scores.rows, kFetches) : 0;
+    auto* const weights = reinterpret_cast<int16_t*>(scratch_ + run_.layout.weights);
+    float* const scales = scratch_ + run_.layout.weight_scales;
+    const int64_t fetches = block.fetches && !block.is_wide ? least(scores.rows, kFetches) : 0;
     for (int64_t i = 0; i < scores.rows; ++i) {
       if (i < fetches) fetch_rest(block, i, fetches);
-      const SplitRow to = {high + i * kKeyBlock, low + i * kKeyBlock};
-      scales[i] = run_.cached.split_weights(scores.scores + i * kScoreStride, value_scales,
-                                            scores.keys, to);
+      scales[i] = run_.cached.round_weights(scores.scores + i * kScoreStride, scores.most[i],
+                                            scores.keys, weights + i * kKeyBlock);
     }
     t.scales = scales;
-    run_.dots.add_values(t, {high, low}, scores.out, scores.out_stride);
+    run_.dots.add_values(t, weights, scores.out, scores.out_stride);
     return;
   }
   const AttentionLoops& loops = run_.loops;

@@ -11,7 +11,9 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   const int64_t columns = grid.columns_of(panel, n_panels);
   const DotResults results(grid.results, panel * kPanel, columns, n_panels);
   alignas(64) int32_t sums[kMaxTileRows * kMaxPanels * kPanel];
-  const RequantizeColumns* whole = columns == 2 * kPanel ? results.bytes() : nullptr;
+  const bool whole = columns == tiles.panels * kPanel;
+  const RequantizeColumns* bytes = whole ? results.bytes() : nullptr;
+  const DequantizeColumns* floats = whole ? results.floats() : nullptr;
   DotTile tile = grid.tile_at(panel);
   tile.ahead_stride = ahead.stride();
   int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
@@ -19,8 +21,11 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
     tile.ahead = ahead.at(block - first);
-    if (whole != nullptr && tiles.bytes[tile.rows - 1] != nullptr) {
-      tiles.bytes[tile.rows - 1](tile, *whole, row);
+    results.fetch(row, tile.rows);
+    if (bytes != nullptr && tiles.bytes[tile.rows - 1] != nullptr) {
+      tiles.bytes[tile.rows - 1](tile, *bytes, row);
+    } else if (floats != nullptr && tiles.floats[tile.rows - 1] != nullptr) {
+      tiles.floats[tile.rows - 1](tile, *floats, row);
     } else {
       tiles.tile[tile.rows - 1][n_panels - 1](tile, sums);
       results.write(sums, row, tile.rows);

@@ -6,6 +6,7 @@
 #include "rushlight/engine/kernels/products/dot_product.h"
 #include "rushlight/engine/loops/products/dot.h"
 #include "rushlight/engine/loops/products/quantize.h"
+#include "rushlight/kernel/loops/dispatch.h"
 
 namespace rushlight::engine {
 
@@ -48,8 +49,25 @@ class DotResults {
       loops_.dequantize(numbers_, sums, row, rows);
     }
   }
+  // Fetches what rows row..row+rows-1 are stored to and added to while their sums are computed.
+  // Always inlined: GCC drops calls of functions that do nothing but fetch.
+  RL_INLINE void fetch(int64_t row, int64_t rows) const {
+    if (numbers_.out == nullptr) return;
+    for (int64_t i = row; i < row + rows; ++i) {
+      for (int64_t j = 0; j < numbers_.columns; j += kPanel) {
+        __builtin_prefetch(numbers_.out + i * numbers_.out_stride + j, 1);
+        if (numbers_.residual == nullptr) continue;
+        __builtin_prefetch(numbers_.residual + i * numbers_.residual_stride + j);
+      }
+    }
+  }
   // nullptr if results are floats.
   const RequantizeColumns* bytes() const { return bytes_.out != nullptr ? &bytes_ : nullptr; }
+  // nullptr if results are bytes or clamped, or sums are integers.
+  const DequantizeColumns* floats() const {
+    const bool plain = numbers_.out != nullptr && !numbers_.clamp;
+    return plain && (numbers_.scaled || numbers_.shares != nullptr) ? &numbers_ : nullptr;
+  }
 
  private:
   const QuantizeLoops& loops_;

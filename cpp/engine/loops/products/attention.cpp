@@ -2,6 +2,7 @@
 
 #include "rushlight/engine/loops/vectors/edge.h"
 #include "rushlight/engine/loops/vectors/exp.h"
+#include "rushlight/engine/loops/vectors/integers.h"
 #include "rushlight/kernel/loops/vec_math.h"
 
 namespace rushlight::engine::RL_ISA {
@@ -218,23 +219,48 @@ float greatest(const float* scores, int64_t seen) {
   return max_lanes(max_of(odd, even));
 }
 
-float sum_of_powers(float* scores, float max, int64_t keys) {
+template <int kRound = 0>
+int32_t max_lane(IntVec v) {
+  if constexpr (kRound == kHalvings) {
+    return v[0];
+  } else {
+    return max_lane<kRound + 1>(max_of_ints(v, bits(halved<kRound>(from_bits(v)))));
+  }
+}
+
+// Scores become powers, times the factors of keys where there are any.
+template <bool kFactors>
+RL_INLINE Vec powers(float* scores, float max, const float* factors, IntVec* most) {
+  const Vec p = exp2_nonpositive(load(scores) - max);
+  if constexpr (kFactors) {
+    // The factor of a key that is not seen may be any bits.
+    const Vec product = p > Vec{} ? p * load(factors) : Vec{};
+    // As integers, since NaN is then greater than all numbers.
+    *most = max_of_ints(bits(product), *most);
+    store(scores, product);
+  } else {
+    store(scores, p);
+  }
+  return p;
+}
+
+template <bool kFactors>
+float sum_of_powers(float* scores, float max, int64_t keys, const float* factors, float* most) {
   Vec even = {};
   Vec odd = {};
+  IntVec even_most = {};
+  IntVec odd_most = {};
   int64_t j = 0;
   // Each vector has the same place in the sums however many follow it.
   for (; j + kLanes < keys; j += kPanel) {
-    const Vec p0 = exp2_nonpositive(load(scores + j) - max);
-    const Vec p1 = exp2_nonpositive(load(scores + j + kLanes) - max);
-    store(scores + j, p0);
-    store(scores + j + kLanes, p1);
-    even += p0;
-    odd += p1;
+    even += powers<kFactors>(scores + j, max, factors + j, &even_most);
+    odd += powers<kFactors>(scores + j + kLanes, max, factors + j + kLanes, &odd_most);
   }
   for (; j < keys; j += kLanes) {
-    const Vec p = exp2_nonpositive(load(scores + j) - max);
-    store(scores + j, p);
-    even += p;
+    even += powers<kFactors>(scores + j, max, factors + j, &even_most);
+  }
+  if constexpr (kFactors) {
+    *most = float_of(static_cast<uint32_t>(max_lane(max_of_ints(even_most, odd_most))));
   }
   return sum_lanes(even + odd);
 }
@@ -284,7 +310,11 @@ void soften(const ScoreBlock& block) {
     rescale(block, former, shift);
   }
   for (int64_t i = 0; i < block.rows; ++i) {
-    block.sum[i] += sum_of_powers(block.scores + i * kScoreStride, shift[i], block.keys);
+    float* const scores = block.scores + i * kScoreStride;
+    block.sum[i] +=
+        block.factors == nullptr
+            ? sum_of_powers<false>(scores, shift[i], block.keys, scores, nullptr)
+            : sum_of_powers<true>(scores, shift[i], block.keys, block.factors, block.most + i);
   }
 }
 

@@ -31,6 +31,10 @@ struct ScoreBlock {
   // Added to scores; element (i, j) at i * mask_row + j * mask_column. May be nullptr.
   const float* mask;
   int64_t mask_row, mask_column;
+  // If not nullptr, of each key: what a score has become is multiplied by it after it was added to
+  // the row's sum. `most` is set to the greatest product of each row, NaN if one is.
+  const float* factors;
+  float* most;
   bool first;        // this is a row's first block: max, sum and out are not set yet
   float *max, *sum;  // of each row
   float* out;        // the sums so far, `width` floats for each row

@@ -14,133 +14,177 @@ constexpr float kKeyRange = 2047;  // 12 bits
 constexpr int32_t kShortRange = 32767;
 // Of a query's terms: times -2048, which damaged pages may have, it stays within 32 bits.
 constexpr int32_t kSumRange = (1 << 20) - 1;
-constexpr float kWeightRange = 65535;  // unsigned: 256 sums of 127 * 65535 stay within 32 bits
+constexpr float kWeightRange = 32767;  // 256 sums of 128 * 32767 stay within 32 bits
 
-// --- rotation -----------------------------------------------------------------------------------
+// --- columns ------------------------------------------------------------------------------------
+
+// Rows are rotated and rounded kLanes at a time, transposed: number w of row i is lane i of vector
+// w. A row's result is the same in whichever lane, and beside whichever rows it is computed.
+struct Columns {
+  alignas(64) float numbers[kKvWidth * kLanes];
+
+  Vec at(int64_t w) const { return load(numbers + w * kLanes); }
+  void set(int64_t w, Vec v) { store(numbers + w * kLanes, v); }
+};
+
+// Of n rows, at most kLanes, filled up with zeros to `padded` numbers.
+void load_columns(const float* const* rows, int64_t n, int64_t width, int64_t padded, Columns* to) {
+  for (int64_t w = 0; w < padded; w += kLanes) {
+    Vec square[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i) {
+      square[i] = i < n && w < width ? load_some(rows[i] + w, width - w) : Vec{};
+    }
+    transpose(square);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kLanes; ++i) to->set(w + i, square[i]);
+  }
+}
 
 // The greatest power of two that divides a width: what is rotated together.
 int64_t rotated_part(int64_t width) { return width & -width; }
 
-// One round of the transform on n elements, in an order of its own: sums and differences of the
-// halves, interleaved. After log2(n) rounds this is the whole transform.
-void mix(const float* x, int64_t n, float* out) {
-  if (n < 2 * kLanes) {
-    for (int64_t i = 0; i < n / 2; ++i) {
-      out[2 * i] = x[i] + x[n / 2 + i];
-      out[2 * i + 1] = x[i] - x[n / 2 + i];
+// The rounds of the transform over kNumbers numbers that are `apart`: those of pairs become their
+// sum and their difference.
+template <int64_t kNumbers>
+void mix(Columns* x, int64_t width, int64_t apart) {
+  for (int64_t from = 0; from < width; from += kNumbers * apart) {
+    for (int64_t w = from; w < from + apart; ++w) {
+      Vec v[kNumbers];
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < kNumbers; ++i) v[i] = x->at(w + i * apart);
+#pragma GCC unroll 3
+      for (int64_t half = kNumbers / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < kNumbers; ++i) {
+          if ((i & half) != 0) continue;
+          const Vec sum = v[i] + v[i + half];
+          v[i + half] = v[i] - v[i + half];
+          v[i] = sum;
+        }
+      }
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < kNumbers; ++i) x->set(w + i * apart, v[i]);
     }
-    return;
-  }
-  for (int64_t i = 0; i < n / 2; i += kLanes) {
-    const Vec a = load(x + i);
-    const Vec b = load(x + n / 2 + i);
-    store(out + 2 * i, interleave_low(a + b, a - b));
-    store(out + 2 * i + kLanes, interleave_high(a + b, a - b));
   }
 }
 
-// x becomes sqrt(part) times its rotation.
-void rotate(float* x, int64_t width) {
-  const int64_t part = rotated_part(width);
-  float other[kKvWidth];
-  for (int64_t from = 0; from < width; from += part) {
-    float* one = x + from;
-    float* two = other;
-    for (int64_t round = 1; round < part; round *= 2) {
-      mix(one, part, two);
-      float* const swap = one;
-      one = two;
-      two = swap;
-    }
-    if (one == x + from) continue;
-    for (int64_t i = 0; i < part; ++i) x[from + i] = one[i];
+// Rows become sqrt(part) times their rotation.
+void rotate(Columns* x, int64_t width) {
+  int64_t part = rotated_part(width);
+  for (; part >= 8; part /= 8) mix<8>(x, width, part / 8);
+  for (; part > 1; part /= 2) mix<2>(x, width, part / 2);
+}
+
+// The greatest magnitude of each row; NaN if one of its numbers is infinite or NaN.
+Vec greatest(const Columns& x, int64_t width) {
+  Vec most = {};
+  Vec sum = {};
+  for (int64_t w = 0; w < width; ++w) {
+    const Vec v = x.at(w);
+    most = max_of(max_of(v, -v), most);
+    sum += v * 0.0f;
   }
+  return most + sum;
 }
 
 // --- integers -----------------------------------------------------------------------------------
 
-// The greatest magnitude of n elements, a multiple of kLanes; NaN if one is NaN.
-float greatest(const float* x, int64_t n) {
-  Vec most = {};
-  Vec sum = {};
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const Vec v = load(x + i);
-    most = max_of(max_of(v, -v), most);
-    sum += v * 0.0f;  // NaN where an element is infinite or NaN
-  }
-  const float nan = sum_lanes(sum);
-  return nan == 0.0f ? max_lanes(most) : nan + max_lanes(most);
+// bfloat16 in the upper bits of lanes, rounded up, so that greatest / scale stays within the range.
+Vec scales_above(Vec scale) {
+  const IntVec above = (bits(scale) + splat_int(0xffff)) & splat_int(~0xffff);
+  return scale == scale ? from_bits(above) : splat(__builtin_nanf(""));
+}
+uint16_t upper_bits(float x) { return static_cast<uint16_t>(bits_of(x) >> 16); }
+
+// What numbers are multiplied by to become integers: 0 where there is nothing finite to divide by.
+Vec inverse(Vec scale) {
+  const Vec one = 1.0f / scale;
+  return ((scale > Vec{}) & (one < splat(kInf))) ? one : Vec{};
 }
 
-// bfloat16, rounded up, so that greatest / scale stays within the range.
-uint16_t scale_above(float scale) {
-  const uint32_t bits = bits_of(scale);
-  if (scale != scale) return 0x7fc0;
-  return static_cast<uint16_t>((bits + 0xffffu) >> 16);
-}
-float scale_of(uint16_t bits) { return float_of(static_cast<uint32_t>(bits) << 16); }
-
-// What floats are multiplied by to become integers: 0 where there is nothing finite to divide by.
-float inverse(float scale) {
-  const float one = 1.0f / scale;
-  return scale > 0.0f && one < kInf ? one : 0.0f;
+// x * factor as an integer, ties to even, within +-range; -range where it is NaN.
+IntVec to_integers(Vec x, Vec factor, float range) {
+  const Vec v = min_of(max_of(nearest(x * factor), splat(-range)), splat(range));
+  return __builtin_convertvector(v, IntVec);
 }
 
-// x * factor as integers, ties to even, within +-range; -range where it is NaN.
-void to_integers(const float* x, float factor, float range, int64_t n, int32_t* out) {
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const Vec v = min_of(max_of(nearest(load(x + i) * factor), splat(-range)), splat(range));
-    store_int(out + i, __builtin_convertvector(v, IntVec));
-  }
+// Numbers w and w + 1 of each row as a pair of int16.
+IntVec pair_at(const Columns& x, int64_t w, Vec factor, float range) {
+  const IntVec first = to_integers(x.at(w), factor, range);
+  return (first & splat_int(0xffff)) | (to_integers(x.at(w + 1), factor, range) << 16);
 }
 
 // --- storing ------------------------------------------------------------------------------------
 
-// A copy that is filled up with zeros to `padded`, and to whole vectors behind that.
-int64_t copy_padded(const float* x, int64_t width, int64_t padded, float* to) {
-  const int64_t end = (padded + kLanes - 1) / kLanes * kLanes;
-  for (int64_t i = 0; i < width; ++i) to[i] = x[i];
-  for (int64_t i = width; i < end; ++i) to[i] = 0;
-  return end;
-}
-
-void store_key_bytes(const float* k, int64_t width, const KvPageShape& shape, uint8_t* head,
-                     int64_t at) {
-  float rotated[kKvWidth];
-  int32_t integers[kKvWidth];
-  const int64_t end = copy_padded(k, width, shape.key_width, rotated);
-  rotate(rotated, width);
-  const float most = greatest(rotated, end);
-  const uint16_t scale = scale_above(most / kKeyRange);
-  reinterpret_cast<uint16_t*>(head + shape.key_scales)[at] = scale;
-  to_integers(rotated, inverse(scale_of(scale)), kKeyRange, end, integers);
-  const int64_t panel = at / kKvBytePanel * kKvBytePanel * shape.key_width * 3 / 2;
-  auto* to = reinterpret_cast<int16_t*>(head + panel) + at % kKvBytePanel * 2;
+// At most kLanes keys.
+void store_key_lanes(const KeyPlace* places, int64_t n, int64_t width, const KvPageShape& shape) {
+  const float* rows[kLanes];
+  uint32_t* to[kLanes];
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = places[i].at;
+    const int64_t panel = at / kKvBytePanel * kKvBytePanel * shape.key_width * 3 / 2;
+    rows[i] = places[i].key;
+    to[i] = reinterpret_cast<uint32_t*>(places[i].head + panel) + at % kKvBytePanel;
+  }
+  Columns x;
+  load_columns(rows, n, width, shape.key_width, &x);
+  rotate(&x, width);
+  const Vec scale = scales_above(greatest(x, width) / kKeyRange);
+  for (int64_t i = 0; i < n; ++i) {
+    auto* const scales = reinterpret_cast<uint16_t*>(places[i].head + shape.key_scales);
+    scales[places[i].at] = upper_bits(scale[i]);
+  }
+  const Vec factor = inverse(scale);
   for (int64_t w = 0; w < shape.key_width; w += kKeyTerms) {
-    const int32_t* const key = integers + w;
-    for (int64_t pair = 0; pair < 3; ++pair, to += kKvBytePanel * 2) {
-      for (int64_t i = 0; i < 2; ++i) {
-        to[i] = static_cast<int16_t>(key[2 * pair + i] * 16 | ((key[6 + i] >> (4 * pair)) & 15));
+    const IntVec last = pair_at(x, w + 6, factor, kKeyRange);
+    int32_t packed[3][kLanes];
+#pragma GCC unroll 3
+    for (int pair = 0; pair < 3; ++pair) {
+      const IntVec upper = pair_at(x, w + 2 * pair, factor, kKeyRange) << 4;
+      const IntVec lower = last >> (4 * pair) & splat_int(0x000f000f);
+      store_int(packed[pair], (upper & splat_int(~0x000f000f)) | lower);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+#pragma GCC unroll 3
+      for (int pair = 0; pair < 3; ++pair, to[i] += kKvBytePanel) {
+        *to[i] = static_cast<uint32_t>(packed[pair][i]);
       }
     }
   }
 }
 
-void store_value_bytes(const float* v, int64_t width, const KvPageShape& shape, uint8_t* head,
-                       int64_t at) {
-  float padded[kKvWidth];
-  int32_t integers[kKvWidth];
-  const int64_t end = copy_padded(v, width, shape.value_width, padded);
-  const uint16_t scale = scale_above(greatest(padded, end) / 127.0f);
-  reinterpret_cast<uint16_t*>(head + shape.value_scales)[at] = scale;
-  to_integers(padded, inverse(scale_of(scale)), 127.0f, end, integers);
-  uint8_t* const to = head + shape.values + at / 4 * 4 * shape.value_width + at % 4;
-  for (int64_t w = 0; w < shape.value_width; ++w) to[4 * w] = static_cast<uint8_t>(integers[w]);
+// Tokens of one quad.
+void store_value_quad(const float* v, int64_t stride, int64_t tokens, int64_t width,
+                      const KvPageShape& shape, uint8_t* head, int64_t at) {
+  auto* const scales = reinterpret_cast<uint16_t*>(head + shape.value_scales);
+  Vec factors[kKvQuad];
+  int32_t others = -1;  // bytes of tokens that are stored already, or will be
+  for (int64_t i = 0; i < tokens; ++i) {
+    Vec most = {};
+    Vec sum = {};
+    for (int64_t w = 0; w < width; w += kLanes) {
+      const Vec some = load_some(v + i * stride + w, width - w);
+      most = max_of(max_of(some, -some), most);
+      sum += some * 0.0f;
+    }
+    const Vec scale = scales_above(splat((max_lanes(most) + sum_lanes(sum)) / 127.0f));
+    scales[at + i] = upper_bits(scale[0]);
+    factors[i] = inverse(scale);
+    others &= ~(0xff << (at + i) % kKvQuad * 8);
+  }
+  auto* const to =
+      reinterpret_cast<int32_t*>(head + shape.values) + at / kKvQuad * shape.value_width;
+  for (int64_t w = 0; w < shape.value_width; w += kLanes) {
+    IntVec quad = load_int(to + w) & splat_int(others);
+    for (int64_t i = 0; i < tokens && w < width; ++i) {
+      const IntVec some = to_integers(load_some(v + i * stride + w, width - w), factors[i], 127.0f);
+      quad |= (some & splat_int(0xff)) << static_cast<int>((at + i) % kKvQuad * 8);
+    }
+    store_int(to + w, quad);
+  }
 }
 
-void store_key(const float* k, int64_t width, DType dtype, const KvPageShape& shape, uint8_t* head,
-               int64_t at) {
-  if (dtype == DType::Int8) return store_key_bytes(k, width, shape, head, at);
+void store_key(const float* k, int64_t width, DType dtype, uint8_t* head, int64_t at) {
   const int64_t first = at / kKvPanel * kKvPanel * width + at % kKvPanel;
   if (dtype == DType::Float16) {
     auto* const to = reinterpret_cast<uint16_t*>(head) + first;
@@ -153,7 +197,6 @@ void store_key(const float* k, int64_t width, DType dtype, const KvPageShape& sh
 
 void store_value(const float* v, int64_t width, DType dtype, const KvPageShape& shape,
                  uint8_t* head, int64_t at) {
-  if (dtype == DType::Int8) return store_value_bytes(v, width, shape, head, at);
   if (dtype == DType::Float16) {
     auto* const to = reinterpret_cast<uint16_t*>(head + shape.values) + at * shape.value_width;
     for (int64_t w = 0; w < width; ++w) to[w] = narrow_half(v[w]).bits;
@@ -165,47 +208,68 @@ void store_value(const float* v, int64_t width, DType dtype, const KvPageShape& 
   }
 }
 
-// --- queries and weights ------------------------------------------------------------------------
-
-float round_query(const float* q, int64_t width, int64_t padded, float factor, int16_t* to,
-                  int64_t stride) {
-  float rotated[kKvWidth];
-  int32_t integers[kKvWidth];
-  const int64_t end = copy_padded(q, width, padded, rotated);
-  rotate(rotated, width);
-  const int32_t most = kSumRange / static_cast<int32_t>(padded);
-  const auto range = static_cast<float>(most < kShortRange ? most : kShortRange);
-  const float scale = greatest(rotated, end) / range;
-  to_integers(rotated, inverse(scale), range, end, integers);
-  for (int64_t i = 0; i < padded; i += 2, to += 2 * stride) {
-    to[0] = static_cast<int16_t>(integers[i]);
-    to[1] = static_cast<int16_t>(integers[i + 1]);
+void store_keys(const KeyPlace* places, int64_t n, int64_t width, DType dtype,
+                const KvPageShape& shape) {
+  if (dtype == DType::Int8) {
+    for (int64_t i = 0; i < n; i += kLanes) {
+      store_key_lanes(places + i, n - i < kLanes ? n - i : kLanes, width, shape);
+    }
+    return;
   }
-  // Both the query and the keys were multiplied by sqrt(part).
-  return scale * factor / static_cast<float>(rotated_part(width));
+  for (int64_t i = 0; i < n; ++i) {
+    store_key(places[i].key, width, dtype, places[i].head, places[i].at);
+  }
 }
 
-float split_weights(const float* weights, const uint16_t* const* scales, int64_t keys,
-                    SplitRow to) {
-  float scaled[kKeyBlock];
-  Vec most = {};
-  for (int64_t j = 0; j < keys; j += kLanes) {
-    const Vec weight = load(weights + j);
-    const Vec v = weight * load_weights(scales[j / kKvTokens] + j % kKvTokens);
-    // A scale behind the last key may be any bits.
-    const Vec some = weight > Vec{} ? v : Vec{};
-    store(scaled + j, some);
-    most = max_of(some, most);
+void store_values(const float* v, int64_t stride, int64_t tokens, int64_t width, DType dtype,
+                  const KvPageShape& shape, uint8_t* head, int64_t at) {
+  while (tokens > 0) {
+    const int64_t room = dtype == DType::Int8 ? kKvQuad - at % kKvQuad : 1;
+    const int64_t n = tokens < room ? tokens : room;
+    if (dtype == DType::Int8) {
+      store_value_quad(v, stride, n, width, shape, head, at);
+    } else {
+      store_value(v, width, dtype, shape, head, at);
+    }
+    v += n * stride;
+    at += n;
+    tokens -= n;
   }
-  const float greatest = max_lanes(most);
-  const float scale = greatest / kWeightRange;
-  const float factor = inverse(scale);
+}
+
+// --- queries and weights ------------------------------------------------------------------------
+
+void round_queries(const float* const* q, int64_t rows, int64_t width, int64_t padded, float factor,
+                   int16_t* to, int64_t stride, float* scales) {
+  const int32_t most = kSumRange / static_cast<int32_t>(padded);
+  const auto range = static_cast<float>(most < kShortRange ? most : kShortRange);
+  const auto part = static_cast<float>(rotated_part(width));
+  Columns x;
+  for (int64_t i = 0; i < rows; i += kLanes, to += 2 * kLanes) {
+    load_columns(q + i, rows - i, width, padded, &x);
+    rotate(&x, width);
+    const Vec scale = greatest(x, width) / range;
+    const Vec own = inverse(scale);
+    for (int64_t w = 0; w < padded; w += 2) {
+      const Vec pairs = from_bits(pair_at(x, w, own, range));
+      store_some(reinterpret_cast<float*>(to + w * stride), pairs, rows - i);
+    }
+    // Both the query and the keys were multiplied by sqrt(part).
+    store_some(scales + i, scale * factor / part, rows - i);
+  }
+}
+
+float round_weights(const float* weights, float most, int64_t keys, int16_t* to) {
+  const float scale = most / kWeightRange;
+  const Vec factor = inverse(splat(scale));
   const Vec range = splat(kWeightRange);
-  for (int64_t j = 0; j < keys; j += kLanes) {
-    const Vec v = min_of(load(scaled + j) * factor + 0.5f, range);  // NaN becomes the range
-    const IntVec integers = __builtin_convertvector(v, IntVec);
-    store_as_bytes(to.high + j, integers >> 8);
-    store_as_bytes(to.low + j, integers & 255);
+  const auto integers = [&](const float* some) {
+    const Vec v = min_of(load(some) * factor + 0.5f, range);  // NaN becomes the range
+    return __builtin_convertvector(v, IntVec);
+  };
+  for (int64_t j = 0; j < keys; j += 2 * kLanes) {
+    const IntVec second = j + kLanes < keys ? integers(weights + j + kLanes) : IntVec{};
+    store_as_split_shorts(to + j, integers(weights + j), second);
   }
   return scale;
 }
@@ -214,6 +278,10 @@ void widen(const uint16_t* from, float* to, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes) {
     store(to + i, load_weights(reinterpret_cast<const Half*>(from) + i));
   }
+}
+
+void widen_scales(const uint16_t* from, float* to, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) store(to + i, load_weights(from + i));
 }
 
 void join(float* max, float* sum, float* out, float part_max, float part_sum, const float* part,
@@ -233,7 +301,7 @@ void join(float* max, float* sum, float* out, float part_max, float part_sum, co
 }  // namespace
 
 const CachedRowLoops cached_row_loops = {
-    store_key, store_value, round_query, split_weights, widen, join,
+    store_keys, store_values, round_queries, round_weights, widen, widen_scales, join,
 };
 
 }  // namespace rushlight::engine::RL_ISA

@@ -41,12 +41,17 @@ using DotTileFn = void (*)(const DotTile& tile, void* sums);
 // `row` on of `c`.
 using DotBytesFn = void (*)(const DotTile& tile, const RequantizeColumns& c, int64_t row);
 
+// The same for the greatest number of whole panels whose sums are floats and are dequantized in
+// registers; `c` does not clamp.
+using DotFloatsFn = void (*)(const DotTile& tile, const DequantizeColumns& c, int64_t row);
+
 struct DotTiles {
   int64_t rows;                              // greatest height of a tile
   int64_t panels;                            // greatest width
   DotTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
   DotTileFn narrow[kNarrowRows];             // [rows - 1]: one panel, one tap, several sums at once
   DotBytesFn bytes[kMaxTileRows];            // [rows - 1]; nullptr where there are none
+  DotFloatsFn floats[kMaxTileRows];          // the same
 };
 
 // For weights of 4 bits: one tap, and all rows from one base.

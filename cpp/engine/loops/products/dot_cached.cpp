@@ -1,81 +1,113 @@
 #include "rushlight/engine/loops/products/cached.h"
-#include "rushlight/engine/loops/vectors/dot_sums.h"
+#include "rushlight/engine/loops/vectors/dot.h"
 #include "rushlight/engine/loops/vectors/edge.h"
 #include "rushlight/engine/loops/vectors/pairs.h"
 
 namespace rushlight::engine::RL_ISA {
 namespace {
 
-// The most sums that stay in registers, the most rows with two of them and a vector of values, and
-// the most rows of scores.
-#if defined(__AVX512F__) || defined(RL_NEON)
-constexpr int kSums = 24;
-constexpr int kRows = 7;
-#else
-constexpr int kSums = 12;
-constexpr int kRows = 4;
-#endif
+// The most rows of a tile, and the most sums that stay in registers.
 #if defined(__AVX512F__)
-constexpr int kScoreRows = 14;
+constexpr int kRows = 14;
+constexpr int kSums = 28;
 #elif defined(RL_NEON)
-constexpr int kScoreRows = 10;
+constexpr int kRows = 10;
+constexpr int kSums = 12;  // in two registers each
 #else
-constexpr int kScoreRows = 6;
+constexpr int kRows = 6;
+constexpr int kSums = 12;
 #endif
-constexpr int64_t kQuad = 4;
+constexpr int64_t kPairs = kKeyTerms / 2;
 constexpr int64_t kLaneBytes = kKvBytePanel * 4;  // of a panel's tokens, a lane each
+
+RL_INLINE PairVec pairs_at(IntVec lanes) { return reinterpret_cast<PairVec>(lanes); }
+RL_INLINE void store_pairs(int16_t* p, PairVec pairs) {
+  *reinterpret_cast<VectorOf<int16_t>::Memory*>(p) = pairs;
+}
 
 // --- scores -------------------------------------------------------------------------------------
 
-// Eight terms of kLanes keys, as pairs.
-struct KeyPairs {
-  PairVec pairs[kKeyTerms / 2];
+// Eight terms of kLanes keys, as pairs: of a page, and of wide keys.
+struct PackedKeys {
+  static constexpr int64_t kTermBytes = 3 * kLaneBytes;
+  static constexpr bool kFetches = true;
+  PairVec pairs[kPairs];
+
+  RL_INLINE void load(const uint8_t* p) {
+    const PairVec a = pairs_at(load_lanes(p));
+    const PairVec b = pairs_at(load_lanes(p + kLaneBytes));
+    const PairVec c = pairs_at(load_lanes(p + 2 * kLaneBytes));
+    pairs[0] = a >> 4;
+    pairs[1] = b >> 4;
+    pairs[2] = c >> 4;
+    pairs[3] = ((c << 12) >> 4) | ((b << 4) & 0xf0) | (a & 0xf);
+  }
+  RL_INLINE PairVec pair(int64_t i) const { return pairs[i]; }
+  static const uint8_t* page(const CachedTile& t, int64_t page) { return t.heads[page]; }
 };
 
-RL_INLINE PairVec pairs_at(IntVec lanes) { return reinterpret_cast<PairVec>(lanes); }
+struct WideKeys {
+  static constexpr int64_t kTermBytes = kPairs * kLaneBytes;
+  static constexpr bool kFetches = false;
+  const uint8_t* pairs;
 
-RL_INLINE KeyPairs load_key_pairs(const uint8_t* p) {
-  const PairVec a = pairs_at(load_lanes(p));
-  const PairVec b = pairs_at(load_lanes(p + kLaneBytes));
-  const PairVec c = pairs_at(load_lanes(p + 2 * kLaneBytes));
-  return {{a >> 4, b >> 4, c >> 4, ((c << 12) >> 4) | ((b << 4) & 0xf0) | (a & 0xf)}};
+  RL_INLINE void load(const uint8_t* p) { pairs = p; }
+  RL_INLINE PairVec pair(int64_t i) const { return pairs_at(load_lanes(pairs + i * kLaneBytes)); }
+  static const uint8_t* page(const CachedTile& t, int64_t page) {
+    return reinterpret_cast<const uint8_t*>(t.wide_keys + page * kKvTokens * t.shape->key_width);
+  }
+};
+
+// Adds eight terms of H rows and V vectors of keys, which are `next` bytes apart.
+template <class Keys, int H, int V>
+RL_INLINE void add_terms(const uint8_t* keys, int64_t next, const int16_t* queries, int64_t stride,
+                         PairSums (&sums)[H][V]) {
+  Keys some[V];
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) some[v].load(keys + v * next);
+#pragma GCC unroll 4
+  for (int64_t pair = 0; pair < kPairs; ++pair) {
+    PairVec pairs[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) pairs[v] = some[v].pair(pair);
+#pragma GCC unroll 14
+    for (int i = 0; i < H; ++i) {
+      const PairVec terms = pairs_at(all_lanes(bytes_at(queries + 2 * i)));
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) add_pairs(sums[i][v], pairs[v], terms);
+    }
+    queries += 2 * stride;
+  }
 }
 
 // H rows from `row` on; V vectors of keys at a time.
-template <int H, int V>
+template <class Keys, int H, int V>
 void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float* scores) {
   const KvPageShape& shape = *t.shape;
-  const int64_t panel_bytes = kKvBytePanel * shape.key_width * 3 / 2;
+  const int64_t panel_bytes = Keys::kTermBytes * (shape.key_width / kKeyTerms);
+  // From one vector of keys to the next: beside it in a panel, or in the next panel.
+  const int64_t next = kLanes < kKvBytePanel ? kLanes * 4 : panel_bytes;
   for (int64_t j = t.first; j < t.keys; j += V * kLanes) {
     const int64_t page = j / kKvTokens;
     const int64_t at = j % kKvTokens;
     const int64_t lane = at % kKvBytePanel * 4;
-    const uint8_t* keys = t.heads[page] + at / kKvBytePanel * panel_bytes + lane;
-    const auto* ahead = reinterpret_cast<const char*>(t.ahead[page]) + (keys - t.heads[page]);
+    const int64_t from = at / kKvBytePanel * panel_bytes + lane;
+    const uint8_t* keys = Keys::page(t, page) + from;
+    const auto* ahead = reinterpret_cast<const char*>(t.ahead[page]) + from;
     const int16_t* q = queries + 2 * row;
     PairSums sums[H][V];
     for (int64_t w = shape.key_width; w > 0; w -= kKeyTerms) {
-      KeyPairs some[V];
+      if (Keys::kFetches && lane == 0 && row == 0) {
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) {
-        some[v] = load_key_pairs(keys + v * panel_bytes);
-        if (lane == 0 && row == 0) {
+        for (int v = 0; v < V; ++v) {
           __builtin_prefetch(ahead + v * panel_bytes, 0, 2);
           __builtin_prefetch(ahead + v * panel_bytes + kLaneBytes, 0, 2);
         }
       }
-#pragma GCC unroll 4
-      for (int64_t pair = 0; pair < kKeyTerms / 2; ++pair) {
-#pragma GCC unroll 14
-        for (int64_t i = 0; i < H; ++i) {
-          const PairVec terms = pairs_at(all_lanes(bytes_at(q + 2 * i)));
-#pragma GCC unroll 4
-          for (int v = 0; v < V; ++v) add_pairs(sums[i][v], some[v].pairs[pair], terms);
-        }
-        q += 2 * t.query_stride;
-      }
-      keys += 3 * kLaneBytes;
-      ahead += 3 * kLaneBytes;
+      add_terms<Keys>(keys, next, q, t.query_stride, sums);
+      q += 2 * kPairs * t.query_stride;
+      keys += Keys::kTermBytes;
+      ahead += Keys::kTermBytes;
     }
     const auto* key_scales =
         reinterpret_cast<const uint16_t*>(t.heads[page] + shape.key_scales) + at;
@@ -91,122 +123,174 @@ void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float*
   }
 }
 
+void widen_keys(const uint8_t* head, const KvPageShape& shape, int16_t* to) {
+  const int64_t terms = kKvTokens / kKvBytePanel * shape.key_width / kKeyTerms;
+  for (int64_t term = 0; term < terms; ++term, head += PackedKeys::kTermBytes) {
+    for (int64_t lane = 0; lane < kKvBytePanel; lane += kLanes) {
+      PackedKeys keys;
+      keys.load(head + 4 * lane);
+#pragma GCC unroll 4
+      for (int64_t pair = 0; pair < kPairs; ++pair) {
+        store_pairs(to + (pair * kKvBytePanel + lane) * 2, keys.pair(pair));
+      }
+    }
+    to += kPairs * kKvBytePanel * 2;
+  }
+}
+
 // --- values -------------------------------------------------------------------------------------
 
-// Columns from `column` on, V vectors of them.
+// kLanes columns of four tokens' values, as pairs of tokens: of a page, and of wide values.
+struct PackedValues {
+  static constexpr int64_t kColumn = kKvQuad;  // bytes of a quad in each column
+  static constexpr bool kFetches = true;
+  static RL_INLINE SplitQuads load(const uint8_t* p, int64_t) { return split_quads(load_lanes(p)); }
+  static const uint8_t* page(const CachedTile& t, int64_t page) {
+    return t.heads[page] + t.shape->values;
+  }
+};
+
+struct WideValues {
+  static constexpr int64_t kColumn = 2 * kKvQuad;
+  static constexpr bool kFetches = false;
+  static RL_INLINE SplitQuads load(const uint8_t* p, int64_t columns) {
+    return {pairs_at(load_lanes(p)), pairs_at(load_lanes(p + columns * kKvQuad))};
+  }
+  static const uint8_t* page(const CachedTile& t, int64_t page) {
+    return reinterpret_cast<const uint8_t*>(t.wide_values +
+                                            page * kKvTokens * t.shape->value_width);
+  }
+};
+
+// Adds four tokens' values, times the weights of H rows.
 template <int H, int V>
-void add_columns(const CachedTile& t, SplitRow weights, int64_t row, int64_t column, float* out,
-                 int64_t out_stride) {
-  const KvPageShape& shape = *t.shape;
-  const int64_t quad_bytes = shape.value_width * kQuad;
-  IntVec high[H][V] = {};
-  IntVec low[H][V] = {};
-  IntVec offsets[V] = {};
-  for (int64_t j = t.first; j < t.keys; j += kKvTokens) {
-    const int64_t page = j / kKvTokens;
-    const uint8_t* values = t.heads[page] + shape.values + column * kQuad;
-    const auto* ahead =
-        reinterpret_cast<const char*>(t.ahead[page] + shape.values + column * kQuad);
-    const int64_t left = t.keys - j < kKvTokens ? t.keys - j : kKvTokens;
-    for (int64_t at = 0; at < left; at += kQuad) {
-      Quads quads[V];
+RL_INLINE void add_quads(const SplitQuads (&quads)[V], const int16_t* weights,
+                         PairSums (&sums)[H][V]) {
+#pragma GCC unroll 2
+  for (int odd = 0; odd < 2; ++odd) {
+#pragma GCC unroll 14
+    for (int i = 0; i < H; ++i) {
+      const PairVec pair = pairs_at(all_lanes(bytes_at(weights + i * kKeyBlock + 2 * odd)));
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
-        quads[v] = quads_at(load_lanes(values + v * kLanes * kQuad));
-        if constexpr (kOffset != 0) offsets[v] = add_dot(offsets[v], quads[v], quad_of(0));
-        if (row == 0) __builtin_prefetch(ahead + v * kLanes * kQuad, 0, 2);
+        add_pairs(sums[i][v], odd != 0 ? quads[v].odd : quads[v].even, pair);
       }
-#pragma GCC unroll 8
-      for (int i = 0; i < H; ++i) {
-        const int64_t from = (row + i) * kKeyBlock + j + at;
-        const RowQuad highs = quad_of(bytes_at(weights.high + from));
-        const RowQuad lows = quad_of(bytes_at(weights.low + from));
-#pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) {
-          high[i][v] = add_dot(high[i][v], quads[v], highs);
-          low[i][v] = add_dot(low[i][v], quads[v], lows);
-        }
-      }
-      values += quad_bytes;
-      ahead += quad_bytes;
     }
   }
-#pragma GCC unroll 8
+}
+
+// Columns from `column` on, V vectors of them.
+template <class Values, int H, int V>
+void add_columns(const CachedTile& t, const int16_t* weights, int64_t row, int64_t column,
+                 float* out, int64_t out_stride) {
+  const KvPageShape& shape = *t.shape;
+  PairSums sums[H][V];
+  for (int64_t j = t.first; j < t.keys; j += kKvTokens) {
+    const int64_t page = j / kKvTokens;
+    const uint8_t* values = Values::page(t, page) + column * kKvQuad;
+    const auto* ahead =
+        reinterpret_cast<const char*>(t.ahead[page] + shape.values + column * kKvQuad);
+    const int64_t left = t.keys - j < kKvTokens ? t.keys - j : kKvTokens;
+    const int16_t* from = weights + row * kKeyBlock + j;
+    for (int64_t at = 0; at < left; at += kKvQuad) {
+      SplitQuads quads[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        quads[v] = Values::load(values + v * kLanes * kKvQuad, shape.value_width);
+        if (Values::kFetches && row == 0) __builtin_prefetch(ahead + v * kLanes * kKvQuad, 0, 2);
+      }
+      add_quads(quads, from, sums);
+      from += kKvQuad;
+      values += shape.value_width * Values::kColumn;
+      ahead += shape.value_width * kKvQuad;
+    }
+  }
+#pragma GCC unroll 14
   for (int i = 0; i < H; ++i) {
     float* const to = out + (row + i) * out_stride + column;
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
-      const IntVec one = kOffset != 0 ? high[i][v] - offsets[v] : high[i][v];
-      const IntVec two = kOffset != 0 ? low[i][v] - offsets[v] : low[i][v];
-      const Vec number = to_floats(one) * 256.0f + to_floats(two);
+      const Vec number = to_floats(total(sums[i][v]));
       store(to + v * kLanes, load(to + v * kLanes) + number * t.scales[row + i]);
     }
   }
 }
 
-template <int H>
-void add_rows(const CachedTile& t, SplitRow weights, int64_t row, float* out, int64_t out_stride) {
-  constexpr int V = 4 * H + 2 > kSums ? 1 : 2;
+template <class Values, int H, int V>
+void add_rows(const CachedTile& t, const int16_t* weights, int64_t row, float* out,
+              int64_t out_stride) {
   int64_t column = 0;
   for (; column + V * kLanes <= t.shape->value_width; column += V * kLanes) {
-    add_columns<H, V>(t, weights, row, column, out, out_stride);
+    add_columns<Values, H, V>(t, weights, row, column, out, out_stride);
   }
   for (; column < t.shape->value_width; column += kLanes) {
-    add_columns<H, 1>(t, weights, row, column, out, out_stride);
+    add_columns<Values, H, 1>(t, weights, row, column, out, out_stride);
+  }
+}
+
+void widen_values(const uint8_t* head, const KvPageShape& shape, int16_t* to) {
+  const uint8_t* from = head + shape.values;
+  for (int64_t quad = 0; quad < kKvTokens / kKvQuad; ++quad) {
+    for (int64_t w = 0; w < shape.value_width; w += kLanes, from += kLanes * kKvQuad) {
+      const SplitQuads pairs = split_quads(load_lanes(from));
+      store_pairs(to + 2 * w, pairs.even);
+      store_pairs(to + 2 * (shape.value_width + w), pairs.odd);
+    }
+    to += kKvQuad * shape.value_width;
   }
 }
 
 // --- tiles --------------------------------------------------------------------------------------
 
 using ScoreFn = void (*)(const CachedTile&, int64_t, const int16_t*, float*);
-using AddFn = void (*)(const CachedTile&, SplitRow, int64_t, float*, int64_t);
+using AddFn = void (*)(const CachedTile&, const int16_t*, int64_t, float*, int64_t);
 
-// The vectors of keys for H rows: several for few rows, whose sums would wait for each other.
-constexpr int vectors_of(int rows) noexcept {
-  if (kLanes < kKvBytePanel || rows > 7) return 1;
-  return rows > 2 ? 2 : 4;
+// The vectors of keys or values for so many rows. What a page has is unpacked in registers; few
+// rows take more of it at once, since their sums would wait for each other.
+constexpr bool kIsWhole = kLanes == kKvBytePanel;
+constexpr int wide_vectors(int rows) noexcept { return 2 * rows > kSums ? 1 : 2; }
+constexpr int key_vectors(int rows) noexcept {
+  return !kIsWhole || rows > 7 ? 1 : rows > 3 ? 2 : 4;
+}
+constexpr int value_vectors(int rows) noexcept {
+  return kIsWhole ? (rows > 7 ? 1 : rows > 4 ? 2 : 4) : (rows > 3 ? 1 : 2);
 }
 
+struct TileFns {
+  ScoreFn score[2];  // from pages, and wide
+  AddFn add[2];
+};
 template <int H>
-constexpr ScoreFn score_or_null() noexcept {
-  if constexpr (H <= kScoreRows) {
-    return score_rows<H, vectors_of(H)>;
-  } else {
-    return nullptr;
-  }
-}
-template <int H>
-constexpr AddFn add_or_null() noexcept {
+constexpr TileFns tile_fns() noexcept {
   if constexpr (H <= kRows) {
-    return add_rows<H>;
+    return {
+        {score_rows<PackedKeys, H, key_vectors(H)>, score_rows<WideKeys, H, wide_vectors(H)>},
+        {add_rows<PackedValues, H, value_vectors(H)>, add_rows<WideValues, H, wide_vectors(H)>}};
   } else {
-    return nullptr;
+    return {};
   }
 }
-constexpr ScoreFn kScore[] = {score_or_null<1>(),  score_or_null<2>(),  score_or_null<3>(),
-                              score_or_null<4>(),  score_or_null<5>(),  score_or_null<6>(),
-                              score_or_null<7>(),  score_or_null<8>(),  score_or_null<9>(),
-                              score_or_null<10>(), score_or_null<11>(), score_or_null<12>(),
-                              score_or_null<13>(), score_or_null<14>()};
-constexpr AddFn kAdd[] = {add_or_null<1>(), add_or_null<2>(), add_or_null<3>(), add_or_null<4>(),
-                          add_or_null<5>(), add_or_null<6>(), add_or_null<7>()};
+constexpr TileFns kTiles[] = {tile_fns<1>(),  tile_fns<2>(),  tile_fns<3>(),  tile_fns<4>(),
+                              tile_fns<5>(),  tile_fns<6>(),  tile_fns<7>(),  tile_fns<8>(),
+                              tile_fns<9>(),  tile_fns<10>(), tile_fns<11>(), tile_fns<12>(),
+                              tile_fns<13>(), tile_fns<14>()};
 
 void score(const CachedTile& t, const int16_t* queries, float* scores) {
-  for (int64_t row = 0; row < t.rows; row += kScoreRows) {
-    const int64_t left = t.rows - row < kScoreRows ? t.rows - row : kScoreRows;
-    kScore[left - 1](t, row, queries, scores);
+  for (int64_t row = 0; row < t.rows; row += kRows) {
+    const int64_t left = t.rows - row < kRows ? t.rows - row : kRows;
+    kTiles[left - 1].score[t.wide_keys != nullptr](t, row, queries, scores);
   }
 }
 
-void add_values(const CachedTile& t, SplitRow weights, float* out, int64_t out_stride) {
+void add_values(const CachedTile& t, const int16_t* weights, float* out, int64_t out_stride) {
   for (int64_t row = 0; row < t.rows; row += kRows) {
     const int64_t left = t.rows - row < kRows ? t.rows - row : kRows;
-    kAdd[left - 1](t, weights, row, out, out_stride);
+    kTiles[left - 1].add[t.wide_values != nullptr](t, weights, row, out, out_stride);
   }
 }
 
 }  // namespace
 
-const CachedDotLoops cached_dot_loops = {score, add_values};
+const CachedDotLoops cached_dot_loops = {widen_keys, widen_values, score, add_values};
 
 }  // namespace rushlight::engine::RL_ISA

@@ -1,27 +1,11 @@
 #include "rushlight/engine/loops/products/dot.h"
+#include "rushlight/engine/loops/vectors/dot_numbers.h"
 #include "rushlight/engine/loops/vectors/dot_signed.h"
-#include "rushlight/engine/loops/vectors/dot_sums.h"
-#include "rushlight/engine/loops/vectors/edge.h"
 #include "rushlight/engine/loops/vectors/integers.h"
 #include "rushlight/engine/loops/vectors/prefetch.h"
-#include "rushlight/engine/loops/vectors/strides.h"
 
 namespace rushlight::engine::RL_ISA {
 namespace {
-
-// The greatest tile that stays in registers: the sums of a group, the scaled sums, a row of B, a
-// quad of A.
-#if defined(__AVX512VNNI__)
-constexpr int kRows = 7;
-constexpr int kPanels = 2;
-#elif defined(__AVX512F__)
-constexpr int kRows = 5;
-constexpr int kPanels = 2;
-#else
-constexpr int kRows = 3;
-constexpr int kPanels = 1;
-#endif
-static_assert(kRows >= kLeastTileRows && kRows <= kFirstRows, "tables are too small");
 
 #if defined(__AVX2__) && !defined(__AVX512VNNI__)
 
@@ -39,10 +23,10 @@ inline void load_nibbles(const char* b, int64_t b_panel, Wide (&nibbles)[V]) {
 
 // Adds eight terms, or the first `left` of them, of row I and those after it.
 template <int I, bool kWhole, int H, int V>
-inline void add_both(Accumulators<H, V>& sums, const Wide (&low)[V], const Wide (&high)[V],
-                     const char* a, const StrideMultiples& s, int64_t left) {
+RL_INLINE void add_both(Accumulators<H, V>& sums, const Wide (&low)[V], const Wide (&high)[V],
+                        const RowBases& a, const StrideMultiples& s, int64_t left) {
   if constexpr (I < H) {
-    const char* at = s.at<I>(a);
+    const char* at = a.at<I>(s);
     uint32_t first = 0, second = 0;
     if (kWhole || left > kQuad) {
       first = bytes_at(at);
@@ -62,8 +46,8 @@ inline void add_both(Accumulators<H, V>& sums, const Wide (&low)[V], const Wide 
 }
 
 template <bool kWhole, int H, int V>
-inline void add_oct(Accumulators<H, V>& sums, Accumulators<H, V>&, const char* b, int64_t b_panel,
-                    const char* a, const StrideMultiples& s, int64_t left) {
+RL_INLINE void add_oct(Accumulators<H, V>& sums, Accumulators<H, V>&, const char* b,
+                       int64_t b_panel, const RowBases& a, const StrideMultiples& s, int64_t left) {
   Wide low[V], high[V];
   load_nibbles<false>(b, b_panel, low);
   load_nibbles<true>(b, b_panel, high);
@@ -80,22 +64,9 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
   for (int v = 0; v < V; ++v) quads[v] = quads_at(times_16<kHigh>(load_b<V>(b, b_panel, v)));
 }
 
-// sums[i] += A[i] * b for row I and those after it; over `left` terms, at most four.
-template <int I, bool kWhole, int H, int V>
-inline void add_terms(Accumulators<H, V>& sums, const Quads (&b)[V], const char* a,
-                      const StrideMultiples& s, int64_t left) {
-  if constexpr (I < H) {
-    const char* at = s.at<I>(a);
-    const RowQuad quad = quad_of(kWhole || left >= kQuad ? bytes_at(at) : bytes_at(at, left));
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums.rows[I][v] = add_dot(sums.rows[I][v], b[v], quad);
-    add_terms<I + 1, kWhole>(sums, b, a, s, left);
-  }
-}
-
 template <bool kWhole, int H, int V>
-inline void add_oct(Accumulators<H, V>& low, Accumulators<H, V>& high, const char* b,
-                    int64_t b_panel, const char* a, const StrideMultiples& s, int64_t left) {
+RL_INLINE void add_oct(Accumulators<H, V>& low, Accumulators<H, V>& high, const char* b,
+                       int64_t b_panel, RowBases a, const StrideMultiples& s, int64_t left) {
   Quads quads[V];
   load_quads<V, false>(b, b_panel, quads);
   low.add_weights(quads);
@@ -103,48 +74,52 @@ inline void add_oct(Accumulators<H, V>& low, Accumulators<H, V>& high, const cha
   if (!kWhole && left <= kQuad) return;
   load_quads<V, true>(b, b_panel, quads);
   high.add_weights(quads);
-  add_terms<0, kWhole>(high, quads, a + kQuad, s, left - kQuad);
+  a += kQuad;
+  add_terms<0, kWhole>(high, quads, a, s, left - kQuad);
 }
 
 #endif
 
-template <int V>
-inline Vec load_scale(const DotTile& t, int64_t group, int v) {
-  const char* panel = static_cast<const char*>(t.scales) + v / kPanelVectors * t.scale_panel;
-  const int64_t at = group * kPanel + v % kPanelVectors * kLanes;
-  // Those of the panels after these: too few lie together for processors to fetch them in time.
-  __builtin_prefetch(panel + V / kPanelVectors * t.scale_panel + at * scale_bytes(t.scale_type));
-  return load_scales(panel, t.scale_type, at);
-}
-
 // The addresses from which the next terms are read.
 struct Place {
-  const char* a;
+  RowBases a;
   const char* b;
   const char* ahead;
+
+  template <int H>
+  static Place begin(const DotTile& t) {
+    return {RowBases::begin<H>(t), static_cast<const char*>(t.b), t.ahead};
+  }
 };
 
 // Sums of `octs` eights of terms. With kSplit, each sum is split into kOcts * 2 accumulators, which
 // hide the latency of additions where there are few sums.
 template <int H, int V, int kOcts, bool kSplit>
-inline Accumulators<H, V> sum_octs(const DotTile& t, int64_t octs, StrideMultiples& s, Place* at) {
+RL_INLINE Accumulators<H, V> sum_octs(const DotTile& t, int64_t octs, StrideMultiples& s,
+                                      Place* at) {
   constexpr int kParts = kSplit ? 2 * kOcts : 1;
   Accumulators<H, V> parts[kParts];
   int64_t o = 0;
   for (; o + kOcts <= octs; o += kOcts) {
     s.hide();
-    if constexpr (kSplit) fetch_ahead<kOcts * kQuadBytes>(at->b);
+    if constexpr (kSplit) {
+      fetch_ahead<kOcts * kQuadBytes>(at->b);
+    } else {
+      // Of one eight, a line of each panel at most.
+      const int64_t bytes = kOcts * t.ahead_stride;
+      __builtin_prefetch(at->ahead, 0, 2);
+      if (kOcts == 1 && V > kPanelVectors) __builtin_prefetch(at->ahead + bytes / 2, 0, 2);
+      if (kOcts > 1) {
+        for (int64_t i = 64; i < bytes; i += 64) __builtin_prefetch(at->ahead + i, 0, 2);
+      }
+      at->ahead += bytes;
+    }
 #pragma GCC unroll 4
     for (int64_t u = 0; u < kOcts; ++u) {
       add_oct<true>(parts[kSplit ? 2 * u : 0], parts[kSplit ? 2 * u + 1 : 0],
-                    at->b + u * kQuadBytes, t.b_panel, at->a + u * 2 * kQuad, s, 2 * kQuad);
-      if constexpr (!kSplit) {
-        __builtin_prefetch(at->ahead, 0, 2);
-        if (V > kPanelVectors) __builtin_prefetch(at->ahead + t.ahead_stride / 2, 0, 2);
-        at->ahead += t.ahead_stride;
-      }
+                    at->b + u * kQuadBytes, t.b_panel, at->a, s, 2 * kQuad);
+      at->a += 2 * kQuad;
     }
-    at->a += int64_t{kOcts} * 2 * kQuad;
     at->b += kOcts * kQuadBytes;
   }
   for (; o < octs; ++o) {
@@ -161,20 +136,19 @@ template <int H, int P, int kOcts, bool kSplit>
 void integer_tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
   StrideMultiples s(t.a_stride);
-  Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
+  Place at = Place::begin<H>(t);
   Accumulators<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, t.depth / (2 * kQuad), s, &at);
   const int64_t left = t.depth % (2 * kQuad);
   if (left != 0) add_oct<false>(sums, sums, at.b, t.b_panel, at.a, s, left);
   sums.store(static_cast<int32_t*>(out));
 }
 
-template <int H, int P, int kOcts, bool kSplit>
-void number_tile(const DotTile& t, void* out) {
-  constexpr int V = P * kPanelVectors;
+// Adds up the sums of groups times their scales.
+template <int H, int V, int kOcts, bool kSplit>
+RL_INLINE void sum_groups(const DotTile& t, Vec (&numbers)[H][V]) {
   StrideMultiples s(t.a_stride);
-  Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
+  Place at = Place::begin<H>(t);
   const int64_t octs = t.depth / (2 * kQuad) / t.groups;
-  Vec numbers[H][V] = {};
   for (int64_t group = 0; group < t.groups; ++group) {
     const Accumulators<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, octs, s, &at);
 #pragma GCC unroll 8
@@ -184,22 +158,35 @@ void number_tile(const DotTile& t, void* out) {
       for (int i = 0; i < H; ++i) numbers[i][v] += to_floats(sums.value(i, v)) * scale;
     }
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < H; ++i) {
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) {
-      store(static_cast<float*>(out) + (i * V + v) * kLanes, numbers[i][v]);
-    }
-  }
+}
+
+template <int H, int P, int kOcts, bool kSplit>
+void number_tile(const DotTile& t, void* out) {
+  Vec numbers[H][P * kPanelVectors] = {};
+  sum_groups<H, P * kPanelVectors, kOcts, kSplit>(t, numbers);
+  store_numbers(numbers, out);
+}
+
+template <int H>
+void float_tile(const DotTile& t, const DequantizeColumns& c, int64_t row) {
+  constexpr int V = kGroupPanels * kPanelVectors;
+  Vec numbers[H][V] = {};
+  sum_groups<H, V, 4, false>(t, numbers);
+  store_results<Kind::Numbers>(numbers, c, row);
 }
 
 template <int H, int P>
 constexpr DotTileFn tile_or_null(bool numbers) noexcept {
-  if constexpr (H > kRows || P > kPanels) {
+  if constexpr (H > kGroupRows || P > kGroupPanels) {
     return nullptr;
   } else {
     return numbers ? number_tile<H, P, 4, false> : integer_tile<H, P, 1, false>;
   }
+}
+template <int H>
+constexpr DotFloatsFn floats_or_null(bool numbers) noexcept {
+  if constexpr (H <= kGroupRows) return numbers ? float_tile<H> : nullptr;
+  return nullptr;
 }
 template <int H>
 constexpr DotTileFn narrow(bool numbers) noexcept {
@@ -211,11 +198,15 @@ constexpr DotTileFn narrow(bool numbers) noexcept {
 
 constexpr DotTiles tiles_of(bool numbers) noexcept {
   return {
-      kRows,
-      kPanels,
+      kGroupRows,
+      kGroupPanels,
       {RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6), RL_TILES(7)},
       {narrow<1>(numbers), narrow<2>(numbers), narrow<3>(numbers), narrow<4>(numbers),
-       narrow<5>(numbers), narrow<6>(numbers)}};
+       narrow<5>(numbers), narrow<6>(numbers)},
+      {},
+      {floats_or_null<1>(numbers), floats_or_null<2>(numbers), floats_or_null<3>(numbers),
+       floats_or_null<4>(numbers), floats_or_null<5>(numbers), floats_or_null<6>(numbers),
+       floats_or_null<7>(numbers)}};
 }
 
 }  // namespace

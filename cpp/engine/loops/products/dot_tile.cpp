@@ -2,7 +2,6 @@
 #include "rushlight/engine/loops/vectors/dot_sums.h"
 #include "rushlight/engine/loops/vectors/panels.h"
 #include "rushlight/engine/loops/vectors/prefetch.h"
-#include "rushlight/engine/loops/vectors/strides.h"
 
 namespace rushlight::engine::RL_ISA {
 namespace {
@@ -31,19 +30,6 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
   for (int v = 0; v < V; ++v) quads[v] = quads_at(load_b<V>(b, b_panel, v));
 }
 
-// sums[i] += A[i] * b for row I and those after it; over `left` terms, or four if kWhole.
-template <int I, bool kWhole, int H, int V>
-RL_INLINE void add_terms(Accumulators<H, V>& sums, const Quads (&b)[V], const char* first,
-                         const char* second, const StrideMultiples& s, int64_t left) {
-  if constexpr (I < H) {
-    const char* at = s.at<I % kFirstRows>(I < kFirstRows ? first : second);
-    const RowQuad a = quad_of(kWhole ? bytes_at(at) : bytes_at(at, left));
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums.rows[I][v] = add_dot(sums.rows[I][v], b[v], a);
-    add_terms<I + 1, kWhole>(sums, b, first, second, s, left);
-  }
-}
-
 // Adds the products of H rows and P panels to sums in registers.
 template <int H, int P>
 RL_INLINE void sum_terms(const DotTile& t, Accumulators<H, P * kPanelVectors>& sums) {
@@ -54,26 +40,25 @@ RL_INLINE void sum_terms(const DotTile& t, Accumulators<H, P * kPanelVectors>& s
   for (int64_t y = 0; y < t.taps_y; ++y) {
     for (int64_t x = 0; x < t.taps_x; ++x) {
       const int64_t tap = y * t.tap_y_stride + x * t.tap_x_stride;
-      const char* first = reinterpret_cast<const char*>(t.a[0]) + tap;
-      const char* second = reinterpret_cast<const char*>(t.a[H > kFirstRows ? 1 : 0]) + tap;
+      RowBases a = RowBases::begin<H>(t);
+      a += tap;
       for (int64_t k = t.depth / kQuad; k > 0; --k) {
         s.hide();
         Quads quads[V];
         load_quads(b, t.b_panel, quads);
         sums.add_weights(quads);
-        add_terms<0, true>(sums, quads, first, second, s, kQuad);
+        add_terms<0, true>(sums, quads, a, s, kQuad);
         __builtin_prefetch(ahead, 0, 2);
         if (P == 2) __builtin_prefetch(ahead + t.ahead_stride / 2, 0, 2);
         ahead += t.ahead_stride;
         b += kQuadBytes;
-        first += t.quad_stride;
-        second += t.quad_stride;
+        a += t.quad_stride;
       }
       if (t.depth % kQuad == 0) continue;
       Quads quads[V];
       load_quads(b, t.b_panel, quads);
       sums.add_weights(quads);
-      add_terms<0, false>(sums, quads, first, second, s, t.depth % kQuad);
+      add_terms<0, false>(sums, quads, a, s, t.depth % kQuad);
       b += kQuadBytes;
     }
   }
@@ -220,6 +205,7 @@ const DotTiles dot_loops = {
     {RL_BYTES(1), RL_BYTES(2), RL_BYTES(3), RL_BYTES(4), RL_BYTES(5), RL_BYTES(6), RL_BYTES(7),
      RL_BYTES(8), RL_BYTES(9), RL_BYTES(10), RL_BYTES(11), RL_BYTES(12), RL_BYTES(13),
      RL_BYTES(14)},
+    {},
 };
 
 }  // namespace rushlight::engine::RL_ISA

@@ -1,6 +1,7 @@
 #include "rushlight/engine/loops/products/quantize.h"
 
 #include "rushlight/engine/loops/vectors/bytes.h"
+#include "rushlight/engine/loops/vectors/dequantize.h"
 #include "rushlight/engine/loops/vectors/edge.h"
 #include "rushlight/engine/loops/vectors/integers.h"
 #include "rushlight/engine/loops/vectors/panels.h"
@@ -73,45 +74,6 @@ void requantize(const RequantizeColumns& c, const int32_t* sums, int64_t row, in
     requantize_columns<false>(c, sums, row, rows);
   }
 }
-
-// The kinds of sums that a DequantizeColumns can have.
-enum class Kind { Start, Rows, Numbers, Scaled };
-
-// The constants of a vector of columns, which dequantize its sums.
-template <Kind kKind>
-struct Numbers {
-  IntVec start = {};
-  Vec factor, bias = {};
-  float unit;
-
-  Numbers(const DequantizeColumns& c, int64_t j) : unit(1.0f / static_cast<float>(c.parts)) {
-    if (c.bias != nullptr) bias = load(c.bias + j);
-    if constexpr (kKind == Kind::Numbers) {
-      factor = load(c.shares + j) * splat(static_cast<float>(c.parts));
-    } else if constexpr (kKind != Kind::Scaled) {
-      start = load_int(c.start + j);
-      factor = load(c.multipliers + j);
-      if constexpr (kKind == Kind::Rows) {
-        start = wrap_multiply(start, splat_int(-c.parts));
-        factor *= splat(unit);
-      }
-    }
-  }
-  // `scale` is the row's scale and zero point, `integers` are these as integers.
-  Vec dequantized(const void* sums, const float* scale, const int32_t* integers) const {
-    if constexpr (kKind == Kind::Scaled) {
-      return load(static_cast<const float*>(sums)) + bias;
-    } else if constexpr (kKind == Kind::Numbers) {
-      const Vec number = load(static_cast<const float*>(sums)) - splat(scale[1]) * factor;
-      return number * splat(scale[0] * unit) + bias;
-    } else {
-      const IntVec sum = load_int(static_cast<const int32_t*>(sums));
-      if constexpr (kKind == Kind::Start) return to_floats(wrap_add(sum, start)) * factor + bias;
-      const IntVec share = wrap_multiply(splat_int(integers[1]), start);
-      return to_floats(wrap_add(sum, share)) * splat(scale[0]) * factor + bias;
-    }
-  }
-};
 
 // Rows whose zero points are converted together.
 constexpr int64_t kRowsAtOnce = 16;

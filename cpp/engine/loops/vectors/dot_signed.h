@@ -48,7 +48,11 @@ struct SignedDot {
   static Quads quads(IntVec b) {
     return plus_8<kHigh>(b);
   }
-  static Sum start(int32_t row_sum) { return splat_int(added_by(-kAdded, row_sum)); }
+  static Sum start(int32_t row_sum) {
+    // Multiplications would take the place of dot products.
+    const auto sum = reinterpret_cast<UnsignedVec>(splat_int(row_sum));
+    return reinterpret_cast<IntVec>((UnsignedVec{} - sum) << (kBits == 8 ? 7 : 3));
+  }
   static void add(Sum* sum, Quads b, Row a) { *sum = add_dot(*sum, a, b); }
   static IntVec integers(Sum sum, int32_t) { return sum; }
 };

@@ -31,6 +31,21 @@ static inline IntVec wrap_multiply(IntVec a, IntVec b) {
                                   reinterpret_cast<UnsignedVec>(b));
 }
 
+// Compilers compare and select instead.
+static inline IntVec max_of_ints(IntVec a, IntVec b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<IntVec>(
+      _mm512_max_epi32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<IntVec>(
+      _mm256_max_epi32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#elif defined(RL_NEON)
+  return vmaxq_s32(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+
 static inline Vec to_floats(IntVec v) { return __builtin_convertvector(v, Vec); }
 
 // Compilers convert vectors shorter than registers one element after the other.
@@ -77,6 +92,31 @@ static inline void store_as_bytes(uint8_t* p, IntVec v) {
   std::memcpy(p, &four, sizeof(four));
 #else
   *reinterpret_cast<ByteVecMemory*>(p) = __builtin_convertvector(v, ByteVec);
+#endif
+}
+// Stores the lanes of a, then those of b, as 16 bits; of each four, in the order 0, 2, 1, 3, in
+// which split_quads() (pairs.h) has four bytes.
+static inline void store_as_split_shorts(int16_t* p, IntVec a, IntVec b) {
+#if defined(__AVX512BW__)
+  const __m512i order = _mm512_setr_epi64(
+      0x0006000200040000, 0x000e000a000c0008, 0x0016001200140010, 0x001e001a001c0018,
+      0x0026002200240020, 0x002e002a002c0028, 0x0036003200340030, 0x003e003a003c0038);
+  _mm512_storeu_si512(p, _mm512_permutex2var_epi16(reinterpret_cast<__m512i>(a), order,
+                                                   reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+  const __m256i both =
+      _mm256_packs_epi32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
+  const __m256i whole = _mm256_permute4x64_epi64(both, _MM_SHUFFLE(3, 1, 2, 0));
+  const __m256i low = _mm256_shufflelo_epi16(whole, _MM_SHUFFLE(3, 1, 2, 0));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm256_shufflehi_epi16(low, _MM_SHUFFLE(3, 1, 2, 0)));
+#else
+  static_assert(kLanes % 4 == 0, "fours do not cross vectors");
+  for (int64_t i = 0; i < kLanes; ++i) {
+    const int64_t from = (i & ~int64_t{3}) + (i & 1) * 2 + (i & 2) / 2;
+    p[i] = static_cast<int16_t>(a[from]);
+    p[kLanes + i] = static_cast<int16_t>(b[from]);
+  }
 #endif
 }
 #if defined(__AVX512BW__)

@@ -12,6 +12,15 @@ namespace rushlight::engine::RL_ISA {
 
 using PairVec = ::rushlight::kernels::RL_ISA::VectorOf<int16_t>::Type;
 
+// Terms 0 and 2, and terms 1 and 3, of the four int8 in each 32-bit lane.
+struct SplitQuads {
+  PairVec even, odd;
+};
+static inline SplitQuads split_quads(IntVec quads) {
+  const auto shorts = reinterpret_cast<PairVec>(quads);
+  return {(shorts << 8) >> 8, shorts >> 8};
+}
+
 #if defined(RL_NEON)
 
 // The products of pairs are added up at the end.

@@ -10,13 +10,20 @@
 namespace rushlight::engine {
 namespace {
 
-// Rows of equal width; a single row if there are no gaps.
-Status prepare_rows(const Setup& setup, const View& in, const View& out, Rows* in_rows,
-                    Rows* out_rows) {
+// Sets the sizes and strides of `job`.
+template <typename Job>
+Status prepare_rows(const Setup& setup, const View& in, const View& out, Job* job) {
+  Rows in_rows;
+  Rows out_rows;
   RL_TRY(setup.check_same_sizes("its input", in, "its result", out));
   RL_TRY(setup.check_no_repeats("input", 0, in));
-  RL_TRY(setup.read_rows("its input", in, in_rows));
-  return setup.read_rows("its result", out, out_rows);
+  RL_TRY(setup.read_rows("its input", in, &in_rows));
+  RL_TRY(setup.read_rows("its result", out, &out_rows));
+  job->rows = in_rows.count;
+  job->width = in_rows.width;
+  job->in_stride = in_rows.stride;
+  job->out_stride = out_rows.stride;
+  return {};
 }
 
 class ConvertOperator final : public UnaryOperator<Convert, convert> {
@@ -38,16 +45,9 @@ class ConvertOperator final : public UnaryOperator<Convert, convert> {
           "its scale is %g and its zero point %d, but must be a positive number and 0..255",
           double{parameters.scale}, parameters.zero_point);
     }
-    Rows in;
-    Rows out;
-    RL_TRY(prepare_rows(setup, *in_, *out_, &in, &out));
     job_.scale = parameters.scale;
     job_.zero_point = parameters.zero_point;
-    job_.rows = in.count;
-    job_.width = in.width;
-    job_.in_stride = in.stride;
-    job_.out_stride = out.stride;
-    return {};
+    return prepare_rows(setup, *in_, *out_, &job_);
   }
 
  private:
@@ -74,15 +74,8 @@ class QuantizeRowsOperator final : public Operator {
     in_ = setup.input(0);
     out_ = setup.output(0);
     scales_ = setup.output(1);
-    Rows in;
-    Rows out;
-    RL_TRY(prepare_rows(setup, *in_, *out_, &in, &out));
-    RL_TRY(setup.check_elements("its rows' scales and zero points", *scales_, 2 * in.count));
-    job_.rows = in.count;
-    job_.width = in.width;
-    job_.in_stride = in.stride;
-    job_.out_stride = out.stride;
-    return {};
+    RL_TRY(prepare_rows(setup, *in_, *out_, &job_));
+    return setup.check_elements("its rows' scales and zero points", *scales_, 2 * job_.rows);
   }
 
   Status run(const Frame& frame) const override {
@@ -109,24 +102,17 @@ class QuantizeGroupsOperator final : public Operator {
     out_ = setup.output(0);
     scales_ = setup.output(1);
     sums_ = setup.output(2);
-    Rows in;
-    Rows out;
-    RL_TRY(prepare_rows(setup, *in_, *out_, &in, &out));
+    RL_TRY(prepare_rows(setup, *in_, *out_, &job_));
     const int64_t size = parameters.group_size;
-    if ((size != kMaxRowGroup && size != kMaxRowGroup / 2) || in.width % size != 0) {
+    if ((size != kMaxRowGroup && size != kMaxRowGroup / 2) || job_.width % size != 0) {
       return setup.refuse(
           "its groups have %lld elements, but must have 16 or 32, which divide %lld",
-          static_cast<long long>(size), static_cast<long long>(in.width));
+          static_cast<long long>(size), static_cast<long long>(job_.width));
     }
-    const int64_t groups = bounded_product({in.count, in.width / size});
-    RL_TRY(setup.check_elements("its groups' scales", *scales_, groups));
-    RL_TRY(setup.check_elements("its groups' sums", *sums_, groups));
     job_.group_size = size;
-    job_.rows = in.count;
-    job_.width = in.width;
-    job_.in_stride = in.stride;
-    job_.out_stride = out.stride;
-    return {};
+    const int64_t groups = bounded_product({job_.rows, job_.width / size});
+    RL_TRY(setup.check_elements("its groups' scales", *scales_, groups));
+    return setup.check_elements("its groups' sums", *sums_, groups);
   }
 
   Status run(const Frame& frame) const override {

@@ -184,4 +184,27 @@ Status add_lexeme(Lexeme lexeme, const std::string& where, Automaton* automaton,
   return check_size(*automaton, where, message);
 }
 
+Status add_texts(std::vector<std::string> texts, const std::string& where, Automaton* automaton,
+                 uint32_t* rule, Message* message) {
+  std::sort(texts.begin(), texts.end());
+  *rule = automaton->add_rule(where);
+  automaton->rules[*rule].is_lexeme = true;
+  std::vector<uint32_t> path = {automaton->rules[*rule].start};  // the states of the text before
+  std::string before;
+  for (std::string& text : texts) {
+    const auto differs = std::mismatch(text.begin(), text.end(), before.begin(), before.end());
+    path.resize(static_cast<size_t>(differs.first - text.begin()) + 1);
+    for (auto at = differs.first; at != text.end(); ++at) {
+      const uint32_t state = automaton->add_state(*rule);
+      const auto byte = static_cast<uint8_t>(*at);
+      automaton->states[path.back()].edges.push_back({byte, byte, false, state});
+      path.push_back(state);
+    }
+    RL_TRY(check_size(*automaton, where, message));
+    automaton->states[path.back()].accepts = true;
+    before = std::move(text);
+  }
+  return {};
+}
+
 }  // namespace rushlight::llm::grammar

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "rushlight/core/message.h"
 #include "rushlight/core/status.h"
@@ -29,5 +30,9 @@ struct Lexeme {
 // are counted where any number of them can follow, and states are multiplied elsewhere.
 Status add_lexeme(Lexeme lexeme, const std::string& where, Automaton* automaton, uint32_t* rule,
                   Budget* budget, Message* message);
+
+// Adds a rule for some texts, which share their beginnings.
+Status add_texts(std::vector<std::string> texts, const std::string& where, Automaton* automaton,
+                 uint32_t* rule, Message* message);
 
 }  // namespace rushlight::llm::grammar

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rushlight/llm/json/write.h"
+
 namespace rushlight::llm::grammar {
 
 using WhiteSpace = GrammarOptions::WhiteSpace;
@@ -96,13 +98,24 @@ bool SchemaCompiler::check_limits(const char* low, const char* high, const Limit
 
 Status SchemaCompiler::add_values(const Facts& facts, uint32_t start, uint32_t end) {
   bool any = false;
+  std::vector<std::string> texts;
   for (const JsonValue* value : facts.values) {
     bool fits = false;
-    RL_TRY(facts_.accepts(facts.schemas, *value, &fits));
+    RL_TRY(facts_.accepts_listed(facts, *value, &fits));
     if (!fits) continue;
+    any = true;
+    if (!value->is_array() && !value->is_object()) {
+      texts.push_back(write_json(*value));
+      continue;
+    }
     add_literal(start, *value, end);
     RL_TRY(check_size(facts.schemas));
-    any = true;
+  }
+  if (!texts.empty()) {
+    const std::string where = "the schema at " + document_.path(facts.schemas);
+    uint32_t rule = 0;
+    RL_TRY(add_texts(std::move(texts), where, &automaton_, &rule, message_));
+    call(start, rule, end);
   }
   if (!any) note("no value of 'enum' or 'const' satisfies the rest of the schema");
   return Code::Ok;

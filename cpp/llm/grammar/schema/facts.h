@@ -68,8 +68,10 @@ class FactReader {
 
   // For each alternative of the set.
   Status read(const SchemaSet& set, std::shared_ptr<const std::vector<Facts>>* out);
-  // Whether a value satisfies the set.
+  // Whether a value satisfies the set; or the facts, of which it is one of `values` if there are
+  // any.
   Status accepts(const SchemaSet& set, const JsonValue& value, bool* out);
+  Status accepts_listed(const Facts& facts, const JsonValue& value, bool* out);
   // The strings that the facts take, lengths included or left out.
   Status strings(const Facts& facts, bool with_lengths, std::shared_ptr<const Dfa>* out);
   Status numbers(const Facts& facts, std::shared_ptr<const Dfa>* out);

@@ -81,12 +81,18 @@ Status FactReader::accepts(const SchemaSet& set, const JsonValue& value, bool* o
 Status FactReader::accepts(const Facts& facts, const JsonValue& value, bool* out) {
   RL_TRY(budget_->take(1 + facts.values.size(), message_));
   *out = false;
-  const uint8_t type = type_of(value);
-  if ((facts.types & type) == 0) return Code::Ok;
   const auto same = [&value](const JsonValue* other) { return *other == value; };
   if (facts.has_values && std::none_of(facts.values.begin(), facts.values.end(), same)) {
     return Code::Ok;
   }
+  return accepts_listed(facts, value, out);
+}
+
+Status FactReader::accepts_listed(const Facts& facts, const JsonValue& value, bool* out) {
+  RL_TRY(budget_->take(1, message_));
+  *out = false;
+  const uint8_t type = type_of(value);
+  if ((facts.types & type) == 0) return Code::Ok;
   if (type == kArray) return accepts_array(facts, value, out);
   if (type == kObject) return accepts_object(facts, value, out);
   if (type == kString) {

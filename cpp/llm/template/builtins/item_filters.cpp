@@ -280,6 +280,14 @@ Status sort_keyed(RunContext& run, bool reversed, std::vector<Keyed>* list) {
   return Code::Ok;
 }
 
+Status sorted_items(RunContext& run, bool reversed, std::vector<Keyed>* list, Value* out) {
+  RL_TRY(sort_keyed(run, reversed, list));
+  std::vector<Value> items;
+  items.reserve(list->size());
+  for (Keyed& one : *list) items.push_back(std::move(one.item));
+  return run.make_items(Kind::List, std::move(items), out);
+}
+
 std::vector<Value> paths_of(const Value& attribute) {
   if (!attribute.is(Kind::String)) return {attribute};
   std::vector<Value> paths;
@@ -305,11 +313,7 @@ Status sort(RunContext& run, const Value& value, const Arguments& arguments, Val
       RL_TRY(key_of(run, item, path, is_true(parts[1]), &keyed.back().keys.back()));
     }
   }
-  RL_TRY(sort_keyed(run, is_true(parts[0]), &keyed));
-  std::vector<Value> sorted;
-  sorted.reserve(keyed.size());
-  for (Keyed& one : keyed) sorted.push_back(std::move(one.item));
-  return run.make_items(Kind::List, std::move(sorted), out);
+  return sorted_items(run, is_true(parts[0]), &keyed, out);
 }
 
 Status dictsort(RunContext& run, const Value& value, const Arguments& arguments, Value* out) {
@@ -328,11 +332,7 @@ Status dictsort(RunContext& run, const Value& value, const Arguments& arguments,
     RL_TRY(key_of(run, by == "key" ? entry.first : entry.second, Value::missing(),
                   is_true(parts[0]), &keyed.back().keys[0]));
   }
-  RL_TRY(sort_keyed(run, is_true(parts[2]), &keyed));
-  std::vector<Value> sorted;
-  sorted.reserve(keyed.size());
-  for (Keyed& one : keyed) sorted.push_back(std::move(one.item));
-  return run.make_items(Kind::List, std::move(sorted), out);
+  return sorted_items(run, is_true(parts[2]), &keyed, out);
 }
 
 Status unique(RunContext& run, const Value& value, const Arguments& arguments, Value* out) {

@@ -10,9 +10,18 @@
 
 namespace rushlight::llm {
 
-// `text` is a word of tokenizers, which adds scores in double precision; of SentencePiece a whole
-// text, whose scores are added in single precision, so that it cannot be split into words.
-void encode_unigram(const Table& table, StringView text, Scratch* scratch,
+// The tokens of a word of tokenizers, which adds scores in double precision.
+void encode_unigram(const Table& table, StringView word, Scratch* scratch,
                     std::vector<int32_t>* out);
+
+// SentencePiece adds the scores of a whole text in single precision, so that near ties in a word
+// depend on the score of what stands before it: `*score`, to which that of the word is added.
+void encode_unigram_after(const Table& table, StringView word, double* score, Scratch* scratch,
+                          std::vector<int32_t>* out);
+
+// The tokens of a word of SentencePiece that follow every score of at most the result in magnitude.
+// Less than 0: no score, since the word has a tie or unknown characters.
+double encode_unigram_anywhere(const Table& table, StringView word, Scratch* scratch,
+                               std::vector<int32_t>* out);
 
 }  // namespace rushlight::llm

@@ -47,35 +47,43 @@ void replace(StringView text, StringView old, StringView replacement, std::strin
 
 // Runs of more than one `code`.
 void replace_runs(StringView text, uint32_t code, StringView replacement, std::string* out) {
-  size_t run = 0;
-  const auto end_run = [&] {
-    if (run == 1) append_code(code, out);
-    if (run > 1) append(replacement, out);
-    run = 0;
+  char character[4];
+  const size_t bytes = write_utf8(code, character);
+  const auto stands_at = [&](size_t i) {
+    return text.size() - i >= bytes && std::memcmp(text.data() + i, character, bytes) == 0;
   };
-  for_each(text, [&](uint32_t own, StringView character) {
-    if (own == code) {
-      ++run;
-      return;
+  size_t copied = 0;
+  for (size_t i = 0; i < text.size();) {
+    const void* next = std::memchr(text.data() + i, character[0], text.size() - i);
+    if (next == nullptr) break;
+    const auto begin = static_cast<size_t>(static_cast<const char*>(next) - text.data());
+    size_t end = begin;
+    while (stands_at(end)) end += bytes;
+    if (end - begin > bytes) {
+      out->append(text.data() + copied, begin - copied);
+      append(replacement, out);
+      copied = end;
     }
-    end_run();
-    append(character, out);
-  });
-  end_run();
+    i = end > begin ? end : begin + 1;
+  }
+  append(rest(text, copied), out);
 }
 
 void strip(StringView text, bool left, bool right, std::string* out) {
-  size_t begin = text.size(), end = 0;
-  const char* start = text.data();
-  for_each(text, [&](uint32_t code, StringView character) {
-    if ((classes_of(code) & kSpace) != 0) return;
-    const auto at = static_cast<size_t>(character.data() - start);
-    if (begin == text.size()) begin = at;
-    end = at + character.size();
-  });
-  begin = left ? begin : 0;
-  end = right ? end : text.size();
-  if (end > begin) out->append(start + begin, end - begin);
+  size_t begin = 0, end = text.size();
+  const auto character = [&](size_t i) { return read_point(text.data() + i, end - i); };
+  while (left && begin < end) {
+    const Point point = character(begin);
+    if ((classes_of(point.code) & kSpace) == 0) break;
+    begin += point.bytes;
+  }
+  while (right && begin < end) {
+    size_t last = end - 1;
+    while (last > begin && (static_cast<uint8_t>(text.data()[last]) & 0xC0) == 0x80) --last;
+    if ((classes_of(character(last).code) & kSpace) == 0) break;
+    end = last;
+  }
+  out->append(text.data() + begin, end - begin);
 }
 
 void lowercase(StringView text, std::string* out) {
@@ -126,20 +134,37 @@ void bert_chinese(StringView text, std::string* out) {
   });
 }
 
+size_t end_of_grapheme(StringView text, size_t begin) {
+  const auto is = [&](const Point& point, uint16_t classes) {
+    return (classes_of(point.code) & classes) != 0;
+  };
+  const auto at = [&](size_t i) { return read_point(text.data() + i, text.size() - i); };
+  Point last = at(begin);
+  size_t end = begin + last.bytes;
+  if (is(last, kBreaks)) {
+    const bool line = last.code == '\r' && end < text.size() && text.data()[end] == '\n';
+    return line ? end + 1 : end;
+  }
+  for (; end < text.size(); end += last.bytes) {
+    const Point next = at(end);
+    if (!is(next, kJoins) && (!is(last, kPrepends) || is(next, kBreaks))) break;
+    last = next;
+  }
+  return end;
+}
+
 // Graphemes of less than 6 bytes are looked up whole, and then a text that only begins them is
 // replaced as well, as tokenizers does.
 void charsmap(const Table& table, StringView text, std::string* out) {
   constexpr size_t kLongest = 5;
-  const auto at = [&](size_t i) { return read_point(text.data() + i, text.size() - i); };
   for (size_t i = 0; i < text.size();) {
-    const Point first = at(i);
-    size_t end = i + first.bytes;
-    const bool line = first.code == '\r' && end < text.size() && text.data()[end] == '\n';
-    if (line) {
-      ++end;
-    } else if ((classes_of(first.code) & kBreaks) == 0) {
-      while (end < text.size() && (classes_of(at(end).code) & kJoins) != 0) end += at(end).bytes;
+    const size_t plain = end_of_plain(table, text, i);
+    if (plain > i) {
+      out->append(text.data() + i, plain - i);
+      i = plain;
+      continue;
     }
+    const size_t end = end_of_grapheme(text, i);
     if (end - i <= kLongest) {
       const Replacement whole = find_replacement(table, {text.data() + i, end - i}, false);
       if (whole.replaced != 0) {

@@ -55,6 +55,13 @@ void sentence_piece(const Table& table, uint32_t flags, StringView text, std::st
   if (dummy && !suffix) add_space();
   bool after_space = collapse;
   while (i < text.size()) {
+    const size_t plain = end_of_plain(table, text, i);
+    if (plain > i) {
+      out->append(text.data() + i, plain - i);
+      after_space = false;
+      i = plain;
+      continue;
+    }
     const Replacement one = next(table, rest(i));
     i += one.replaced;
     size_t at = 0;

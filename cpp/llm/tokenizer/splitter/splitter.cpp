@@ -16,27 +16,34 @@ bool starts_with(StringView text, StringView start) {
   return text.size() >= start.size() && std::memcmp(text.data(), start.data(), start.size()) == 0;
 }
 
-// Splits at delimiters. `end_of_match(i)` is the end of the delimiter at i, or i; `emit` gets begin
-// and end of each piece.
-template <class Match, class Emit>
+// Where `wanted`, which is not empty, stands next in `text`, or the size of `text`.
+size_t find_text(StringView text, size_t from, StringView wanted) {
+  while (from < text.size()) {
+    const void* next = std::memchr(text.data() + from, wanted.data()[0], text.size() - from);
+    if (next == nullptr) break;
+    const auto at = static_cast<size_t>(static_cast<const char*>(next) - text.data());
+    if (starts_with(part(text, at, text.size()), wanted)) return at;
+    from = at + 1;
+  }
+  return text.size();
+}
+
+// Splits at delimiters. `find(from, &end)` is where the next one stands, or the size of the text;
+// `emit` gets begin and end of each piece.
+template <class Find, class Emit>
 class Delimiting {
  public:
-  Delimiting(StringView text, Behavior behavior, const Match& match, const Emit& emit)
-      : text_(text), behavior_(behavior), match_(match), emit_(emit) {}
+  Delimiting(StringView text, Behavior behavior, const Find& find, const Emit& emit)
+      : text_(text), behavior_(behavior), find_(find), emit_(emit) {}
 
   void run() {
-    size_t begin = 0;
-    for (size_t i = 0; i < text_.size();) {
-      const size_t end = match_(i);
-      if (end == i) {
-        i += read_point(text_.data() + i, text_.size() - i).bytes;
-        continue;
-      }
-      if (i > begin) segment(begin, i, false);
-      segment(i, end, true);
-      begin = i = end;
+    for (size_t begin = 0; begin < text_.size();) {
+      size_t end = text_.size();
+      const size_t at = find_(begin, &end);
+      if (at > begin) segment(begin, at, false);
+      if (at < text_.size()) segment(at, end, true);
+      begin = end;
     }
-    if (text_.size() > begin) segment(begin, text_.size(), false);
     flush();
   }
 
@@ -74,7 +81,7 @@ class Delimiting {
 
   StringView text_;
   Behavior behavior_;
-  const Match& match_;
+  const Find& find_;
   const Emit& emit_;
   size_t begin_ = 0, end_ = 0;
   bool waiting_ = false, was_match_ = false;
@@ -102,9 +109,7 @@ class Splitter {
       case kSplitPattern:
         return split_pattern(index, text, at_start, wanted);
       case kSplitText:
-        return delimit(index, text, at_start, behavior, [&](size_t i) {
-          return starts_with(part(text, i, text.size()), wanted) ? i + wanted.size() : i;
-        });
+        return split_text(index, text, at_start, behavior, wanted);
       case kSplitDigits:
         return classes(index, text, at_start,
                        operation.a != 0 ? Behavior::Isolated : Behavior::Contiguous, kNumber);
@@ -124,28 +129,52 @@ class Splitter {
   }
 
  private:
-  template <class Match>
-  void delimit(size_t index, StringView text, bool at_start, Behavior behavior,
-               const Match& match) {
+  template <class Find>
+  void delimit(size_t index, StringView text, bool at_start, Behavior behavior, const Find& find) {
     const auto emit = [&](size_t begin, size_t end) {
       split(index + 1, part(text, begin, end), at_start && begin == 0);
     };
-    Delimiting<Match, decltype(emit)>(text, behavior, match, emit).run();
+    Delimiting<Find, decltype(emit)>(text, behavior, find, emit).run();
+  }
+
+  void split_text(size_t index, StringView text, bool at_start, Behavior behavior,
+                  StringView wanted) {
+    delimit(index, text, at_start, behavior, [&](size_t from, size_t* end) {
+      const size_t at = find_text(text, from, wanted);
+      if (at < text.size()) *end = at + wanted.size();
+      return at;
+    });
   }
 
   // Each character of a class is a delimiter.
   void classes(size_t index, StringView text, bool at_start, Behavior behavior, uint16_t wanted) {
-    delimit(index, text, at_start, behavior, [&](size_t i) {
-      const Point point = read_point(text.data() + i, text.size() - i);
-      return (classes_of(point.code) & wanted) != 0 ? i + point.bytes : i;
+    delimit(index, text, at_start, behavior, [&](size_t i, size_t* end) {
+      while (i < text.size()) {
+        const Point point = read_point(text.data() + i, text.size() - i);
+        if ((classes_of(point.code) & wanted) != 0) {
+          *end = i + point.bytes;
+          break;
+        }
+        i += point.bytes;
+      }
+      return i;
     });
   }
 
   void split_pattern(size_t index, StringView text, bool at_start, StringView alternatives) {
     const Span<const uint8_t> list(reinterpret_cast<const uint8_t*>(alternatives.data()),
                                    alternatives.size());
-    delimit(index, text, at_start, Behavior::Isolated,
-            [&](size_t i) { return match_pattern(list, text, i); });
+    delimit(index, text, at_start, Behavior::Isolated, [&](size_t i, size_t* end) {
+      while (i < text.size()) {
+        const size_t match = match_pattern(list, text, i);
+        if (match > i) {
+          *end = match;
+          break;
+        }
+        i += read_point(text.data() + i, text.size() - i).bytes;
+      }
+      return i;
+    });
   }
 
   // White space, which is dropped, then punctuation.
@@ -194,18 +223,15 @@ class Splitter {
     if (wanted && text.data()[0] != ' ' && !starts_with(text, mark)) {
       changed.append(mark.data(), mark.size());
     }
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text.data()[i] == ' ') {
-        changed.append(mark.data(), mark.size());
-      } else {
-        changed.push_back(text.data()[i]);
-      }
+    for (size_t i = 0; i < text.size();) {
+      const size_t space = find_text(text, i, " ");
+      changed.append(text.data() + i, space - i);
+      if (space < text.size()) changed.append(mark.data(), mark.size());
+      i = space + 1;
     }
     const StringView piece(changed.data(), changed.size());
     if (operation.b == 0) return split(index + 1, piece, at_start);
-    delimit(index, piece, at_start, Behavior::MergedWithNext, [&](size_t i) {
-      return starts_with(part(piece, i, piece.size()), mark) ? i + mark.size() : i;
-    });
+    split_text(index, piece, at_start, Behavior::MergedWithNext, mark);
   }
 
   void add_space(size_t index, StringView text, bool at_start) {

@@ -25,6 +25,7 @@ constexpr uint16_t kMayCompose = 1 << 11;            // may change in NFC, by it
 constexpr uint16_t kMayComposeCompatible = 1 << 12;  // in NFKC
 constexpr uint16_t kJoins = 1 << 13;                 // continues the grapheme before it
 constexpr uint16_t kBreaks = 1 << 14;                // is a grapheme by itself
+constexpr uint16_t kPrepends = 1 << 15;              // the grapheme goes on after it
 
 // Tables with a page for each 64 characters.
 extern const uint16_t kClassesPage[], kClasses[];

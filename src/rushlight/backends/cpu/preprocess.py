@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 
+from rushlight.backends.cpu.build.multiplied import weights_of_linear
 from rushlight.backends.cpu.build.part import build_graph
 from rushlight.backends.cpu.graph.expressions import Known, Table
 from rushlight.backends.cpu.graph.operations import epilogue_of, program_of, residual_of
@@ -54,20 +56,47 @@ class CpuBackend(BackendDetails):
             compile_specs: `weights`: "float32", or "bfloat16" for products whose weights are
                 rounded to that; sums are float32 in any case.
         """
-        weights = read_weights(compile_specs)
-        notes = fuse_patterns(edge_program)
-        translate = {k: v.translate for k, v in OPERATORS.items()}
-        graph = build_graph(edge_program, weights, translate)
+        [result] = _preprocessed([edge_program], [compile_specs])
+        return result
+
+    @classmethod
+    def preprocess_multimethod(
+        cls,
+        edge_programs: dict[str, list[ExportedProgram]],
+        compile_specs: dict[str, list[list[CompileSpec]]],
+    ) -> dict[str, list[PreprocessResult]]:
+        """The payloads of all parts, which share weights.
+
+        Args:
+            edge_programs: {method: its parts}.
+            compile_specs: {method: the options of each part}.
+        """
+        parts = [part for mine in edge_programs.values() for part in mine]
+        specs = [one for name in edge_programs for one in compile_specs[name]]
+        results = _preprocessed(parts, specs)
+        return {name: list(islice(results, len(mine))) for name, mine in edge_programs.items()}
+
+
+def _preprocessed(
+    parts: Sequence[ExportedProgram], specs: Sequence[list[CompileSpec]]
+) -> Iterator[PreprocessResult]:
+    """The payloads of parts, one after the other."""
+    weights = [read_weights(one) for one in specs]
+    notes = [fuse_patterns(part) for part in parts]
+    multiplied = weights_of_linear(parts)
+    translate = {k: v.translate for k, v in OPERATORS.items()}
+    for part, dtype, noted in zip(parts, weights, notes, strict=True):
+        graph = build_graph(part, dtype, translate, multiplied)
         add_in_place(graph)
         cut_into_bands(graph)
         store = NamedDataStore()
-        payload = fb.pack(_Writer(graph, Bounds.of(edge_program)).write(store))
+        payload = fb.pack(_Writer(graph, Bounds.of(part)).write(store))
         handles = {i: tuple(handles_of(node.calls)) for i, node in enumerate(graph.nodes)}
-        return PreprocessResult(
+        yield PreprocessResult(
             payload,
             {i: calls for i, calls in handles.items() if calls},
             store.get_named_data_store_output(),
-            notes,
+            noted,
         )
 
 
@@ -212,10 +241,10 @@ def _constants(graph: Graph, store: NamedDataStore) -> Iterator[fb.Constant]:
 
 
 def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:
-    data = raw_bytes(tensor).tobytes()
-    key = f"cpu/{hashlib.sha256(data).hexdigest()[:32]}"
+    data = raw_bytes(tensor)
+    key = f"cpu/{hashlib.sha256(data.data).hexdigest()[:32]}"
     store.add_named_data(key, data, alignment=_ALIGNMENT)
-    return fb.Constant(key, len(data))
+    return fb.Constant(key, data.nbytes)
 
 
 def _place_scratch(graph: Graph, bounds: Bounds) -> tuple[dict[int, int], int]:

@@ -139,8 +139,8 @@ class Writer:
 
     def _add_constant(self, tensor: torch.Tensor, prefix: str = "") -> int:
         """The index of a new constant; its key is the prefix and the SHA-256 of its bytes."""
-        data = raw_bytes(tensor.contiguous()).tobytes()
-        key = prefix + hashlib.sha256(data).hexdigest()
+        data = raw_bytes(tensor.contiguous())
+        key = prefix + hashlib.sha256(data.data).hexdigest()
         self._store.add_named_data(key, data, alignment=_ALIGNMENT)
-        self._constants.append(fb.ConstantDataOffset(_NOT_READ, len(data), key))
+        self._constants.append(fb.ConstantDataOffset(_NOT_READ, data.nbytes, key))
         return len(self._constants) - 1

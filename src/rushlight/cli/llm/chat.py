@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,17 +18,12 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.cli.llm.common import (
-    CacheOption,
-    KvOption,
-    TemplateOption,
-    TokenizerOption,
-    read_template,
-)
+from rushlight.cli.llm import common
 from rushlight.errors import Code, Error, RunError
 from rushlight.files import open_file, write_text
 
 if TYPE_CHECKING:
+    from rushlight import _core
     from rushlight.llm.reply import Statistics
     from rushlight.llm.runner import Runner, Session
 
@@ -39,6 +35,7 @@ COMMANDS = """\
 /save FILE    write the conversation to FILE, and what was said to FILE.json
 /restore FILE go on with a conversation from a file
 /new          begin a new conversation
+/adapter NAME begin a new conversation with an adapter; without a name, with the model alone
 /help         this list
 /exit         leave (also Ctrl-D); Ctrl-C ends a reply"""
 HELP = help_text(
@@ -46,6 +43,7 @@ HELP = help_text(
     "on with the text. Commands begin with a slash; /help lists them.",
     (
         "rushlight llm chat m.pte",
+        "rushlight llm chat m.pte --adapter sql=sql.ptd",
         'rushlight llm chat m.pte --system "Answer in one sentence." --temperature 0.7',
     ),
 )
@@ -64,24 +62,16 @@ def main(
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", help="The most tokens of a reply.")
     ] = None,
-    kv: KvOption = "auto",
-    cache_limit: CacheOption = None,
-    tokenizer: TokenizerOption = None,
-    chat_template: TemplateOption = None,
+    kv: common.KvOption = "auto",
+    cache_limit: common.CacheOption = None,
+    tokenizer: common.TokenizerOption = None,
+    chat_template: common.TemplateOption = None,
+    adapter: common.AdapterOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
-    from rushlight.llm.loading import load
-
-    runner = load(
-        model,
-        threads=threads,
-        kv=kv,
-        cache_limit=cache_limit,
-        tokenizer=tokenizer,
-        chat_template=read_template(chat_template),
-    )
+    runner = common.load(model, threads, kv, cache_limit, tokenizer, chat_template)
     options = {
         "temperature": temperature,
         "top_p": top_p,
@@ -89,7 +79,7 @@ def main(
         "seed": seed,
         "max_tokens": max_tokens,
     }
-    talk = Talk(runner, system, options)
+    talk = Talk(runner, system, options, common.read_adapters(adapter, runner))
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # of bytes that are not UTF-8
     is_terminal = sys.stdin.isatty()
@@ -108,17 +98,26 @@ class Talk:
         runner: the model.
         system: the system prompt; None for none.
         options: of `Runner.generate`.
+        adapters: by their names; the first conversation has the first one.
     """
 
-    def __init__(self, runner: Runner, system: str | None, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        system: str | None,
+        options: dict[str, Any],
+        adapters: Mapping[str, _core.LlmAdapter],
+    ) -> None:
         self._runner = runner
         self._options = options
+        self._adapters = adapters
+        self._adapter = next(iter(adapters.values()), None)
         self._system = [{"role": "system", "content": system}] if system is not None else []
         self._kept: dict[str, tuple[Session, list[Any]]] = {}
         self._begin()
 
     def _begin(self) -> None:
-        self._session = self._runner.session()
+        self._session = self._runner.session(adapter=self._adapter)
         # Messages; without a chat template the numbers of tokens before each question.
         self._history: list[Any] = list(self._system) if self._runner.has_chat else []
 
@@ -149,6 +148,7 @@ class Talk:
         elif word == "/use" and rest in self._kept:
             session, history = self._kept[rest]
             self._session, self._history = session.fork(), list(history)
+            self._adapter = session.adapter
         elif word == "/use":
             out.print(f"there are {', '.join(self._kept) or 'none'}: /use NAME", markup=False)
         elif word == "/save" and rest:
@@ -156,12 +156,17 @@ class Talk:
             _write_history(rest, self._history)
             out.print(f"wrote {rest}", markup=False)
         elif word == "/restore" and rest:
-            session = self._runner.restore(rest)
+            session = self._runner.restore(rest, adapter=self._adapter)
             self._history = self._read_history(rest, session)
             self._session = session
             out.print(self._session.text, markup=False)
         elif word == "/new":
             self._begin()
+        elif word == "/adapter" and (not rest or rest in self._adapters):
+            self._adapter = self._adapters[rest] if rest else None
+            self._begin()
+        elif word == "/adapter":
+            out.print(f"there are {', '.join(self._adapters) or 'none'}", markup=False)
         else:
             out.print(COMMANDS, markup=False)
 

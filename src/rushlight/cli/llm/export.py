@@ -76,6 +76,14 @@ PoolingOption = Annotated[
         help="What becomes a text's embedding; default: what the model's folder says.",
     ),
 ]
+AdaptersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--adapters",
+        metavar="RANK",
+        help="Take adapters (LoRA) of ranks up to this one; see rushlight llm adapter.",
+    ),
+]
 TokenizerOption = Annotated[
     str | None, typer.Option("--tokenizer", metavar="PATH", help="Default: that of the model.")
 ]
@@ -109,6 +117,7 @@ def main(
     wanted: WantedOption = None,
     embed: EmbedOption = False,
     pooling: PoolingOption = None,
+    adapters: AdaptersOption = None,
     tokenizer: TokenizerOption = None,
     chat_template: TemplateOption = None,
     backend: BackendOption = "cpu",
@@ -140,6 +149,7 @@ def main(
             quantize_embedding=quantize_embedding,
             embed=embed,
             pooling=pooling,
+            adapters=adapters,
             tokenizer=tokenizer,
             chat_template=read_template(chat_template),
             backend=backend,

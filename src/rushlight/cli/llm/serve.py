@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,14 +16,12 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.cli.llm.common import (
-    CacheOption,
-    KvOption,
-    TemplateOption,
-    TokenizerOption,
-    read_template,
-)
+from rushlight.cli.llm import common
 from rushlight.errors import Code, RunError
+
+if TYPE_CHECKING:
+    from rushlight.llm.runner import Runner
+    from rushlight.llm.serve.settings import Settings
 
 NAME = "serve"
 HELP = help_text(
@@ -31,6 +30,7 @@ HELP = help_text(
     (
         "rushlight llm serve m.pte",
         "rushlight llm serve m.pte --port 9000 --name my-model",
+        "rushlight llm serve m.pte --adapter sql=sql.ptd",
         "RUSHLIGHT_API_KEY=secret rushlight llm serve m.pte --host 0.0.0.0",
     ),
 )
@@ -87,16 +87,16 @@ def main(
     queue: QueueOption = 64,
     time_limit: TimeOption = 600.0,
     body_limit: BodyOption = 8 << 20,
-    kv: KvOption = "auto",
-    cache_limit: CacheOption = None,
-    tokenizer: TokenizerOption = None,
-    chat_template: TemplateOption = None,
+    kv: common.KvOption = "auto",
+    cache_limit: common.CacheOption = None,
+    tokenizer: common.TokenizerOption = None,
+    chat_template: common.TemplateOption = None,
+    adapter: common.AdapterOption = None,
     threads: ThreadsOption = None,
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
     _check_packages()
-    from rushlight.llm.loading import load
     from rushlight.llm.serve import server
     from rushlight.llm.serve.settings import Settings
 
@@ -117,22 +117,27 @@ def main(
                 f"RUSHLIGHT_API_KEY, or leave --host out",
                 code=Code.INVALID_ARGUMENT,
             )
-        runner = load(
-            model,
-            threads=threads,
-            kv=kv,
-            cache_limit=cache_limit,
-            tokenizer=tokenizer,
-            chat_template=read_template(chat_template),
-        )
+        runner = common.load(model, threads, kv, cache_limit, tokenizer, chat_template)
         if not runner.has_text:
             raise RunError(
                 f"{model} has no tokenizer, so that it can neither read nor write text: give one "
                 f"with --tokenizer, or export the model with its tokenizer",
                 code=Code.NOT_SUPPORTED,
             )
+        settings = _with_adapters(settings, adapter, runner)
         typer.echo(f"{settings.name}: {server.address_of(sock)}  (Ctrl-C ends it)")
         server.serve(runner, settings, sock)
+
+
+def _with_adapters(settings: Settings, arguments: list[str] | None, runner: Runner) -> Settings:
+    """Settings with adapters, each of which has an id of its own."""
+    adapters = common.read_adapters(arguments, runner)
+    if settings.name in adapters:
+        raise RunError(
+            f"--adapter {settings.name}: that is the model's own id: give it another name",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return replace(settings, adapters=adapters)
 
 
 def _check_packages() -> None:

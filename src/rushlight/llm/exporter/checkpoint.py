@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.llm.weights.mapped_file import mapped, release
+from rushlight.ir.mapped_weights import give_back
+from rushlight.llm.weights.mapped_file import mapped
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 _DTYPES = {
@@ -27,6 +28,7 @@ _DTYPES = {
     "BOOL": torch.bool,
 }
 _MOST_DIMENSIONS, _MOST_ELEMENTS = 64, 2**62
+_MOST_HEADER = 100_000_000  # bytes, as safetensors has it
 
 
 class Checkpoint:
@@ -34,16 +36,17 @@ class Checkpoint:
 
     Args:
         folder: with `model.safetensors`, or several files and their index.
+        single: the name of the file in place of `model.safetensors`; then there is no index.
 
     Raises:
         ExportError: a file is missing or damaged, or a tensor has a dtype that is not supported.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, single: str = SINGLE) -> None:
         self._maps: list[mmap.mmap] = []
         self.tensors: dict[str, torch.Tensor] = {}
-        index = _index_of(folder)
-        files = dict.fromkeys(index.values()) if index is not None else {SINGLE: None}
+        index = _index_of(folder) if single == SINGLE else None
+        files = dict.fromkeys(index.values()) if index is not None else {single: None}
         missing = [name for name in files if not (folder / name).is_file()]
         if missing:
             raise ExportError(
@@ -65,7 +68,7 @@ class Checkpoint:
     def release(self) -> None:
         """Give back the memory of the pages that were read; they are read again when needed."""
         for one in self._maps:
-            release(one)
+            give_back(one)
 
     def _read(self, path: Path) -> None:
         size = path.stat().st_size
@@ -75,12 +78,16 @@ class Checkpoint:
         length = int.from_bytes(whole[:8], "little")
         if length > size - 8:
             raise _damaged(path, f"its header of {length} bytes reaches beyond its end")
+        if length > _MOST_HEADER:
+            raise _damaged(path, f"its header has {length} bytes, more than {_MOST_HEADER}")
         try:
-            header = json.loads(whole[8 : 8 + length])
+            header = json.loads(whole[8 : 8 + length], object_pairs_hook=_without_repeats)
         except (ValueError, RecursionError) as error:
             raise _damaged(path, f"its header is no JSON ({error})") from None
         self._maps.append(whole)
         for name, shape, dtype, first, last in _entries(path, header, size - 8 - length):
+            if name in self.tensors:
+                raise _damaged(path, f"it has tensor {name!r}, which another file has, too")
             count = (last - first) // dtype.itemsize
             start = 8 + length + first
             flat = (
@@ -91,6 +98,20 @@ class Checkpoint:
             self.tensors[name] = flat.reshape(shape)
 
 
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        ValueError: a name is there twice.
+    """
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in made if names.count(name) > 1)
+        raise ValueError(f"{repeated!r} is there twice")
+    return made
+
+
 def _index_of(folder: Path) -> dict[str, str] | None:
     """The file of each tensor, if there are several files."""
     path = folder / INDEX
@@ -99,7 +120,8 @@ def _index_of(folder: Path) -> dict[str, str] | None:
             raise _no_weights(folder)
         return None
     try:
-        files = json.loads(path.read_text("utf-8"))["weight_map"]
+        index = json.loads(path.read_text("utf-8"), object_pairs_hook=_without_repeats)
+        files = index["weight_map"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(path, f"it has no weight_map ({error})") from None
     if not isinstance(files, dict) or not all(

@@ -15,8 +15,9 @@ from rushlight.api import Program
 from rushlight.api import export as export_program
 from rushlight.errors import Code, ExportError
 from rushlight.forms import Form, forms_of
-from rushlight.ir.mapped_weights import released_by
+from rushlight.ir.mapped_weights import also_release, weights_in_files, were_read
 from rushlight.llm.description import KEY, Description
+from rushlight.llm.exporter.adapters import adapt_layers, adapters_of
 from rushlight.llm.exporter.encoders import encoder_description, encoder_of, is_encoder
 from rushlight.llm.exporter.families import Decoder, Head, decoder_of, description_of
 from rushlight.llm.exporter.folder import Folder, read_folder
@@ -40,6 +41,7 @@ _WANTED = 64  # of a step
 
 
 @needs_packages()
+@weights_in_files()
 def export(
     model: Any,
     *,
@@ -52,6 +54,7 @@ def export(
     quantize_embedding: str | None = None,
     embed: bool = False,
     pooling: str | None = None,
+    adapters: int | None = None,
     tokenizer: Any = None,
     chat_template: str | None = None,
     backend: Any = "cpu",
@@ -94,6 +97,8 @@ def export(
         pooling: what becomes the embedding of a text: "last", the last token's hidden state;
             "mean", the mean of all; or "cls", the first token's. Default: the folder's; or else
             "last" for decoders and "mean" for encoders.
+        adapters: the greatest rank of the adapters (LoRA) that sessions may have, up to 256; None
+            for a program that takes none.
         tokenizer: what `rushlight.llm.tokenizer.compile` takes; default: the folder's.
         chat_template: a Jinja template; default: the folder's.
         backend: where it runs, as `rushlight.export` takes it, but not a list of forms: "cpu", or
@@ -112,6 +117,7 @@ def export(
     if isinstance(model, str | os.PathLike):
         say("read the model")
         folder = _read(Path(model))
+        also_release(folder.release)
         model = folder.model
     if context is None and isinstance(folder, Folder):
         context = folder.longest_text
@@ -120,30 +126,26 @@ def export(
     step, about = _step_of(model, description, context, batch, wanted)
     about = _with_folder(about, folder) if folder else about
     about = _with_embedding(about, model, step, embed, pooling)
+    about = _with_adapters(about, step, adapters, has_cache)
     texts = _texts(about, tokenizer, chat_template, folder)
-    say("quantise" if recipe.bits or recipe.embedding else "convert weights")
-    release = folder.release if folder else lambda: None
-    embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
-    convert_layers(step, recipe, release, embedding=embedding)
+    _convert(step, about, recipe, say)
     say("capture")
     captured = _methods(step, about, has_cache)
-    with released_by(release):
-        program = export_program(
-            captured,
-            backend=backend,
-            constant_methods=_constants(about, captured),
-            verify=False,
-            strict=strict,
-            debug=debug,
-            progress=progress,
-        )
+    program = export_program(
+        captured,
+        backend=backend,
+        constant_methods=_constants(about, captured),
+        verify=False,
+        strict=strict,
+        debug=debug,
+        progress=progress,
+    )
     program.quantization += folder.losses() if isinstance(folder, GgufModel) else []
     for key, data in {KEY: about.to_json(), **texts}.items():
         program.manager.add_named_data(key, data)
-    release()
+    were_read()
     if verify:
-        with released_by(release):
-            _verify(program, captured, about, form, say)
+        _verify(program, captured, about, form, say)
     return program
 
 
@@ -156,6 +158,7 @@ def _verify(
 ) -> None:
     """Check the methods of a finished program."""
     with written(program.manager) as file:
+        were_read()
         for name, one in captured.items():
             say(f"{name}: verify")
             check = check_forward if name == FORWARD else check_steps
@@ -239,6 +242,36 @@ def _has_runners_cache(form: Form) -> bool:
     from rushlight.backends.cpu import CpuPartitioner
 
     return any(isinstance(one, CpuPartitioner) for one in form.partitioners)
+
+
+def _convert(
+    step: Step,
+    about: Description,
+    recipe: Recipe,
+    say: Callable[[str], None],
+) -> None:
+    """Store the layers of a step as a recipe has them, and let them take adapters if asked to."""
+    say("quantise" if recipe.bits or recipe.embedding else "convert weights")
+    embedding = _embedding_of_tokens(step, about) if recipe.embedding else None
+    convert_layers(step, recipe, embedding=embedding)
+    if about.adapters is not None:
+        adapt_layers(step, about.adapters)
+
+
+def _with_adapters(
+    about: Description, step: Step, rank: int | None, has_cache: bool
+) -> Description:
+    """A description with the adapters that its program takes."""
+    if rank is None:
+        return about
+    if not has_cache:
+        raise ExportError(
+            "adapters=: a program for ExecuTorch's runner takes none, since they are the runner's: "
+            "use backend='cpu', or merge the adapter into the model first, with merge_and_unload() "
+            "of peft",
+            code=Code.NOT_SUPPORTED,
+        )
+    return dataclasses.replace(about, adapters=adapters_of(step, about, rank))
 
 
 def _texts(

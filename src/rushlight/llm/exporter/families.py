@@ -12,7 +12,6 @@ from rushlight.errors import Code, ExportError
 from rushlight.llm.description import Description
 from rushlight.llm.exporter.attention import INTERFACE, register
 from rushlight.llm.exporter.rope import rotary_of
-from rushlight.llm.exporter.rows import Rows, step_of
 from rushlight.llm.exporter.step import copied
 from rushlight.llm.weights.layers import QuantizedEmbedding, StoredEmbedding
 
@@ -128,12 +127,11 @@ class Decoder(torch.nn.Module):
 
     def forward(self, tokens: Tensor, positions: Tensor, sequences: Tensor) -> Tensor:
         """Hidden states [n, hidden]."""
-        with step_of(Rows(positions, sequences)):
-            result = self.base(
-                inputs_embeds=self.embedding(tokens).unsqueeze(0),
-                position_ids=positions.unsqueeze(0),
-                use_cache=False,
-            )
+        result = self.base(
+            inputs_embeds=self.embedding(tokens).unsqueeze(0),
+            position_ids=positions.unsqueeze(0),
+            use_cache=False,
+        )
         hidden: Tensor = result.last_hidden_state.squeeze(0)
         return hidden
 

@@ -107,8 +107,9 @@ def read_folder(path: Path) -> Folder:
     generation = _json_of(path / _GENERATION) or {}
     _check_tokens(generation, path / _GENERATION)
     checkpoint = Checkpoint(path)
-    model = _empty_model(path, encodes)
     tensors = checkpoint.tensors
+    _check_counts(config, len(tensors), path / "config.json")
+    model = _empty_model(path, encodes)
     load_into(model, encoder_weights(model, tensors) if encodes else tensors, str(path))
     about = _json_of(path / "tokenizer_config.json") or {}
     return Folder(
@@ -122,6 +123,7 @@ def read_folder(path: Path) -> Folder:
     )
 
 
+_MOST_LABELS = 100_000
 _ROLES = ("bos_token", "eos_token", "unk_token", "pad_token")
 
 
@@ -155,6 +157,19 @@ def _json_of(path: Path) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise ExportError(f"{path} is no JSON object", code=Code.INVALID_EXTERNAL_DATA)
     return value
+
+
+def _check_counts(config: dict[str, Any], tensors: int, path: Path) -> None:
+    """Refuse counts of parts that no weights can be for: to make them would take all memory."""
+    limits = {"num_hidden_layers": tensors, "n_layer": tensors, "num_labels": _MOST_LABELS}
+    for name, most in limits.items():
+        count = config.get(name)
+        if type(count) is int and count > most:
+            raise ExportError(
+                f"{name!r} of {path} is {count}, and {most} is the most for weights of {tensors} "
+                f"tensors: copy the model's own config.json there",
+                code=Code.INVALID_EXTERNAL_DATA,
+            )
 
 
 def _refuse_quantised(config: dict[str, Any], path: Path) -> None:

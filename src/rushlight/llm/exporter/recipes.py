@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.mapped_weights import to_file, were_read
 from rushlight.llm.weights.layers import (
     QuantizedEmbedding,
     QuantizedLinear,
@@ -88,13 +88,7 @@ class Recipe:
         return (self.group_size or DEFAULT_GROUP) if bits == 4 else 0
 
 
-def convert_layers(
-    model: torch.nn.Module,
-    recipe: Recipe,
-    release: Callable[[], None] = lambda: None,
-    *,
-    embedding: Any = None,
-) -> None:
+def convert_layers(model: torch.nn.Module, recipe: Recipe, *, embedding: Any = None) -> None:
     """Replace the layers of `model` by those of a recipe, one after the other.
 
     A weight that layers share is stored once. What is left is computed in float32.
@@ -102,7 +96,6 @@ def convert_layers(
     Args:
         model: is changed.
         recipe: how layers are stored.
-        release: gives back memory of weights that were read; called after each layer.
         embedding: the layer that has a row for each token, if the recipe says how it is stored.
 
     Raises:
@@ -129,7 +122,7 @@ def convert_layers(
             kept.append(layer.weight)
             made[key] = _stored(layer, bits, recipe, name)
         model.set_submodule(name, _layer(layer, made[key], recipe))
-        release()
+        were_read()
     for part in model.modules():
         if not isinstance(part, StoredLinear | StoredEmbedding):
             _make_single(part)
@@ -156,8 +149,11 @@ def _stored(layer: Any, bits: int | None, recipe: Recipe, name: str) -> Tensor |
         weight = weight.t()
     if bits is None:
         own = torch.float32 if weight.dtype == torch.float64 else weight.dtype
-        return torch.nn.Parameter(weight.to(recipe.dtype or own), requires_grad=False)
-    return quantised(weight, bits, recipe.group_of(bits), name)
+        dtype = recipe.dtype or own
+        if dtype != weight.dtype:
+            weight = to_file(weight.to(dtype))
+        return torch.nn.Parameter(weight, requires_grad=False)
+    return quantised(weight, bits, recipe.group_of(bits), name).to_file()
 
 
 def _is_kept(weight: QuantizedWeight, bits: int | None, recipe: Recipe) -> bool:

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from rushlight.capture import capture
 from rushlight.llm.description import Description
+from rushlight.llm.exporter.rows import Rows, step_of
 
 Tensor = torch.Tensor
 _EXAMPLE_ROWS, _EXAMPLE_WANTED = 7, 3
@@ -37,11 +38,12 @@ class Step(torch.nn.Module):
 
     def forward(self, tokens: Tensor, positions: Tensor, sequences: Tensor, wanted: Tensor) -> Any:
         """The logits, float32 [m, vocabulary]."""
-        if self._selects:
-            rows = self.decoder(tokens, positions, sequences, wanted)
-        else:
+        selected = (wanted,) if self._selects else ()
+        with step_of(Rows(positions, sequences)):
+            rows = self.decoder(tokens, positions, sequences, *selected)
+        if not self._selects:
             # The rows of a matrix by their numbers: every backend has this form of it.
-            rows = functional.embedding(wanted, self.decoder(tokens, positions, sequences))
+            rows = functional.embedding(wanted, rows)
         return (rows if self.head is None else self.head(rows)).float()
 
 

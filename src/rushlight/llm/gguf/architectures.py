@@ -159,8 +159,9 @@ def _decoder(facts: Facts, turns_part: bool = False) -> Fields:
     rope = rope_of(facts, width, context)
     if "partial_rotary_factor" in rope and not turns_part:
         raise ExportError(
-            f"{facts.file.path} turns a part of each head ({facts.name}.rope.dimension_count), "
-            f"which is not supported for the architecture {facts.name!r}",
+            f"{facts.file.path} rotates only a part of each head "
+            f"({facts.name}.rope.dimension_count), which is not supported for the architecture "
+            f"{facts.name!r}",
             code=Code.NOT_SUPPORTED,
         )
     return {

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Form:
-    """A type without minimums: each number is an integer times the scale of its group.
+    """A type without offsets: each number is an integer times the scale of its group.
 
     Attributes:
         bits: 4 if integers are from -8 to 7, else 8.
@@ -32,6 +32,19 @@ class Form:
     bits: int
     group: int
     unpack: Callable[[Bytes], tuple[Integers, Floats]]
+
+
+@dataclass(frozen=True)
+class OffsetForm:
+    """A type with offsets: each number is an integer times the scale of its group, plus its offset.
+
+    Attributes:
+        group: the elements that share a scale and an offset.
+        unpack: integers [blocks, elements], scales and offsets [blocks, groups].
+    """
+
+    group: int
+    unpack: Callable[[Bytes], tuple[Bytes, Floats, Floats]]
 
 
 def _half(blocks: Bytes) -> Floats:
@@ -77,9 +90,54 @@ def _q6_k(blocks: Bytes) -> tuple[Integers, Floats]:
     return integers, _half(blocks[:, 208:]) * scales.astype(np.float32)
 
 
+def _q4_1(blocks: Bytes) -> tuple[Bytes, Floats, Floats]:
+    return _shifted(blocks[:, 4:], 16, 4), _half(blocks[:, :2]), _half(blocks[:, 2:4])
+
+
+def _q5_1(blocks: Bytes) -> tuple[Bytes, Floats, Floats]:
+    fifth = np.unpackbits(blocks[:, 4:8], axis=1, bitorder="little")
+    integers = _shifted(blocks[:, 8:], 16, 4) | fifth << np.uint8(4)
+    return integers, _half(blocks[:, :2]), _half(blocks[:, 2:4])
+
+
+def _q2_k(blocks: Bytes) -> tuple[Bytes, Floats, Floats]:
+    both = blocks[:, :16]
+    scales = _half(blocks[:, 80:82]) * (both & np.uint8(15)).astype(np.float32)
+    minimums = _half(blocks[:, 82:84]) * (both >> np.uint8(4)).astype(np.float32)
+    return _shifted(blocks[:, 16:80], 32, 2), scales, -minimums
+
+
+def _q4_k(blocks: Bytes) -> tuple[Bytes, Floats, Floats]:
+    return _shifted(blocks[:, 16:], 32, 4), *_scales_of_k(blocks)
+
+
+def _q5_k(blocks: Bytes) -> tuple[Bytes, Floats, Floats]:
+    low, fifth = _shifted(blocks[:, 48:], 32, 4), _shifted(blocks[:, 16:48], 32, 1)
+    return low | fifth << np.uint8(4), *_scales_of_k(blocks)
+
+
+def _scales_of_k(blocks: Bytes) -> tuple[Floats, Floats]:
+    """Scales and offsets of Q4_K and Q5_K: of eight integers of 6 bits for each, the upper bits of
+    the last four lie above those of the first four."""
+    scales, minimums, rest = blocks[:, 4:8], blocks[:, 8:12], blocks[:, 12:16]
+    six, four, upper = np.uint8(63), np.uint8(15), np.uint8(0x30)
+    each = (
+        (scales & six, rest & four | scales >> np.uint8(2) & upper),
+        (minimums & six, rest >> np.uint8(4) | minimums >> np.uint8(2) & upper),
+    )
+    factors, offsets = (np.concatenate(parts, axis=1).astype(np.float32) for parts in each)
+    return _half(blocks[:, :2]) * factors, -(_half(blocks[:, 2:4]) * offsets)
+
+
 @np.errstate(invalid="ignore")
 def integers_of(form: Form, blocks: Bytes) -> tuple[Integers, Floats]:
-    """The integers [blocks, elements] and scales [blocks, groups] of a type without minimums."""
+    """The integers [blocks, elements] and scales [blocks, groups] of a type without offsets."""
+    return form.unpack(blocks)
+
+
+@np.errstate(invalid="ignore")
+def with_offsets_of(form: OffsetForm, blocks: Bytes) -> tuple[Bytes, Floats, Floats]:
+    """The integers [blocks, elements], scales and offsets [blocks, groups] of a type with them."""
     return form.unpack(blocks)
 
 
@@ -91,6 +149,14 @@ FORMS: Mapping[str, Form] = {
     "Q6_K": Form(8, 16, _q6_k),
 }
 """The types that are stored as they are, by name."""
+OFFSET_FORMS: Mapping[str, OffsetForm] = {
+    "Q4_1": OffsetForm(32, _q4_1),
+    "Q5_1": OffsetForm(32, _q5_1),
+    "Q2_K": OffsetForm(16, _q2_k),
+    "Q4_K": OffsetForm(32, _q4_k),
+    "Q5_K": OffsetForm(32, _q5_k),
+}
+"""The types that the runtime has no form for, by name."""
 
 
 @np.errstate(invalid="ignore")  # scales that are no numbers are found later
@@ -114,17 +180,10 @@ def numbers_of(kind: TensorType, blocks: Bytes) -> Floats:
         integers, scales = integers_of(FORMS[kind.name], blocks)
         groups = integers.reshape(*scales.shape, -1).astype(np.float32) * scales[..., None]
         return groups.reshape(integers.shape)
-    return _with_minimums(kind, blocks)
+    numbers, scales, offsets = with_offsets_of(OFFSET_FORMS[kind.name], blocks)
+    groups = numbers.reshape(*scales.shape, -1).astype(np.float32) * scales[..., None]
+    return (groups + offsets[..., None]).reshape(numbers.shape)
 
 
 def _viewed(blocks: Bytes, dtype: str) -> Any:
     return np.ascontiguousarray(blocks).view(dtype)
-
-
-def _with_minimums(kind: TensorType, blocks: Bytes) -> Floats:
-    """Types whose numbers are an integer times a scale, plus or minus a minimum: gguf's own."""
-    import gguf
-
-    number = gguf.GGMLQuantizationType[kind.name]
-    made: Floats = gguf.quants.dequantize(blocks.reshape(-1), number).reshape(len(blocks), -1)
-    return made

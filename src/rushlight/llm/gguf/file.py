@@ -11,16 +11,28 @@ import numpy as np
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.llm.gguf.blocks import FORMS, Bytes, Form, integers_of, numbers_of
+from rushlight.ir.mapped_weights import give_back
+from rushlight.llm.gguf.blocks import (
+    FORMS,
+    OFFSET_FORMS,
+    Bytes,
+    Floats,
+    Form,
+    Integers,
+    OffsetForm,
+    integers_of,
+    numbers_of,
+    with_offsets_of,
+)
 from rushlight.llm.gguf.header import TensorInfo, damaged, read_header
+from rushlight.llm.gguf.requantise import without_offsets
 from rushlight.llm.weights.layers import QuantizedWeight
-from rushlight.llm.weights.mapped_file import mapped, release
-from rushlight.llm.weights.rounding import quantised
+from rushlight.llm.weights.mapped_file import mapped
 
 Tensor = torch.Tensor
 _FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 _AT_ONCE = 1 << 20  # elements that are unpacked at a time
-_BITS, _GROUP = 8, 32  # of types that are requantised
+_BITS = 8  # of types that are requantised
 
 
 @dataclass(frozen=True)
@@ -137,8 +149,8 @@ class GgufFile:
             return self.real(name)
         rows = int(np.prod(info.shape[:-1]))
         depth = info.shape[-1]
-        form = FORMS.get(info.type.name)
-        bits, group = (form.bits, form.group) if form else (_BITS, _GROUP)
+        form = FORMS.get(info.type.name) or OFFSET_FORMS[info.type.name]
+        bits, group = getattr(form, "bits", _BITS), form.group
         integers = torch.empty(rows, depth, dtype=torch.int8)
         scales = torch.empty(rows, depth // group)
         signal = noise = 0.0
@@ -147,23 +159,37 @@ class GgufFile:
         for first in range(0, rows, at_once):
             part = slice(first, first + at_once)
             here = blocks[part].reshape(-1, info.type.block_bytes)
-            if form is not None:
-                _unpack(form, here, integers[part], scales[part])
-                continue
-            real = torch.from_numpy(numbers_of(info.type, here)).reshape(-1, depth)
-            made = quantised(real, bits, group, name)
-            integers[part], scales[part] = made.integers, made.scales
-            signal += float(real.double().square().sum())
-            noise += float((made.real() - real).double().square().sum())
-        if form is None:
-            self._note(name, info, signal, noise)
+            if isinstance(form, Form):
+                numbers, factors = integers_of(form, here)
+            else:
+                numbers, factors = self._requantised(name, form, here)
+                real = numbers_of(info.type, here).astype(np.float64)
+                made = numbers.reshape(*factors.shape, -1) * factors[..., None].astype(np.float64)
+                signal += float(np.square(real).sum())
+                noise += float(np.square(made.reshape(real.shape) - real).sum())
+            integers[part] = torch.from_numpy(numbers.reshape(-1, depth))
+            scales[part] = torch.from_numpy(factors.reshape(-1, depth // group))
+        if isinstance(form, OffsetForm):
+            self._note(name, info, signal, noise, group)
         elif not bool(torch.isfinite(scales).all()):
-            raise damaged(str(self.path), f"tensor {name!r} has NaN or infinite scales")
-        return QuantizedWeight(integers, scales, bits)
+            raise self._no_numbers(name)
+        return QuantizedWeight(integers, scales, bits).to_file()
 
-    def _note(self, name: str, info: TensorInfo, signal: float, noise: float) -> None:
+    def _requantised(self, name: str, form: OffsetForm, blocks: Bytes) -> tuple[Integers, Floats]:
+        """Integers [blocks, elements] and scales [blocks, groups] of some blocks."""
+        integers, scales, offsets = with_offsets_of(form, blocks)
+        if not (np.isfinite(scales).all() and np.isfinite(offsets).all()):
+            raise self._no_numbers(name)
+        groups = integers.reshape(-1, form.group)
+        made, stored = without_offsets(groups, scales.reshape(-1), offsets.reshape(-1))
+        return made.reshape(integers.shape), stored.reshape(scales.shape)
+
+    def _no_numbers(self, name: str) -> ExportError:
+        return damaged(str(self.path), f"tensor {name!r} has NaN or infinite scales")
+
+    def _note(self, name: str, info: TensorInfo, signal: float, noise: float, group: int) -> None:
         decibels = 10 * float(np.log10(signal / noise)) if noise and signal else float("inf")
-        stored = f"int{_BITS} in groups of {_GROUP}"
+        stored = f"int{_BITS} in groups of {group}"
         self.losses.append(Loss(name, info.type.name, stored, decibels))
 
     def _blocks(self, info: TensorInfo) -> Bytes:
@@ -172,15 +198,8 @@ class GgufFile:
 
     def release(self) -> None:
         """Give back the memory of the pages that were read; they are read again when needed."""
-        release(self._map)
+        give_back(self._map)
 
     def names(self, beginning: str) -> Sequence[str]:
         """The keys of the metadata that begin so."""
         return [key for key in self.metadata if key.startswith(beginning)]
-
-
-def _unpack(form: Form, blocks: Bytes, integers: Tensor, scales: Tensor) -> None:
-    """Write the integers and scales of some rows."""
-    numbers, factors = integers_of(form, blocks)
-    integers.copy_(torch.from_numpy(numbers.reshape(integers.shape)))
-    scales.copy_(torch.from_numpy(factors.reshape(scales.shape)))

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.mapped_weights import to_file, were_read
 from rushlight.llm.gguf.architectures import OUTPUT, Architecture, architecture_of
 from rushlight.llm.gguf.facts import Facts
 from rushlight.llm.gguf.file import GgufFile
@@ -183,10 +184,10 @@ class _Loader:
         tied = {f"{self._architecture.top['output']}.weight"} if self._is_tied else set()
         missing = sorted(set(self._wanted) - set(names) - tied)
         if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise ExportError(
-                f"{self._file.path} has no tensor for {missing[0]!r} of a "
-                f"{type(self._model).__name__}, nor for {len(missing) - 1} others: convert the "
-                f"model again",
+                f"{self._file.path} has no tensor {self._name_of(missing[0])!r}{more}, which a "
+                f"{type(self._model).__name__} needs: copy, download or convert the model again",
                 code=Code.INVALID_EXTERNAL_DATA,
             )
         for full, name in names.items():
@@ -199,6 +200,17 @@ class _Loader:
                     f"metadata asks for {list(wanted)}",
                     code=Code.INVALID_EXTERNAL_DATA,
                 )
+
+    def _name_of(self, full: str) -> str:
+        """The name in files of a tensor of the model."""
+        for stem, module in self._architecture.top.items():
+            if full.startswith(f"{module}."):
+                return stem + full.removeprefix(module)
+        number, _, rest = full.removeprefix(f"{self._architecture.layers}.").partition(".")
+        for stem, module in self._architecture.layer.items():
+            if rest.startswith(f"{module}."):
+                return f"blk.{number}.{stem}{rest.removeprefix(module)}"
+        return full
 
     def _is_transposed(self, full: str) -> bool:
         """Whether it is a weight of GPT-2's linear layers, which have [in, out] elsewhere."""
@@ -213,10 +225,12 @@ class _Loader:
 
     def _set_layer(self, name: str, module: Any, names: dict[str, str]) -> None:
         """Put our layer with a weight of the file in place of one of the model."""
-        weight = self._rows(names[f"{name}.weight"], self._file.weight(names[f"{name}.weight"]))
+        own = names[f"{name}.weight"]
+        weight = self._rows(own, self._file.weight(own))
         bias = names.get(f"{name}.bias")
         given = None if bias is None else self._rows(bias, self._file.real(bias)).float()
         self._model.set_submodule(name, _layer(module, weight, given))
+        were_read()
 
     def _rows(self, name: str, weight: Any) -> Any:
         """The weight or bias with its rows in the order of `transformers`."""
@@ -227,7 +241,8 @@ class _Loader:
         heads = config.num_attention_heads if part == "attn_q" else config.num_key_value_heads
         rows = torch.arange(heads * config.head_dim)
         order = rows.reshape(heads, config.head_dim // 2, 2).transpose(1, 2).reshape(-1)
-        return weight[order]
+        turned = weight[order]
+        return turned.to_file() if isinstance(turned, QuantizedWeight) else to_file(turned)
 
     def _tie(self) -> None:
         """The output layer has the weight of the embedding."""

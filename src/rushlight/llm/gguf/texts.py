@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.llm.gguf.file import GgufFile
-from rushlight.llm.gguf.tokenizer import TokenType, Vocabulary
+from rushlight.llm.gguf.tokenizer import Vocabulary
+from rushlight.llm.tokenizer.from_sentencepiece import Type as TokenType
 
 _ROLES = {"bos": "bos_token", "eos": "eos_token", "unknown": "unk_token", "padding": "pad_token"}
 _ENDS = ("eos", "eot", "eom")  # of a text, of a turn, of a message

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 from rushlight.errors import Code, ExportError
 from rushlight.llm.gguf.file import GgufFile
+from rushlight.llm.tokenizer.from_sentencepiece import Type as TokenType  # the same numbers
 from rushlight.llm.tokenizer.merges import halves
 
 _SPACE = "▁"
@@ -32,17 +32,6 @@ _O200K = (
     rf"{_BEFORE}{_UPPER}*{_LOWER}+{_CASES}?|{_BEFORE}{_UPPER}+{_LOWER}*{_CASES}?"
     rf"|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_END}"
 )
-
-
-class TokenType(IntEnum):
-    """The kinds of tokens in files."""
-
-    NORMAL = 1
-    UNKNOWN = 2
-    CONTROL = 3
-    USER_DEFINED = 4
-    UNUSED = 5
-    BYTE = 6
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from rushlight.llm.runner import Runner
-from rushlight.llm.serve.body import read_json
+from rushlight.llm.serve.body import LimitBodies, read_json
 from rushlight.llm.serve.chat import ChatCall
 from rushlight.llm.serve.completions import CompletionCall
 from rushlight.llm.serve.embeddings import EmbeddingCall
@@ -27,6 +27,7 @@ from rushlight.llm.serve.generation import Call, Computation, Generation
 from rushlight.llm.serve.guard import Guard
 from rushlight.llm.serve.jobs import Jobs
 from rushlight.llm.serve.metrics import CONTENT_TYPE, CountRequests, Metrics
+from rushlight.llm.serve.models import find_model
 from rushlight.llm.serve.settings import Settings
 
 _PAGE = Path(__file__).parent / "page"
@@ -68,6 +69,7 @@ class Server:
         middleware = [
             Middleware(CountRequests, metrics=self._metrics, paths=paths),
             Middleware(Guard, settings=self._settings),
+            Middleware(LimitBodies, settings=self._settings),
         ]
         if self._settings.origins:
             cross = Middleware(
@@ -105,29 +107,25 @@ class Server:
     def _figures(self, request: Request) -> Response:
         return Response(self._metrics.text(), media_type=CONTENT_TYPE)
 
-    def _described(self) -> dict[str, Any]:
+    def _described(self, name: str) -> dict[str, Any]:
+        base = self._settings.name
         return {
-            "id": self._settings.name,
+            "id": name,
             "object": "model",
             "created": self._settings.created,
             "owned_by": "rushlight",
+            "parent": None if name == base else base,
             "context_length": self._runner.context,
             "has_chat": self._runner.has_chat,
         }
 
     async def _models(self, request: Request) -> Response:
-        return Json({"object": "list", "data": [self._described()]})
+        names = [self._settings.name, *self._settings.adapters]
+        return Json({"object": "list", "data": [self._described(name) for name in names]})
 
     async def _model(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name != self._settings.name:
-            raise ApiError(
-                404,
-                f"there is no model {name[:100]!r}: the server has {self._settings.name!r}",
-                param="model",
-                code="model_not_found",
-            )
-        return Json(self._described())
+        asked = find_model(request.path_params["name"], self._settings)
+        return Json(self._described(asked.name))
 
     async def _fields(self, request: Request) -> Fields:
         self._jobs.check()  # before the body is read
@@ -138,15 +136,15 @@ class Server:
 
     async def _chat(self, request: Request) -> Generation:
         fields = await self._fields(request)
-        return self._generation(ChatCall(self._runner, fields, self._settings.name))
+        return self._generation(ChatCall(self._runner, fields, self._settings))
 
     async def _complete(self, request: Request) -> Generation:
         fields = await self._fields(request)
-        return self._generation(CompletionCall(self._runner, fields, self._settings.name))
+        return self._generation(CompletionCall(self._runner, fields, self._settings))
 
     async def _embed(self, request: Request) -> Computation:
         fields = await self._fields(request)
-        call = EmbeddingCall(self._runner, fields, self._settings.name)
+        call = EmbeddingCall(self._runner, fields, self._settings)
         return Computation(call.compute, call.cancel, self._jobs, self._settings.seconds)
 
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.llm.reply import Piece, Statistics, Stream, Token
 from rushlight.llm.runner import Runner
-from rushlight.llm.serve.answers import FINISH, Answers
+from rushlight.llm.serve.answers import FINISH
+from rushlight.llm.serve.call import TextCall
 from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields
 from rushlight.llm.serve.logprobs import chat_logprobs
 from rushlight.llm.serve.messages import read_messages
-from rushlight.llm.serve.sampling import (
-    read_model,
-    read_sampling,
-    read_streaming,
-    read_structure,
-)
-from rushlight.llm.template import Reply, ReplyParser
+from rushlight.llm.serve.sampling import read_structure
+from rushlight.llm.serve.settings import Settings
+from rushlight.llm.template import ReplyParser, ReplyPart
 
+_NAMES = ("chatcmpl", "chat.completion", "chat.completion.chunk")
 _THINK = "<think>"
 # What a template is given by other fields, or by the runner.
 _NO_VARIABLES = {"self", "messages", "tools", "add_generation_prompt"}
@@ -40,24 +38,12 @@ class _Choice:
     finish: str | None = None
 
 
-class ChatCall:
-    """A request for chat completions.
+class ChatCall(TextCall):
+    """A request for chat completions; the arguments are those of `TextCall`."""
 
-    Args:
-        runner: the model.
-        fields: of the request.
-        model: the model's id.
-
-    Raises:
-        ApiError: a field is not as it must be.
-    """
-
-    def __init__(self, runner: Runner, fields: Fields, model: str) -> None:
-        self._runner = runner
-        read_model(fields, model)
+    def __init__(self, runner: Runner, fields: Fields, settings: Settings) -> None:
+        super().__init__(runner, fields, settings, _NAMES)
         self._messages = read_messages(fields)
-        self.streaming = read_streaming(fields)
-        self._options = read_sampling(fields)
         self._read_logprobs(fields)
         self._tools = read_structure(fields, "tools", list)
         choice = fields.take("tool_choice")
@@ -77,8 +63,6 @@ class ChatCall:
         fields.finish()
         self._choices = [_Choice() for _ in range(self._options["n"])]
         self._parsers: list[ReplyParser] = []
-        names = ("chat.completion", "chat.completion.chunk")
-        self._answers = Answers("chatcmpl", *names, model, self.streaming)
 
     def _read_logprobs(self, fields: Fields) -> None:
         asked = fields.read("logprobs", bool, False)
@@ -89,14 +73,20 @@ class ChatCall:
         if asked:
             self._options["logprobs"] = top or True
 
-    def start(self) -> Sequence[Stream]:
+    def start(self, is_cancelled: Callable[[], bool]) -> Sequence[Stream]:
         """Start the replies.
+
+        Args:
+            is_cancelled: whether nobody waits for them any more.
 
         Raises:
             RunError: the model refuses the conversation or an option.
         """
         runner, options = self._runner, self._options
-        tokens = runner.encode_chat(self._messages, tools=self._tools, **self._variables)
+        variables = {"tools": self._tools, **self._variables}
+        tokens = runner.encode_chat(self._messages, **variables)
+        if options.get("context_full") == "shift":
+            options.setdefault("keep", runner.system_tokens(self._messages, tokens, variables))
         options.update(self._structure)
         reasoning = runner.reasoning(tokens)
         runner.structured.read(options, self._tools, lambda: reasoning)
@@ -129,7 +119,7 @@ class ChatCall:
         part = parser.push(piece.text)
         if piece.finish:
             rest = parser.finish()
-            part = Reply(
+            part = ReplyPart(
                 part.content + rest.content,
                 part.reasoning + rest.reasoning,
                 part.tool_calls + rest.tool_calls,
@@ -205,11 +195,3 @@ class ChatCall:
             "logprobs": self._logprobs(choice.tokens),
             "finish_reason": choice.finish,
         }
-
-    def usage(self, statistics: Sequence[Statistics]) -> dict[str, Any]:
-        """The last event, which counts tokens.
-
-        Args:
-            statistics: of the stream.
-        """
-        return self._answers.last_event(statistics)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.llm.reply import Piece, Statistics, Stream, Token
 from rushlight.llm.runner import Runner
-from rushlight.llm.serve.answers import FINISH, Answers
+from rushlight.llm.serve.answers import FINISH
+from rushlight.llm.serve.call import TextCall
 from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields, shown
+from rushlight.llm.serve.jobs import ending
 from rushlight.llm.serve.logprobs import text_logprobs
-from rushlight.llm.serve.sampling import (
-    read_model,
-    read_sampling,
-    read_streaming,
-    read_structure,
-)
+from rushlight.llm.serve.sampling import read_structure
+from rushlight.llm.serve.settings import Settings
 
+_NAMES = ("cmpl", "text_completion", "text_completion")
 _MOST_TEXTS = 128
 
 
@@ -52,6 +52,18 @@ def _is_tokens(value: Any) -> bool:
     return is_list and all(type(token) is int for token in value)
 
 
+class _Echo(Stream):
+    """The stream of a prompt after which nothing is to be generated."""
+
+    def __init__(self, text: str, prompt_tokens: int, choices: int) -> None:
+        self._core, self._choices = None, []
+        self._last = Statistics(prompt_tokens, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        self._pieces = iter([Piece(text, (), choice, "length") for choice in range(choices)])
+
+    def __next__(self) -> Piece:
+        return next(self._pieces)
+
+
 @dataclass
 class _Choice:
     """One text while it is generated."""
@@ -59,36 +71,28 @@ class _Choice:
     text: str = ""
     tokens: list[Token] = field(default_factory=list)
     offset: int = 0  # characters of the texts of its tokens
+    is_echoed: bool = False  # the log probabilities of its prompt were told
     finish: str | None = None
 
 
-class CompletionCall:
-    """A request for text completions.
+class CompletionCall(TextCall):
+    """A request for text completions; the arguments are those of `TextCall`."""
 
-    Args:
-        runner: the model.
-        fields: of the request.
-        model: the model's id.
-
-    Raises:
-        ApiError: a field is not as it must be.
-    """
-
-    def __init__(self, runner: Runner, fields: Fields, model: str) -> None:
-        self._runner = runner
-        read_model(fields, model)
+    def __init__(self, runner: Runner, fields: Fields, settings: Settings) -> None:
+        super().__init__(runner, fields, settings, _NAMES)
         self._prompts = read_texts(fields, "prompt")
-        self.streaming = read_streaming(fields)
-        self._options = read_sampling(fields)
         self._options.setdefault("max_tokens", 16)  # as the API says
-        echo = fields.read("echo", bool, False)
-        logprobs = fields.read("logprobs", int)
-        if echo and logprobs is not None:
-            raise bad("logprobs", "is not for 'echo': prompts have none; leave one out")
-        if logprobs is not None:
-            self._options["logprobs"] = logprobs or True
-        self._options["echo"] = echo
-        self._tells_logprobs = logprobs is not None
+        self._logprobs = fields.read("logprobs", int)
+        if self._logprobs is not None:
+            self._options["logprobs"] = self._logprobs or True
+        self._options["echo"] = fields.read("echo", bool, False)
+        self._is_echo = self._options["max_tokens"] == 0
+        if self._is_echo:
+            if not self._options["echo"]:
+                raise bad("max_tokens", 'is 0, which is for a prompt alone: add "echo": true')
+            self._options["max_tokens"] = 1
+        # Of each prompt: its tokens, if their log probabilities are told, too.
+        self._echoed: list[list[Token]] = []
         self._options["response_format"] = read_structure(fields, "response_format", dict)
         fields.only("best_of", (self._options["n"],), "write 'n'")
         fields.finish()
@@ -96,21 +100,49 @@ class CompletionCall:
         if len(self._prompts) * self._n > _MOST_TEXTS:
             raise bad("n", f"times the number of prompts is more than {_MOST_TEXTS}: ask for fewer")
         self._choices = [_Choice() for _ in range(len(self._prompts) * self._n)]
-        names = ("text_completion", "text_completion")
-        self._answers = Answers("cmpl", *names, model, self.streaming)
 
-    def start(self) -> Sequence[Stream]:
+    def start(self, is_cancelled: Callable[[], bool]) -> Sequence[Stream]:
         """Start the texts.
+
+        Args:
+            is_cancelled: whether nobody waits for them any more.
 
         Raises:
             RunError: the model refuses a prompt or an option.
+            ApiError: it was cancelled.
         """
         prompts = [
             self._runner.encode(prompt) if isinstance(prompt, str) else prompt
             for prompt in self._prompts
         ]
         self._answers.prompt_tokens = sum(len(prompt) for prompt in prompts)
-        return [self._runner.stream(prompt, **self._options) for prompt in prompts]
+        streams = [self._runner.stream(prompt, **self._options) for prompt in prompts]
+        if self._is_echo:  # the options were checked, and nothing is computed yet
+            for stream in streams:
+                stream.close()
+            streams = [
+                _Echo(self._runner.decode(prompt), len(prompt), self._n) for prompt in prompts
+            ]
+        if not self._options["echo"] or self._logprobs is None:
+            return streams
+        try:
+            for prompt in prompts:
+                if is_cancelled():
+                    raise ending()
+                self._echoed.append(self._scored(prompt, self._logprobs))
+        except BaseException:
+            for stream in streams:
+                stream.close()
+            raise
+        return streams
+
+    def _scored(self, prompt: list[int], top: int) -> list[Token]:
+        """The tokens of a prompt with their log probabilities; the first has none."""
+        rest: list[Token] = []
+        if len(prompt) > 1:
+            adapter = self._options.get("adapter")
+            rest = self._runner.logprobs(prompt, top=top, adapter=adapter)
+        return [Token(prompt[0], math.nan), *rest]
 
     def opening(self) -> list[dict[str, Any]]:
         """No event."""
@@ -131,15 +163,18 @@ class CompletionCall:
         choice.finish = FINISH[piece.finish]
         if not self.streaming.events:
             return None
-        if not (piece.text or piece.finish or (self._tells_logprobs and piece.tokens)):
+        tells_logprobs = self._logprobs is not None and piece.tokens
+        if not (piece.text or piece.finish or tells_logprobs):
             return None
         return self._answers.event(self._told(index, piece.text, piece.tokens))
 
     def _told(self, index: int, text: str, tokens: Sequence[Token]) -> dict[str, Any]:
         choice, logprobs = self._choices[index], None
-        if self._tells_logprobs:
-            logprobs = text_logprobs(self._runner, tokens, choice.offset)
-            choice.offset += sum(len(token) for token in logprobs["tokens"])
+        if self._logprobs is not None:
+            if self._echoed and not choice.is_echoed:
+                tokens = [*self._echoed[index // self._n], *tokens]
+                choice.is_echoed = True
+            logprobs, choice.offset = text_logprobs(self._runner, tokens, choice.offset)
         return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": choice.finish}
 
     def finished(self, statistics: Sequence[Statistics]) -> dict[str, Any]:
@@ -152,11 +187,3 @@ class CompletionCall:
             self._told(i, choice.text, choice.tokens) for i, choice in enumerate(self._choices)
         ]
         return self._answers.whole(choices, statistics)
-
-    def usage(self, statistics: Sequence[Statistics]) -> dict[str, Any]:
-        """The last event, which counts tokens.
-
-        Args:
-            statistics: of the streams.
-        """
-        return self._answers.last_event(statistics)

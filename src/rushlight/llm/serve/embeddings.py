@@ -13,7 +13,8 @@ from rushlight.llm.serve.completions import read_texts
 from rushlight.llm.serve.errors import bad
 from rushlight.llm.serve.fields import Fields, shown
 from rushlight.llm.serve.jobs import ending
-from rushlight.llm.serve.sampling import read_model
+from rushlight.llm.serve.models import read_model
+from rushlight.llm.serve.settings import Settings
 
 _ENCODINGS = ("float", "base64")
 _TEXTS_AT_ONCE = 8  # in a step of the model; between them it may be cancelled
@@ -25,16 +26,15 @@ class EmbeddingCall:
     Args:
         runner: the model.
         fields: of the request.
-        model: the model's id.
+        settings: have the ids of models.
 
     Raises:
         ApiError: a field is not as it must be, or the model has no embeddings.
     """
 
-    def __init__(self, runner: Runner, fields: Fields, model: str) -> None:
+    def __init__(self, runner: Runner, fields: Fields, settings: Settings) -> None:
         self._runner = runner
-        self._model = model
-        read_model(fields, model)
+        self._asked = read_model(fields, settings)
         self._texts = read_texts(fields, "input")
         self._encoding = fields.read("encoding_format", str, "float")
         if self._encoding not in _ENCODINGS:
@@ -70,11 +70,12 @@ class EmbeddingCall:
                 data.append({"object": "embedding", "index": len(data), "embedding": told})
         count = sum(len(text) for text in tokens)
         usage = {"prompt_tokens": count, "total_tokens": count}
-        return {"object": "list", "data": data, "model": self._model, "usage": usage}
+        return {"object": "list", "data": data, "model": self._asked.name, "usage": usage}
 
     def _embed(self, tokens: list[list[int]], first: int) -> Any:
         try:
-            return self._runner.embed(tokens[first : first + _TEXTS_AT_ONCE])
+            texts = tokens[first : first + _TEXTS_AT_ONCE]
+            return self._runner.embed(texts, adapter=self._asked.adapter)
         except Error as error:
             if first == 0:
                 raise

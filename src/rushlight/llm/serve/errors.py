@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from rushlight.errors import Code, Error
 
+RETRY_LATER = {"Retry-After": "1"}  # seconds
 _OF_THE_REQUEST = (
     Code.INVALID_ARGUMENT,
     Code.INVALID_TYPE,

@@ -30,8 +30,9 @@ class Call(Protocol):
 
     streaming: Streaming
 
-    def start(self) -> Sequence[Stream]:
-        """Start the streams; called by the job's thread."""
+    def start(self, is_cancelled: Callable[[], bool]) -> Sequence[Stream]:
+        """Start the streams; called by the job's thread. What takes long before asks in between
+        whether it is cancelled."""
 
     def opening(self) -> list[dict[str, Any]]:
         """The first events of a stream."""

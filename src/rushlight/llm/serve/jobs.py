@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from rushlight.llm.reply import Piece, Statistics, Stream
-from rushlight.llm.serve.errors import ApiError
+from rushlight.llm.serve.errors import RETRY_LATER, ApiError
 from rushlight.llm.serve.settings import Settings
 
 T = TypeVar("T")
 News = tuple[int, Piece]
-_RETRY_SECONDS = "1"
+# Starts the streams of a request; told by a function whether nobody waits for them any more.
+Start = Callable[[Callable[[], bool]], Sequence[Stream]]
 _CLOSE_SECONDS = 10.0  # for threads that compile or embed, which end when they have done so
 
 
@@ -31,14 +32,14 @@ class Job:
     """The streams of one request.
 
     Args:
-        start: starts them.
+        start: starts them; called by the job's thread.
 
     Attributes:
         is_cancelled: somebody cancelled it.
         statistics: of each stream, when the job has ended.
     """
 
-    def __init__(self, start: Callable[[], Sequence[Stream]]) -> None:
+    def __init__(self, start: Start) -> None:
         self.statistics: list[Statistics] = []
         self._start = start
         self._streams: Sequence[Stream] = ()
@@ -51,7 +52,7 @@ class Job:
     def run(self) -> None:
         """Compute it; on a thread of its own."""
         try:
-            self._streams = self._start()
+            self._streams = self._start(lambda: self.is_cancelled)
         except BaseException as error:
             self._tell(self._fail, error)
             return
@@ -156,7 +157,7 @@ class Jobs:
         self._futures: set[asyncio.Future[Any]] = set()
         self._is_closing = False
 
-    async def start(self, start: Callable[[], Sequence[Stream]]) -> Job:
+    async def start(self, start: Start) -> Job:
         """Compute a request when there is room.
 
         Args:
@@ -202,7 +203,7 @@ class Jobs:
                 f"try again later",
                 type="rate_limit_error",
                 code="rate_limit_exceeded",
-                headers={"Retry-After": _RETRY_SECONDS},
+                headers=RETRY_LATER,
             )
 
     async def _submit(self, function: Callable[[], T]) -> asyncio.Future[T]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -35,30 +36,43 @@ def _told(runner: Runner, token: int, logprob: float) -> dict[str, Any]:
     }
 
 
-def text_logprobs(runner: Runner, tokens: Sequence[Token], offset: int) -> dict[str, Any]:
-    """Those of text completions.
+def text_logprobs(
+    runner: Runner, tokens: Sequence[Token], offset: int
+) -> tuple[dict[str, Any], int]:
+    """Those of text completions, and how many characters come before the next ones.
 
     Args:
         runner: has the texts of tokens.
         tokens: what was generated.
         offset: how many characters came before.
+
+    A first token, before which there is nothing, has NaN, and OpenAI's API null.
     """
     texts = [runner.piece(token.id).decode(errors="replace") for token in tokens]
-    offsets = list(accumulate((len(text) for text in texts[:-1]), initial=offset))
-    return {
+    offsets = list(accumulate(_lengths(runner, tokens, texts), initial=offset))
+    told = {
         "tokens": texts,
         "token_logprobs": [_finite(token.logprob) for token in tokens],
         "top_logprobs": [
-            {
+            None
+            if math.isnan(token.logprob)
+            else {
                 runner.piece(id).decode(errors="replace"): _finite(logprob)
                 for id, logprob in token.top
             }
             for token in tokens
         ],
-        "text_offset": offsets[: len(texts)],
+        "text_offset": offsets[:-1],
     }
+    return told, offsets[-1]
 
 
-def _finite(logprob: float) -> float:
+def _lengths(runner: Runner, tokens: Sequence[Token], texts: Sequence[str]) -> Iterator[int]:
+    """The characters that tokens have in the text, in which there are no special tokens."""
+    for token, text in zip(tokens, texts, strict=True):
+        yield len(text) if runner.decode([token.id]) else 0
+
+
+def _finite(logprob: float) -> float | None:
     """JSON has no infinity: OpenAI's API has -9999 for what cannot come."""
-    return max(logprob, -9999.0)
+    return None if math.isnan(logprob) else max(logprob, -9999.0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from rushlight.llm.serve.errors import ApiError, bad, json_bytes
+from rushlight.llm.serve.errors import bad, json_bytes
 from rushlight.llm.serve.fields import Fields, shown
 
 T = TypeVar("T")
@@ -15,6 +15,7 @@ _SAME = (
     *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop"),
     *("top_k", "min_p", "typical_p", "repetition_penalty", "ignore_eos", "stop_tokens"),
     *("dry_multiplier", "dry_base", "dry_allowed_length", "dry_range", "dry_breakers", "guesses"),
+    *("context_full", "keep"),
 )
 # They choose among tokens, and with temperature 0 there is no choice.
 _FILTERS = ("top_k", "top_p", "min_p", "typical_p")
@@ -60,26 +61,6 @@ def read_streaming(fields: Fields) -> Streaming:
     options.only("include_obfuscation", (False,), "events have no padding: leave it out")
     options.finish()
     return Streaming(events, usage, always)
-
-
-def read_model(fields: Fields, name: str) -> None:
-    """Check that a request is for the model that there is.
-
-    Args:
-        fields: of the request.
-        name: the model's.
-
-    Raises:
-        ApiError: it is for another one.
-    """
-    asked = fields.need("model", str)
-    if asked != name:
-        raise ApiError(
-            404,
-            f"there is no model {asked[:100]!r}: the server has {name!r}",
-            param="model",
-            code="model_not_found",
-        )
 
 
 def read_sampling(fields: Fields) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from rushlight.llm.template.chat import ChatTemplate, Prompt, TemplateError
 from rushlight.llm.template.check import check
 from rushlight.llm.template.reply import (
-    Reply,
     ReplyParser,
+    ReplyPart,
     ToolCall,
     opens_reasoning,
     parse_reply,
@@ -20,8 +20,8 @@ from rushlight.llm.template.reply import (
 __all__ = [
     "ChatTemplate",
     "Prompt",
-    "Reply",
     "ReplyParser",
+    "ReplyPart",
     "TemplateError",
     "ToolCall",
     "check",

@@ -24,12 +24,12 @@ class ToolCall:
 
 
 @dataclass
-class Reply:
-    """A reply, or what a piece of its text added to it.
+class ReplyPart:
+    """What a text, or a piece of it, adds to a reply.
 
     Attributes:
         content: what the model says.
-        reasoning: what stands between `<think>` and `</think>`.
+        reasoning: what stands between `<think>` and `</think>`, or the model's own markers of it.
         tool_calls: its calls of tools.
     """
 
@@ -45,8 +45,9 @@ class ReplyParser:
     looks like a call and is none is content.
 
     Args:
-        format: how the model writes calls: "hermes" (Qwen, Hermes, SmolLM3), "llama", "mistral",
-            "deepseek", "phi" or "json"; `reply_format_of` finds it.
+        format: how the model writes calls: "hermes" (Qwen, Hermes, SmolLM), "llama", "mistral",
+            "deepseek", "phi" (also Granite 3), "command" and "action" (Command R7B and Command R)
+            or "json"; `reply_format_of` finds it.
         takes_calls: whether calls are looked for; pass False where no tools were offered.
         takes_reasoning: whether reasoning is looked for.
         in_reasoning: whether the prompt already opened a block of reasoning: `opens_reasoning`.
@@ -65,7 +66,7 @@ class ReplyParser:
         except _core.Failure as failure:
             raise Error(failure.args[1], code=Code(failure.args[0])) from None
 
-    def push(self, text: str) -> Reply:
+    def push(self, text: str) -> ReplyPart:
         """Take the next piece of the reply, and return what is known from it on.
 
         Args:
@@ -73,12 +74,12 @@ class ReplyParser:
         """
         return _reply(self._parser.push(text.encode()))
 
-    def finish(self) -> Reply:
+    def finish(self) -> ReplyPart:
         """Return the rest, when the reply is at its end."""
         return _reply(self._parser.finish())
 
 
-def parse_reply(text: str, format: str, *, in_reasoning: bool = False) -> Reply:
+def parse_reply(text: str, format: str, *, in_reasoning: bool = False) -> ReplyPart:
     """Take a whole reply apart.
 
     Args:
@@ -88,7 +89,7 @@ def parse_reply(text: str, format: str, *, in_reasoning: bool = False) -> Reply:
     """
     parser = ReplyParser(format, in_reasoning=in_reasoning)
     first, rest = parser.push(text), parser.finish()
-    return Reply(
+    return ReplyPart(
         first.content + rest.content,
         first.reasoning + rest.reasoning,
         first.tool_calls + rest.tool_calls,
@@ -113,9 +114,9 @@ def opens_reasoning(prompt: str) -> bool:
     return _core.opens_reasoning(prompt)
 
 
-def _reply(part: tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]) -> Reply:
+def _reply(part: tuple[bytes, bytes, list[tuple[bytes, bytes, bytes]]]) -> ReplyPart:
     content, reasoning, calls = part
-    return Reply(
+    return ReplyPart(
         content.decode(errors="replace"),
         reasoning.decode(errors="replace"),
         [ToolCall(name.decode(), args.decode(), id.decode()) for id, name, args in calls],

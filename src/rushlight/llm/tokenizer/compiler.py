@@ -69,6 +69,8 @@ def _read_path(path: Path) -> Tokens:
             f"the folder {path} has neither tokenizer.json nor tokenizer.model",
             code=Code.NOT_FOUND,
         )
+    if not path.exists():
+        raise ExportError(f"{path}: there is no such file", code=Code.NOT_FOUND)
     if path.suffix == ".json":
         import tokenizers
 

@@ -195,9 +195,7 @@ def _read_bpe(tokens: Tokens, pieces: list[Piece], user: dict[str, int]) -> None
         for token, piece in enumerate(pieces)
         if piece.type in (Type.NORMAL, Type.USER_DEFINED)
     }
-    tokens.flags |= Flag.MERGE_UNKNOWN | Flag.FUSE_UNKNOWN
-    if _SPACE in words and words_begin_with_spaces(words):
-        tokens.flags |= Flag.SPACES_BEGIN_WORDS
+    tokens.flags |= Flag.MERGE_UNKNOWN | Flag.FUSE_UNKNOWN | _word_flag(words)
     tokens.characters = {text: token for text, token in words.items() if len(text) == 1}
     tokens.added = [
         *tokens.added,
@@ -219,16 +217,24 @@ def _read_bpe(tokens: Tokens, pieces: list[Piece], user: dict[str, int]) -> None
     tokens.merges = merges
 
 
+def _word_flag(words: dict[str, int]) -> Flag:
+    """Whether the text before a U+2581 and that from it on become tokens by themselves."""
+    apart = _SPACE in words and words_begin_with_spaces(words)
+    return Flag.SPACES_BEGIN_WORDS if apart else Flag(0)
+
+
 def _read_unigram(tokens: Tokens, pieces: list[Piece]) -> None:
     tokens.model = Model.UNIGRAM32
     normal = [piece.score for piece in pieces if piece.type == Type.NORMAL]
     # Pieces that users defined get a score for each byte: the greatest, which is at least 0.1.
     best = max([np.float32(0.1), *map(np.float32, normal)])
-    tokens.words = {
-        piece.text.encode(): token
+    words = {
+        piece.text: token
         for token, piece in enumerate(pieces)
         if piece.type in (Type.NORMAL, Type.USER_DEFINED)
     }
+    tokens.flags |= _word_flag(words)
+    tokens.words = {text.encode(): token for text, token in words.items()}
     tokens.scores = [
         float(np.float32(len(piece.text.encode())) * best - np.float32(0.1))
         if piece.type == Type.USER_DEFINED

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from rushlight.ir.custom_ops import executorch
 from rushlight.ir.custom_ops.fake_quantize import SIZES, fake_quantize_groups
+from rushlight.ir.mapped_weights import to_file
 
 Tensor = torch.Tensor
 executorch.define()
@@ -56,6 +57,10 @@ class QuantizedWeight:
         groups = self.integers.unflatten(1, (self.scales.shape[1], -1))
         made: Tensor = (groups * self.scales.unsqueeze(-1)).flatten(1)
         return made
+
+    def to_file(self) -> QuantizedWeight:
+        """The same weights in a file, if weights lie in files."""
+        return QuantizedWeight(to_file(self.integers), to_file(self.scales), self.bits)
 
     def __getitem__(self, rows: Tensor) -> QuantizedWeight:
         """Some rows, in an order that is given."""

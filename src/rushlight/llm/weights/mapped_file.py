@@ -15,13 +15,3 @@ def mapped(path: Path) -> mmap.mmap:
     with path.open("rb") as file:
         # Private: torch wants memory that it may write, and nothing is written.
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-
-
-def release(one: mmap.mmap) -> None:
-    """Give back the memory of the pages that were read; they are read again when needed.
-
-    Args:
-        one: a mapped file. Nothing happens on systems that have no such call.
-    """
-    if hasattr(mmap, "MADV_DONTNEED"):
-        one.madvise(mmap.MADV_DONTNEED)

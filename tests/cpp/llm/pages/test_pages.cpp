@@ -78,15 +78,15 @@ void test_prefix_tree() {
       const size_t length = tokens.size() + 1 + engine() % 100;
       while (tokens.size() < length && tokens.size() < 300) tokens.push_back(engine() % 3);
       PageTable table(&pool);
-      const size_t matched = tree.match({tokens.data(), tokens.size()}, &table);
+      const size_t matched = tree.match(0, {tokens.data(), tokens.size()}, &table);
       CHECK(matched <= tokens.size() && table.size() == pages_for(matched));
       CHECK(holds(table, tokens, matched));
       while (!store(&table, tokens, matched)) CHECK(tree.drop_page());
       CHECK(holds(table, tokens, tokens.size()));
-      tree.insert({tokens.data(), tokens.size()}, table);
+      tree.insert(0, {tokens.data(), tokens.size()}, table);
       table.truncate(0);
       PageTable again(&pool);
-      CHECK(tree.match({tokens.data(), tokens.size()}, &again) == tokens.size());
+      CHECK(tree.match(0, {tokens.data(), tokens.size()}, &again) == tokens.size());
       CHECK(holds(again, tokens, tokens.size()));
       CHECK(pool.pages() == tree.pages());
       known.push_back(tokens);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "../adapters/adapter_files.h"
 #include "check.h"
 #include "fake_runner.h"
 
@@ -96,7 +97,9 @@ class UncountedModel final : public StepModel {
 };
 
 void test_decoding() {
-  const FakeOptions fake;
+  FakeOptions fake;
+  fake.adapters = adapter_facts();
+  const AdapterFile file(adapter_entries(4));
   Runner runner;
   RunnerOptions options;
   options.memory = &g_pages;
@@ -118,10 +121,13 @@ void test_decoding() {
   generate.sampling.seed = 3;
   generate.ignore_eos = true;
   generate.stop = {"never seen", "nor this"};
+  auto adapter = Adapter::read(file.bytes(), runner.facts().adapters, &message);
+  CHECK(adapter.ok());
   std::vector<std::unique_ptr<Generation>> generations;
   Piece piece;
   for (uint64_t i = 0; i < 4; ++i) {
     const Tokens prompt = prompt_of(i, 30 + 20 * i);
+    generate.adapter = i % 2 == 0 ? nullptr : adapter.value();
     auto generation = runner.generate(view(prompt), generate, &message);
     CHECK(generation.ok());
     generations.push_back(std::move(*generation));

@@ -1,6 +1,9 @@
-// Files of sessions are read and written while other texts go on. The linker wraps fopen (see
+// Files of sessions are read and written while other texts go on. The linker wraps open (see
 // CMakeLists.txt), with which a store of files begins: there, another thread must have its turn.
+#include <fcntl.h>
+
 #include <chrono>
+#include <cstdarg>
 #include <cstdio>
 #include <future>
 #include <vector>
@@ -9,8 +12,8 @@
 #include "fake_runner.h"
 
 extern "C" {
-std::FILE* __real_fopen(const char* path, const char* mode);
-std::FILE* __wrap_fopen(const char* path, const char* mode);
+int __real_open(const char* path, int flags, ...);
+int __wrap_open(const char* path, int flags, ...);
 }
 
 namespace {
@@ -20,14 +23,19 @@ size_t g_turns = 0;
 
 }  // namespace
 
-std::FILE* __wrap_fopen(const char* path, const char* mode) {
+int __wrap_open(const char* path, int flags, ...) {
   if (g_other != nullptr) {
     // They are waited for at the end, so that a thread without a turn is a failure and no hang.
     static std::vector<std::future<size_t>> threads;
     threads.push_back(std::async(std::launch::async, [] { return g_other->cached(); }));
     if (threads.back().wait_for(std::chrono::seconds(10)) == std::future_status::ready) ++g_turns;
   }
-  return __real_fopen(path, mode);
+  if ((flags & O_CREAT) == 0) return __real_open(path, flags);
+  va_list rest;
+  va_start(rest, flags);
+  const auto mode = va_arg(rest, mode_t);
+  va_end(rest);
+  return __real_open(path, flags, mode);
 }
 
 using namespace rushlight;

@@ -1,20 +1,12 @@
 // Texts that are generated together, with pages enough and too few: each is the text that the model
 // gives alone.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <random>
 #include <thread>
 
 #include "check.h"
 #include "fake_runner.h"
-#include "rushlight/llm/runner/embed.h"
-#include "rushlight/llm/runner/score.h"
 #include "seed.h"
 
 using namespace rushlight;
@@ -219,7 +211,7 @@ void test_memory_of_the_caller_ends() {
   }
   auto full = setup.runner.generate(view(prompt_of(1, 180)), greedy(100), &message);
   CHECK(full.ok() && read_all(**full) == setup.expected(prompt_of(1, 180), 13));
-  CHECK((*full)->status(&message).code() == Code::OutOfResources);
+  CHECK((*full)->status(&message).code() == Code::MemoryAllocationFailed);
   CHECK(std::strstr(message.text(), "there is no more memory, and 3 pages") != nullptr);
   CHECK(generate(setup.runner, prompt_of(4, 20), greedy(20)) ==
         setup.expected(prompt_of(4, 20), 20));
@@ -267,43 +259,49 @@ void test_texts_at_once() {
   CHECK(std::strstr(message.text(), "texts is 6") && std::strstr(message.text(), "at most 5"));
 }
 
-// The exit code of a child that does `call`, whose memory ends inside of the model: 7 if that ends
-// the process, 1 if others go on, who would wait for ever.
-template <class Call>
-int code_without_memory(const Call& call) {
-  const pid_t child = fork();
-  if (child == 0) {
-    std::set_terminate([] { std::_Exit(7); });
-    Setup setup;
-    setup.model->before_call = [] { throw std::bad_alloc(); };
-    try {
-      call(setup.runner);
-    } catch (const std::bad_alloc&) {
-      std::_Exit(1);
-    }
-    std::_Exit(2);
+// Whoever reads may stop to wait between two steps of a long prompt, and wait again later.
+void test_a_wait_that_is_given_up() {
+  FakeOptions fake;
+  fake.batch = 16;
+  Setup setup(fake);
+  Message message;
+  const Tokens prompt = prompt_of(1, 150);
+  auto generation = setup.runner.generate(view(prompt), greedy(5), &message);
+  size_t asked = 0;
+  Piece piece;
+  while ((*generation)->next(&piece, [&] { return ++asked % 2 == 0; }) && piece.tokens.empty()) {
+    CHECK(piece.text.empty() && piece.finish == Finish::None);
+    CHECK(setup.model->steps == asked && asked % 2 == 1);
   }
-  int status = -1;
-  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
-  return WEXITSTATUS(status);
+  CHECK(asked == 150 / 16 && piece.tokens.size() == 1);
+  Tokens text = {piece.tokens[0].token};
+  for (const int32_t token : read_all(**generation)) text.push_back(token);
+  CHECK(text == setup.expected(prompt, 5));
 }
 
-void test_memory_ends_in_a_turn() {
-  const std::vector<Tokens> texts = {prompt_of(1, 5)};
-  const Span<const Tokens> all(texts.data(), 1);
+// A text that is cancelled before anybody reads it has no tokens, and leaves its session usable.
+void test_cancel_before_the_first_token() {
+  Setup setup;
   Message message;
-  CHECK(code_without_memory([&](Runner& runner) { generate(runner, texts[0], greedy(3)); }) == 7);
-  CHECK(code_without_memory([&](Runner& runner) { embed(runner, all, {}, &message); }) == 7);
-  CHECK(code_without_memory(
-            [&](Runner& runner) { score(runner.scheduler(), view(texts[0]), &message); }) == 7);
+  const Tokens prompt = prompt_of(1, 100);
+  std::unique_ptr<Session> session = setup.runner.new_session();
+  auto generation = session->generate(view(prompt), greedy(20), &message);
+  (*generation)->cancel();
+  Piece piece;
+  CHECK((*generation)->next(&piece) && piece.tokens.empty() && piece.finish == Finish::Cancelled);
+  CHECK(!(*generation)->next(&piece) && (*generation)->status(&message).ok());
+  CHECK(setup.model->steps == 0 && session->tokens(&message).value() == prompt);
+  generation = session->generate({}, greedy(20), &message);
+  CHECK(generation.ok() && read_all(**generation) == setup.expected(prompt, 20));
 }
 
 }  // namespace
 
 int main() {
-  test_memory_ends_in_a_turn();  // before there are threads
   test_prompts_come_in_pieces();
   test_cancel();
+  test_cancel_before_the_first_token();
+  test_a_wait_that_is_given_up();
   test_a_reader_that_stops();
   test_a_place_that_is_given_up();
   test_errors_in_one_of_several();

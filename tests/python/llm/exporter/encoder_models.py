@@ -13,7 +13,7 @@ SMALL: dict[str, Any] = {
     "pad_token_id": PAD,
     "hidden_size": 48,
     "intermediate_size": 80,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_attention_heads": 6,
     "max_position_embeddings": 100,
 }
@@ -25,7 +25,7 @@ ENCODER_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "xlm-roberta": ("xlm-roberta", {}),
     "camembert": ("camembert", {}),
     # Layers of both kinds, and texts longer than a window.
-    "modernbert": ("modernbert", {"local_attention": 16, "global_attn_every_n_layers": 3}),
+    "modernbert": ("modernbert", {"local_attention": 16, "global_attn_every_n_layers": 2}),
 }
 
 

@@ -9,7 +9,11 @@ import torch
 
 import rushlight as rl
 from rushlight import _core
+from rushlight.ir.custom_ops.cached_attention import EagerCache
 from rushlight.llm.description import KEY
+from rushlight.llm.exporter.families import decoder_of
+from rushlight.llm.exporter.recipes import Recipe, convert_layers
+from rushlight.llm.exporter.step import Step
 from rushlight.serialize.pte import read_pte
 
 # Windows are shorter than the prompts of the tests, several heads share a key, and the width of
@@ -142,6 +146,22 @@ def small_model(case: str, **changes: Any) -> Any:
         else:
             parameter.add_(torch.randn_like(parameter) * 0.2)
     return model
+
+
+def converted_step(model: Any, recipe: Recipe) -> Step:
+    """What an export of a model with a recipe captures."""
+    step = Step(*decoder_of(model, 512))
+    convert_layers(step, recipe, embedding=step.decoder.embedding if recipe.embedding else None)
+    return step
+
+
+def eager_logits(model: Any, tokens: torch.Tensor, recipe: Recipe | None = None) -> torch.Tensor:
+    """The logits of a text, of what an export of a model captures."""
+    step = converted_step(model, recipe or Recipe())
+    positions = torch.arange(len(tokens))
+    with EagerCache().active(), torch.no_grad():
+        logits: torch.Tensor = step(tokens, positions, torch.zeros_like(positions), positions)
+    return logits
 
 
 def described(program: Any) -> dict[str, Any]:

@@ -55,17 +55,24 @@ def test_encoders_equal_transformers(case: str) -> None:
     assert np.abs(got - wanted).max() < 1e-4 * np.abs(wanted).max()
 
 
-@pytest.mark.parametrize("pooling", ["mean", pytest.param("last", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("pooling", ["mean", "last"])
 def test_poolings_of_encoders(pooling: str) -> None:
     model = small_encoder("bert")
     got = _runner(model, pooling=pooling, verify=False).embed(_texts(), normalize=False)
     np.testing.assert_allclose(got, _expected(model, _texts(), pooling), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("backend", ["portable", "xnnpack"])
-@pytest.mark.parametrize("case", ["bert", "modernbert"])
+@pytest.mark.parametrize(
+    ("backend", "case"),
+    [
+        *(("portable", "modernbert"), ("xnnpack", "bert")),
+        pytest.param("portable", "bert", marks=pytest.mark.full),
+        pytest.param("xnnpack", "modernbert", marks=pytest.mark.full),
+    ],
+)
 def test_encoders_on_other_backends(backend: str, case: str) -> None:
-    model = small_encoder(case, num_hidden_layers=2)
+    model = small_encoder(case)
     got = _runner(model, backend=backend).embed(_texts(), normalize=False)
     np.testing.assert_allclose(got, _expected(model, _texts(), "mean"), rtol=1e-3, atol=1e-3)
 
@@ -75,7 +82,7 @@ def test_encoders_on_other_backends(backend: str, case: str) -> None:
     [("int8", 0.01), ("8da4w", 0.1), pytest.param("bf16", 1e-3, marks=pytest.mark.full)],
 )
 def test_quantised_encoders(quantize: str, most: float) -> None:
-    model = small_encoder("bert", hidden_size=96, intermediate_size=192)
+    model = small_encoder("bert", hidden_size=96, intermediate_size=192, num_hidden_layers=1)
     runner = _runner(model, quantize=quantize, quantize_embedding="int8")
     assert _distances(runner.embed(_texts()), _expected(model, _texts(), "mean")).max() < most
 

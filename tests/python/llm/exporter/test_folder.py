@@ -181,6 +181,24 @@ def _header(folder: Path, text: str) -> None:
     _shards(folder)[0].write_bytes(len(data).to_bytes(8, "little") + data)
 
 
+def _twice(folder: Path, name: str, place: str) -> None:
+    """Gives a file with JSON the key `name` a second time, after `place`."""
+    path = folder / INDEX
+    path.write_text(path.read_text().replace(place, f'{place}"{name}": "x", ', 1))
+
+
+def _add(folder: Path, name: str) -> None:
+    """Gives the first file a tensor that the index does not list there."""
+    path = _shards(folder)[0]
+    save_file({**load_file(path), name: torch.ones(2)}, path)
+
+
+def _far_header(folder: Path) -> None:
+    with _shards(folder)[0].open("r+b") as file:
+        file.write((200_000_000).to_bytes(8, "little"))
+        file.truncate(300_000_000)  # a hole
+
+
 def _entry(folder: Path, shape: str, last: int = 0, kind: str = '"F32"') -> None:
     entry = f'{{"dtype":{kind},"shape":{shape},"data_offsets":[0,{last}]}}'
     _header(folder, f'{{"x":{entry}}}')
@@ -269,6 +287,27 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no-header": (lambda f: _overwrite(f, 8, b"x"), "header is no JSON"),
     "deep-header": (lambda f: _header(f, _DEEP), "model-00001-of-.*header is no JSON"),
     "deep-index": (lambda f: (f / INDEX).write_text(_DEEP), "has no weight_map"),
+    "wide-header": (_far_header, "header has 200000000 bytes, more than 100000000"),
+    "name-twice": (
+        lambda f: _header(f, '{"x":{},"x":{}}'),
+        "header is no JSON .'x' is there twice.",
+    ),
+    "index-twice": (
+        lambda f: _twice(f, "weight_map", "{"),
+        "'weight_map' is there twice",
+    ),
+    "two-files": (
+        lambda f: _add(f, "model.norm.weight"),
+        "has tensor 'model.norm.weight', which another file has, too",
+    ),
+    "many-layers": (
+        lambda f: _config(f, num_hidden_layers=2**40),
+        "'num_hidden_layers' of .*config.json is 1099511627776, and .* is the most",
+    ),
+    "many-labels": (
+        lambda f: _config(f, num_labels=2**40),
+        "'num_labels' of .*config.json is 1099511627776",
+    ),
     "infinite": (lambda f: _entry(f, "[1e400]"), _NOWHERE),
     "fraction": (lambda f: _entry(f, "[1.5]", 4), _NOWHERE),
     "negative": (lambda f: _entry(f, "[-1]", 4), _NOWHERE),

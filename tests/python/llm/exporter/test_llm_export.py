@@ -14,18 +14,12 @@ from llm_models import Session, described, small_model
 import rushlight as rl
 import rushlight.llm
 from rushlight.llm.description import KEY
+from rushlight.llm.exporter.verify import written
 from rushlight.schema import cpu_engine as fb
 from rushlight.serialize.pte import read_pte
 
-
-def _node_counts(case: str, layers: int, quantize: str | None) -> Counter[str]:
-    wide = {"hidden_size": 64, "head_dim": 16, "num_attention_heads": 4}
-    model = small_model(case, num_hidden_layers=layers, **wide)
-    program = rl.llm.export(model, batch=8, quantize=quantize, verify=False)
-    [payload] = program.manager.payloads  # one delegate
-    return Counter(type(node.operation).__name__ for node in fb.unpack(payload).nodes)
-
-
+TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+WIDE = {"hidden_size": 64, "head_dim": 16, "num_attention_heads": 4}
 FLOAT = {"Norm": 2, "Product": 7, "Elementwise": 2, "CachedAttention": 1}
 INTEGER = {
     "Norm": 2,
@@ -36,16 +30,61 @@ INTEGER = {
 }
 
 
-@pytest.mark.parametrize(("quantize", "nodes"), [(None, FLOAT), ("8da4w", INTEGER)])
-def test_a_layer_is_few_fused_operators(quantize: str | None, nodes: dict[str, int]) -> None:
-    one, two = (_node_counts("llama", layers, quantize) for layers in (1, 2))
-    assert two - one == nodes
+def _model(layers: int) -> Any:
+    return small_model("llama", num_hidden_layers=layers, **WIDE)
 
 
-def test_metadata_methods_have_executorchs_names() -> None:
-    model = small_model("llama", num_hidden_layers=1)
-    program = rl.llm.export(model, context=96, batch=32, verify=False)
-    module = rl.load(program.buffer)
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return _model(1)
+
+
+@pytest.fixture(scope="module")
+def plain(model: Any) -> rl.Program:
+    """Its program, with a template."""
+    return rl.llm.export(model, context=96, batch=32, chat_template=TEMPLATE, verify=False)
+
+
+def _node_counts(program: rl.Program) -> Counter[str]:
+    [payload] = program.manager.payloads  # one delegate
+    return Counter(type(node.operation).__name__ for node in fb.unpack(payload).nodes)
+
+
+def test_a_layer_is_few_fused_operators(plain: rl.Program) -> None:
+    two = _node_counts(rl.llm.export(_model(2), batch=8, verify=False))
+    assert two - _node_counts(plain) == FLOAT
+
+
+def test_a_layer_of_integers_is_few_fused_operators() -> None:
+    one, two = (
+        _node_counts(rl.llm.export(_model(layers), batch=8, quantize="8da4w", verify=False))
+        for layers in (1, 2)
+    )
+    assert two - one == INTEGER
+
+
+# Residuals and the gate are added and multiplied after the adapters.
+ADAPTED_FLOAT = {**FLOAT, "Adapter": 7, "Elementwise": 5}
+ADAPTED_INTEGER = {
+    **INTEGER,
+    "DynamicProduct": 4,  # as a gate and its factor are
+    "Adapter": 4,
+    "Elementwise": 5,
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("quantize", "nodes"), [(None, ADAPTED_FLOAT), ("8da4w", ADAPTED_INTEGER)])
+def test_a_layer_that_takes_adapters(quantize: str | None, nodes: dict[str, int]) -> None:
+    options: dict[str, Any] = {"batch": 8, "quantize": quantize, "verify": False}
+    one, two = (rl.llm.export(_model(layers), adapters=4, **options) for layers in (1, 2))
+    assert _node_counts(two) - _node_counts(one) == nodes
+    assert "adapters" in described(one)
+    assert "adapters" not in described(rl.llm.export(_model(1), **options))
+
+
+def test_metadata_methods_have_executorchs_names(plain: rl.Program) -> None:
+    module = rl.load(plain.buffer)
     values = {name: module[name]() for name in module.methods if name != "step"}
     assert values == {
         "get_max_seq_len": 32,
@@ -59,36 +98,33 @@ def test_metadata_methods_have_executorchs_names() -> None:
     }
 
 
-def test_a_method_for_hidden_states() -> None:
-    model = small_model("llama", num_hidden_layers=1)
-    program = rl.llm.export(model, batch=16, embed=True)
+def test_a_method_for_hidden_states(model: Any, plain: rl.Program) -> None:
+    program = rl.llm.export(model, context=96, batch=32, embed=True)
     tokens = torch.arange(5)
     with torch.no_grad():
         wanted = model.base_model(tokens[None]).last_hidden_state[0]
     got = Session(program, method="embed").give(tokens)
     torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
-    plain = rl.llm.export(model, batch=16, verify=False)
     assert len(program.buffer) < len(plain.buffer) + 2**15  # the weights are there once
 
 
-def test_a_chat_template_travels_in_the_file() -> None:
-    model = small_model("llama", num_hidden_layers=1)
-    template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
-    program = rl.llm.export(model, chat_template=template, verify=False)
-    named = read_pte(program.buffer).named_data
-    assert bytes(named["rushlight/chat_template"]).decode() == template
-    assert described(program)["family"] == "llama" and KEY in named
+def test_a_chat_template_travels_in_the_file(plain: rl.Program) -> None:
+    named = read_pte(plain.buffer).named_data
+    assert bytes(named["rushlight/chat_template"]).decode() == TEMPLATE
+    assert described(plain)["family"] == "llama" and KEY in named
 
 
-def test_a_program_is_verified_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = small_model("llama", num_hidden_layers=1)
+def test_a_program_is_verified_from_a_file(
+    model: Any, plain: rl.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    program = rl.llm.export(model, batch=8, quantize="8da4w")
+    program = rl.llm.export(model, batch=8)
     assert program.manager._buffer is None  # there are not two copies of the weights
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(rl.ExportError, match=r"cannot write the program to .*set TMPDIR"):
-        rl.llm.export(model, batch=8)
+    told = r"cannot write the program to .*set TMPDIR"
+    with pytest.raises(rl.ExportError, match=told), written(plain.manager):
+        pass
 
 
 CONTEXTS: list[tuple[str, dict[str, Any], str]] = [

@@ -6,28 +6,21 @@ from typing import Any
 
 import pytest
 import torch
-from llm_models import Session, small_model
+from llm_models import Session, converted_step, eager_logits, small_model
 
 import rushlight as rl
 import rushlight.llm
-from rushlight.ir.custom_ops.cached_attention import EagerCache
-from rushlight.llm.exporter.families import decoder_of
-from rushlight.llm.exporter.recipes import Recipe, convert_layers
-from rushlight.llm.exporter.step import Step
+from rushlight.llm.exporter.recipes import Recipe
 from rushlight.llm.weights.layers import QuantizedEmbedding
 from rushlight.schema import cpu_engine as fb
 
 TOKENS = 40
 WIDE = {"hidden_size": 144, "head_dim": None, "num_attention_heads": 9, "num_key_value_heads": 3}
-
-
-def _eager(model: Any, recipe: Recipe, tokens: torch.Tensor) -> torch.Tensor:
-    step = Step(*decoder_of(model, 512))
-    convert_layers(step, recipe, embedding=step.decoder.embedding if recipe.embedding else None)
-    positions = torch.arange(len(tokens))
-    with EagerCache().active(), torch.no_grad():
-        result: torch.Tensor = step(tokens, positions, torch.zeros_like(positions), positions)
-    return result
+CHANGES: dict[str, dict[str, Any]] = {
+    "llama3": {**WIDE, "num_hidden_layers": 1},
+    "gemma3": {**WIDE, "num_hidden_layers": 1, "layer_types": ["sliding_attention"]},
+    "gpt2": {"n_embd": 96},
+}
 
 
 def _nodes(program: rl.Program) -> list[Any]:
@@ -46,11 +39,10 @@ def _nodes(program: rl.Program) -> list[Any]:
     ],
 )
 def test_programs_compute_what_eager_computes(case: str, name: str) -> None:
-    changes = {"n_embd": 96} if case == "gpt2" else WIDE
-    model = small_model(case, **changes)
+    model = small_model(case, **CHANGES[case])
     tokens = torch.randint(0, model.config.vocab_size, (TOKENS,))
     program = rl.llm.export(model, context=512, batch=64, quantize=name)
-    got, wanted = Session(program).give(tokens), _eager(model, Recipe(name), tokens)
+    got, wanted = Session(program).give(tokens), eager_logits(model, tokens, Recipe(name))
     # One number that is rounded to another integer of 8 bits changes all that follows it.
     allowed = 2e-2 if Recipe(name).bits else 1e-4
     assert (got - wanted).norm() < allowed * wanted.norm()
@@ -72,17 +64,16 @@ def test_a_tied_embedding_is_stored_once(name: str) -> None:
 def test_an_embedding_of_integers(embedding: str) -> None:
     model = small_model("llama", num_hidden_layers=1)
     tokens = torch.arange(9)
-    recipe = Recipe(None, None, embedding)
     program = rl.llm.export(model, batch=16, quantize_embedding=embedding)
-    got, wanted = Session(program).give(tokens), _eager(model, recipe, tokens)
+    recipe = Recipe(None, None, embedding)
+    got, wanted = Session(program).give(tokens), eager_logits(model, tokens, recipe)
     assert (got - wanted).abs().max() < 1e-4 * wanted.abs().max()
     assert isinstance(_nodes(program)[0], fb.Gather)
 
 
 def test_positions_are_no_embedding_of_tokens() -> None:
     model = small_model("gpt2", n_layer=1, tie_word_embeddings=False)
-    step = Step(*decoder_of(model, 512))
-    convert_layers(step, Recipe(None, 64, "int4"), embedding=step.decoder.embedding)
+    step = converted_step(model, Recipe(None, 64, "int4"))
     assert isinstance(step.decoder.embedding, QuantizedEmbedding)
     assert step.decoder.base.wpe.weight.dtype == torch.float32
 

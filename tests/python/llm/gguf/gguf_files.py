@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,16 @@ import torch
 
 NAMES = {"mistral": "llama", "gemma3_text": "gemma3"}
 """Names of architectures in files that differ from those in `transformers`."""
+PRE_TOKENIZERS = {
+    "gpt2": "gpt-2",
+    "smollm": "smollm",
+    "llama3": "llama-bpe",
+    "qwen2": "qwen2",
+    "qwen35": "qwen35",
+    "o200k": "gpt-4o",
+    "tekken": "tekken",
+}
+"""Names of pre-tokenizers in files, by the family of the tokenizer."""
 
 
 def write_gguf(model: Any, path: Path, kind: str = "F32", **changes: Any) -> Path:
@@ -43,18 +54,68 @@ def write_gguf(model: Any, path: Path, kind: str = "F32", **changes: Any) -> Pat
 
 
 def take_weights(model: Any, path: Path) -> None:
-    """Give a Llama or Qwen of `transformers` the weights of a file, as `gguf` dequantises them."""
+    """Give a model of `transformers` the weights of a file, as `gguf` dequantises them."""
     stored = {
         one.name: torch.from_numpy(gguf.quants.dequantize(one.data, one.tensor_type).copy())
         for one in gguf.GGUFReader(path).tensors
     }
-    config = model.config
+    own = model.state_dict()
     for full, name in names_of(model):
-        tensor = stored[name].reshape(model.state_dict()[full].shape)
-        if name_of(config) == "llama" and (".q_proj." in full or ".k_proj." in full):
-            pairs = tensor.reshape(-1, config.head_dim // 2, 2, *tensor.shape[1:])
-            tensor = pairs.transpose(1, 2).reshape(tensor.shape)
-        model.state_dict()[full].copy_(tensor)
+        own[full].copy_(_converted(model, full, stored[name], back=True).reshape(own[full].shape))
+
+
+def byte_level_entries(peer: Any, name: str) -> dict[str, Any]:
+    """The metadata of a byte-level tokenizer of `tokenizers`.
+
+    Args:
+        peer: it has the special tokens "<|start|>" and "<|end|>".
+        name: of its pre-tokenizer in files.
+    """
+    source = json.loads(peer.to_str())
+    ordered = sorted(source["model"]["vocab"], key=source["model"]["vocab"].get)
+    special = {one["content"] for one in source["added_tokens"]}
+    return {
+        "model": "gpt2",
+        "pre": name,
+        "tokens": ordered,
+        "token_type": [3 if text in special else 1 for text in ordered],
+        "merges": [" ".join(pair) for pair in source["model"]["merges"]],
+        "bos_token_id": ordered.index("<|start|>"),
+        "eos_token_id": ordered.index("<|end|>"),
+    }
+
+
+def sentence_piece_entries(peer: Any, user: Sequence[str], has_prefix: bool) -> dict[str, Any]:
+    """The metadata of a tokenizer of `sentencepiece`.
+
+    Args:
+        peer: a model of BPE with byte fallback.
+        user: the tokens that users defined.
+        has_prefix: whether a space is put before a text.
+    """
+    tokens = range(peer.get_piece_size())
+    kinds = {3: peer.is_control, 2: peer.is_unknown, 6: peer.is_byte, 5: peer.is_unused}
+    texts = [peer.id_to_piece(token) for token in tokens]
+    types = [
+        4 if text in user else next((kind for kind, holds in kinds.items() if holds(token)), 1)
+        for token, text in zip(tokens, texts, strict=True)
+    ]
+    pairs = zip(texts, types, strict=True)
+    return {
+        "model": "llama",
+        # The converter writes the spaces of tokens that users define.
+        "tokens": [text.replace("▁", " ") if kind == 4 else text for text, kind in pairs],
+        "token_type": types,
+        "scores": [peer.get_score(token) for token in tokens],
+        "unknown_token_id": peer.unk_id(),
+        "bos_token_id": peer.bos_id(),
+        "add_space_prefix": has_prefix,
+    }
+
+
+def of_tokenizer(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata of a tokenizer as changes for `write_gguf`."""
+    return {f"tokenizer__ggml__{key}": value for key, value in entries.items()}
 
 
 def add_entry(writer: Any, key: str, value: Any) -> None:
@@ -105,14 +166,15 @@ def names_of(model: Any) -> Iterator[tuple[str, str]]:
             yield full, found
 
 
-def _converted(model: Any, full: str, tensor: torch.Tensor) -> torch.Tensor:
+def _converted(model: Any, full: str, tensor: torch.Tensor, *, back: bool = False) -> torch.Tensor:
+    """A tensor as it lies in files, or a tensor of a file as it lies in the model."""
     config = model.config
     if name_of(config) == "llama" and ".q_proj." in full:
-        return _permuted(tensor, config.num_attention_heads)
+        return _permuted(tensor, config.num_attention_heads, back)
     if name_of(config) == "llama" and ".k_proj." in full:
-        return _permuted(tensor, config.num_key_value_heads)
+        return _permuted(tensor, config.num_key_value_heads, back)
     if config.model_type.startswith("gemma") and full.endswith("norm.weight"):
-        return tensor + 1
+        return tensor - 1 if back else tensor + 1
     module = model.get_submodule(full.rpartition(".")[0])
     is_conv1d = type(module).__name__ == "Conv1D" and tensor.dim() == 2
     return tensor.t() if is_conv1d else tensor
@@ -123,8 +185,10 @@ def name_of(config: Any) -> str:
     return NAMES.get(config.model_type, config.model_type)
 
 
-def _permuted(weights: torch.Tensor, heads: int) -> torch.Tensor:
-    shape = (heads, 2, weights.shape[0] // heads // 2, *weights.shape[1:])
+def _permuted(weights: torch.Tensor, heads: int, back: bool) -> torch.Tensor:
+    """Rows of halves of heads as rows of pairs, or the reverse."""
+    pairs = (weights.shape[0] // heads // 2, 2)
+    shape = (heads, *(pairs if back else pairs[::-1]), *weights.shape[1:])
     return weights.reshape(shape).transpose(1, 2).reshape(weights.shape)
 
 

@@ -10,16 +10,16 @@ import pytest
 import tokenizer_byte_level as byte_level
 import tokenizer_corpus as corpus
 import torch
-from gguf_files import take_weights, write_gguf
-from llm_models import Session, described, small_model
+from gguf_files import byte_level_entries, of_tokenizer, take_weights, write_gguf
+from llm_models import Session, converted_step, small_model
 from typer.testing import CliRunner
 
-import rushlight as rl
 import rushlight.llm
 from rushlight.cli import app
 from rushlight.errors import ExportError
-from rushlight.llm.exporter.families import decoder_of
-from rushlight.llm.exporter.recipes import Recipe, convert_layers
+from rushlight.llm.exporter.adapters import adapters_of
+from rushlight.llm.exporter.families import decoder_of, description_of
+from rushlight.llm.exporter.recipes import Recipe
 from rushlight.llm.exporter.step import Step
 from rushlight.llm.gguf.model import read_gguf
 from rushlight.llm.tokenizer import Tokenizer
@@ -27,36 +27,25 @@ from rushlight.llm.weights.layers import QuantizedLinear, StoredLinear
 from rushlight.serialize.pte import read_pte
 
 WIDE = {"hidden_size": 256, "intermediate_size": 256, "head_dim": 32, "num_attention_heads": 8}
+SHALLOW = {**WIDE, "num_hidden_layers": 1}
 TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
 
 
 def _texts() -> dict[str, Any]:
     """The metadata of a tokenizer with 1,000 tokens, and of a template."""
-    source = json.loads(byte_level.train("llama3", 1000, corpus.prose()[:100_000]).to_str())
-    ordered = sorted(source["model"]["vocab"], key=source["model"]["vocab"].get)
-    special = {one["content"] for one in source["added_tokens"]}
-    entries = {
-        "model": "gpt2",
-        "pre": "llama-bpe",
-        "tokens": ordered,
-        "token_type": [3 if text in special else 1 for text in ordered],
-        "merges": [" ".join(pair) for pair in source["model"]["merges"]],
-        "bos_token_id": ordered.index("<|start|>"),
-        "eos_token_id": ordered.index("<|end|>"),
-    }
-    made = {f"tokenizer__ggml__{key}": value for key, value in entries.items()}
+    peer = byte_level.train("llama3", 1000, corpus.prose()[:100_000])
+    made = of_tokenizer(byte_level_entries(peer, "llama-bpe"))
     return {**made, "tokenizer__chat_template": TEMPLATE, "general__sampling__temp": 0.5}
 
 
 def test_programs_have_what_files_say_of_texts(tmp_path: Path) -> None:
-    model = small_model("llama", vocab_size=1024)
+    model = small_model("llama", vocab_size=1024, num_hidden_layers=1)
     path = write_gguf(model, tmp_path / "small.gguf", "F16", **_texts())
     output = tmp_path / "out.pte"
     result = CliRunner().invoke(app, ["llm", "export", str(path), "-o", str(output)])
     assert result.exit_code == 0, result.output
     data = read_pte(output.read_bytes()).named_data
-    about = described(rl.llm.export(path, verify=False))
-    assert about == json.loads(bytes(data["rushlight/llm"]))
+    about = json.loads(bytes(data["rushlight/llm"]))
     begin, end = about["bos"], about["eos"][0]
     assert about["tokens"] == {
         "bos_token": "<|start|>",
@@ -69,48 +58,57 @@ def test_programs_have_what_files_say_of_texts(tmp_path: Path) -> None:
     assert tokenizer.encode("<|end|>") == [begin, end]
 
 
-def test_requantised_tensors_are_in_the_report(tmp_path: Path) -> None:
+def test_requantised_tensors_are_told(tmp_path: Path) -> None:
     path = write_gguf(small_model("llama", **WIDE), tmp_path / "m.gguf", "Q4_K")
-    program = rushlight.llm.export(path, context=64, verify=False)
-    [line] = [line for line in program.quantization if line.startswith("ffn_down.weight of 2")]
+    losses = read_gguf(path).losses()
+    [line] = [line for line in losses if line.startswith("ffn_down.weight of 2")]
     assert "Q4_K in the file, is stored as int8 in groups of 32: signal-to-noise" in line
-    assert "token_embd.weight, Q4_K in the file" in "\n".join(program.quantization)
+    assert "token_embd.weight, Q4_K in the file" in "\n".join(losses)
 
 
-def _layers(path: Path, recipe: Recipe) -> Step:
-    source = read_gguf(path)
-    step = Step(*decoder_of(source.model, 512))
-    convert_layers(step, recipe)
-    return step
+def _up_proj(path: Path, recipe: Recipe) -> Any:
+    """A linear layer of a file's model as a recipe converts it."""
+    return converted_step(read_gguf(path).model, recipe).decoder.base.layers[1].mlp.up_proj
 
 
 def test_recipes_keep_integers_that_fit_them(tmp_path: Path) -> None:
     path = write_gguf(small_model("llama", **WIDE), tmp_path / "m.gguf", "Q4_0")
-    as_they_are = _layers(path, Recipe()).decoder.base.layers[1].mlp.up_proj
-    kept = _layers(path, Recipe("8da4w")).decoder.base.layers[1].mlp.up_proj
+    as_they_are = _up_proj(path, Recipe())
+    kept = _up_proj(path, Recipe("8da4w"))
     assert isinstance(as_they_are, QuantizedLinear) and isinstance(kept, QuantizedLinear)
     assert torch.equal(kept.integers, as_they_are.integers)
     assert torch.equal(kept.scales, as_they_are.scales)
-    other = _layers(path, Recipe("8da4w", 128)).decoder.base.layers[1].mlp.up_proj
+    other = _up_proj(path, Recipe("8da4w", 128))
     assert other.scales.shape[1] == 2
-    real = _layers(path, Recipe("float32")).decoder.base.layers[1].mlp.up_proj
+    real = _up_proj(path, Recipe("float32"))
     assert isinstance(real, StoredLinear) and torch.equal(real.weight, as_they_are.weight.real())
+
+
+def test_adapters_fit_the_model_and_its_file(tmp_path: Path) -> None:
+    model = small_model("llama", **WIDE)
+    made = read_gguf(write_gguf(model, tmp_path / "m.gguf")).model
+    about = description_of(model.config, 512)
+    own, files = (adapters_of(Step(*decoder_of(one, 512)), about, 8) for one in (model, made))
+    assert own == files and len(own.sites) == 14
+    with torch.no_grad():
+        model.model.layers[1].self_attn.k_proj.weight[0, 0] += 1
+    assert adapters_of(Step(*decoder_of(model, 512)), about, 8).base != own.base
 
 
 @pytest.mark.parametrize(("kind", "name"), [("Q4_0", "8da4w"), ("Q8_0", "int8"), ("Q8_0", "bf16")])
 def test_recipes_take_quantised_files(kind: str, name: str, tmp_path: Path) -> None:
-    model = small_model("qwen3", **WIDE)
+    model = small_model("qwen3", **SHALLOW)
     path = write_gguf(model, tmp_path / "m.gguf", kind)
     take_weights(model, path)
     tokens = torch.randint(0, 320, (40,))
-    program = rushlight.llm.export(path, context=512, batch=64, quantize=name)
+    program = rushlight.llm.export(path, context=512, batch=64, quantize=name, verify=False)
     with torch.no_grad():
         wanted = model(tokens[None]).logits[0]
     assert (Session(program).give(tokens) - wanted).norm() < 0.05 * wanted.norm()
 
 
 def test_integers_of_other_sizes_are_requantised_as_floats_are(tmp_path: Path) -> None:
-    model = small_model("qwen3", **WIDE)
+    model = small_model("qwen3", **SHALLOW)
     path = write_gguf(model, tmp_path / "m.gguf", "Q8_0")
     take_weights(model, path)
     tokens = torch.randint(0, 320, (40,))
@@ -125,7 +123,7 @@ def test_integers_of_other_sizes_are_requantised_as_floats_are(tmp_path: Path) -
 def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
     sizes = []
     for tied in (True, False):
-        model = small_model("llama", **WIDE, vocab_size=4096, tie_word_embeddings=tied)
+        model = small_model("llama", **SHALLOW, vocab_size=4096, tie_word_embeddings=tied)
         path = write_gguf(model, tmp_path / "m.gguf", "Q8_0")
         sizes.append(len(rushlight.llm.export(path, context=64, verify=False).buffer))
     matrix = 4096 * 256 * (1 + 2 / 32)
@@ -163,7 +161,10 @@ def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
             "attn_factor of .* is 0.5, .*type 'linear': export the folder",
         ),
         ({"llama__rope__dimension_count": 18}, "dimension_count .* is 18, and heads have 16"),
-        ({"llama__rope__dimension_count": 8}, "turns a part of each head, .* architecture 'llama'"),
+        (
+            {"llama__rope__dimension_count": 8},
+            "only a part of each head .*architecture 'llama'",
+        ),
         ({"split__count": 3}, "is one part of several: put them together"),
         ({"general__architecture": "mamba"}, "'mamba', which is not supported; supported are"),
         ({"tokenizer__ggml__eos_token_id": 320}, "eos_token_id .* is 320, and 'token_embd.weight'"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 import tokenizer_byte_level as byte_level
 import tokenizer_corpus as corpus
 import tokenizer_sentence_piece as sentence_piece
-from gguf_files import add_entry
+from gguf_files import PRE_TOKENIZERS, add_entry, byte_level_entries, sentence_piece_entries
 from tokenizer_compare import assert_equal_tokens
 
 from rushlight.errors import ExportError
@@ -20,15 +19,6 @@ from rushlight.llm.gguf.texts import generation_of, special_tokens
 from rushlight.llm.gguf.tokenizer import SPLITTINGS, Vocabulary, tokenizer_of
 from rushlight.llm.tokenizer import Tokenizer
 
-NAMES = {
-    "gpt2": "gpt-2",
-    "smollm": "smollm",
-    "llama3": "llama-bpe",
-    "qwen2": "qwen2",
-    "qwen35": "qwen35",
-    "o200k": "gpt-4o",
-    "tekken": "tekken",
-}
 TEXTS = 60_000
 
 
@@ -43,25 +33,13 @@ def _vocabulary(path: Path, **entries: Any) -> Vocabulary:
 
 
 def _of_byte_level(path: Path, peer: Any, name: str, **more: Any) -> Vocabulary:
-    source = json.loads(peer.to_str())
-    ordered = sorted(source["model"]["vocab"], key=source["model"]["vocab"].get)
-    special = {one["content"] for one in source["added_tokens"]}
-    entries = {
-        "model": "gpt2",
-        "pre": name,
-        "tokens": ordered,
-        "token_type": [3 if text in special else 1 for text in ordered],
-        "merges": [" ".join(pair) for pair in source["model"]["merges"]],
-        "bos_token_id": ordered.index("<|start|>"),
-        "eos_token_id": ordered.index("<|end|>"),
-    }
-    return _vocabulary(path, **{**entries, **more})
+    return _vocabulary(path, **{**byte_level_entries(peer, name), **more})
 
 
-@pytest.mark.parametrize("family", NAMES)
+@pytest.mark.parametrize("family", PRE_TOKENIZERS)
 def test_byte_level_tokens_are_those_of_tokenizers(family: str, tmp_path: Path) -> None:
     peer = byte_level.train(family, 1000, corpus.prose()[:100_000])
-    vocabulary = _of_byte_level(tmp_path, peer, NAMES[family], add_bos_token=False)
+    vocabulary = _of_byte_level(tmp_path, peer, PRE_TOKENIZERS[family], add_bos_token=False)
     ours = Tokenizer.from_source(tokenizer_of(vocabulary))
     assert_equal_tokens(
         ours,
@@ -74,31 +52,9 @@ def test_byte_level_tokens_are_those_of_tokenizers(family: str, tmp_path: Path) 
 @pytest.mark.parametrize("family", ["llama2", "gemma"])
 def test_sentence_piece_tokens_are_those_of_sentencepiece(family: str, tmp_path: Path) -> None:
     peer = sentence_piece.train(family)
-    tokens = range(peer.get_piece_size())
-    kinds = {3: peer.is_control, 2: peer.is_unknown, 6: peer.is_byte, 5: peer.is_unused}
-    text_of = [peer.id_to_piece(token) for token in tokens]
-    user = {
-        text.encode() for text in sentence_piece.FAMILIES[family].get("user_defined_symbols", [])
-    }
-    types = [
-        next((kind for kind, is_kind in kinds.items() if is_kind(token)), 1) for token in tokens
-    ]
-    types = [
-        4 if text.encode() in user else kind for text, kind in zip(text_of, types, strict=True)
-    ]
-    vocabulary = _vocabulary(
-        tmp_path,
-        model="llama",
-        # The converter writes the spaces of tokens that users define.
-        tokens=[
-            t.replace("▁", " ") if kind == 4 else t for t, kind in zip(text_of, types, strict=True)
-        ],
-        token_type=types,
-        scores=[peer.get_score(token) for token in tokens],
-        unknown_token_id=peer.unk_id(),
-        bos_token_id=peer.bos_id(),
-        add_space_prefix=family == "llama2",
-    )
+    user = sentence_piece.FAMILIES[family].get("user_defined_symbols", [])
+    entries = sentence_piece_entries(peer, user, has_prefix=family == "llama2")
+    vocabulary = _vocabulary(tmp_path, **entries)
     made = tokenizer_of(vocabulary)
     assert made.encode("a").ids[0] == peer.bos_id()
     ours = Tokenizer.from_source(made)

@@ -81,6 +81,23 @@ def test_a_stream_is_the_whole_reply(client: OpenAI, n: int) -> None:
         assert all(len(token.top_logprobs) == 2 and token.logprob <= 0 for token in told)
 
 
+def test_a_full_context_keeps_the_system_prompt(
+    client: OpenAI, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, kept = runner.stream, []
+
+    def noting(prompt: Any, **options: Any) -> Any:
+        kept.append(options.get("keep"))
+        return stream(prompt, **options)
+
+    monkeypatch.setattr(runner, "stream", noting)
+    messages: Any = [{"role": "system", "content": "the night was low"}, *MESSAGES]
+    system = runner.encode_chat(messages[:1], add_generation_prompt=False)
+    for body in ({"context_full": "shift"}, {"context_full": "shift", "keep": 2}, {}):
+        _create(client, messages=messages, extra_body=body, max_completion_tokens=2)
+    assert kept == [len(system), 2, None]
+
+
 def test_one_seed_one_text(client: OpenAI) -> None:
     texts = [
         _create(client, temperature=1.3, seed=seed).choices[0].message.content for seed in (1, 1, 2)
@@ -149,6 +166,7 @@ def test_calls_of_tools(client: OpenAI, choice: Any, names: set[str]) -> None:
         tool_choice=choice,
         parallel_tool_calls=False,
         temperature=1.0,
+        seed=3,
         max_completion_tokens=200,
         extra_body=AT_ONCE,
     ).choices[0]

@@ -66,22 +66,27 @@ def test_an_address_that_is_not_ours(program: Path) -> None:
     assert "cannot listen on 192.0.2.1 port" in _refused(str(program), "--host", "192.0.2.1")
 
 
-def test_a_program_without_a_tokenizer(tmp_path: Path) -> None:
-    path = tmp_path / "mute.pte"
-    rushlight.llm.export(make_model(), batch=8).save(path, quiet=True)
-    assert "mute.pte has no tokenizer" in _refused(str(path), "--port", "0")
+@pytest.fixture(scope="module")
+def mute(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program without a tokenizer."""
+    path = tmp_path_factory.mktemp("mute") / "mute.pte"
+    rushlight.llm.export(make_model(), batch=8, verify=False).save(path, quiet=True)
+    return path
+
+
+def test_a_program_without_a_tokenizer(mute: Path) -> None:
+    assert "mute.pte has no tokenizer" in _refused(str(mute), "--port", "0")
 
 
 def test_a_tokenizer_and_a_template_from_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mute: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, tokenizer, template = (tmp_path / name for name in ("m.pte", "tokenizer.json", "t.jinja"))
-    rushlight.llm.export(make_model(), batch=8).save(path, quiet=True)
+    path, tokenizer, template = mute, tmp_path / "tokenizer.json", tmp_path / "t.jinja"
     make_tokenizer().save(str(tokenizer))
     template.write_text("{% for m in messages %}ä{{ m.content }}{% endfor %}", encoding="utf-8")
     runners: list[Any] = []
     monkeypatch.setattr(server, "serve", lambda runner, settings, sock: runners.append(runner))
-    monkeypatch.setattr(chat, "Talk", lambda runner, system, options: runners.append(runner))
+    monkeypatch.setattr(chat, "Talk", lambda runner, *_: runners.append(runner))
     options = ["--tokenizer", str(tokenizer), "--chat-template", str(template)]
     for command in (["serve", str(path), "--port", "0"], ["chat", str(path)]):
         result = CliRunner().invoke(app, ["llm", *command, *options], input="")

@@ -55,6 +55,58 @@ def test_a_stream_is_the_whole_text(client: OpenAI) -> None:
         assert [b - a for a, b in itertools.pairwise(offsets)] == lengths[:-1]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_log_probabilities_of_an_echo(client: OpenAI, runner: Runner, stream: bool) -> None:
+    prompts = ["the lamp <|end|> was small", "l"]
+    reply = _create(client, prompts, echo=True, logprobs=2, n=2, stream=stream)
+    told = [event.choices[0] for event in reply] if stream else reply.choices
+    for i, prompt in enumerate([prompts[0], prompts[0], prompts[1], prompts[1]]):
+        own = [choice for choice in told if choice.index == i]
+        text = "".join(choice.text for choice in own)
+        values = {
+            name: [value for choice in own for value in getattr(choice.logprobs, name)]
+            for name in ("tokens", "token_logprobs", "text_offset", "top_logprobs")
+        }
+        tokens = runner.encode(prompt)
+        scores = runner.score(tokens) if len(tokens) > 1 else []
+        assert values["tokens"][: len(tokens)] == [runner.piece(t).decode() for t in tokens]
+        assert values["token_logprobs"][1 : len(tokens)] == pytest.approx(scores, abs=1e-5)
+        assert values["token_logprobs"][0] is None and values["top_logprobs"][0] is None
+        assert all(1 <= len(top) <= 2 for top in values["top_logprobs"][1:])  # by their texts
+        offsets = values["text_offset"]
+        for token, offset in zip(values["tokens"][: len(tokens)], offsets, strict=False):
+            assert token == "<|end|>" or text[offset:].startswith(token)
+        assert offsets[len(tokens)] == len(runner.decode(tokens)) and offsets == sorted(offsets)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_alone(client: OpenAI, runner: Runner, stream: bool) -> None:
+    prompts = ["the lamp was small", "the night"]
+    reply = _create(client, prompts, echo=True, max_tokens=0, logprobs=1, n=2, stream=stream)
+    told = [event.choices[0] for event in reply] if stream else reply.choices
+    assert sorted(choice.index for choice in told) == [0, 1, 2, 3]
+    for choice in told:
+        prompt = prompts[choice.index // 2]
+        scores = [score.logprob for score in runner.logprobs(runner.encode(prompt))]
+        assert (choice.text, choice.finish_reason) == (prompt, "length")
+        first, *rest = choice.logprobs.token_logprobs
+        assert first is None and rest == pytest.approx(scores, abs=1e-5)
+    if not stream:
+        assert reply.usage.completion_tokens == 0
+        assert reply.usage.prompt_tokens == sum(len(runner.encode(prompt)) for prompt in prompts)
+    alone = _create(client, prompts[0], echo=True, max_tokens=0)
+    assert alone.choices[0].text == prompts[0] and alone.choices[0].logprobs is None
+
+
+def test_a_context_that_is_full(client: OpenAI) -> None:
+    prompt = [20] * 2040
+    shift = {"ignore_eos": True, "context_full": "shift", "keep": 4}
+    for options, finish, count in ((shift, "length", 30), ({"ignore_eos": True}, "length", 8)):
+        reply = _create(client, prompt, max_tokens=30, extra_body=options)
+        assert reply.choices[0].finish_reason == finish
+        assert reply.usage.completion_tokens == count
+
+
 def test_sixteen_tokens_unless_others_are_asked_for(client: OpenAI) -> None:
     reply = client.completions.create(
         model="tiny", prompt="the", temperature=0, extra_body={"ignore_eos": True}
@@ -74,12 +126,14 @@ def test_sixteen_tokens_unless_others_are_asked_for(client: OpenAI) -> None:
         (["a"] * 129, {}, "at most 128 are taken"),
         (["a"] * 65, {"n": 2}, "is more than 128"),
         ("a", {"temperature": -1}, "temperature is -1"),
-        ("a", {"max_tokens": 0}, "max_tokens=0"),
         ("a", {"stop": [3]}, "stop="),
         ("a", {"seed": -1}, "seed=-1"),
         ("a", {"suffix": "b"}, "there is no field 'suffix'"),
         ("a", {"best_of": 3}, "'best_of' is 3: write 'n'"),
-        ("a", {"echo": True, "logprobs": 1}, "prompts have none"),
+        ("a", {"max_tokens": 0}, "'max_tokens' is 0, which is for a prompt alone"),
+        ("a", {"max_tokens": 0, "echo": True, "temperature": -1}, "temperature is -1"),
+        ("a", {"extra_body": {"context_full": "slide"}}, "context_full='slide'"),
+        ("a", {"extra_body": {"keep": 3}}, "keep= is for context_full='shift'"),
         ("a", {"logprobs": 50}, "logprobs=50"),
         ("a", {"extra_body": {"dry_breakers": ["e"] * 17}}, "has 17 breakers: give at most 16"),
         ("a", {"extra_body": {"dry_breakers": ["e"]}}, "no effect without dry_multiplier="),
@@ -169,12 +223,13 @@ class _Counted(str):
 def test_log_probabilities_of_a_long_text() -> None:
     count = 1000
     runner: Any = SimpleNamespace(
-        piece=lambda token: SimpleNamespace(decode=lambda errors: _Counted("ab"))
+        piece=lambda token: SimpleNamespace(decode=lambda errors: _Counted("ab")),
+        decode=lambda tokens: "ab",
     )
-    told = text_logprobs(runner, [Token(i) for i in range(count)], 5)
-    assert told["text_offset"] == list(range(5, 5 + 2 * count, 2))
+    told, end = text_logprobs(runner, [Token(i) for i in range(count)], 5)
+    assert told["text_offset"] == list(range(5, 5 + 2 * count, 2)) and end == 5 + 2 * count
     assert _Counted.asked <= 2 * count
-    assert text_logprobs(runner, [], 5)["text_offset"] == []
+    assert text_logprobs(runner, [], 5)[0]["text_offset"] == []
 
 
 def test_a_whole_answer_is_written_by_another_thread(

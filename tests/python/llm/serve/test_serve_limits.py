@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
+import resource
 import select
 import socket
 import threading
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 from servers import CHAT, EndlessRunner, ask, chat_request, connect, refused, serving
 
+from rushlight.llm.reply import Token
 from rushlight.llm.serve import generation, jobs
 
 STREAM = {**CHAT, "stream": True}
@@ -171,6 +174,136 @@ def test_more_connections_than_there_may_be() -> None:
         assert not select.select(kept, [], [], 0)[0]
 
 
+_CHUNKED = (
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
+
+
+def _chunk(size: int) -> bytes:
+    return b"%x\r\n" % size + b" " * size + b"\r\n"
+
+
+def test_bodies_of_all_requests_have_a_limit() -> None:
+    """They count from their arrival to their answer."""
+    body = {**STREAM, "user": "x" * 800}
+    size = len(json.dumps(body))
+    runner = EndlessRunner()
+    with serving(runner, body_bytes=1000, bodies_at_once=2) as port:
+        with _opened(port, body):
+            with connect(port, chat_request(body)):
+                _until(port, "running", 2)
+                answer = ask(port, "/v1/chat/completions", body)
+                status, error = refused(answer)
+                assert status == 429 and error["code"] == "rate_limit_exceeded"
+                assert f"have {2 * size} bytes, and this one {size}" in error["message"]
+                assert "at most 2000 are kept" in error["message"]
+                assert answer[1]["retry-after"] == "1" and answer[1]["connection"] == "close"
+                assert refused(ask(port, "/v1/completions", b"x" * 1001))[0] == 413
+            _until(port, "running", 1)
+            with connect(port, chat_request(body)):
+                _until(port, "running", 2)
+        _until(port, "running", 0)
+
+
+def test_bodies_that_do_not_tell_their_size_count_as_they_come() -> None:
+    with serving(EndlessRunner(), body_bytes=1000, bodies_at_once=2) as port:
+        slow = [connect(port, _CHUNKED + _chunk(900)) for _ in range(2)]
+        with contextlib.ExitStack() as stack:
+            for connection in slow:
+                stack.enter_context(connection)
+            time.sleep(0.2)  # they arrive
+            with connect(port, _CHUNKED + _chunk(900)) as one_more:
+                assert b"429 Too Many Requests" in one_more.recv(4096)
+            assert not select.select(slow, [], [], 0)[0]
+        end = time.monotonic() + 60
+        while refused(ask(port, "/v1/completions", b" " * 900))[0] != 400:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+def _many_connections(connections: int, count: int) -> None:
+    with serving(EndlessRunner(), connections=connections) as port:
+        for _ in range(count // connections):
+            with contextlib.ExitStack() as stack:
+                kept = [
+                    stack.enter_context(connect(port, b"GET /heal")) for _ in range(connections)
+                ]
+                with connect(port, b"") as one_more, contextlib.suppress(ConnectionError):
+                    assert one_more.recv(1) == b""
+                assert not select.select(kept, [], [], 0)[0]
+            _closed(port)
+        assert ask(port, "/health")[0] == 200
+
+
+def _closed(port: int) -> None:
+    """Wait until the server knows that all connections were closed."""
+    end = time.monotonic() + 60
+    while True:
+        assert time.monotonic() < end
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return _until(port, "running", 0)
+
+
+def test_connections_come_and_go() -> None:
+    _many_connections(20, 100)
+
+
+@pytest.mark.full
+def test_thousands_of_connections() -> None:
+    _many_connections(400, 4000)
+
+
+@pytest.mark.full
+def test_gigabytes_of_nonsense() -> None:
+    """Clients that send without end are refused, and the server keeps little of it."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sent: list[int] = []
+
+    def flood(port: int) -> None:
+        total = 0
+        with connect(port, _CHUNKED) as connection, contextlib.suppress(ConnectionError):
+            while total < 1 << 30 and not select.select([connection], [], [], 0)[0]:
+                connection.sendall(_chunk(1 << 20))
+                total += 1 << 20
+            assert b"413" in (told := connection.recv(4096)) or b"429" in told
+        sent.append(total)
+
+    with serving(EndlessRunner()) as port:
+        threads = [threading.Thread(target=flood, args=(port,)) for _ in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert ask(port, "/health")[0] == 200
+    assert len(sent) == 64 and max(sent) < 64 << 20
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 200_000  # kB: 32 MiB of bodies, what sockets hold, and this client's own
+
+
+@pytest.mark.full
+def test_slow_clients_hold_up_nobody() -> None:
+    """Hundreds of clients send a byte now and then; each is given up, others are answered."""
+    request = chat_request(CHAT)
+    with serving(EndlessRunner(), body_seconds=3.0, seconds=0.2) as port:
+        slow = [connect(port, request[: 40 + i % 200]) for i in range(300)]
+        begin, answered = time.monotonic(), 0
+        while time.monotonic() < begin + 2:
+            for i, connection in enumerate(slow):
+                at = 40 + i % 200 + answered
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(request[at : at + 1])
+            answered += 1
+            assert ask(port, "/v1/chat/completions", CHAT)[0] == 504  # as its text has no end
+        assert answered >= 3
+        for connection in slow:
+            connection.settimeout(30)
+            with contextlib.suppress(ConnectionError):
+                while connection.recv(4096):
+                    pass  # ends, as the server closes the connection
+            connection.close()
+
+
 def test_a_full_queue_refuses_before_it_reads_the_body() -> None:
     with (
         serving(EndlessRunner(), running=1, waiting=0) as port,
@@ -211,7 +344,7 @@ class _Embeds(EndlessRunner):
     def encode(self, text: str, *, parse_special: bool = True) -> list[int]:
         return [1] * len(text)
 
-    def embed(self, tokens: list[list[int]]) -> np.ndarray:
+    def embed(self, tokens: list[list[int]], adapter: None) -> np.ndarray:
         self.asked.set()
         self.came_in_time.append(self.go.wait(20))
         self.done.set()
@@ -231,6 +364,24 @@ def test_embeddings_take_no_longer_than_they_may() -> None:
         runner.go.set()
         _until(port, "running", 0)
     assert runner.came_in_time == [True]  # what was left of the texts is not embedded
+
+
+class _Scores(_Embeds):
+    def logprobs(self, tokens: list[int], *, top: int, adapter: None) -> list[Token]:
+        self.embed([tokens], adapter=adapter)
+        return [Token(token) for token in tokens[1:]]
+
+
+def test_an_echo_takes_no_longer_than_it_may() -> None:
+    runner = _Scores()
+    body = {"model": "tiny", "prompt": ["the"] * 32, "echo": True, "logprobs": 1}
+    with serving(runner, seconds=0.3) as port:
+        status, error = refused(ask(port, "/v1/completions", body))
+        assert status == 504 and "0.3 seconds" in error["message"]
+        runner.go.set()
+        _until(port, "running", 0)
+    assert runner.came_in_time == [True]  # what was left of the prompts is not scored
+    assert all(runner.ended.acquire(blocking=False) for _ in range(32))
 
 
 def test_embeddings_of_many_texts() -> None:
@@ -277,7 +428,7 @@ def test_the_server_ends_while_a_thread_computes(monkeypatch: pytest.MonkeyPatch
         (b"[]", 400, "a JSON array"),
         (b"null", 400, "a JSON null"),
         (b'{"model": NaN}', 400, "JSON has no NaN"),
-        (b'{"temperature": ' + b"9" * 5000 + b"}", 400, "not JSON"),
+        (b'{"temperature": ' + b"9" * 5000 + b"}", 400, "a number that is too long"),
         ({}, 400, "'model' is missing"),
         ({**CHAT, "model": "gpt-4"}, 404, "there is no model 'gpt-4'"),
         ({**CHAT, "model": 3}, 400, "'model' is 3: give a string"),
@@ -331,6 +482,8 @@ def test_other_paths_and_methods(endless_port: int) -> None:
     assert refused(ask(endless_port, "/v1/models/other"))[0] == 404
     status, error = refused(ask(endless_port, "/v1/completions", b"{}", Content_Type="text/plain"))
     assert status == 415 and "application/json" in error["message"]
+    packed = ask(endless_port, "/v1/completions", b"\x1f\x8b", Content_Encoding="gzip")
+    assert packed[0] == 415 and "'gzip': send JSON as it is" in refused(packed)[1]["message"]
 
 
 def test_many_requests_at_once(endless_port: int) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_conversations import value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rushlight.errors import Error
 from rushlight.llm.template import (
     ChatTemplate,
-    Reply,
     ReplyParser,
+    ReplyPart,
     ToolCall,
     opens_reasoning,
     parse_reply,
@@ -80,6 +82,39 @@ CASES: list[tuple[str, str, str, str, list[Any]]] = [
     ),
     ("deepseek", f"<｜tool▁call▁begin｜>f<｜tool▁sep｜>{_X}<｜tool▁call▁end｜>", "", "", ["f"]),
     ("phi", f'<|tool_call|>[{{"name": "f", "arguments": {_X}}}]<|/tool_call|>', "", "", ["f"]),
+    (
+        "mistral",
+        f"[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{_X}[TOOL_CALLS]g[CALL_ID]abcdefgh2[ARGS]{_X}",
+        "",
+        "",
+        ["f", "g"],
+    ),
+    # Granite writes a list without a marker after it.
+    (
+        "phi",
+        f'<think>Hm.</think><|tool_call|>[{{"arguments": {_X}, "name": "f"}}]',
+        "",
+        "Hm.",
+        ["f"],
+    ),
+    (
+        "command",
+        "<|START_THINKING|>I will <look>.<|END_THINKING|><|START_ACTION|>[\n"
+        f'    {{"tool_call_id": "0", "tool_name": "f", "parameters": {_X}}},\n'
+        f'    {{"tool_call_id": "1", "tool_name": "g", "parameters": {_X}}}\n]<|END_ACTION|>',
+        "",
+        "I will <look>.",
+        ["f", "g"],
+    ),
+    ("command", "<|START_RESPONSE|>It is 4.<|END_RESPONSE|>", "It is 4.", "", []),
+    (
+        "action",
+        'I will look.\nAction: ```json\n[\n    {\n        "tool_name": "f",\n'
+        f'        "parameters": {_X}\n    }}\n]\n```',
+        "I will look.",
+        "",
+        ["f"],
+    ),
     ("json", '\n{"name": "f", "parameters": {"city": "Zürich"}}\n', "", "", ["f"]),
     ("json", '```tool_code\nf(city="Zürich")\n```', "", "", ["f"]),
 ]
@@ -90,7 +125,9 @@ def _expected(case: tuple[str, str, str, str, list[Any]]) -> tuple[str, str, lis
     return case[2], case[3], [(n, json.loads(a) if isinstance(a, str) else a) for n, a in calls]
 
 
-def _seen(reply: Reply, expected: list[tuple[str, Any]]) -> tuple[str, str, list[tuple[str, Any]]]:
+def _seen(
+    reply: ReplyPart, expected: list[tuple[str, Any]]
+) -> tuple[str, str, list[tuple[str, Any]]]:
     calls = [(call.name, json.loads(call.arguments)) for call in reply.tool_calls]
     shown = [
         (name, None if i < len(expected) and expected[i][1] is None else arguments)
@@ -99,8 +136,8 @@ def _seen(reply: Reply, expected: list[tuple[str, Any]]) -> tuple[str, str, list
     return reply.content, reply.reasoning, shown
 
 
-def _in_pieces(parser: ReplyParser, pieces: list[str]) -> Reply:
-    whole = Reply()
+def _in_pieces(parser: ReplyParser, pieces: list[str]) -> ReplyPart:
+    whole = ReplyPart()
     for part in [*map(parser.push, pieces), parser.finish()]:
         whole.content += part.content
         whole.reasoning += part.reasoning
@@ -118,6 +155,9 @@ def test_reply_is_taken_apart(case: tuple[str, str, str, str, list[Any]]) -> Non
         pieces = [case[1][i : i + size] for i in range(0, len(case[1]), size)]
         parser = ReplyParser(case[0], in_reasoning=opened)
         assert _in_pieces(parser, pieces) == reply
+    for at in range(1, len(case[1])):
+        parser = ReplyParser(case[0], in_reasoning=opened)
+        assert _in_pieces(parser, [case[1][:at], case[1][at:]]) == reply
 
 
 @settings(max_examples=300, derandomize=True, deadline=None)
@@ -130,13 +170,20 @@ def test_any_text_is_the_same_in_any_pieces(data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert _in_pieces(ReplyParser(format), pieces) == whole
-    if not whole.tool_calls and not whole.reasoning and "<think>" not in text:
+    if (
+        not whole.tool_calls
+        and not whole.reasoning
+        and "<think>" not in text
+        and not (format == "command" and "<|START_THINKING|>" in text)
+    ):
         assert _without_around(whole.content) == _without_around(text)
 
 
 def _without_around(text: str) -> str:
     """Without white space, and the markers around calls, which alone mean nothing."""
     for marker in ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"):
+        text = text.replace(marker, "")
+    for marker in ("<|START_RESPONSE|>", "<|END_RESPONSE|>"):
         text = text.replace(marker, "")
     return "".join(text.split())
 
@@ -146,7 +193,7 @@ def test_text_is_given_as_soon_as_it_cannot_become_a_marker() -> None:
     assert parser.push("a <to").content == "a"
     assert parser.push("ast> ").content == " <toast>"
     assert parser.push("b").content == " b"
-    assert parser.finish() == Reply()
+    assert parser.finish() == ReplyPart()
 
 
 def test_nothing_is_looked_for_that_was_not_asked_for() -> None:
@@ -160,6 +207,8 @@ def test_mistral_keeps_the_ids_of_calls() -> None:
     reply = parse_reply(
         '[TOOL_CALLS][{"name": "f", "arguments": {}, "id": "abcdefgh1"}]', "mistral"
     )
+    assert reply.tool_calls == [ToolCall("f", "{}", "abcdefgh1")]
+    reply = parse_reply("[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{}", "mistral")
     assert reply.tool_calls == [ToolCall("f", "{}", "abcdefgh1")]
 
 
@@ -179,6 +228,13 @@ def test_calls_as_code_have_their_arguments() -> None:
         ("llama31", "llama"),
         ("mistral", "mistral"),
         ("deepseek_r1", "deepseek"),
+        ("mistral_small", "mistral"),
+        ("granite33", "phi"),
+        ("phi4_mini", "phi"),
+        ("command_r7b", "command"),
+        ("command_r", "action"),
+        ("smollm2_tools", "hermes"),
+        ("llama32", "llama"),
         ("gemma3", "json"),
         ("chatml", "json"),
     ],
@@ -187,24 +243,49 @@ def test_format_is_known_from_the_template(template: str, format: str) -> None:
     assert reply_format_of((TEMPLATES / f"{template}.jinja").read_text("utf-8")) == format
 
 
-@pytest.mark.parametrize("template", ["qwen25", "qwen3", "hermes", "mistral", "deepseek_r1"])
-def test_what_a_template_writes_is_read_back(template: str) -> None:
-    source = (TEMPLATES / f"{template}.jinja").read_text("utf-8")
-    function = {"name": "f", "arguments": {"a": ["<x>", 'q"\n', 1, None], "ü": {}}}
-    call = {"id": "abcdefgh1", "type": "function", "function": function}
-    messages = [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-    ]
-    if template in ("qwen25", "hermes"):
-        messages[1]["content"] = ""
-    chat = ChatTemplate(source, {"bos_token": "<s>", "eos_token": "</s>"})
+def _drawn_call(draw: random.Random, number: int) -> dict[str, Any]:
+    keys = draw.sample(("city", "n", "ü", 'q"', ""), draw.randrange(4))
+    name = draw.choice(("f", "get_weather", "search.web", "naïve_name"))
+    function = {"name": name, "arguments": {key: value(draw) for key in keys}}
+    return {"id": f"abcdefgh{number}", "type": "function", "function": function}
+
+
+def _written(chat: ChatTemplate, calls: list[dict[str, Any]], content: str | None) -> str:
+    """What stands after the prompt."""
+    assistant = {"role": "assistant", "content": content, "tool_calls": calls}
+    messages = [{"role": "user", "content": "Hi"}, assistant]
     before = chat.render(messages[:1], tools=[]).text
     whole = chat.render(messages, tools=[], add_generation_prompt=False).text
-    start = 0 if template in ("mistral", "deepseek_r1") else len(before) - len("assistant\n")
-    reply = parse_reply(whole[start:], reply_format_of(source))
-    assert [c.name for c in reply.tool_calls] == ["f"]
-    assert json.loads(reply.tool_calls[0].arguments) == function["arguments"]
+    start = next(i for i, (a, b) in enumerate(zip(before + "\0", whole, strict=False)) if a != b)
+    text = whole[start:].rstrip()
+    for end in ("<|eot_id|>", "<|im_end|>", "</s>", "<｜end▁of▁sentence｜>"):
+        text = text.removesuffix(end)
+    return text.removesuffix("<|END_OF_TURN_TOKEN|>")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        *("qwen25", "qwen3", "hermes", "mistral", "deepseek_r1", "mistral_small", "granite33"),
+        *("command_r", "command_r7b", "smollm2_tools", "llama31", "llama32"),
+    ],
+)
+def test_what_a_template_writes_is_read_back(template: str) -> None:
+    source = (TEMPLATES / f"{template}.jinja").read_text("utf-8")
+    chat = ChatTemplate(source, {"bos_token": "<s>", "eos_token": "</s>"})
+    format, draw = reply_format_of(source), random.Random(template)
+    writes_one = template.startswith("llama")
+    has_no_text = writes_one or template == "deepseek_r1"
+    for _ in range(20):
+        calls = [_drawn_call(draw, i) for i in range(1 if writes_one else draw.randrange(1, 4))]
+        content = None if has_no_text else draw.choice(("", None, "Let me look."))
+        text = _written(chat, calls, content)
+        reply = parse_reply(text, format)
+        seen = [{"name": c.name, "arguments": json.loads(c.arguments)} for c in reply.tool_calls]
+        assert seen == [call["function"] for call in calls], text
+        cuts = sorted(draw.randrange(len(text) + 1) for _ in range(draw.randrange(1, 30)))
+        pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        assert _in_pieces(ReplyParser(format), pieces) == reply
 
 
 def test_a_prompt_that_opens_reasoning_is_seen() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from drawn_conversations import drawn
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from rushlight.llm.template import check
@@ -18,6 +19,15 @@ TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_family_renders_as_jinja_does(path: Path) -> None:
     assert check(path.read_text("utf-8"), TOKENS) >= 10
+
+
+@pytest.mark.parametrize(
+    "count", [60, pytest.param(3000, marks=pytest.mark.full)], ids=["some", "many"]
+)
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_family_renders_drawn_conversations_as_jinja_does(path: Path, count: int) -> None:
+    equal = check(path.read_text("utf-8"), TOKENS, drawn(path.stem, count))
+    assert equal >= count // 20  # others are refused by the template
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)

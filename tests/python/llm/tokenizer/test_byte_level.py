@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import tokenizer_byte_level as byte_level
 import tokenizer_corpus as corpus
+import tokenizer_mutations as mutations
 from tokenizer_compare import assert_equal_tokens
 
 from rushlight.errors import ExportError
@@ -17,7 +18,7 @@ FAMILIES = ("gpt2", "roberta", "smollm", "llama3", "qwen2", "qwen35", "o200k", "
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tokens_are_those_of_tokenizers(family: str) -> None:
     peer = byte_level.train(family)
-    texts = corpus.texts(family, 200_000)
+    texts = corpus.texts(family, 150_000) + mutations.texts(family, 100_000)
     assert_equal_tokens(
         Tokenizer.from_source(peer),
         lambda text: peer.encode(text).ids,

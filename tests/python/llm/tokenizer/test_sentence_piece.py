@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 import tokenizer_corpus as corpus
+import tokenizer_mutations as mutations
 import tokenizer_sentence_piece as sentence_piece
 
 from rushlight.errors import ExportError
@@ -19,7 +21,7 @@ pytest.importorskip("sentencepiece")
 def test_tokens_are_those_of_sentencepiece(family: str) -> None:
     peer = sentence_piece.train(family)
     ours = Tokenizer.from_source(peer)
-    texts = corpus.texts(family, 150_000)
+    texts = corpus.texts(family, 100_000) + mutations.texts(family, 100_000)
     if "unigram" not in family and family != "t5":
         texts.append("".join(texts))
     for text in texts:
@@ -28,6 +30,28 @@ def test_tokens_are_those_of_sentencepiece(family: str) -> None:
         decoded = ours.decode(expected)
         assert decoded == peer.decode(expected), text[:200]
         assert "".join(ours.stream(expected)) == decoded
+
+
+def test_near_ties_are_decided_by_the_text_before() -> None:
+    draw = random.Random("near ties")
+    little = (0, 0, 2**-20, 2**-14, 2**-12, -(2**-10))
+    peer = sentence_piece.with_scores(
+        sentence_piece.train("t5"), lambda score: 4 * round(score / 4) + draw.choice(little)
+    )
+    ours = Tokenizer.from_source(peer)
+    words = corpus.prose().split()[:4000]
+    for size in (1, 3, 200, 4000):
+        for _ in range(max(4, 400 // size)):
+            text = " ".join(draw.choices(words, k=size))
+            expected = peer.encode(text)
+            for _ in range(2):  # the second time with words of the cache
+                assert ours.encode(text, parse_special=False) == expected, text[:200]
+    before, differ = " ".join(words[:1500]), 0
+    for word in list(dict.fromkeys(words))[:300]:
+        alone, after = peer.encode(word), peer.encode(f"{before} {word}")
+        assert ours.encode(f"{before} {word}", parse_special=False) == after
+        differ += after[-len(alone) :] != alone
+    assert differ > 2  # such texts do depend on what stands before
 
 
 def test_a_folder_says_which_tokens_surround_a_text(tmp_path: Path) -> None:

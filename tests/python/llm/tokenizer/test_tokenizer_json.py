@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import tokenizer_corpus as corpus
+import tokenizer_mutations as mutations
 import tokenizer_sentence_piece as sentence_piece
 from tokenizer_compare import assert_equal_tokens
 from tokenizers import (
@@ -152,7 +153,7 @@ def test_tokens_are_those_of_tokenizers(family: str) -> None:
     peer = _train(family)
     peer.no_truncation()
     peer.no_padding()
-    texts = corpus.texts(family, 150_000)
+    texts = corpus.texts(family, 100_000) + mutations.texts(family, 100_000)
     assert_equal_tokens(
         Tokenizer.from_source(peer),
         lambda text: peer.encode(text).ids,

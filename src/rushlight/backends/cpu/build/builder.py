@@ -12,6 +12,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from rushlight.backends.cpu.build.loads import order_of_loads
+from rushlight.backends.cpu.build.multiplied import Place, place_of
 from rushlight.backends.cpu.build.origins import Origins
 from rushlight.backends.cpu.graph import panels as pack
 from rushlight.backends.cpu.graph.layout import Layout, NoViewError
@@ -35,7 +36,7 @@ from rushlight.backends.cpu.tiles.clusters import (
 )
 from rushlight.backends.cpu.tiles.spellings import Spellings
 from rushlight.backends.cpu.tiles.terms import Term, constant, term_of
-from rushlight.ir.mapped_weights import were_read
+from rushlight.ir.mapped_weights import to_file, were_read
 from rushlight.ir.operators import arguments
 from rushlight.ir.spec import dim_order_of
 from rushlight.schema import cpu_engine as fb
@@ -54,10 +55,15 @@ class Builder:
         weights: in which dtype weights of products are stored.
         translate: what makes the nodes of a call that is not elementwise, by its operator; it
             returns the call's value, a view or a list of them.
+        multiplied: where constants lie that are weights of linear layers, in any part of the file.
     """
 
     def __init__(
-        self, program: ExportedProgram, weights: torch.dtype, translate: dict[Any, Translate]
+        self,
+        program: ExportedProgram,
+        weights: torch.dtype,
+        translate: dict[Any, Translate],
+        multiplied: frozenset[Place],
     ) -> None:
         self.graph = Graph()
         self._weights = weights
@@ -66,6 +72,7 @@ class Builder:
         self._made: dict[tuple[Any, ...], View] = {}
         self._data: dict[Node, torch.Tensor] = {}
         self._half_dtypes: dict[Node, torch.dtype] = {}  # of constants in halves
+        self._multiplied: set[Node] = set()
         self._nodes: list[Node] = []
         self.origins = Origins()
         tensors = {**program.constants, **program.state_dict}
@@ -81,6 +88,8 @@ class Builder:
                 self._data[node] = real(data)
                 if data.dtype in HALVES:
                     self._half_dtypes[node] = data.dtype
+                if place_of(data) in multiplied:
+                    self._multiplied.add(node)
 
     def _input(self, node: Node) -> None:
         val = node.meta["val"]
@@ -116,7 +125,7 @@ class Builder:
         """A constant made once for each key."""
 
         def made() -> View:
-            view = self.graph.constant(make())
+            view = self.graph.constant(to_file(make()))
             were_read()
             return view
 
@@ -129,7 +138,7 @@ class Builder:
             return self.constant(key, make)
 
         def widened() -> View:
-            stored = self.graph.constant(make())
+            stored = self.graph.constant(to_file(make()))
             out = self.new(stored.shape)
             self.copy(stored, out)
             return out
@@ -175,6 +184,10 @@ class Builder:
             return not bool(data.any())
         is_filled = node.target in (aten.full.default, aten.full_like.default)
         return is_filled and arguments(node)["fill_value"] == 0
+
+    def is_multiplied(self, node: Node) -> bool:
+        """Whether a linear layer of the file has a constant as its weight."""
+        return node in self._multiplied
 
     def linear_weight(self, node: Node) -> View:
         """The panels of a constant matrix [columns, depth], as a linear layer has it."""

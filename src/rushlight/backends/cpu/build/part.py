@@ -9,13 +9,17 @@ from torch.export import ExportedProgram
 
 from rushlight.backends.cpu.build.builder import Builder, Translate
 from rushlight.backends.cpu.build.join import join
+from rushlight.backends.cpu.build.multiplied import Place
 from rushlight.backends.cpu.graph.values import Graph
 from rushlight.backends.cpu.tiles.assemble import TooLongError
 from rushlight.backends.cpu.tiles.clusters import Cluster, clusters_of, is_elementwise
 
 
 def build_graph(
-    program: ExportedProgram, weights: torch.dtype, translate: dict[Any, Translate]
+    program: ExportedProgram,
+    weights: torch.dtype,
+    translate: dict[Any, Translate],
+    multiplied: frozenset[Place],
 ) -> Graph:
     """The engine's graph of a part.
 
@@ -24,8 +28,9 @@ def build_graph(
         weights: in which dtype weights of products are stored.
         translate: what makes the nodes of a call that is not elementwise, by its operator; it
             returns the call's value, a view or a list of them.
+        multiplied: what `weights_of_linear` gives for all parts of the file.
     """
-    builder = Builder(program, weights, translate)
+    builder = Builder(program, weights, translate, multiplied)
     for cluster in clusters_of(program.graph, lambda node: builder.data(node) is not None):
         _build(builder, cluster)
     returned: Any = program.graph.output_node().args[0]

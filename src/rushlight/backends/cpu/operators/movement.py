@@ -24,11 +24,9 @@ def _embedding(b: Builder, node: Node) -> View:
     args = arguments(node)
     weight, indices = args["weight"], b.dense(b.value(args["indices"]))
     out = b.new(shape_of(node), dtype=val_of(node).dtype)
-    data = b.data(weight)
-    layers = [u for u in weight.users if u.target is aten.linear.default]
-    if data is not None and any(u.args[1] is weight for u in layers):
+    if b.is_multiplied(weight):
         # The output layer has these weights, too: they are stored once, as it reads them.
-        table, columns = b.linear_weight(weight), len(data)
+        table, columns = b.linear_weight(weight), val_of(weight).shape[0]
     else:
         table, columns = b.table(weight), 0
     b.emit(fb.Gather(columns), [table, indices], [out])

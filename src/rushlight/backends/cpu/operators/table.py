@@ -8,6 +8,7 @@ import torch
 
 from rushlight.backends.cpu.build.builder import Builder
 from rushlight.backends.cpu.operators import (
+    adapter,
     attention,
     cached_attention,
     halves,
@@ -30,6 +31,7 @@ OPERATORS: dict[Any, Operator[Builder]] = {
     **movement.OPERATORS,
     **attention.OPERATORS,
     **cached_attention.OPERATORS,
+    **adapter.OPERATORS,
     **recurrent.OPERATORS,
     **quantized.OPERATORS,
     **halves.OPERATORS,
@@ -44,6 +46,7 @@ ANY_DTYPE = frozenset(
         *MOVING,
         *attention.OPERATORS,
         *cached_attention.OPERATORS,
+        *adapter.OPERATORS,
         aten.embedding.default,
         aten.any.dim,
         quantized.embedding_byte,

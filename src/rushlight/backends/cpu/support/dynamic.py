@@ -20,6 +20,7 @@ from rushlight.backends.cpu.graph.sizes import (
     Sizes,
     at_bounds,
     limits,
+    product,
     same,
     shape_of,
     size_of,
@@ -27,6 +28,7 @@ from rushlight.backends.cpu.graph.sizes import (
 )
 from rushlight.backends.cpu.tiles.clusters import is_elementwise, is_number
 from rushlight.ir.bounds import Bounds
+from rushlight.ir.custom_ops.adapter import adapter
 from rushlight.ir.custom_ops.cached_attention import cached_attention
 from rushlight.ir.operators import arguments
 from rushlight.partition.operators import val_of
@@ -181,6 +183,10 @@ def _alike(node: Node) -> Iterator[tuple[Size, Size]]:
     elif node.target is cached_attention:
         tokens = shape_of(node)[0]
         yield from ((tokens, shape_of(one)[0]) for one in node.all_input_nodes)
+    elif node.target is adapter:
+        result, x, sequences = (shape_of(one) for one in node.args[:3])
+        yield from zip(result[:-1], x[:-1], strict=True)
+        yield product(result[:-1]), sequences[0]
 
 
 def _alike_in_attention(args: dict[str, Any]) -> Iterator[tuple[Size, Size]]:

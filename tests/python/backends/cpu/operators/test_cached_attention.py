@@ -79,14 +79,25 @@ def lowered(model: nn.Module) -> rl.EdgeProgramManager:
     return rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
 
 
-def load(model: nn.Module, dtype: str = "float32", threads: int = 2) -> tuple[Any, Any]:
+def program_of(model: nn.Module) -> bytes:
     edge = lowered(model)
     assert not get_non_lowered_nodes(edge.exported_program().graph)
     nodes = [type(o) for o in operations(edge)]
     assert nodes.count(fb.CachedAttention) == LAYERS
-    module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True, threads=threads)
-    width = getattr(model, "value_width", WIDTH)
-    cache = _core.KvCache(dtype, LAYERS, KEY_HEADS, WIDTH, width, SEQUENCES, POSITIONS)
+    return bytes(edge.to_executorch().buffer)
+
+
+@pytest.fixture(scope="module")
+def plain() -> bytes:
+    """The program of a decoder without options."""
+    return program_of(Decoder())
+
+
+def load(
+    program: bytes, dtype: str = "float32", *, threads: int = 2, value_width: int = WIDTH
+) -> tuple[Any, Any]:
+    module = rl.load(program, check_backends=True, threads=threads)
+    cache = _core.KvCache(dtype, LAYERS, KEY_HEADS, WIDTH, value_width, SEQUENCES, POSITIONS)
     return module, cache
 
 
@@ -114,7 +125,7 @@ CALLS = [
 def test_equals_eager(options: dict[str, Any], dtype: str, tolerance: float) -> None:
     torch.manual_seed(0)
     model = Decoder(**options)
-    module, cache = load(model, dtype)
+    module, cache = load(program_of(model), dtype, value_width=model.value_width)
     module["forward"]._core.set_kv_cache(cache)
     with EagerCache().active(), torch.no_grad():
         for rows in CALLS:
@@ -124,21 +135,19 @@ def test_equals_eager(options: dict[str, Any], dtype: str, tolerance: float) -> 
             assert module(*cut).shape == (0, VOCABULARY)
 
 
-def test_results_do_not_depend_on_threads() -> None:
-    torch.manual_seed(0)
-    model = Decoder()
+def test_results_do_not_depend_on_threads(plain: bytes) -> None:
     for dtype in ("float32", "float16", "int8"):
         results = []
         for threads in (1, 2):
             torch.manual_seed(1)
-            module, cache = load(model, dtype, threads)
+            module, cache = load(plain, dtype, threads=threads)
             module["forward"]._core.set_kv_cache(cache)
             results.append([module(*inputs_of(*rows)) for rows in CALLS])
         assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
 
 
-def test_a_run_without_a_cache_says_what_it_needs() -> None:
-    module, cache = load(Decoder())
+def test_a_run_without_a_cache_says_what_it_needs(plain: bytes) -> None:
+    module, cache = load(plain)
     with pytest.raises(rl.RunError, match="needs the key-value cache of a language model's runner"):
         module(*inputs_of((0, [0])))
     module["forward"]._core.set_kv_cache(cache)
@@ -160,16 +169,18 @@ def test_a_run_without_a_cache_says_what_it_needs() -> None:
         ([(2, [3, 4]), (0, [1]), (1, [0]), (0, [2])], r"sequences\[4\] is 0, which has tokens bef"),
     ],
 )
-def test_tokens_that_do_not_fit_the_cache_are_refused(rows: Any, message: str) -> None:
-    module, cache = load(Decoder())
+def test_tokens_that_do_not_fit_the_cache_are_refused(
+    plain: bytes, rows: Any, message: str
+) -> None:
+    module, cache = load(plain)
     module["forward"]._core.set_kv_cache(cache)
     with pytest.raises(rl.RunError, match=message):
         module(*inputs_of(*rows))
     module(*inputs_of((0, [0])))  # usable afterwards
 
 
-def test_a_cache_of_another_model_is_refused() -> None:
-    module, _ = load(Decoder())
+def test_a_cache_of_another_model_is_refused(plain: bytes) -> None:
+    module, _ = load(plain)
     for layers, heads, width in ((1, KEY_HEADS, WIDTH), (LAYERS, 1, WIDTH), (LAYERS, KEY_HEADS, 4)):
         cache = _core.KvCache("float32", layers, heads, width, WIDTH, 1, 64)
         module["forward"]._core.set_kv_cache(cache)

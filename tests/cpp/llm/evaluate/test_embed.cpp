@@ -6,8 +6,8 @@
 
 #include "check.h"
 #include "fake_runner.h"
-#include "rushlight/llm/runner/embed.h"
-#include "rushlight/llm/runner/score.h"
+#include "rushlight/llm/evaluate/embed.h"
+#include "rushlight/llm/evaluate/score.h"
 
 using namespace rushlight;
 using namespace rushlight::test;
@@ -173,7 +173,9 @@ class Reader {
 
 bool compute(Setup& setup, const Tokens& text, bool scores) {
   Message message;
-  if (scores) return score(setup.runner.scheduler(), rushlight::test::view(text), &message).ok();
+  if (scores) {
+    return score(setup.runner.scheduler(), rushlight::test::view(text), 0, nullptr, &message).ok();
+  }
   return embed(setup.runner, {&text, 1}, {}, &message).ok();
 }
 

@@ -16,6 +16,7 @@ namespace rushlight::llm {
 struct EmbedOptions {
   bool normalize = true;  // to the length 1
   bool truncate = false;  // texts beyond the context are cut; otherwise they are refused
+  std::shared_ptr<const Adapter> adapter;  // nullptr: the model alone
 };
 
 // facts().hidden numbers for each text, one text after the other. Short texts are computed

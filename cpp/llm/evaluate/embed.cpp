@@ -1,8 +1,10 @@
-#include "rushlight/llm/runner/embed.h"
+#include "rushlight/llm/evaluate/embed.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+
+#include "rushlight/llm/memory/guard.h"
 
 namespace rushlight::llm {
 namespace {
@@ -14,9 +16,14 @@ constexpr size_t kEncoderRows = 128;
 // also a part of the last one.
 class Embedder {
  public:
-  Embedder(Scheduler& scheduler, Span<const std::vector<int32_t>> texts, bool normalize,
+  Embedder(Scheduler& scheduler, Scheduler::Borrower* borrower,
+           Span<const std::vector<int32_t>> texts, const EmbedOptions& options,
            std::vector<float>* result)
-      : scheduler_(scheduler), texts_(texts), normalize_(normalize), result_(*result) {
+      : scheduler_(scheduler),
+        borrower_(*borrower),
+        texts_(texts),
+        options_(options),
+        result_(*result) {
     order_.resize(texts.size());
     std::iota(order_.begin(), order_.end(), size_t{0});
     std::stable_sort(order_.begin(), order_.end(),
@@ -26,9 +33,7 @@ class Embedder {
 
   bool is_done() const { return next_ == order_.size(); }
   // Calls the model once. Needs the turn.
-  Status advance(Message* message) noexcept;
-  // Gives the pages back. Needs the turn.
-  void close() { sequences_.clear(); }
+  Status advance(Message* message);
 
  private:
   struct Part {
@@ -45,9 +50,10 @@ class Embedder {
   Status finish(size_t text, Message* message);
 
   Scheduler& scheduler_;
+  Scheduler::Borrower& borrower_;
   const ModelFacts& facts_ = scheduler_.facts();
   Span<const std::vector<int32_t>> texts_;
-  bool normalize_;
+  const EmbedOptions& options_;
   std::vector<float>& result_;
   std::vector<size_t> order_;  // of texts
   size_t next_ = 0;            // in it
@@ -55,12 +61,13 @@ class Embedder {
   // Of a call.
   std::vector<Part> parts_;
   std::vector<int64_t> tokens_, positions_, sequences_of_, wanted_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;  // of a decoder; the last one may go on
+  // Of a decoder; the last one may go on.
+  std::vector<std::unique_ptr<Sequence>>& sequences_ = borrower_.sequences;
 };
 
 // Room for the next tokens of the next text in the cache.
 bool Embedder::make_room(size_t count) {
-  if (done_ == 0) sequences_.push_back(std::make_unique<Sequence>(&scheduler_.pool()));
+  if (done_ == 0) borrower_.add()->adapter = options_.adapter;
   if (scheduler_.make_room(sequences_.back().get(), done_, done_ + count)) return true;
   if (done_ == 0) sequences_.pop_back();
   return false;
@@ -95,6 +102,7 @@ Status Embedder::plan(Message* message) {
     if (!parts_.empty() && (count == 0 || tokens_.size() + count > most)) break;
     if (!facts_.is_encoder && !make_room(count)) {
       if (!parts_.empty()) break;
+      if (!scheduler_.pool().is_full()) return out_of_memory("embed the texts", message);
       return message->fail(Code::OutOfResources,
                            "text %zu, of %zu tokens, has no room in the cache: its limit is %zu "
                            "bytes, and %zu are in use. Raise cache_limit",
@@ -110,11 +118,11 @@ Status Embedder::plan(Message* message) {
   return {};
 }
 
-Status Embedder::advance(Message* message) noexcept {
+Status Embedder::advance(Message* message) {
   RL_TRY(plan(message));
   std::vector<KvSequence> tables;
   tables.reserve(sequences_.size());
-  for (const auto& sequence : sequences_) tables.push_back(sequence->table.sequence());
+  for (const auto& sequence : sequences_) tables.push_back(sequence->lent());
   StepRows rows;
   rows.tokens = {tokens_.data(), tokens_.size()};
   rows.positions = {positions_.data(), positions_.size()};
@@ -153,7 +161,7 @@ Status Embedder::finish(size_t text, Message* message) {
   }
   double factor = 1;
   if (facts_.pooling == Pooling::Mean) factor = 1 / static_cast<double>(length(text));
-  if (normalize_ && squares > 0) factor = 1 / std::sqrt(squares);
+  if (options_.normalize && squares > 0) factor = 1 / std::sqrt(squares);
   for (size_t k = 0; k < facts_.hidden; ++k) to[k] = static_cast<float>(to[k] * factor);
   return {};
 }
@@ -216,31 +224,34 @@ Result<std::vector<float>> embed(Runner& runner, Span<const std::vector<int32_t>
                                  const EmbedOptions& options, Message* message) {
   RL_TRY(check_method(runner.facts(), message));
   RL_TRY(check(texts, runner.facts(), options, message));
-  std::vector<float> result;
-  const Scheduler::Borrower borrower(runner.scheduler());
-  Embedder embedder(runner.scheduler(), texts, options.normalize, &result);
-  Status status;
-  while (!embedder.is_done() && status.ok()) {
-    runner.scheduler().let_step();
-    const Scheduler::Turn turn(runner.scheduler());
-    status = embedder.advance(message);
+  if (options.adapter != nullptr) {
+    RL_TRY(check_adapter(*options.adapter, runner.facts().adapters, message));
   }
-  const Scheduler::Turn turn(runner.scheduler());
-  embedder.close();
-  if (!status.ok()) return status;
-  return result;
+  return guard("embed the texts", message, [&]() -> Result<std::vector<float>> {
+    std::vector<float> result;
+    Scheduler::Borrower borrower(runner.scheduler());
+    Embedder embedder(runner.scheduler(), &borrower, texts, options, &result);
+    while (!embedder.is_done()) {
+      runner.scheduler().let_step();
+      const Scheduler::Turn turn(runner.scheduler());
+      RL_TRY(embedder.advance(message));
+    }
+    return result;
+  });
 }
 
 Result<std::vector<float>> embed(Runner& runner, Span<const StringView> texts,
                                  const EmbedOptions& options, Message* message) {
   RL_TRY(check_method(runner.facts(), message));
-  std::vector<std::vector<int32_t>> tokens(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    RL_TRY(runner.encode(texts[i], true, false, &tokens[i], message));
-    RL_TRY(check_length(i, tokens[i].size(), runner.facts(), options, message));
-    RL_TRY(cut(runner, texts[i], &tokens[i], message));
-  }
-  return embed(runner, {tokens.data(), tokens.size()}, options, message);
+  return guard("embed the texts", message, [&]() -> Result<std::vector<float>> {
+    std::vector<std::vector<int32_t>> tokens(texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      RL_TRY(runner.encode(texts[i], true, false, &tokens[i], message));
+      RL_TRY(check_length(i, tokens[i].size(), runner.facts(), options, message));
+      RL_TRY(cut(runner, texts[i], &tokens[i], message));
+    }
+    return embed(runner, {tokens.data(), tokens.size()}, options, message);
+  });
 }
 
 }  // namespace rushlight::llm

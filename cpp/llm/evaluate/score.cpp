@@ -1,23 +1,18 @@
-#include "rushlight/llm/runner/score.h"
+#include "rushlight/llm/evaluate/score.h"
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
-#include "rushlight/llm/sampling/exponentials.h"
+#include "rushlight/llm/memory/guard.h"
 
 namespace rushlight::llm {
 namespace {
 
-float logprob_of(const float* logits, size_t vocabulary, int32_t token) {
-  const float maximum = finite_maximum(logits, vocabulary);
-  const double sum = sum_of_exponentials(logits, vocabulary, maximum);
-  return logits[token] - maximum - static_cast<float>(std::log(sum));
-}
-
 // One step over tokens first..first+count-1. Needs the turn.
 Status score_piece(Scheduler& scheduler, Sequence* sequence, size_t first, size_t count,
-                   std::vector<float>* logprobs, Message* message) noexcept {
+                   const SamplingOptions& options, std::vector<Drawn>* scored, Message* message) {
   if (!scheduler.make_room(sequence, first, first + count)) {
+    if (!scheduler.pool().is_full()) return out_of_memory("score the text", message);
     return message->fail(Code::OutOfResources,
                          "a text of %zu tokens has no room in the cache: its limit is %zu bytes, "
                          "and %zu are in use. Raise cache_limit",
@@ -31,7 +26,7 @@ Status score_piece(Scheduler& scheduler, Sequence* sequence, size_t first, size_
     rows.push_back(static_cast<int64_t>(i));
   }
   const std::vector<int64_t> sequences(count, 0);
-  const KvSequence table = sequence->table.sequence();
+  const KvSequence table = sequence->lent();
   StepRows step;
   step.tokens = {tokens.data(), count};
   step.positions = {positions.data(), count};
@@ -42,26 +37,28 @@ Status score_piece(Scheduler& scheduler, Sequence* sequence, size_t first, size_
   if (!logits.ok()) return logits.status();
   sequence->cached = first + count;
   const size_t vocabulary = scheduler.facts().vocabulary;
-  for (size_t i = 0; i < count && first + i + 1 < sequence->tokens.size(); ++i) {
-    const float logprob = logprob_of(logits.value().data() + i * vocabulary, vocabulary,
-                                     sequence->tokens[first + i + 1]);
-    if (std::isnan(logprob)) {
-      return message->fail(Code::InvalidState,
-                           "the model's logits for token %zu of the text are NaN or infinite: its "
-                           "weights are damaged, or it overflows in its number format",
-                           first + i + 1);
-    }
-    logprobs->push_back(logprob);
+  for (size_t end = first + 1; end <= first + count && end < sequence->tokens.size(); ++end) {
+    Drawn drawn;
+    drawn.token = sequence->tokens[end];
+    const float* row = logits.value().data() + (end - 1 - first) * vocabulary;
+    const History history = {{sequence->tokens.data(), end}, 0};
+    RL_TRY(scheduler.sampler().measure({row, vocabulary}, history, options, &drawn, message));
+    scored->push_back(drawn);
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::vector<float>> score(Scheduler& scheduler, Span<const int32_t> tokens,
+Result<std::vector<Drawn>> score(Scheduler& scheduler, Span<const int32_t> tokens,
+                                 int32_t alternatives, std::shared_ptr<const Adapter> adapter,
                                  Message* message) {
   const ModelFacts& facts = scheduler.facts();
   if (facts.is_encoder) return refuse_encoder("score", message);
+  if (adapter != nullptr) RL_TRY(check_adapter(*adapter, facts.adapters, message));
+  SamplingOptions options;
+  options.logprobs = std::max(alternatives, 0);
+  RL_TRY(options.check(facts.vocabulary, message));
   if (tokens.size() < 2 || tokens.size() > facts.context) {
     return message->fail(Code::InvalidArgument,
                          "a text to score has from 2 to %zu tokens, as many as the context; this "
@@ -73,23 +70,22 @@ Result<std::vector<float>> score(Scheduler& scheduler, Span<const int32_t> token
     return message->fail(Code::InvalidArgument, "token %d; the model has the tokens 0 to %zu",
                          static_cast<int>(token), facts.vocabulary - 1);
   }
-  std::vector<float> logprobs;
-  const Scheduler::Borrower borrower(scheduler);
-  Sequence sequence(&scheduler.pool());
-  sequence.busy = true;
-  sequence.tokens.assign(tokens.begin(), tokens.end());
-  const size_t most = std::min(facts.batch, facts.wanted);
-  Status status;
-  for (size_t first = 0; first < tokens.size() && status.ok(); first += most) {
-    scheduler.let_step();
-    const Scheduler::Turn turn(scheduler);
-    const size_t count = std::min(most, tokens.size() - first);
-    status = score_piece(scheduler, &sequence, first, count, &logprobs, message);
-  }
-  const Scheduler::Turn turn(scheduler);
-  sequence.truncate(0);
-  if (!status.ok()) return status;
-  return logprobs;
+  return guard("score the text", message, [&]() -> Result<std::vector<Drawn>> {
+    std::vector<Drawn> scored;
+    Scheduler::Borrower borrower(scheduler);
+    Sequence* const sequence = borrower.add();
+    sequence->busy = true;
+    sequence->adapter = std::move(adapter);
+    sequence->tokens.assign(tokens.begin(), tokens.end());
+    const size_t most = std::min(facts.batch, facts.wanted);
+    for (size_t first = 0; first < tokens.size(); first += most) {
+      scheduler.let_step();
+      const Scheduler::Turn turn(scheduler);
+      const size_t count = std::min(most, tokens.size() - first);
+      RL_TRY(score_piece(scheduler, sequence, first, count, options, &scored, message));
+    }
+    return scored;
+  });
 }
 
 }  // namespace rushlight::llm

@@ -26,6 +26,7 @@ struct FakeOptions {
   float spread = 3.0f;  // of logits
   bool is_encoder = false;
   Pooling pooling = Pooling::Last;
+  AdapterFacts adapters;
 };
 
 class FakeModel final : public StepModel {
@@ -38,6 +39,7 @@ class FakeModel final : public StepModel {
     facts_.hidden = kHidden;
     facts_.pooling = options.pooling;
     facts_.is_encoder = options.is_encoder;
+    facts_.adapters = options.adapters;
     if (!options.is_encoder) {
       facts_.cache = {DType::Float32, 1, 1, 1, 1};
       facts_.page_bytes = kPageTokens * sizeof(int32_t);
@@ -90,6 +92,11 @@ class FakeModel final : public StepModel {
     return Span<float>(hidden_.data(), rows.wanted.size() * kHidden);
   }
 
+  // What is added to the tokens that it stores: another number for each rank.
+  static int32_t of_adapter(const AdapterWeights* adapter) {
+    return adapter == nullptr ? 0 : 1000 * static_cast<int32_t>(adapter->sites[0].rank);
+  }
+
   static void hide(const std::vector<int32_t>& tokens, float* hidden) {
     FakeOptions options;
     options.vocabulary = kHidden;
@@ -128,7 +135,7 @@ class FakeModel final : public StepModel {
   void store(const StepRows& rows, size_t i) {
     const KvSequence& table = rows.tables[static_cast<size_t>(rows.sequences[i])];
     const auto position = static_cast<size_t>(rows.positions[i]);
-    const auto token = static_cast<int32_t>(rows.tokens[i]);
+    const auto token = static_cast<int32_t>(rows.tokens[i]) + of_adapter(table.adapter);
     uint8_t* page = table.pages[position / kPageTokens];
     std::memcpy(page + position % kPageTokens * sizeof(token), &token, sizeof(token));
   }

@@ -1,0 +1,1 @@
+"""Adapters (LoRA): from a folder of `peft` to a file that `Runner.load_adapter` maps."""
