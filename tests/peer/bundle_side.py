@@ -6,6 +6,8 @@
   orders and bytes of the inputs and expected outputs of its test cases.
 * ``verify bpte= method= index= [rtol=] [atol=]``: whether ExecuTorch finds the outputs of a test
   case to be as expected; else its error.
+* ``traced_cases dump=``: the indices of the test cases that the blocks of an ETDump are runs of, as
+  ExecuTorch's Inspector shows them.
 """
 
 from __future__ import annotations
@@ -76,4 +78,15 @@ def verify(bpte: str, method: str, index: int, rtol: float = 1e-5, atol: float =
     return ""
 
 
-COMMANDS: dict[str, side.Command] = {"bundle": bundle, "read_bundle": read_bundle, "verify": verify}
+def traced_cases(dump: str) -> list[int | None]:
+    from executorch.devtools import Inspector
+
+    return [block.bundled_input_index for block in Inspector(dump).event_blocks]
+
+
+COMMANDS: dict[str, side.Command] = {
+    "bundle": bundle,
+    "read_bundle": read_bundle,
+    "traced_cases": traced_cases,
+    "verify": verify,
+}

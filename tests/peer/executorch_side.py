@@ -31,7 +31,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   ETRecord of it.
 * ``trace dump= [values=] [etrecord=]``: what ExecuTorch's Inspector shows of an ETDump: the name,
   events and outputs of each block.
-* ``bundle``, ``read_bundle`` and ``verify``: see ``bundle_side.py``.
+* ``bundle``, ``read_bundle``, ``traced_cases`` and ``verify``: see ``bundle_side.py``.
 * ``gaps dump= values= etrecord= distance=``: the numeric gaps that ExecuTorch's Inspector finds:
   pairs of the last node and the gap.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.

@@ -219,7 +219,7 @@ def test_a_fat_program_is_tested_in_each_form(tmp_path: Path) -> None:
         assert bundle.test(backend=form)[0].passed
 
 
-def test_a_trace_of_test_cases(tmp_path: Path) -> None:
+def test_a_trace_of_test_cases(executorch: Any, tmp_path: Path) -> None:
     model, x = Network().eval(), torch.randn(1, 3, 8, 8)
     program = rl.export(model, (x,), backend="cpu")
     rl.bundle(program, [(x,), (x + 1,)]).save(tmp_path / "m.bpte", quiet=True)
@@ -235,6 +235,8 @@ def test_a_trace_of_test_cases(tmp_path: Path) -> None:
     )
     load, first, second, plain = inspector.event_blocks
     indices = [block.bundled_input_index for block in (load, first, second, plain)]
+    theirs = executorch.call("traced_cases", dump=tmp_path / "m.etdp")
+    assert theirs == [-1, 0, 1, -1]  # which ours shows as None
     assert indices == [None, 0, 1, None] and plain.reference_output is None
     for block, inputs in ((first, x), (second, x + 1)):
         assert block.reference_output is not None
