@@ -45,6 +45,7 @@ PYTHON_LAYERS = (
     ("check", "other_shapes"),
     ("forms",),
     ("backends", "skeleton"),
+    ("bundled",),
     ("api", "doctor"),
     ("accuracy", "debug"),
     ("llm",),
@@ -68,7 +69,7 @@ CPP_LAYERS = (
 )
 TORCH_FREE = ("errors", "files", "schema", "serialize", "runtime")
 # These may reach torch, and the compiler, but only inside the functions that need it.
-TORCH_LATE = ("__init__", "inspect", "peers", "llm", "cli")
+TORCH_LATE = ("__init__", "inspect", "bundled", "peers", "llm", "cli")
 # Parts of these that only export uses.
 TORCH_EARLY = (
     "rushlight.llm.adapters",

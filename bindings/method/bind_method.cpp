@@ -33,6 +33,18 @@ void set_kv_cache(MethodHandle& self, std::shared_ptr<OwnKvCache> cache) {
   self.runner->set_kv_cache(*self.session, std::move(cache));
 }
 
+nb::tuple verify(MethodHandle& self, const std::string& name, size_t index, double rtol,
+                 double atol) {
+  const CaseReport report = self.runner->verify(*self.session, name, index, {rtol, atol});
+  nb::list place;
+  for (size_t i = 0; i < report.rank; ++i) place.append(report.index[i]);
+  return nb::make_tuple(
+      nb::make_tuple(report.passed, report.compared, report.message.text()),
+      nb::make_tuple(report.absolute, report.relative),
+      nb::make_tuple(report.n_elements, report.n_wrong, report.n_nan),
+      nb::make_tuple(report.output, nb::tuple(place), report.got, report.expected));
+}
+
 // Fetches one fact of the method under the session's lock.
 template <typename Read>
 auto locked(MethodHandle& self, Read read) {
@@ -74,6 +86,7 @@ void init_method(nb::module_& m) {
           },
           nb::arg("values"))
       .def("set_kv_cache", set_kv_cache, nb::arg("cache").none())
+      .def("verify", verify, nb::arg("name"), nb::arg("index"), nb::arg("rtol"), nb::arg("atol"))
       .def("execute", [](MethodHandle& self) { self.runner->execute(*self.session); })
       .def("step", [](MethodHandle& self) { return self.runner->step(*self.session); })
       .def("outputs", [](MethodHandle& self) { return self.runner->outputs(*self.session); })

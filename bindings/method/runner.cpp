@@ -249,6 +249,27 @@ bool MethodRunner::call_into(Session& session, nb::handle values, nb::handle out
   return true;
 }
 
+CaseReport MethodRunner::verify(Session& session, const std::string& name, size_t index,
+                                const ToleranceOverride& tolerance) {
+  Turn turn(session);
+  session.check_ready();
+  check_files();
+  inputs_gone_ = true;
+  Module& module = session.module();
+  VerifyOptions options;
+  options.tolerance = tolerance;
+  options.plan = {name_.data(), name_.size()};
+  CaseReport report;
+  Status status;
+  {
+    const GilRelease unlocked;
+    status = rushlight::verify(module, {name.data(), name.size()}, index, report, options);
+  }
+  if (status.ok()) return report;
+  if (!report.started || report.compared) fail(status.code(), report.message);
+  fail_run(status, true);
+}
+
 bool MethodRunner::set_inputs(Session& session, nb::handle values) {
   std::vector<Argument> arguments(expectation_.size());
   if (!expectation_.read(values, arguments)) return false;

@@ -10,6 +10,7 @@
 #include "arrays/arguments.h"
 #include "llm/kv_cache.h"
 #include "rushlight/method/method.h"
+#include "rushlight/module/bundle.h"
 
 namespace rushlight::python {
 
@@ -51,6 +52,11 @@ class MethodRunner {
   // Likewise, but results are written into `outputs`: a writable array of the right dtype and
   // shape, or None, per output.
   bool call_into(Session& session, nb::handle values, nb::handle outputs);
+
+  // Runs a test case of the bundled program that the session opened, of the method `name`. Throws a
+  // Failure if it cannot be run or read.
+  CaseReport verify(Session& session, const std::string& name, size_t index,
+                    const ToleranceOverride& tolerance);
 
   // For tools, one operation at a time. The arguments are kept until they are set again.
   bool set_inputs(Session& session, nb::handle values);

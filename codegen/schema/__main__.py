@@ -19,6 +19,7 @@ SCHEMAS: dict[str, tuple[str, str | None]] = {
     "cpu_engine": ("DELEGATE_INVALID_COMPATIBILITY", "engine/types"),
     "xnnpack": ("DELEGATE_INVALID_COMPATIBILITY", "backends/xnnpack/payload"),
     "etdump": ("INVALID_EXTERNAL_DATA", None),
+    "bundled_program": ("INVALID_PROGRAM", "program"),
 }
 
 

@@ -172,8 +172,7 @@ def _root(schema: Schema) -> Iterator[str]:
         first.append(at)
         at += table.slots
         yield f"    // {table.name}"
-        rows = [row for f in table.fields for row in _layout(schema, f, number, unions)]
-        yield from _aligned(rows)
+        yield from _aligned(_layouts(schema, table, number, unions))
     yield "};"
     yield "inline constexpr TableLayout kTables[] = {"
     starts = zip(tables, first, strict=True)
@@ -208,8 +207,21 @@ def _root(schema: Schema) -> Iterator[str]:
     yield "}"
     yield "// The root of a buffer that was verified."
     head = f"inline {schema.root} root_{schema.root}(const uint8_t* data) {{"
-    yield f"{head} return {schema.root}(follow(data)); }}"
+    line = f"{head} return {schema.root}(follow(data)); }}"
+    body = f"  return {schema.root}(follow(data));"
+    yield from [line] if len(line) <= 100 else [head, body, "}"]
     yield ""
+
+
+def _layouts(
+    schema: Schema, table: Table, number: dict[str, int], unions: list[str]
+) -> list[tuple[str, str]]:
+    """The entries of all fields, and of ids that no field has: what is there is not read."""
+    rows: list[tuple[str, str]] = []
+    for field in table.fields:
+        rows += [("{FieldKind::Scalar, 0},", "no field")] * (field.id - len(rows))
+        rows += _layout(schema, field, number, unions)
+    return rows
 
 
 def _layout(

@@ -85,6 +85,11 @@ class Field:
     doc: str = ""
     since: int = 1
 
+    @property
+    def slots(self) -> int:
+        """The number of its field ids."""
+        return 2 if self.kind is Kind.UNION else 1
+
 
 @dataclass
 class Table:
@@ -97,8 +102,9 @@ class Table:
 
     @property
     def slots(self) -> int:
-        """The number of field ids of the table."""
-        return sum(2 if f.kind is Kind.UNION else 1 for f in self.fields)
+        """The number of field ids of the table, with those that no field has."""
+        last = self.fields[-1] if self.fields else None
+        return 0 if last is None else last.id + last.slots
 
 
 @dataclass

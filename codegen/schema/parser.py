@@ -2,9 +2,10 @@
 
 It reads include, namespace, attribute, file_identifier, file_extension, root_type, enum, union and
 table, with `///` documentation. The attribute `since` of a table, a field or a member of an enum is
-the version of the file that added it, one of the enum `Version`. Structs, fixed arrays, vectors of
-strings, services and recursive tables are refused: our schemas do not need them, and without
-recursion the verifier's stack is bounded.
+the version of the file that added it, one of the enum `Version`; `id` of a field is its place in
+the vtable, if it is not the one after the field before. Structs, fixed arrays, vectors of strings,
+services and recursive tables are refused: our schemas do not need them, and without recursion the
+verifier's stack is bounded.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class _Parser:
     def __init__(self, path: Path, text: str) -> None:
         self._schema = Schema(path=path, doc=_head(text))
         self._tokens = _Tokens(path, text)
-        self._known_attributes = {"force_align"}
+        self._known_attributes = {"force_align", "id"}
         self._raw: list[tuple[Table, list[_RawField]]] = []
 
     def parse(self) -> Schema:
@@ -238,6 +239,9 @@ class _Parser:
             where = f"{self._schema.path}: {table.name}.{r.name}"
             kind, type_name = self._kind(r, where)
             since = int(r.attributes.get("since", "1"))
+            if int(r.attributes.get("id", at)) < at:
+                raise SchemaError(f"{where}: id {r.attributes['id']} is taken")
+            at = int(r.attributes.get("id", at))
             field = Field(r.name, at, kind, type_name, doc=_with_version(r.doc, since), since=since)
             field.optional = "optional" in r.attributes
             field.align = int(r.attributes.get("force_align", "1"))

@@ -146,6 +146,8 @@ def _table(schema: Schema, table: Table) -> Iterator[str]:
 
 def _annotation(schema: Schema, f: Field) -> str:
     """The type of a field and its default."""
+    if f.kind is Kind.UNION and f.optional:
+        return f"{f.type} | None = None"
     if f.kind is Kind.UNION:  # without a default, so keyword-only after fields with one
         return f.type if f.id == 0 else f"{f.type} = field(kw_only=True)"
     if f.kind is Kind.SCALAR:
@@ -255,6 +257,8 @@ def _entry(schema: Schema, f: Field) -> Iterator[str]:
         yield f"{indent}    ("
         yield from (f"{indent}        {member}," for member in union.members)
         yield f"{indent}    ),"
+        if f.optional:
+            yield f"{indent}    optional=True,"
         yield f"{indent}),"
     else:
         yield f"{indent}codec.{_call(schema, f)},"

@@ -35,6 +35,8 @@ struct InstructionArguments {
 class Tracer {
  public:
   virtual ~Tracer() = default;
+  // The runs that follow are of test case `index` of a bundled program; -1: of none.
+  virtual void set_bundled_case(int32_t /*index*/) {}
   // A block of events, outside of instructions: the load of a method ("Method::init"), or one of
   // its runs ("Method::execute").
   virtual void begin(const char* name, StringView method) = 0;

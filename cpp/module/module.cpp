@@ -62,8 +62,11 @@ Status Module::open_memory(const void* data, size_t size, const ModuleOptions& o
 }
 
 Status Module::open_shared(SharedProgram* shared, const ModuleOptions& options) {
-  Status status = shared->program.load(shared->loader);
-  if (!status.ok()) message_ = shared->program.message();
+  Status status = find_program(*shared);
+  if (status.ok()) {
+    status = shared->program.load(shared->loader);
+    if (!status.ok()) message_ = shared->program.message();
+  }
   if (status.ok()) {
     shared->order = new (std::nothrow) uint32_t[shared->program.n_keys()];
     if (shared->order == nullptr) status = out_of_memory();
@@ -80,6 +83,19 @@ Status Module::open_shared(SharedProgram* shared, const ModuleOptions& options) 
   status = add_data(options.data_path);
   if (!status.ok()) close();
   return status;
+}
+
+// The loader of a bundled program becomes that of the program in it.
+Status Module::find_program(SharedProgram& shared) {
+  Result<Span<const uint8_t>> file = shared.loader.load(0, shared.loader.size());
+  if (!file.ok() || !Bundle::is_bundle(file.value())) return {};
+  RL_TRY(shared.bundle.load(file.value(), message_));
+  shared.loader = ImageLoader(shared.loader, shared.bundle.program());
+  return {};
+}
+
+const Bundle* Module::bundle() const {
+  return is_open() && shared_->bundle.loaded() ? &shared_->bundle : nullptr;
 }
 
 // Takes over one reference of `shared`, unless it fails.

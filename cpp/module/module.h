@@ -22,11 +22,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 
+#include "rushlight/core/host_tensor.h"
 #include "rushlight/method/method.h"
 #include "rushlight/module/memory.h"
 #include "rushlight/module/thread_pool.h"
+#include "rushlight/program/bundle.h"
 #include "rushlight/program/external_data.h"
 #include "rushlight/program/program.h"
 
@@ -95,7 +96,8 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Opens and verifies a file. Returns AccessFailed if it cannot be read.
+  // Opens and verifies a program (.pte), or the program in a bundled one (.bpte), in place. Returns
+  // AccessFailed if the file cannot be read.
   Status open(const char* path, const ModuleOptions& options = {});
   // Opens a program in memory, which must live as long as the module and its clones.
   Status open_memory(const void* data, size_t size, const ModuleOptions& options = {});
@@ -114,6 +116,9 @@ class Module {
   const Program& program() const;  // the module must be open
   // The data files that were added, as one; nullptr if there are none.
   const NamedData* external_data() const;
+  // The test cases of a bundled program, for verify() (module/bundle.h); nullptr if the file is
+  // none.
+  const Bundle* bundle() const;
   const ModuleOptions& options() const { return options_; }
   // The number of threads that kernels may use.
   size_t threads() const { return workers_.count(); }
@@ -170,6 +175,7 @@ class Module {
 
  private:
   Status open_shared(SharedProgram* shared, const ModuleOptions& options);
+  Status find_program(SharedProgram& shared);
   Status adopt(SharedProgram* shared, const ModuleOptions& options);
   Status add_data_file(DataFile* file);
   Status out_of_memory();
@@ -208,28 +214,5 @@ const BackendTable* default_backends();
 // Adds the default backends to a table of the caller, which may have others; adds none in
 // rushlight_module.
 Status register_default_backends(BackendTable& table);
-
-// A tensor over the caller's memory, for inputs. It contains its own arrays of sizes and strides.
-class HostTensor {
- public:
-  HostTensor(DType dtype, Span<const int32_t> sizes, const void* data,
-             const uint8_t* dim_order = nullptr);
-  HostTensor(DType dtype, std::initializer_list<int32_t> sizes, const void* data)
-      : HostTensor(dtype, Span<const int32_t>(sizes.begin(), sizes.size()), data) {}
-  HostTensor(const HostTensor& other) { *this = other; }
-  HostTensor& operator=(const HostTensor& other);
-
-  // False if the sizes or the dim order were invalid; the tensor has no elements then.
-  bool valid() const { return valid_; }
-  const Tensor& tensor() const { return tensor_; }
-  operator const Tensor&() const { return tensor_; }
-
- private:
-  Tensor tensor_;
-  int32_t sizes_[kMaxRank] = {};
-  int32_t strides_[kMaxRank] = {};
-  uint8_t dim_order_[kMaxRank] = {};
-  bool valid_ = false;
-};
 
 }  // namespace rushlight

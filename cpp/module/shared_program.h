@@ -5,6 +5,7 @@
 
 #include "rushlight/method/method.h"
 #include "rushlight/module/files/file_map.h"
+#include "rushlight/program/bundle.h"
 #include "rushlight/program/external_data.h"
 #include "rushlight/program/program.h"
 
@@ -16,6 +17,9 @@ class ImageLoader : public MemoryLoader {
   ImageLoader() : MemoryLoader(nullptr, 0) {}
   ImageLoader(const void* data, size_t size) : MemoryLoader(data, size) {}
   explicit ImageLoader(FileMap* file) : MemoryLoader(file->data(), file->size()), file_(file) {}
+  // `image` is a part of the memory of `whole`.
+  ImageLoader(const ImageLoader& whole, Span<const uint8_t> image)
+      : MemoryLoader(image.data(), image.size()), file_(whole.file_) {}
   void release(Span<const uint8_t> bytes) override {
     if (file_ == nullptr) return;
     const auto begin = static_cast<size_t>(bytes.data() - file_->data());
@@ -70,6 +74,7 @@ struct SharedProgram final : FileGuard {
 
   FileMap file;
   ImageLoader loader;
+  Bundle bundle;  // if the file is one
   Program program;
   uint32_t* order = nullptr;  // of the keys of `program`
   DataFile* data = nullptr;   // the last one that was added

@@ -16,6 +16,9 @@ char printable(uint8_t byte) { return byte >= 0x20 && byte < 0x7f ? static_cast<
 Status fail_identifier(const uint8_t* identifier, Message& message) {
   const char* hint = "";
   if (std::memcmp(identifier, "FT01", 4) == 0) hint = "; this is a data file (.ptd)";
+  if (std::memcmp(identifier, "BP08", 4) == 0) {
+    hint = "; this is a bundled program (.bpte), with a program in it";
+  }
   if (identifier[0] == 'E' && identifier[1] == 'T') hint = "; it has another version of the format";
   return message.fail(Code::InvalidProgram,
                       "not a .pte program: the identifier is '%c%c%c%c', not 'ET12'%s",

@@ -13,13 +13,14 @@
 #include "rushlight/platform/platform.h"
 #include "rushlight/runner/npy.h"
 #include "rushlight/runner/report.h"
+#include "rushlight/runner/verify.h"
 
 namespace {
 
 using namespace rushlight;
 
 constexpr char kUsage[] =
-    "usage: rushlight_runner PROGRAM.pte [options]\n"
+    "usage: rushlight_runner PROGRAM.pte|PROGRAM.bpte [options]\n"
     "       rushlight_runner --ops\n"
     "  --method NAME        what to run; forward by default\n"
     "  --input FILE         an input, in order: .npy, or raw bytes; without it, ones\n"
@@ -36,13 +37,17 @@ constexpr char kUsage[] =
     "                       kernels and backends (aten::sin.out), indices of instructions (7),\n"
     "                       places inside their delegates (7/12)\n"
     "  --etdump-bytes N     memory for the trace's events; 64 MiB by default\n"
+    "  --verify             run the test cases of a bundled program (.bpte), of --method or of "
+    "all\n"
+    "                       methods; exits with 1 if an output departs from what is expected\n"
+    "  --rtol X, --atol X   with --verify, in place of the file's tolerances\n"
     "  --print              print every number of the outputs\n"
     "  --list               print the methods and leave\n"
     "  --ops                print the kernels that are linked in, a line for each, and leave\n";
 
 struct Arguments {
   std::string program;
-  std::string method = "forward";
+  std::string method;  // empty: forward, and all for --verify
   std::vector<std::string> inputs;
   std::string data;
   std::vector<std::string> backends;
@@ -55,6 +60,8 @@ struct Arguments {
   bool print = false;
   bool list = false;
   bool ops = false;
+  bool verify = false;
+  ToleranceOverride tolerance;
 };
 
 bool parse_count(const char* text, uint64_t* value) {
@@ -92,8 +99,16 @@ bool parse_text(const std::string& option, const char* value, Arguments* argumen
   return true;
 }
 
+bool parse_tolerance(const char* text, double* value) {
+  char* end = nullptr;
+  *value = std::strtod(text, &end);
+  return end != text && *end == '\0' && *value >= 0;
+}
+
 bool parse_option(const std::string& option, const char* value, Arguments* arguments) {
   if (parse_text(option, value, arguments)) return true;
+  if (option == "--rtol") return parse_tolerance(value, &arguments->tolerance.rtol);
+  if (option == "--atol") return parse_tolerance(value, &arguments->tolerance.atol);
   uint64_t count = 0;
   if (!parse_count(value, &count)) return false;
   if (option == "--memory-limit") {
@@ -116,8 +131,9 @@ bool parse_flag(const std::string& word, Arguments* arguments) {
   if (word == "--print") arguments->print = true;
   if (word == "--list") arguments->list = true;
   if (word == "--ops") arguments->ops = true;
+  if (word == "--verify") arguments->verify = true;
   return word == "--no-map" || word == "--guard" || word == "--print" || word == "--list" ||
-         word == "--ops";
+         word == "--ops" || word == "--verify";
 }
 
 bool parse(int argc, char** argv, Arguments* arguments) {
@@ -273,7 +289,11 @@ int open_and_run(const Arguments& arguments, const BackendTable& backends, Trace
   }
   print_program(module);
   if (arguments.list) return 0;
-  Result<Method*> method = module.method(arguments.method.c_str());
+  if (arguments.verify) {
+    return verify_and_print(module, arguments.method, arguments.tolerance) ? 0 : 1;
+  }
+  Result<Method*> method =
+      module.method(arguments.method.empty() ? "forward" : arguments.method.c_str());
   if (!method.ok()) return complain(module);
   std::printf("loaded in %.3f ms; %llu bytes in use\n",
               static_cast<double>(now_ns() - start) * 1e-6,

@@ -144,7 +144,7 @@ class Dump {
     return place == 0 ? 0 : texts_ + (place - recorder_.texts_place()) + 4;
   }
   void write_root(Writer& out) const;
-  void write_run(Writer& out, uint32_t name) const;
+  void write_run(Writer& out, uint32_t name, int32_t bundled_case) const;
   void write_event(Writer& out, const Record& record) const;
   void write_profile(Writer& out, const Record& record) const;
   void write_value(Writer& out, const Record& record) const;
@@ -196,7 +196,7 @@ bool Dump::write(ByteSink& sink) {
       continue;
     }
     const auto n_events = static_cast<uint32_t>(r->number);
-    write_run(out, r->name);
+    write_run(out, r->name, r->instruction);
     uint64_t event = out.place() + events_bytes(n_events);
     out.put(n_events);
     const Record* record = r;
@@ -229,10 +229,10 @@ void Dump::write_root(Writer& out) const {
   if (n_blocks_ % 2 == 0) out.put(uint32_t{0});
 }
 
-void Dump::write_run(Writer& out, uint32_t name) const {
+void Dump::write_run(Writer& out, uint32_t name, int32_t bundled_case) const {
   out.table(vtable(layout_.run));
   out.reach(text(name));
-  out.put(int32_t{-1});        // of a bundled program
+  out.put(bundled_case);
   out.reach(out.place() + 8);  // allocators, of which there are none
   out.reach(out.place() + 8);  // events
   out.put(uint32_t{0});
@@ -302,7 +302,7 @@ void Dump::write_tensor(Writer& out, const Record& record) const {
 
 void Dump::write_dropped(Writer& out) const {
   const uint32_t* names = recorder_.dropped_texts();
-  write_run(out, names[0]);
+  write_run(out, names[0], -1);
   const uint64_t first = out.place() + events_bytes(2);
   out.put(uint32_t{2});
   out.reach(first);

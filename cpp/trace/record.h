@@ -19,8 +19,8 @@ struct Record {
   uint32_t id_text = 0;
   uint32_t metadata = 0;
   int32_t chain = -1;
-  int32_t instruction = 0;
-  int32_t number = -1;  // the id inside a delegate; Block: how many records follow
+  int32_t instruction = 0;  // Block: the test case of a bundled program
+  int32_t number = -1;      // the id inside a delegate; Block: how many records follow
   // Profile: start and end; Value: the value's bits, or where a tensor's bytes begin; Allocation:
   // the allocator and the size.
   uint64_t first = 0;

@@ -155,6 +155,7 @@ void TraceRecorder::begin(const char* name, StringView method) {
   if (record != nullptr) {
     record->name = block;
     record->metadata = block_method_;
+    record->instruction = is_run ? bundled_case_ : -1;
     record->number = 0;
     block_ = place;
     in_block_ = true;

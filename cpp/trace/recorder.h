@@ -55,6 +55,7 @@ class TraceRecorder : public Tracer {
   // The names of the block of what was dropped, and of its two events.
   const uint32_t* dropped_texts() const { return dropped_texts_; }
 
+  void set_bundled_case(int32_t index) override { bundled_case_ = index; }
   void begin(const char* name, StringView method) override;
   void end(const char* name) override;
   void begin_instruction(uint32_t chain, uint32_t instruction, InstructionKind kind,
@@ -94,6 +95,7 @@ class TraceRecorder : public Tracer {
   size_t back_ = 0;
   size_t block_ = 0;  // where the block's record is
   bool in_block_ = false;
+  int32_t bundled_case_ = -1;
   uint64_t block_start_ = 0;
   uint32_t block_method_ = 0;
   // The instruction that runs.

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rushlight.accuracy.budget import quantize_within
     from rushlight.api import Program, export
+    from rushlight.bundled.bundle import load_bundle
+    from rushlight.bundled.case import TestCase
+    from rushlight.bundled.make import bundle
     from rushlight.errors import Code, Error, ExportError, LoadError, RunError
     from rushlight.pipeline import (
         EdgeProgramManager,
@@ -41,8 +44,11 @@ __all__ = [
     "Module",
     "Program",
     "RunError",
+    "TestCase",
+    "bundle",
     "export",
     "load",
+    "load_bundle",
     "quantize",
     "quantize_within",
     "to_edge",
@@ -51,6 +57,9 @@ __all__ = [
 
 _HOMES = {
     "rushlight.api": ("Program", "export"),
+    "rushlight.bundled.bundle": ("load_bundle",),
+    "rushlight.bundled.case": ("TestCase",),
+    "rushlight.bundled.make": ("bundle",),
     "rushlight.errors": ("Code", "Error", "ExportError", "LoadError", "RunError"),
     "rushlight.pipeline.edge_manager": (
         "EdgeProgramManager",

@@ -60,6 +60,18 @@ class Method:
     def value(self, index: int) -> Any:
         """A copy of a value as it is now; None for a tensor without memory."""
 
+    def verify(
+        self, name: str, index: int, rtol: float, atol: float
+    ) -> tuple[
+        tuple[bool, bool, str],
+        tuple[float, float],
+        tuple[int, int, int],
+        tuple[int, tuple[int, ...], float, float],
+    ]:
+        """Run test case `index` of the method `name`; negative tolerances: the file's. ((passed,
+        compared, why it failed), (greatest absolute error, relative), (elements, wrong ones, NaN),
+        (output, index, got, expected))."""
+
     def instruction_name(self, index: int) -> str: ...
     @property
     def n_values(self) -> int: ...
@@ -163,6 +175,9 @@ class Program:
 
 def describe_array(object: Any) -> tuple[str, tuple[int, ...]] | str | None:
     """(dtype, sizes) of an array; text that says why it cannot be passed; None for no array."""
+
+def array_bytes(array: Any, dim_order: list[int]) -> tuple[str, tuple[int, ...], bytes]:
+    """(dtype, sizes, the elements in a dim order) of an array."""
 
 def operator_names() -> set[str]: ...
 def usable_cores() -> int:

@@ -49,11 +49,19 @@ class Program:
         manager: the staged API's view of it (`executorch_program`, `debug_handle_map`, …).
         quantization: sentences about what quantization costs, from the verification of a quantised
             program: the signal-to-noise ratio of each method, in dB, and where the noise arises.
+        captured: the captured program of each method, which eager runs; none of those that a
+            program was not made of.
     """
 
-    def __init__(self, manager: ExecutorchProgramManager, quantization: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        manager: ExecutorchProgramManager,
+        quantization: Sequence[str] = (),
+        captured: Mapping[str, ExportedProgram] | None = None,
+    ) -> None:
         self.manager = manager
         self.quantization = list(quantization)
+        self.captured = dict(captured or {})
 
     @property
     def buffer(self) -> bytes:
@@ -220,7 +228,7 @@ def export(
         notes += _losses(name, floats.get(name), program)
     if etrecord is not None:
         manager.get_etrecord().save(etrecord)
-    return Program(manager, notes)
+    return Program(manager, notes, captured)
 
 
 _ROUNDED = (

@@ -9,7 +9,8 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
 
 def write_seeds(folder: Path, *, exported: bool = True) -> None:
-    """Write them: NAME.pte, and NAME.ptd beside those that have a data file.
+    """Write them: NAME.pte, and NAME.ptd beside those that have a data file. Bundled programs are
+    among them.
 
     Args:
         exported: also those that PyTorch is needed for.
@@ -17,6 +18,8 @@ def write_seeds(folder: Path, *, exported: bool = True) -> None:
     for path in sorted(GOLDEN.glob("*.pte")):
         if path.stat().st_size < 1 << 16:
             shutil.copy(path, folder / path.name)
+    for path in sorted(GOLDEN.glob("*.bpte")):  # a program in it is read as one
+        shutil.copy(path, folder / f"bundled_{path.stem}.pte")
     if exported:
         _export(folder)
 

@@ -19,9 +19,11 @@ import numpy as np
 import rushlight as rl
 from attack.mutants import Files, Mutant, make
 from rushlight import _core
+from rushlight.bundled.bundle import load_bundle
 from rushlight.inspect import report_of
 from rushlight.inspect.html import page
 from rushlight.inspect.terminal import details
+from rushlight.serialize.bundle import is_bundle
 from rushlight.serialize.ptd import read_ptd
 from rushlight.serialize.pte import read_pte
 
@@ -57,6 +59,9 @@ def attack(one: Mutant, number: int) -> str:
         _only_ours(lambda: read_ptd(ptd))
     if number % 4 == 0:
         _only_ours(lambda: _inspect(pte, number))
+    if is_bundle(pte):
+        _only_ours(lambda: load_bundle(pte).cases)
+        _only_ours(lambda: load_bundle(pte).test(threads=1))
     module = _only_ours(lambda: rl.load(pte, data=ptd, threads=1, memory_limit=MEMORY))
     if module is None:
         return "refused"

@@ -31,6 +31,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   ETRecord of it.
 * ``trace dump= [values=] [etrecord=]``: what ExecuTorch's Inspector shows of an ETDump: the name,
   events and outputs of each block.
+* ``bundle``, ``read_bundle``, ``traced_cases`` and ``verify``: see ``bundle_side.py``.
 * ``gaps dump= values= etrecord= distance=``: the numeric gaps that ExecuTorch's Inspector finds:
   pairs of the last node and the gap.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
@@ -52,6 +53,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src" / "rushlight" / "peers"))
 
+import bundle_side
 import numpy as np
 import side
 import torch
@@ -386,6 +388,7 @@ def gaps(dump: str, values: str, etrecord: str, distance: str) -> list[Any]:
 
 
 COMMANDS: dict[str, side.Command] = {
+    **bundle_side.COMMANDS,
     "export": export,
     "export_apart": export_apart,
     "delegate": delegate,

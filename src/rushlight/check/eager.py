@@ -24,8 +24,13 @@ def eager_results(
     Raises:
         Exception: whatever the model raises on these inputs.
     """
+    return flat_results(program, flat_inputs(program, args, kwargs))
+
+
+def flat_results(program: ExportedProgram, flat: Sequence[Any]) -> list[Any]:
+    """Likewise, from inputs in the order of the graph's placeholders."""
     # Not `program.module()`, which takes time quadratic in inputs and parameters.
-    values = placeholder_values(program, clone(flat_inputs(program, args, kwargs)))
+    values = placeholder_values(program, clone(flat))
     kinds = [spec.kind for spec in program.graph_signature.output_specs]
     with as_after_loading(program):
         outputs = RowInterpreter(program.graph_module).run(*values)

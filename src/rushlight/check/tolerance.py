@@ -2,55 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch.export import ExportedProgram
 
+from rushlight.runtime.tolerance import Tolerance as Tolerance
+from rushlight.runtime.tolerance import tolerance_of_dtypes
 
-@dataclass(frozen=True)
-class Tolerance:
-    """Largest allowed difference: absolute, and relative to the largest magnitude of the value.
-
-    Integers may differ by `units`.
-    """
-
-    absolute: float = 1e-5
-    relative: float = 1e-4
-    units: int = 0
-
-    def exceeded(self, got: np.ndarray, wanted: np.ndarray) -> str | None:
-        """Why `got` is not `wanted`, or None."""
-        if got.shape != wanted.shape or got.dtype != wanted.dtype:
-            return (
-                f"it is {got.dtype}{list(got.shape)}, eager gives "
-                f"{wanted.dtype}{list(wanted.shape)}"
-            )
-        if not np.issubdtype(wanted.dtype, np.inexact):
-            different = got != wanted
-            if self.units and wanted.dtype != np.bool_:
-                different = np.abs(got.astype(np.int64) - wanted.astype(np.int64)) > self.units
-            wrong = int(different.sum())
-            return f"{wrong} of {wanted.size} values differ" if wrong else None
-        finite = np.isfinite(wanted)
-        with np.errstate(invalid="ignore"):
-            same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
-        if not same[~finite].all():
-            return "its NaN or infinite values are not eager's"
-        if not finite.any():
-            return None
-        difference = float(np.abs(got[finite] - wanted[finite]).max())
-        allowed = self.absolute + self.relative * float(np.abs(wanted[finite]).max())
-        if difference <= allowed:
-            return None
-        return f"it differs by up to {difference:.3g}, allowed is {allowed:.3g}"
-
-
-# Relative to the largest value: some units of the last bit of half precisions, since sums in
-# another order round differently, and some of 8 bits, since one rounding changes all later values.
-_RELATIVE = {torch.float16: 1e-2, torch.bfloat16: 5e-2}
+# Some of 8 bits, since one rounding changes all later values.
 _QUANTISED = Tolerance(relative=5e-2, units=2)
 
 
@@ -60,8 +21,7 @@ def tolerance_of(program: ExportedProgram) -> Tolerance:
         return _QUANTISED
     calls = [n for n in program.graph.nodes if n.op == "call_function"]
     dtypes = {getattr(n.meta.get("val"), "dtype", None) for n in calls}
-    coarse = [relative for dtype, relative in _RELATIVE.items() if dtype in dtypes]
-    return Tolerance(relative=max(coarse)) if coarse else Tolerance()
+    return tolerance_of_dtypes(str(dtype).removeprefix("torch.") for dtype in dtypes)
 
 
 def quantises(program: ExportedProgram) -> bool:

@@ -1,4 +1,4 @@
-"""The command line: `rushlight export | doctor | run | bench | profile | inspect | ops | ...`.
+"""The command line: `rushlight export | doctor | run | test | bench | inspect | ...`.
 
 `export`, `doctor`, `recipes`, `accuracy` and `debug` import torch, and so does `bench --compare` of
 a model that is not a program yet; each command imports its modules when it runs.
@@ -24,6 +24,7 @@ from rushlight.cli import (
     profile,
     recipes,
     run,
+    test,
     trace,
 )
 
@@ -56,7 +57,7 @@ def _options(
 
 COMMANDS = (
     *(export, doctor, recipes, accuracy, debug),
-    *(run, bench, profile, trace, inspect, ops, new_backend),
+    *(run, test, bench, profile, trace, inspect, ops, new_backend),
 )
 for command in COMMANDS:
     app.command(name=command.NAME, help=command.HELP)(command.main)

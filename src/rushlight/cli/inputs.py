@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rushlight.errors import Code, RunError
+from rushlight.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:
     from rushlight.runtime.contract import Contract, Dim, Value
@@ -198,7 +199,7 @@ def _size(dim: Dim, size: int, symbols: dict[str, int]) -> int:
 
 def _blank(value: Value, shape: tuple[int, ...], size: int) -> Any:
     if value.kind == "tensor":
-        return np.empty(shape, _dtype(value))
+        return np.empty(shape, numpy_dtype(value.dtype, f"{value.name} takes"))
     return value.value if _has_default(value) else _number(value, size)
 
 
@@ -214,22 +215,6 @@ def _randomised(value: Any, rng: np.random.Generator) -> Any:
     if value.dtype == np.bool_ or np.issubdtype(value.dtype, np.integer):
         return rng.integers(0, 2, value.shape).astype(value.dtype)
     return np.asarray(rng.standard_normal(value.shape, np.float32)).astype(value.dtype)
-
-
-def _dtype(value: Value) -> np.dtype[Any]:
-    try:
-        return np.dtype(value.dtype)
-    except TypeError:
-        try:
-            import ml_dtypes
-
-            dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, value.dtype))
-            return dtype
-        except (ImportError, AttributeError, TypeError):
-            raise RunError(
-                f"NumPy has no {value.dtype}, which {value.name} takes: install ml_dtypes",
-                code=Code.NOT_SUPPORTED,
-            ) from None
 
 
 def named_outputs(method: Method, result: Any) -> dict[str, Any]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rushlight.errors import Code, LoadError
-from rushlight.files import open_file
 from rushlight.inspect import interop
 from rushlight.inspect.filebytes import bytes_by_kind, same_place
 from rushlight.inspect.methods import read_method
@@ -33,8 +30,10 @@ from rushlight.inspect.origin import (
 from rushlight.inspect.report import ProgramReport
 from rushlight.runtime.forms import KEY as FORMS
 from rushlight.runtime.forms import Index, read_index
+from rushlight.runtime.source import map_file
 from rushlight.schema.codec import Buffer
 from rushlight.schema.debug import DebugMap
+from rushlight.serialize.bundle import program_in
 from rushlight.serialize.file import PTEFile
 from rushlight.serialize.pte import read_pte
 from rushlight.serialize.segments import as_bytes
@@ -81,7 +80,7 @@ def methods_of(
 
 
 def _bytes_of(source: str | os.PathLike[str] | Buffer) -> Buffer:
-    return _map(source) if isinstance(source, str | os.PathLike) else source
+    return program_in(map_file(source) if isinstance(source, str | os.PathLike) else source)
 
 
 def _signatures(pte: PTEFile) -> dict[str, Signature | None]:
@@ -97,20 +96,6 @@ def _methods(
     return [
         read_method(pte, plan, signatures[plan.name], debug.method(plan.name)) for plan in plans
     ]
-
-
-def _map(path: str | os.PathLike[str]) -> Buffer:
-    """The bytes of a file, mapped: a report reads only a small part of a large file."""
-    try:
-        with open_file(path) as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                return b""
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise LoadError(
-            f"cannot read {os.fspath(path)!r}: {reason}; check the path", code=Code.ACCESS_FAILED
-        ) from error
 
 
 def _report(data: Buffer, name: str, debug: DebugMap | None) -> ProgramReport:

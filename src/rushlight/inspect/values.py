@@ -9,24 +9,9 @@ from rushlight.inspect.effects import is_external, is_named
 from rushlight.inspect.model import Instruction, Value
 from rushlight.inspect.origin import Signature
 from rushlight.schema import program as fb
-from rushlight.schema.sizes import tensor_bytes
+from rushlight.schema.sizes import dtype_name, tensor_bytes
 
-_TORCH_NAMES = {
-    fb.ScalarType.BYTE: "uint8",
-    fb.ScalarType.CHAR: "int8",
-    fb.ScalarType.SHORT: "int16",
-    fb.ScalarType.INT: "int32",
-    fb.ScalarType.LONG: "int64",
-    fb.ScalarType.HALF: "float16",
-    fb.ScalarType.FLOAT: "float32",
-    fb.ScalarType.DOUBLE: "float64",
-}
 _MAX_ITEMS = 8  # of a list that are written out
-
-
-def dtype_name(scalar_type: fb.ScalarType) -> str:
-    """torch's name of an element type: "float32"."""
-    return _TORCH_NAMES.get(scalar_type, scalar_type.name.lower())
 
 
 def describe_values(

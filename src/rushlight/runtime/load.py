@@ -263,6 +263,22 @@ def open_program(
         raise load_error(failure, where) from None
 
 
+def contracts_of(
+    core: _core.Program, names: Sequence[str], where: str
+) -> dict[str, contracts.Contract]:
+    """`read_contracts` of a program that is only opened; LoadError for a method that is damaged.
+
+    Args:
+        core: the program.
+        names: the methods.
+        where: the file, for the message.
+    """
+    try:
+        return read_contracts(core, names)
+    except _core.Failure as failure:
+        raise load_error(failure, where, core) from None
+
+
 def read_contracts(core: _core.Program, names: Sequence[str]) -> dict[str, contracts.Contract]:
     """The contract of each method, made from its tensors where the program carries none."""
     data = core.named_data(contracts.KEY)

@@ -8,8 +8,8 @@ from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, RunError
+from rushlight.runtime.arguments import Arguments
 from rushlight.runtime.backends import find_backends
-from rushlight.runtime.check import check_inputs
 from rushlight.runtime.contract import Contract
 from rushlight.runtime.copies import NotCopied
 from rushlight.runtime.failures import (
@@ -19,7 +19,7 @@ from rushlight.runtime.failures import (
     run_error,
 )
 from rushlight.runtime.forms import FormChoice
-from rushlight.runtime.measures import Memory
+from rushlight.runtime.measures import CaseResult, Memory
 from rushlight.runtime.signature import Signature
 from rushlight.runtime.state import State
 from rushlight.runtime.trace import Trace
@@ -42,10 +42,9 @@ class Method(NotCopied):
             [f"output {path}" if path else "the output" for path in contract.out_spec.paths()],
             [v.type_text for v in contract.outputs],
         )
-        args, kwargs = contract.in_spec.children
-        self._parts = args.children + kwargs.children
-        self._names = _parameter_names(contract, len(args.children), kwargs.keys)
-        plain = all(part.kind == "leaf" for part in self._parts)
+        self._arguments = Arguments(name, contract)
+        self._in_order = self._arguments.in_order
+        plain = all(part.kind == "leaf" for part in self._arguments.parts)
         strings = any(v.kind == "str" for v in contract.inputs)
         # The extension checks such a call by itself; all others are checked here first.
         self._direct = plain and not strings and not contract.needs_python
@@ -84,16 +83,6 @@ class Method(NotCopied):
             raise run_error(failure, self._program) from failure.__cause__
         return result if self._structure else self._unflatten(result)
 
-    def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position; an empty tuple if the keywords do not fit."""
-        names = self._names[len(args) :]
-        if len(names) != len(kwargs):
-            return ()
-        try:
-            return args + tuple([kwargs[name] for name in names])
-        except KeyError:
-            return ()
-
     def call_flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Run the method and return its results flattened, in order."""
         return self.contract.out_spec.leaves(self.call(args, kwargs))
@@ -116,65 +105,36 @@ class Method(NotCopied):
         except _core.Failure as failure:
             raise run_error(failure, self._program) from failure.__cause__
 
+    def verify(
+        self, index: int, *, rtol: float | None = None, atol: float | None = None, name: str = ""
+    ) -> CaseResult:
+        """Run a test case of the bundled program that was loaded, as in the first call after a
+        load; the state that calls have left is lost.
+
+        Args:
+            index: which of the method's cases.
+            rtol, atol: in place of the tolerances in the file.
+            name: for the result.
+
+        Raises:
+            RunError: the run fails, there is no such case, or it is damaged.
+        """
+        try:
+            report = self._core.verify(
+                *(self.name, index),
+                *(-1.0 if rtol is None else rtol, -1.0 if atol is None else atol),
+            )
+        except _core.Failure as failure:
+            raise run_error(failure, self._program) from failure.__cause__
+        return CaseResult.of(report, self.name, index, name)
+
     def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The flattened inputs of a call, checked against the contract.
+        """The flattened inputs of a call as the program takes them, checked against the contract.
 
         Raises:
             RunError: if they are not what the method takes.
         """
-        flat: list[Any] = []
-        bound = self._bind(args, kwargs)
-        for name, part in zip(self._names, self._parts, strict=True):
-            value = bound.get(name)
-            if value is None and not part.n_leaves:
-                continue  # an empty container
-            try:
-                part.flatten(value, name, flat)
-            except TreeError as error:
-                raise RunError(
-                    f"{error.path if self.contract.weak else f'input {error.path!r}'}: "
-                    f"{error.problem}",
-                    code=Code.INVALID_TYPE,
-                    where=self.name,
-                ) from None
-        check_inputs(self.name, self.contract, flat)
-        return self.contract.to_program(flat)
-
-    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Values by parameter name; optional ones may be missing."""
-        names = self._names
-        if len(args) > len(names):
-            raise self._wrong_arguments(f"got {len(args)} positional arguments")
-        if len(args) > self.contract.positional:
-            name = names[self.contract.positional]
-            raise self._wrong_arguments(f"{name!r} was given by position, not by keyword")
-        bound = dict(zip(names, args, strict=False))
-        for name, value in kwargs.items():
-            if name not in names:
-                raise self._wrong_arguments(f"got an unexpected keyword argument {name!r}")
-            if name in bound:
-                raise self._wrong_arguments(f"got two values for {name!r}")
-            bound[name] = value
-        missing = [
-            repr(name)
-            for name, part in zip(names, self._parts, strict=True)
-            if name not in bound and part.n_leaves and not self._is_none(name)
-        ]
-        if missing:
-            raise self._wrong_arguments(f"{', '.join(missing)} missing")
-        return bound
-
-    def _is_none(self, name: str) -> bool:
-        """Whether a parameter was None at export, so that it may be left out."""
-        return any(v.name == name and v.kind == "none" for v in self.contract.inputs)
-
-    def _wrong_arguments(self, problem: str) -> RunError:
-        takes = f"it takes {', '.join(self._names)}" if self._names else "it takes no inputs"
-        return RunError(
-            f"{problem}; {takes}: pass the inputs that the model was exported with",
-            code=Code.INVALID_ARGUMENT,
-            where=self.name,
-        )
+        return self.contract.to_program(self._arguments.flatten(args, kwargs))
 
     def _refused(self) -> RunError:
         return RunError(
@@ -200,15 +160,6 @@ class Method(NotCopied):
 
     def __repr__(self) -> str:
         return f"<method {self.signature!r}>"
-
-
-def _parameter_names(
-    contract: Contract, n_positional: int, keywords: Sequence[Any]
-) -> tuple[str, ...]:
-    """A name for every argument in the in_spec; an argument of `*args` is named by its position."""
-    names = list(contract.parameters[:n_positional])
-    names += [f"args[{i}]" for i in range(len(names), n_positional)]
-    return (*names, *map(str, keywords))
 
 
 def _is_flat(outputs: Any, n: int) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rushlight.errors import Code, LoadError
+from rushlight.files import open_file
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -54,6 +56,34 @@ def read_source(source: object, what: str) -> tuple[bytes | None, bytes | None]:
         f"{type(source).__name__}{advice}",
         code=Code.INVALID_ARGUMENT,
     )
+
+
+def read_whole(source: object) -> bytes | memoryview:
+    """The bytes of a source: of a path, a map of the file.
+
+    Raises:
+        LoadError: as `read_source` and `map_file`.
+    """
+    path, content = read_source(source, "a program")
+    return map_file(os.fsdecode(path)) if path is not None else content or b""
+
+
+def map_file(path: str | os.PathLike[str]) -> bytes | memoryview:
+    """The bytes of a file, mapped, for what reads only a small part of a large file.
+
+    Raises:
+        LoadError: it cannot be read.
+    """
+    try:
+        with open_file(path) as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return b""
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise LoadError(
+            f"cannot read {os.fspath(path)!r}: {reason}; check the path", code=Code.ACCESS_FAILED
+        ) from error
 
 
 def _path(source: str | os.PathLike[Any]) -> bytes:

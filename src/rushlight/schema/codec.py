@@ -109,6 +109,7 @@ class Union:
     name: str
     slot: int
     members: tuple[type, ...]
+    optional: bool = False
 
 
 Field = Scalar | Text | Bytes | Numbers | Child | Children | Union
@@ -212,15 +213,15 @@ class _Writer:
 
     def _outside(self, f: Field, cls: type, value: Any) -> int | None:
         """Writes the object that field `f` points to."""
+        if value is None:
+            if getattr(f, "optional", False):
+                return None
+            raise TypeError("must not be None")
         if isinstance(f, Union):
             if type(value) not in f.members:
                 names = ", ".join(m.__name__ for m in f.members)
                 raise TypeError(f"must be one of {names}")
             return self.table(value)
-        if value is None:
-            if getattr(f, "optional", False):
-                return None
-            raise TypeError("must not be None")
         if isinstance(f, Text):
             return int(self.builder.CreateSharedString(value))
         if isinstance(f, Bytes):
@@ -272,17 +273,22 @@ def _refuse(cls: type, f: Field, value: Any, error: Exception) -> NoReturn:
 # ---- Reading ----
 
 
-def unpack(format: Format, data: Buffer) -> Any:
+def unpack(format: Format, data: Buffer, *, views: bool = False) -> Any:
     """The instance of `format.root` that the flatbuffer `data` holds.
 
     Absent fields come back as their defaults, absent vectors and strings empty (None where the
     field is optional). The identifier is not checked.
 
+    Args:
+        format: of the file.
+        data: the file.
+        views: byte vectors come back as views of `data`, not as copies.
+
     Raises:
         LoadError: `data` is not a flatbuffer of this format; it says where.
     """
     view = memoryview(data).cast("B")
-    reader = _Reader(format, view)
+    reader = _Reader(format, view, views)
     return reader.table(format.root, reader.follow(0, format.root.__name__))
 
 
@@ -295,8 +301,9 @@ class _Reader:
     Strings and byte vectors are immutable, so those at the same place are read once.
     """
 
-    def __init__(self, format: Format, data: memoryview) -> None:
+    def __init__(self, format: Format, data: memoryview, views: bool) -> None:
         self._format = format
+        self._views = views
         self._data = data
         self._size = len(data)
         self._tables_left = len(data) // 4
@@ -381,10 +388,14 @@ class _Reader:
             offsets[slot] if slot < len(offsets) else 0 for slot in (f.slot, f.slot + 1)
         )
         if kind_at == 0 or value_at == 0:
+            if f.optional:
+                return None
             self.fail(where, "it is missing")
         if kind_at < 4 or kind_at >= table_bytes or value_at < 4 or value_at + 4 > table_bytes:
             self.fail(where, "it would be outside of its table")
         kind = self._data[start + kind_at]
+        if kind == 0 and f.optional:
+            return None
         if not 1 <= kind <= len(f.members):
             self.fail(where, f"it is of type {kind}, which is not known here")
         return self.table(f.members[kind - 1], self.follow(start + value_at, where))
@@ -405,9 +416,12 @@ class _Reader:
             self.fail(where, "more items are referred to than the file can hold")
         return count
 
-    def _blob(self, at: int, text: bool, where: str) -> str | bytes:
+    def _blob(self, at: int, text: bool, where: str) -> str | Buffer:
         count = self._count(at, 1, where)
-        data = bytes(self._data[at + 4 : at + 4 + count])
+        view = self._data[at + 4 : at + 4 + count]
+        if self._views and not text:
+            return view
+        data = bytes(view)
         if not text:
             return data
         try:

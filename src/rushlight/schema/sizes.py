@@ -1,4 +1,5 @@
-"""The number of bytes of a tensor, and the number that must be readable beyond its end."""
+"""The number of bytes of a tensor, the number that must be readable beyond its end, and the names
+of element types."""
 
 from __future__ import annotations
 
@@ -41,6 +42,26 @@ ELEMENT_SIZE: Mapping[ScalarType, int] = MappingProxyType(
         ScalarType.UINT64: 8,
     }
 )
+
+_NAMES = {
+    ScalarType.BYTE: "uint8",
+    ScalarType.CHAR: "int8",
+    ScalarType.SHORT: "int16",
+    ScalarType.INT: "int32",
+    ScalarType.LONG: "int64",
+    ScalarType.HALF: "float16",
+    ScalarType.FLOAT: "float32",
+    ScalarType.DOUBLE: "float64",
+    ScalarType.FLOAT8E5M2: "float8_e5m2",
+    ScalarType.FLOAT8E4M3FN: "float8_e4m3fn",
+    ScalarType.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
+    ScalarType.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
+}
+
+
+def dtype_name(scalar_type: ScalarType) -> str:
+    """torch's name of an element type: "float32"."""
+    return _NAMES.get(scalar_type, scalar_type.name.lower())
 
 
 def tensor_bytes(scalar_type: ScalarType, sizes: Iterable[int]) -> int:

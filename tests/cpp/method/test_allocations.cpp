@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 
+#include "bundle_builder.h"
 #include "check.h"
 #include "delegates.h"
 #include "engine_images.h"
@@ -16,6 +17,7 @@
 #include "rushlight/backends/demo/demo_backend.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/delegate/plugin.h"
+#include "rushlight/module/bundle.h"
 #include "rushlight/module/module.h"
 #include "rushlight/module/thread_pool.h"
 
@@ -135,6 +137,20 @@ int32_t plugin_execute(void*, void*, const rl_call_v1* call) {
   if (call->host->value(call->context, 1, &y) != RL_OK) return RL_INTERNAL;
   std::memcpy(y.data, x.data, x.nbytes);
   return RL_OK;
+}
+
+// A test case of a bundled program, from the second on: passed, failed, and not there.
+void test_bundle() {
+  const std::vector<uint8_t> file = add_bundle();
+  Module module;
+  ModuleOptions options;
+  options.kernels = &test_kernels();
+  CHECK(module.open_memory(file.data(), file.size(), options).ok());
+  CaseReport report;
+  CHECK(verify(module, "forward", 0, report).ok() && report.passed);
+  g_allocations = 0;
+  for (size_t i = 0; i < 3; ++i) (void)verify(module, "forward", i, report);
+  CHECK(g_allocations == 0);
 }
 
 void test_delegates() {
@@ -277,6 +293,7 @@ int main(int argc, char** argv) {
   std::free(memory);
   CHECK(g_allocations == before + 1);  // the counter works
   test_method();
+  test_bundle();
   test_delegates();
   test_dynamic_sizes();
   test_recurrent();

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "delegates.h"
-#include "rushlight/module/module.h"
+#include "rushlight/module/bundle.h"
 #include "seed.h"
 #include "test_kernels.h"
 
@@ -162,6 +162,19 @@ void run_methods(Module& module, Counts* counts) {
   }
 }
 
+// The test cases of a bundled program, and one more than there are.
+void run_cases(Module& module, Counts* counts) {
+  const Bundle* bundle = module.bundle();
+  for (size_t i = 0; bundle != nullptr && i < bundle->n_suites() && i < 8; ++i) {
+    for (size_t k = 0; k <= bundle->n_cases(i) && k < 8; ++k) {
+      CaseReport report;
+      if (!verify(module, bundle->method(i), k, report).ok()) continue;
+      ++counts->ran;
+      counts->sum += static_cast<unsigned>(report.n_wrong);
+    }
+  }
+}
+
 void run(const std::vector<uint8_t>& file, Counts* counts) {
   ++counts->mutants;
   // A heap block of exactly the file's size, so that reads beyond it are detected.
@@ -182,6 +195,7 @@ void run(const std::vector<uint8_t>& file, Counts* counts) {
     if (!module.open_memory(exact.data(), exact.size(), options).ok()) return;
     ++counts->opened;
     run_methods(module, counts);
+    run_cases(module, counts);
   }
   if (exact == file && backend.alive == 0) return;
   std::fprintf(stderr, "mutant %zu wrote to the program's constants, or left delegates behind\n",

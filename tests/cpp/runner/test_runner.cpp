@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "bundle_builder.h"
 #include "check.h"
 #include "delegates.h"
 
@@ -97,13 +98,42 @@ void test_trace(const std::string& runner, const std::string& with) {
     CHECK(taken(path).size() > 0);
     CHECK(taken(values).size() == kept[i]);
   }
-  check_prints(run(trace + " --etdump-bytes 64" + with, true),
-               " events and 0 values");
+  check_prints(run(trace + " --etdump-bytes 64" + with, true), " events and 0 values");
   check_prints(run(trace + "/no/x.etdp" + with, false), "/no/x.etdp cannot be written: ");
   // The trace of a run that fails is kept.
   (void)run(trace + " --input test_runner_input.bin" + with, false);
   CHECK(taken(path).size() > 0);
   check_prints(run(runner + " test_runner_scale.pte --etdump-values all", false), "usage: ");
+}
+
+// The test cases of a bundled program; without --verify it runs like the program in it.
+void test_verify(const std::string& runner, const std::string& with) {
+  const std::vector<Table> x = {floats({2}, {1, 2}).value()};
+  const BundledTest right = {x, {floats({2}, {3, 6}).value()}, "right"};
+  const BundledTest wrong = {x, {floats({2}, {3, 7}).value()}};
+  const std::vector<uint8_t> passing = BundleFile{scale_file(8), {{"forward", {right}}}}.bytes();
+  const std::vector<uint8_t> failing =
+      BundleFile{scale_file(8), {{"forward", {right, wrong}}}}.bytes();
+  const Scratch good("test_runner_good.bpte", passing.data(), passing.size());
+  const Scratch bad("test_runner_bad.bpte", failing.data(), failing.size());
+  check_prints(run(runner + " test_runner_good.bpte --print" + with, true), "3 3");
+  std::string printed = run(runner + " test_runner_good.bpte --verify" + with, true);
+  check_prints(printed, "forward 0 right: passed; greatest error 0, relative 0; 0 NaN\n");
+  check_prints(printed, "1 of 1 test cases passed\n");
+  const std::string verify = runner + " test_runner_bad.bpte --verify --no-map" + with;
+  printed = run(verify + " --etdump test_runner.etdp --etdump-values outputs", false);
+  check_prints(printed,
+               "forward 1: failed; greatest error 1, relative 0.142857; 0 NaN; output 0 at "
+               "[1] is 6, expected is 7; 1 of 2 elements depart\n");
+  check_prints(printed, "1 of 2 test cases passed\n");
+  CHECK(taken("test_runner.etdp").size() > 0);
+  CHECK(taken("test_runner.etdp.values").size() == 64 + 8);
+  (void)run(verify + " --atol 1", true);
+  (void)run(verify + " --rtol 0.2 --method forward", true);
+  check_prints(run(verify + " --method other", false), "has no test cases of this method");
+  check_prints(run(verify + " --atol -1", false), "usage: ");
+  check_prints(run(runner + " test_runner_scale.pte --verify" + with, false),
+               "the program has no test cases: it is no bundled program (.bpte)");
 }
 
 void test_runner(const std::string& runner, const std::string& library) {
@@ -118,6 +148,7 @@ void test_runner(const std::string& runner, const std::string& library) {
     check_prints(run(runner + " test_runner_scale.pte --print" + option + with, true), "3 3");
   }
   test_trace(runner, with);
+  test_verify(runner, with);
   check_prints(run(runner + " .", false), ".: it is a directory, not a file");
   const std::string failed =
       run(runner + " test_runner_scale.pte --input test_runner_input.bin" + with, false);

@@ -22,9 +22,12 @@ struct Node {
   };
   std::vector<Field> fields;  // of a table
   bool is_table = false;
-  bool is_shared = false;         // written once, after all others, for all that refer to it
-  uint32_t count = 0;             // of a vector or string
-  std::vector<uint8_t> elements;  // of a vector of scalars, or a string with its NUL
+  bool is_shared = false;  // written once, after all others, for all that refer to it
+  uint32_t count = 0;      // of a vector or string
+  // The elements begin at a multiple of `alignment`, and `skew`.
+  size_t alignment = 1;
+  size_t skew = 0;
+  std::vector<uint8_t> elements;             // of a vector of scalars, or a string with its NUL
   std::vector<std::shared_ptr<Node>> items;  // of a vector of tables
 };
 using NodePtr = std::shared_ptr<Node>;
@@ -100,6 +103,7 @@ class Writer {
   }
   // Writes `target` at the end and makes the offset at `at` point to it.
   void lead(size_t at, const Node& target) {
+    while ((bytes.size() + 4) % target.alignment != target.skew) put(uint8_t{0});
     // A table's vtable is written first, so the offset is known once that is done.
     const size_t start = bytes.size() + (target.is_table ? vtable_size(target) : 0);
     const uint32_t offset = static_cast<uint32_t>(start - at);

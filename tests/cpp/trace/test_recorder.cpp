@@ -87,6 +87,20 @@ void test_events() {
   CHECK(traced.names() == run);
 }
 
+// Runs know the test case that they are of, loads do not.
+void test_bundled_case() {
+  Traced traced(size_t{1} << 16, 0, ValueLevel::None);
+  traced.recorder.set_bundled_case(3);
+  traced.run();
+  traced.recorder.set_bundled_case(-1);
+  traced.run();
+  std::vector<int32_t> cases;
+  for (const Record* r = traced.recorder.first(); r != nullptr; r = traced.recorder.next(*r)) {
+    if (r->kind == RecordKind::Block) cases.push_back(r->instruction);
+  }
+  CHECK((cases == std::vector<int32_t>{-1, 3, -1}));
+}
+
 void test_values() {
   Traced traced(size_t{1} << 16, 4096, ValueLevel::All);
   traced.run();
@@ -136,6 +150,7 @@ void write_files(const std::string& path) {
 
 int main(int argc, char** argv) {
   test_events();
+  test_bundled_case();
   test_values();
   test_full();
   test_sink();

@@ -166,7 +166,7 @@ class EventBlock:
         source_time_scale, target_time_scale: the units.
         bundled_input_index: the test case of a bundled program; None if there is none.
         run_output: the outputs of the method, if they were recorded.
-        reference_output: those that the ETRecord has for the test case.
+        reference_output: those that the ETRecord or the bundled program has for the test case.
         method: the method's name; "" if the trace does not tell.
     """
 

@@ -20,6 +20,7 @@ from rushlight.inspect.trace.events import (
     time_factor,
 )
 from rushlight.inspect.trace.events import pandas as _pandas
+from rushlight.inspect.trace.expected import add_expected
 from rushlight.inspect.trace.numeric_gap import (
     Distance,
     NumericGap,
@@ -38,6 +39,7 @@ from rushlight.inspect.trace.statistics import (
     operators_of,
     outliers_of,
 )
+from rushlight.serialize.bundle import is_bundle, program_in, read_bundle
 
 AnyPath = str | os.PathLike[str]
 _NOT_PRINTED = (
@@ -65,7 +67,8 @@ class Inspector:
         enable_module_hierarchy: accepted as ExecuTorch does; modules are always known.
         reference_graph_name: the ETRecord's graph whose nodes are shown.
         program: the path of the program (.pte), whose own map gives lines and modules without an
-            ETRecord.
+            ETRecord; or of the bundled program (.bpte) whose test cases were traced, whose expected
+            outputs become each block's `reference_output`.
         debug_buffer: the bytes of the debug buffer, instead of its path.
 
     Attributes:
@@ -115,7 +118,10 @@ class Inspector:
         if etrecord is not None:
             self._origins = RecordOrigins(etrecord, _graph_name(reference_graph_name))
         elif program is not None:
-            self._origins = ProgramOrigins(_read(program, "program"))
+            content = _read(program, "program")
+            self._origins = ProgramOrigins(program_in(content))
+            if is_bundle(content):
+                add_expected(self.event_blocks, read_bundle(content))
         for block in self.event_blocks:
             for event in block.events:
                 self._find_origin(block, event)

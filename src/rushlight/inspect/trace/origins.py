@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from rushlight.errors import Code, LoadError
 from rushlight.inspect.origin import debug_of
 from rushlight.schema import program as fb
+from rushlight.schema.codec import Buffer
 from rushlight.schema.debug import DebugMap, DebugNode
 from rushlight.schema.etrecord import EDGE, MARKER
 from rushlight.serialize.pte import read_pte
@@ -70,7 +71,7 @@ class ProgramOrigins:
         LoadError: it is no program.
     """
 
-    def __init__(self, pte: bytes) -> None:
+    def __init__(self, pte: Buffer) -> None:
         file = read_pte(pte)
         self._plans = {plan.name: plan for plan in file.program.execution_plan}
         self._debug: DebugMap = debug_of(file.named_data)

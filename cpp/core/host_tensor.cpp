@@ -1,6 +1,6 @@
-#include <cstring>
+#include "rushlight/core/host_tensor.h"
 
-#include "rushlight/module/module.h"
+#include <cstring>
 
 namespace rushlight {
 

@@ -1,0 +1,1 @@
+"""Bundled programs (`.bpte`): a program with test cases for its methods."""
