@@ -13,6 +13,7 @@ from rushlight.debug.compare import Gap
 from rushlight.debug.report import sentence
 from rushlight.debug.run import Departures
 from rushlight.errors import Code, ExportError
+from rushlight.files import replacing, write_text
 
 _SCRIPT = '''"""{told}
 
@@ -57,8 +58,9 @@ def write_replay(departures: Departures, gap: Gap, path: Path, backend: str) -> 
         )
     program = operator_of(departures, gap)
     try:
-        torch.export.save(program, path.with_suffix(".pt2"))
-        path.write_text(_SCRIPT.format(told=sentence(gap), backend=backend), "utf-8")
+        with replacing(path.with_suffix(".pt2")) as file:
+            torch.export.save(program, file)
+        write_text(path, _SCRIPT.format(told=sentence(gap), backend=backend))
     except OSError as error:
         raise ExportError(
             f"cannot write {str(path)!r}: {error.strerror}; check the path",
