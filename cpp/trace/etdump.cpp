@@ -30,7 +30,7 @@ class Vtables {
     }
     return begin;
   }
-  uint32_t bytes() const { return static_cast<uint32_t>(rounded(used_ * 2)); }
+  uint32_t bytes() const { return static_cast<uint32_t>(rounded(uint64_t{2} * used_)); }
   const uint16_t* words() const { return words_; }
 
  private:
@@ -177,7 +177,7 @@ void Dump::measure() {
   }
   if (has_dropped()) {
     ++n_blocks_;
-    blocks += kRunBytes + events_bytes(2) + 2 * (kEventBytes + kProfileBytes);
+    blocks += kRunBytes + events_bytes(2) + uint64_t{2} * (kEventBytes + kProfileBytes);
   }
   texts_ = kHead + layout_.vtables.bytes() + kRootBytes + events_bytes(n_blocks_) + blocks;
 }

@@ -157,6 +157,7 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) : twins_(pieces.siz
   const CodeSet sets[] = {normalized(in_strings), complement({{'<', '<'}}), word_codes()};
   classes_.resize(std::size(sets));
   std::vector<Sorter> sorters;
+  sorters.reserve(std::size(sets));
   for (size_t i = 0; i < std::size(sets); ++i) {
     sorters.emplace_back(sets[i], pieces.size(), &classes_[i]);
   }

@@ -139,9 +139,9 @@ void store_key_lanes(const KeyPlace* places, int64_t n, int64_t width, const KvP
     const IntVec last = pair_at(x, w + 6, factor, kKeyRange);
     int32_t packed[3][kLanes];
 #pragma GCC unroll 3
-    for (int pair = 0; pair < 3; ++pair) {
+    for (int64_t pair = 0; pair < 3; ++pair) {
       const IntVec upper = pair_at(x, w + 2 * pair, factor, kKeyRange) << 4;
-      const IntVec lower = last >> (4 * pair) & splat_int(0x000f000f);
+      const IntVec lower = last >> static_cast<int>(4 * pair) & splat_int(0x000f000f);
       store_int(packed[pair], (upper & splat_int(~0x000f000f)) | lower);
     }
     for (int64_t i = 0; i < n; ++i) {

@@ -72,7 +72,7 @@ RL_INLINE void add_terms(const uint8_t* keys, int64_t next, const int16_t* queri
     for (int v = 0; v < V; ++v) pairs[v] = some[v].pair(pair);
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) {
-      const PairVec terms = pairs_at(all_lanes(bytes_at(queries + 2 * i)));
+      const PairVec terms = pairs_at(all_lanes(bytes_at(queries + int64_t{2} * i)));
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) add_pairs(sums[i][v], pairs[v], terms);
     }
@@ -170,7 +170,8 @@ RL_INLINE void add_quads(const SplitQuads (&quads)[V], const int16_t* weights,
   for (int odd = 0; odd < 2; ++odd) {
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) {
-      const PairVec pair = pairs_at(all_lanes(bytes_at(weights + i * kKeyBlock + 2 * odd)));
+      const PairVec pair =
+          pairs_at(all_lanes(bytes_at(weights + i * kKeyBlock + int64_t{2} * odd)));
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
         add_pairs(sums[i][v], odd != 0 ? quads[v].odd : quads[v].even, pair);
