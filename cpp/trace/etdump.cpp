@@ -95,7 +95,7 @@ class Writer {
       return;
     }
     if (size > sizeof buffer_ - used_) flush();
-    std::memcpy(buffer_ + used_, data, size);
+    if (size > 0) std::memcpy(buffer_ + used_, data, size);
     used_ += size;
   }
   template <typename T>
