@@ -83,7 +83,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
         for line in code.splitlines()
         if line.startswith("rushlight ")
     ]
-    assert len(commands) == 13
+    assert len(commands) == 14
     (tmp_path / "model.py").write_text(BUILD, encoding="utf-8")
     np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
