@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from doc_pages import FENCE, blocks_of
 
+import rushlight as rl
 from rushlight.cli import app
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -86,6 +88,8 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     assert len(commands) == 14
     (tmp_path / "model.py").write_text(BUILD, encoding="utf-8")
     np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
+    model, x = torch.nn.Linear(4, 2).eval(), torch.ones(3, 4)
+    rl.bundle(rl.export(model, (x,)), [(x,)]).save(tmp_path / "model.bpte", quiet=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in commands:
         done = subprocess.run(
