@@ -250,14 +250,26 @@ Status Graph::run(const BackendRun& run, EValue* const* args, size_t n_args) {
                            scratch_wanted_);
 }
 
+void Graph::tell_value(Tracer& tracer, size_t node, size_t value) const {
+  const View& view = values_[value].view;
+  tracer.delegate_value({nullptr, id_of(node)}, {bases_[view.base] + view.offset,
+                                                 view.dtype,
+                                                 {view.sizes, view.rank},
+                                                 {view.strides, view.rank}});
+}
+
+// The node's outputs; of an elementwise operator, what its program stores.
 void Graph::tell_values(Tracer& tracer, size_t node) const {
+  const auto* elementwise = std::get_if<ElementwiseParameters>(&nodes_[node].parameters);
+  if (elementwise != nullptr) {
+    for (const TileInstruction& instruction : elementwise->program.code) {
+      if (instruction.op != TileOp::STORE) continue;
+      tell_value(tracer, node, elementwise->program.operands[instruction.out]);
+    }
+    return;
+  }
   for (const int32_t output : nodes_[node].outputs) {
-    if (output < 0) continue;
-    const View& view = values_[static_cast<size_t>(output)].view;
-    tracer.delegate_value({nullptr, id_of(node)}, {bases_[view.base] + view.offset,
-                                                   view.dtype,
-                                                   {view.sizes, view.rank},
-                                                   {view.strides, view.rank}});
+    if (output >= 0) tell_value(tracer, node, static_cast<size_t>(output));
   }
 }
 

@@ -39,6 +39,7 @@ class Graph {
   Status fit_anew(const BackendRun& run, EValue* const* args);
   void release_scratch();
   Status bind(EValue& arg, size_t number, bool is_input, Message& message);
+  void tell_value(Tracer& tracer, size_t node, size_t value) const;
   void tell_values(Tracer& tracer, size_t node) const;
   Status run_operators(const BackendRun& run, void* scratch, size_t scratch_size);
 

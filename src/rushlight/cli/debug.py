@@ -104,9 +104,9 @@ def main(
             write_text(html, departures.html())
         except OSError as error:
             raise _unusable(html, error, "written") from error
-    if departures.first is not None:
-        if replay is not None:
-            write_replay(departures, departures.first, replay, backend)
+    if departures.first is not None and replay is not None:
+        write_replay(departures, departures.first, replay, backend)
+    if departures.verdict:
         raise typer.Exit(1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -86,8 +86,12 @@ def compare(
         known: gets the run's values, by node.
     """
     placed = {name for place in places for name in place.names}
-    for place in places:
-        written = _matched(reference, place, placed)
+    # A node that stands at several places is computed at the last: those before convert its inputs.
+    last = {name: i for i, place in enumerate(places) if place.values for name in place.names}
+    for i, place in enumerate(places):
+        leaving = reference.outputs_of(place.names, placed)
+        mine = [node for node in leaving if last.get(node.name) == i]
+        written = _matched(reference, mine, place.values)
         if not written:
             continue
         group = reference.needed([node for node, *_ in written], known)
@@ -143,30 +147,55 @@ def _modules(group: Mapping[str, Node]) -> tuple[str, ...]:
 Written = tuple[Node, int | None, Array]  # a node, the index in its results, and a run's value
 
 
-def _matched(reference: Reference, place: Place, placed: Collection[str]) -> list[Written]:
-    """The nodes whose values a place wrote.
+def _matched(reference: Reference, nodes: Iterable[Node], values: Sequence[Array]) -> list[Written]:
+    """Which of a place's nodes, and of their results, its values are.
 
     Engines merge dimensions and keep int8 as uint8, so that values are told by their sizes.
     """
-    values = list(place.values)
+    left = list(values)
     written: list[Written] = []
-    for node in reference.outputs_of(place.names, placed):
+    for node in nodes:
         result = reference.values[node.name]
-        parts = list(enumerate(result)) if isinstance(result, list | tuple) else [(None, result)]
-        for part, wanted in parts:
-            if not isinstance(wanted, torch.Tensor):
+        if isinstance(result, list | tuple):
+            written += _matched_parts(node, result, left)
+            continue
+        index = _fitting(left, tuple(result.shape)) if isinstance(result, torch.Tensor) else None
+        if index is None:
+            continue
+        array = left.pop(index)
+        if array.dtype.kind in "iu" and result.is_floating_point():
+            quantized = next((user for user in node.users if quantizes(user)), None)
+            if quantized is None:
                 continue
-            index = _fitting(values, tuple(wanted.shape))
-            if index is None:
-                continue
-            array = values.pop(index)
-            if part is None and array.dtype.kind in "iu" and wanted.is_floating_point():
-                quantized = next((user for user in node.users if quantizes(user)), None)
-                if quantized is None:
-                    continue
-                node = quantized
-            written.append((node, part, array))
+            node = quantized
+        written.append((node, None, array))
     return written
+
+
+def _matched_parts(node: Node, parts: Sequence[Any], left: list[Array]) -> list[Written]:
+    """The results of an operator that has several. A place may write some of them alone: of those
+    with a value's shape it is the nearest one then."""
+    tensors = [(i, part) for i, part in enumerate(parts) if isinstance(part, torch.Tensor)]
+    written: list[Written] = []
+    is_whole = len(left) >= len(tensors)
+    while tensors and left:
+        part, wanted = tensors[0]
+        index = _fitting(left, tuple(wanted.shape))
+        if index is None:
+            tensors.pop(0)
+            continue
+        array = left.pop(index)
+        if not is_whole:
+            same = [one for one in tensors if one[1].numel() == array.size]
+            part, wanted = min(same, key=lambda one: _distance(array, one[1]))
+        tensors = [one for one in tensors if one[0] != part]
+        written.append((node, part, array))
+    return written
+
+
+def _distance(array: Array, wanted: torch.Tensor) -> float:
+    difference = array.reshape(-1).astype(np.float64) - as_array(wanted).reshape(-1)
+    return float(np.abs(difference).sum())
 
 
 def _fitting(values: Sequence[Array], shape: tuple[int, ...]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from rushlight.schema.debug import DebugMap, DebugMethod, DebugNode, Places
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _KERNEL = "native_call_"
+_DELEGATE = "DELEGATE_CALL"
 
 
 @dataclass(frozen=True)
@@ -41,19 +42,28 @@ class Place:
         return tuple(node.name for node in self.nodes)
 
 
-def places_of(block: EventBlock, plan: schema.ExecutionPlan, debug: DebugMap) -> Iterator[Place]:
+def places_of(
+    block: EventBlock,
+    plan: schema.ExecutionPlan,
+    debug: DebugMap,
+    outputs: Mapping[int, int],
+) -> Iterator[Place]:
     """The places of a run in its order, with their values.
+
+    A delegate that tells of no values between its operators is one place, with its results.
 
     Args:
         block: the run, recorded with all its values.
         plan: the method that ran.
         debug: where its instructions come from.
+        outputs: by instruction, how many values it writes.
 
     Raises:
         RunError: another program ran.
     """
     method = debug.method(plan.name)
     instructions = plan.chains[0].instructions
+    tells = {e.instruction for e in block.events if e.is_delegated_op and e.debug_data}
     for event in block.events:
         at = event.instruction
         if at is None:
@@ -65,8 +75,13 @@ def places_of(block: EventBlock, plan: schema.ExecutionPlan, debug: DebugMap) ->
             place = str(event.delegate_debug_identifier)
             if not isinstance(call, schema.DelegateCall) or (inside and place not in inside):
                 raise _other(plan.name, at, f"a place {place} of a delegate")
-            backend = plan.delegates[call.delegate_index].id
-            yield Place(at, place, backend, inside.get(place, ()), values)
+            yield Place(at, place, _backend(plan, call), inside.get(place, ()), values)
+        elif event.name == _DELEGATE and at not in tells:
+            inside = _inside(method, call)
+            nodes = dict.fromkeys(node for some in inside.values() for node in some)
+            results = values[len(values) - outputs.get(at, 0) :]
+            backend = _backend(plan, call)
+            yield Place(at, backend=backend, nodes=tuple(nodes), values=results)
         elif event.name.startswith(_KERNEL):
             operator = event.name.removeprefix(_KERNEL)
             node = method.instructions[at] if at < len(method.instructions) else DebugNode()
@@ -78,6 +93,10 @@ def places_of(block: EventBlock, plan: schema.ExecutionPlan, debug: DebugMap) ->
 def _inside(method: DebugMethod, call: object) -> Places:
     index = call.delegate_index if isinstance(call, schema.DelegateCall) else len(method.delegates)
     return method.delegates[index] if index < len(method.delegates) else {}
+
+
+def _backend(plan: schema.ExecutionPlan, call: object) -> str:
+    return plan.delegates[call.delegate_index].id if isinstance(call, schema.DelegateCall) else ""
 
 
 def _other(method: str, instruction: int, what: str) -> RunError:

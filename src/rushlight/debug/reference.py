@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 from torch.fx.node import map_arg
 
 from rushlight.check.eager import as_after_loading, clone, flat_inputs, placeholder_values
 from rushlight.check.large_weights import RowInterpreter
+from rushlight.check.tolerance import Tolerance, as_array
 
 
 class _Keeping(RowInterpreter):
@@ -74,6 +76,18 @@ class Reference:
             seen.add(user.name)
             waiting += user.users
         return False
+
+    def departing(self, outputs: Sequence[Any], tolerance: Tolerance) -> dict[int, str]:
+        """The outputs of a run that are further from eager's than a tolerance, with the reasons."""
+        reasons = {}
+        names = self._program.graph_signature.user_outputs
+        for i, (value, name) in enumerate(zip(outputs, names, strict=False)):
+            wanted = self.values.get(name) if isinstance(name, str) else None
+            if isinstance(wanted, torch.Tensor):
+                reason = tolerance.exceeded(as_array(value), as_array(wanted))
+                if reason is not None:
+                    reasons[i] = reason
+        return reasons
 
     def is_input(self, name: str) -> bool:
         """Whether a node is an input of the model, not its state or a constant."""

@@ -11,13 +11,16 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from rushlight.debug.compare import Gap
-from rushlight.debug.places import Array
+from rushlight.debug.places import Array, Place
 from rushlight.inspect.text import MAX_ROWS, table_of
 from rushlight.quantization.loss import decibels
 
 BINS = 32
 _SHOWN = " ▁▂▃▄▅▆▇█"
 _TERMINAL_BINS = 12
+_NAMED = 8  # nodes that were not compared
+_NOTHING = "No value between operators could be compared; the outputs are eager's."
+_RIGHT = "Every operator that was compared computes what eager does on its inputs."
 _WIDTH, _HEIGHT = 5 * BINS, 36  # of a histogram, in pixels
 _STYLE = """
 table { border-collapse: collapse; width: 100%; }
@@ -51,8 +54,10 @@ def sentence(gap: Gap) -> str:
     )
 
 
-def lines(gaps: Sequence[Gap], first: Gap | None) -> Iterator[RenderableType]:
-    """The table, and what departs first."""
+def lines(
+    gaps: Sequence[Gap], first: Gap | None, verdict: str, left: Sequence[Place]
+) -> Iterator[RenderableType]:
+    """The table, what departs first, and what was not compared."""
     table = table_of(
         "each value beside eager's: on its own inputs, and of the whole model",
         *("at", "value", "operators", "own error", "of", "own", "whole", "run | eager"),
@@ -77,10 +82,12 @@ def lines(gaps: Sequence[Gap], first: Gap | None) -> Iterator[RenderableType]:
     yield table
     if len(gaps) > MAX_ROWS:
         yield Text(f"  … {len(gaps) - MAX_ROWS} more values; --html has all", "dim")
-    if first is None:
-        yield Text(" every operator computes what eager does on its inputs", "bold")
-    else:
-        yield Text(f" {sentence(first)}", "bold red")
+    names = list(dict.fromkeys(name for place in left for name in place.names))
+    if names:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield Text(f" not compared: {', '.join(names[:_NAMED])}{more}", "dim")
+    told = verdict or (_RIGHT if gaps else _NOTHING)
+    yield Text(f" {told}", "bold red" if verdict else "bold")
 
 
 def _rows(gaps: Sequence[Gap], first: Gap | None) -> Sequence[Gap]:
@@ -119,10 +126,9 @@ def _terminal(counts: Sequence[int]) -> str:
     return "".join(_SHOWN[-(-count * (len(_SHOWN) - 1) // most)] for count in counts)
 
 
-def page(gaps: Sequence[Gap], first: Gap | None) -> str:
+def page(gaps: Sequence[Gap], first: Gap | None, verdict: str) -> str:
     """All values as one page without scripts or network access, to be written as UTF-8."""
     shared = (resources.files("rushlight.inspect") / "page" / "page.css").read_text("utf-8")
-    told = "Every operator computes what eager does on its inputs."
     head = "".join(f"<th>{name}</th>" for name in _HEADINGS)
     rows = "\n".join(_row(gap, gap is first) for gap in gaps)
     return f"""<!doctype html>
@@ -138,7 +144,7 @@ def page(gaps: Sequence[Gap], first: Gap | None) -> str:
 <body>
 <main>
 <h1>Each value beside eager's</h1>
-<p>{escape(sentence(first)) if first is not None else told}</p>
+<p>{escape(verdict or (_RIGHT if gaps else _NOTHING))}</p>
 <p class="hint">"own" compares a value with what eager computes from the run's own inputs of the
 place, "whole" with eager's value in the whole model. Bars are the run's elements, the line is
 eager's.</p>

@@ -12,10 +12,10 @@ from torch.export import ExportedProgram
 from rushlight.capture import Model, capture
 from rushlight.check.tolerance import tolerance_of
 from rushlight.debug.compare import Gap, compare
-from rushlight.debug.places import places_of
+from rushlight.debug.places import Place, places_of
 from rushlight.debug.reference import Reference
-from rushlight.debug.report import lines, page
-from rushlight.errors import Code, RunError
+from rushlight.debug.report import lines, page, sentence
+from rushlight.errors import Code, ExportError, RunError
 from rushlight.forms import Backend, forms_of
 from rushlight.inspect import Inspector
 from rushlight.pipeline import ExecutorchProgramManager, to_edge_transform_and_lower
@@ -35,20 +35,39 @@ class Departures:
         manager: the program that ran.
         reference: eager's values.
         values: the run's, by node of the Edge graph.
+        not_compared: the places of which no value could be compared, such as those in loops.
+        departing: the outputs that are further from eager's than the program's tolerance, with the
+            reason.
     """
 
     gaps: Sequence[Gap]
     manager: ExecutorchProgramManager
     reference: Reference
     values: Mapping[str, Any]
+    not_compared: Sequence[Place]
+    departing: Mapping[int, str]
 
     @property
     def first(self) -> Gap | None:
         """The first value whose own place is at fault; None if there is none."""
         return next((gap for gap in self.gaps if gap.reason is not None), None)
 
+    @property
+    def verdict(self) -> str:
+        """What is wrong, in a sentence; "" if nothing is."""
+        if self.first is not None:
+            return sentence(self.first)
+        if not self.departing or not self.not_compared:  # roundings add up in what follows
+            return ""
+        places = ", ".join(dict.fromkeys(name for p in self.not_compared for name in p.names))
+        outputs = "; ".join(f"output {i}: {reason}" for i, reason in self.departing.items())
+        return (
+            f"Every value that could be compared is right, but {outputs}. That arises in what was "
+            f"not compared: {places}"
+        )
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from lines(self.gaps, self.first)
+        yield from lines(self.gaps, self.first, self.verdict, self.not_compared)
 
     def __str__(self) -> str:
         console = Console(width=160, color_system=None)
@@ -58,7 +77,7 @@ class Departures:
 
     def html(self) -> str:
         """All values as one self-contained HTML page, with a picture of each distribution."""
-        return page(self.gaps, self.first)
+        return page(self.gaps, self.first, self.verdict)
 
 
 def debug(
@@ -85,7 +104,13 @@ def debug(
         RunError: the trace has no run of this program, or no values.
     """
     captured = _captured(model, args, kwargs, quantize, calibrate, dynamic_shapes)
-    [form] = forms_of(backend)
+    forms = forms_of(backend)
+    if len(forms) > 1:
+        raise ExportError(
+            f"backend={backend!r} makes a program with several forms: debug each by itself",
+            code=Code.INVALID_ARGUMENT,
+        )
+    [form] = forms
     edge = to_edge_transform_and_lower(captured, None, form.partitioners, generate_etrecord=True)
     manager = edge.to_executorch()
     record = manager.get_etrecord()
@@ -102,10 +127,19 @@ def debug(
             code=Code.INVALID_EXTERNAL_DATA,
         )
     [plan] = [p for p in manager.executorch_program.execution_plan if p.name == METHOD]
-    places = list(places_of(runs[-1], plan, manager.debug_map))
+    written = {at: len(values) for at, (_, values) in manager.instruction_nodes[METHOD].items()}
+    places = list(places_of(runs[-1], plan, manager.debug_map, written))
     run_values: dict[str, Any] = {}
-    gaps = list(compare(reference, places, tolerance_of(captured), run_values))
-    return Departures(gaps, manager, reference, run_values)
+    tolerance = tolerance_of(captured)
+    gaps = list(compare(reference, places, tolerance, run_values))
+    departing = reference.departing(runs[-1].run_output, tolerance)
+    return Departures(gaps, manager, reference, run_values, _left(places, gaps), departing)
+
+
+def _left(places: Sequence[Place], gaps: Sequence[Gap]) -> list[Place]:
+    """The places that computed something of which nothing was compared."""
+    compared = {name for gap in gaps for name in (gap.node, *gap.place.names)}
+    return [p for p in places if p.nodes and not compared.issuperset(p.names)]
 
 
 def _captured(
