@@ -14,10 +14,10 @@ class Span {
   constexpr Span() = default;
   constexpr Span(T* data, size_t size) : data_(data), size_(size) {}
   template <size_t N>
-  constexpr Span(T (&array)[N]) : data_(array), size_(N) {}
+  constexpr Span(T (&array)[N]) noexcept : data_(array), size_(N) {}
   // A Span<T> converts to a Span<const T>.
   template <typename U>
-  constexpr Span(Span<U> other) : data_(other.data()), size_(other.size()) {}
+  constexpr Span(Span<U> other) noexcept : data_(other.data()), size_(other.size()) {}
 
   constexpr T* data() const { return data_; }
   constexpr size_t size() const { return size_; }

@@ -51,7 +51,7 @@ def test_logits_are_no_farther_than_those_of_llama_cpp(name: str) -> None:
     assert len(distances) == len(llm_gguf.BY_GGUF) + len(llm_gguf.BY_LLAMA_CPP)
     for file, one in distances.items():
         # Both round rows to 8 bits: which of them is nearer is chance where nothing else differs.
-        assert one.ours < 1.05 * one.theirs, (file, one)
+        assert one.ours < 1.02 * one.theirs, (file, one)
         assert 0 < one.theirs < 0.2, (file, one)
 
 

@@ -10,11 +10,11 @@
 namespace rushlight::llm {
 namespace {
 
-const std::string kNoItem = "there is no such item";
-const std::string kNoPrevious = "there is no previous item";
-const std::string kNoNext = "there is no next item";
-const std::string kPrivate = "names that begin with '_' are private";
-const std::string kChanges = "a method that changes a list or a dict is not allowed";
+constexpr char kNoItem[] = "there is no such item";
+constexpr char kNoPrevious[] = "there is no previous item";
+constexpr char kNoNext[] = "there is no next item";
+constexpr char kPrivate[] = "names that begin with '_' are private";
+constexpr char kChanges[] = "a method that changes a list or a dict is not allowed";
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
   return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
@@ -75,10 +75,10 @@ Status loop_attribute(const LoopObject& loop, const std::string& name, Value* ou
   if (name == "first") *out = Value::boolean(index == 0);
   if (name == "last") *out = Value::boolean(index + 1 == size);
   if (name == "previtem") {
-    *out = index == 0 ? Value::undefined(&kNoPrevious) : items[loop.index - 1];
+    *out = index == 0 ? Value::undefined(kNoPrevious) : items[loop.index - 1];
   }
   if (name == "nextitem") {
-    *out = index + 1 == size ? Value::undefined(&kNoNext) : items[loop.index + 1];
+    *out = index + 1 == size ? Value::undefined(kNoNext) : items[loop.index + 1];
   }
   return Code::Ok;
 }
@@ -102,11 +102,11 @@ Status own_attribute(RunContext& run, const Value& value, const std::string& nam
                      bool* exists) {
   *exists = true;
   if (changes_value(value, name)) {
-    *out = Value::undefined(&kChanges);
+    *out = Value::undefined(kChanges);
     return Code::Ok;
   }
   if (name.compare(0, 2, "__") == 0) {
-    *out = Value::undefined(&kPrivate);
+    *out = Value::undefined(kPrivate);
     return Code::Ok;
   }
   if (is_unsupported(value, name)) {
@@ -294,8 +294,8 @@ Status call_loop_method(RunContext& run, const MethodObject& method, const Argum
 
 }  // namespace
 
-Status get_attribute(RunContext& run, const Value& value, const std::string& name,
-                     const std::string* why, Value* out) {
+Status get_attribute(RunContext& run, const Value& value, const std::string& name, const char* why,
+                     Value* out) {
   if (value.is(Kind::Undefined)) return run.fail_undefined(value);
   bool exists = false;
   RL_TRY(own_attribute(run, value, name, out, &exists));
@@ -310,7 +310,7 @@ Status get_attribute(RunContext& run, const Value& value, const std::string& nam
   return Code::Ok;
 }
 
-Status get_item(RunContext& run, const Value& value, const Value& key, const std::string* why,
+Status get_item(RunContext& run, const Value& value, const Value& key, const char* why,
                 Value* out) {
   if (value.is(Kind::Undefined)) return run.fail_undefined(value);
   bool exists = false;
@@ -340,7 +340,7 @@ Status get_slice(RunContext& run, const Value& value, const Value parts[3], Valu
 Status get_path(RunContext& run, const Value& value, const Value& path, Value* out) {
   *out = value;
   if (path.is(Kind::Missing) || path.is(Kind::None)) return Code::Ok;
-  if (!path.is(Kind::String)) return get_item(run, value, path, &kNoItem, out);
+  if (!path.is(Kind::String)) return get_item(run, value, path, kNoItem, out);
   const std::string& names = path.text().bytes();
   for (size_t at = 0; at <= names.size();) {
     const size_t end = std::min(names.find('.', at), names.size());
@@ -350,7 +350,7 @@ Status get_path(RunContext& run, const Value& value, const Value& path, Value* o
     const Value key =
         is_index ? Value::integer(std::stoll(name)) : string_value({name.data(), name.size()});
     const Value from = *out;
-    RL_TRY(get_item(run, from, key, &kNoItem, out));
+    RL_TRY(get_item(run, from, key, kNoItem, out));
     at = end + 1;
   }
   return Code::Ok;

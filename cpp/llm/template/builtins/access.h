@@ -7,10 +7,9 @@ namespace rushlight::llm {
 
 // `value.name` and `value[key]`. What is not there is undefined, for the reason `why`, which must
 // outlive the run.
-Status get_attribute(RunContext& run, const Value& value, const std::string& name,
-                     const std::string* why, Value* out);
-Status get_item(RunContext& run, const Value& value, const Value& key, const std::string* why,
-                Value* out);
+Status get_attribute(RunContext& run, const Value& value, const std::string& name, const char* why,
+                     Value* out);
+Status get_item(RunContext& run, const Value& value, const Value& key, const char* why, Value* out);
 // The parts are integers, None or Missing.
 Status get_slice(RunContext& run, const Value& value, const Value parts[3], Value* out);
 

@@ -10,9 +10,9 @@
 namespace rushlight::llm {
 namespace {
 
-const std::string kNoFirst = "there is no first item: the sequence is empty";
-const std::string kNoLast = "there is no last item: the sequence is empty";
-const std::string kNoExtreme = "there is no least or greatest item: the sequence is empty";
+constexpr char kNoFirst[] = "there is no first item: the sequence is empty";
+constexpr char kNoLast[] = "there is no last item: the sequence is empty";
+constexpr char kNoExtreme[] = "there is no least or greatest item: the sequence is empty";
 
 Status no_arguments(RunContext& run, const char* name, const Arguments& arguments) {
   Value none;
@@ -44,7 +44,7 @@ Status as_list(RunContext& run, const Value& value, const Arguments& arguments, 
 
 Status first(RunContext& run, const Value& value, const Arguments& arguments, Value* out) {
   RL_TRY(no_arguments(run, "first", arguments));
-  *out = Value::undefined(&kNoFirst);
+  *out = Value::undefined(kNoFirst);
   if (value.is(Kind::Iterator)) {
     auto& iterator = value.as<ListObject>();
     if (iterator.next < iterator.items.size()) *out = iterator.items[iterator.next++];
@@ -63,7 +63,7 @@ Status last(RunContext& run, const Value& value, const Arguments& arguments, Val
   }
   Ref<ListObject> items;
   RL_TRY(items_of(run, value, &items));
-  *out = items->items.empty() ? Value::undefined(&kNoLast) : items->items.back();
+  *out = items->items.empty() ? Value::undefined(kNoLast) : items->items.back();
   return Code::Ok;
 }
 
@@ -361,7 +361,7 @@ Status extreme(RunContext& run, const char* callee, const Value& value, const Ar
   RL_TRY(bind(run, callee, arguments, {"case_sensitive", "attribute"}, parts));
   Ref<ListObject> list;
   RL_TRY(items_of(run, value, &list));
-  *out = Value::undefined(&kNoExtreme);
+  *out = Value::undefined(kNoExtreme);
   Value best;
   for (size_t i = 0; i < list->items.size(); ++i) {
     Value key;

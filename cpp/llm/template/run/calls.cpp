@@ -8,7 +8,7 @@
 namespace rushlight::llm {
 namespace {
 
-const std::string kNoCaller = "the macro was not called by a block: 'caller' is undefined";
+constexpr char kNoCaller[] = "the macro was not called by a block: 'caller' is undefined";
 
 }  // namespace
 
@@ -86,7 +86,7 @@ Status Interpreter::bind_macro(const Node& macro, const Arguments& arguments) {
   RL_TRY(bind_extras(macro, arguments, &used));
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (values[i].is(Kind::Missing)) {
-      values[i] = Value::undefined(&parameters[i].why);
+      values[i] = Value::undefined(parameters[i].why.c_str());
       if (parameters[i].default_value != nullptr) {
         RL_TRY(evaluate(*parameters[i].default_value, &values[i]));
       }
@@ -104,7 +104,7 @@ Status Interpreter::bind_extras(const Node& macro, const Arguments& arguments,
       std::any_of(signature.parameters.begin(), signature.parameters.end(),
                   [](const Parameter& parameter) { return parameter.name == kCaller; });
   if (signature.takes_caller && !names_caller) {
-    Value caller = Value::undefined(&kNoCaller);
+    Value caller = Value::undefined(kNoCaller);
     for (size_t i = 0; i < used->size(); ++i) {
       if (arguments.named[i].first != "caller") continue;
       if (!arguments.named[i].second.is(Kind::None)) caller = arguments.named[i].second;

@@ -70,7 +70,7 @@ bool Interpreter::find_variable(uint32_t name, Value* out) const {
 }
 
 Status Interpreter::evaluate_name(const Node& node, Value* out) {
-  if (!find_variable(node.name, out)) *out = Value::undefined(&node.why);
+  if (!find_variable(node.name, out)) *out = Value::undefined(node.why.c_str());
   return Code::Ok;
 }
 
@@ -98,7 +98,7 @@ Status Interpreter::evaluate_attribute(const Node& node, Value* out) {
   Value value;
   RL_TRY(evaluate(*node.children[0], &value));
   run_.line = node.line;
-  return get_attribute(run_, value, node.text, &node.why, out);
+  return get_attribute(run_, value, node.text, node.why.c_str(), out);
 }
 
 Status Interpreter::evaluate_item(const Node& node, Value* out) {
@@ -108,7 +108,7 @@ Status Interpreter::evaluate_item(const Node& node, Value* out) {
   if (index.kind != NodeKind::Slice) {
     RL_TRY(evaluate(index, &key));
     run_.line = node.line;
-    return get_item(run_, value, key, &node.why, out);
+    return get_item(run_, value, key, node.why.c_str(), out);
   }
   Value parts[3] = {Value::missing(), Value::missing(), Value::missing()};
   for (size_t i = 0; i < 3; ++i) {
@@ -248,7 +248,7 @@ Status Interpreter::evaluate_conditional(const Node& node, Value* out) {
   RL_TRY(evaluate(*node.children[0], &condition));
   if (is_true(condition)) return evaluate(*node.children[1], out);
   if (node.children[2] != nullptr) return evaluate(*node.children[2], out);
-  *out = Value::undefined(&node.why);
+  *out = Value::undefined(node.why.c_str());
   return Code::Ok;
 }
 

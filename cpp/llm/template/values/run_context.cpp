@@ -30,7 +30,7 @@ Status RunContext::fail(const char* format, ...) {
 }
 
 Status RunContext::fail_undefined(const Value& value) {
-  return fail("%s", value.why() != nullptr ? value.why()->c_str() : "the value is undefined");
+  return fail("%s", value.why() != nullptr ? value.why() : "the value is undefined");
 }
 
 Status RunContext::charge(size_t work) {

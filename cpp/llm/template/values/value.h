@@ -90,7 +90,7 @@ class Value {
   Value() = default;
   static Value missing() { return Value(Kind::Missing, nullptr); }
   // `why` is the text of the error where the value is used; it outlives the run.
-  static Value undefined(const std::string* why) {
+  static Value undefined(const char* why) {
     Value value;
     value.why_ = why;
     return value;
@@ -132,7 +132,7 @@ class Value {
   bool boolean() const { return integer_ != 0; }
   int64_t integer() const { return integer_; }
   double number() const { return is(Kind::Float) ? number_ : static_cast<double>(integer_); }
-  const std::string* why() const { return why_; }
+  const char* why() const { return why_; }
   const Function* function() const { return function_; }
   const Text& text() const;
   const std::vector<Value>& items() const;
@@ -151,7 +151,7 @@ class Value {
   union {
     int64_t integer_ = 0;
     double number_;
-    const std::string* why_;
+    const char* why_;
     const Function* function_;
   };
   Ref<Object> object_;

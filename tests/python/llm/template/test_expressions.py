@@ -160,7 +160,7 @@ def test_expressions_have_the_value_that_jinja_gives_them(expression: str) -> No
 
 
 @pytest.mark.full
-@settings(max_examples=40_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(EXPRESSIONS)
 def test_many_expressions_have_the_value_that_jinja_gives_them(expression: str) -> None:
     _check("{{ " + expression + " }}")
