@@ -197,6 +197,9 @@ class Method {
   // nullptr: none; such operators then fail.
   void set_kv_cache(const KvCache* cache) { kv_cache_ = cache; }
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
+  // For callers that check inputs by themselves, before they set them: reports why they refuse a
+  // call. Does nothing if the method has no report.
+  void report_refusal(Code code, const char* text);
   // For a handler of signals: fills the report of the instruction that runs, without calling the
   // hook. nullptr if the method has no report.
   const FailureReport* report_crash(uint32_t signal, uint64_t address) const;

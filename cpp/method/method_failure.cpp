@@ -37,6 +37,13 @@ void Method::report_input(size_t i, const Tensor* tensor, Status status) const {
   tell_failure(FailurePhase::Input, status);
 }
 
+void Method::report_refusal(Code code, const char* text) {
+  if (options_.failure.report == nullptr) return;
+  options_.failure.report->clear();
+  describe(kNoInstruction, kNoDelegate, *options_.failure.report);
+  tell_failure(FailurePhase::Input, message_.fail(code, "%s", text));
+}
+
 void Method::report_run(Status status) const {
   FailureReport& report = *options_.failure.report;
   report.clear();
