@@ -262,6 +262,7 @@ class Method {
   void report_run(Status status) const;
   void tell_failure(FailurePhase phase, Status status) const;
   void describe(uint32_t pc, uint32_t delegate, FailureReport& report) const;
+  void describe_value(const EValue* value, uint8_t flags, FailureReport& report) const;
   uint32_t first_missing() const;
   size_t first_written(uint32_t pc) const;
 

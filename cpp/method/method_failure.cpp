@@ -32,7 +32,7 @@ void Method::report_input(size_t i, const Tensor* tensor, Status status) const {
     EValue value;
     value.tag = Tag::Tensor;
     value.t = const_cast<Tensor*>(tensor);
-    report.add_value(static_cast<uint32_t>(meta_.plan().inputs()[i]), value, false);
+    report.add_value(static_cast<uint32_t>(meta_.plan().inputs()[i]), value, 0);
   }
   tell_failure(FailurePhase::Input, status);
 }
@@ -101,13 +101,24 @@ void Method::describe(uint32_t pc, uint32_t delegate, FailureReport& report) con
     }
     const size_t written = first_written(pc);
     for (uint32_t k = 0; k < instruction.n_args; ++k) {
-      const EValue* value = instruction.args[k];
-      report.add_value(static_cast<uint32_t>(value - parts_.values), *value, k >= written);
+      describe_value(instruction.args[k], k >= written ? FailureValue::kWritten : 0, report);
     }
   }
   if (report.delegate == kNoDelegate) return;
   set_text(report.name, meta_.delegate_id(report.delegate));
   set_text(report.place, StringView(place_.text()));
+}
+
+// An argument and, of a list of tensors, its items.
+void Method::describe_value(const EValue* value, uint8_t flags, FailureReport& report) const {
+  report.add_value(static_cast<uint32_t>(value - parts_.values), *value, flags);
+  if (value->tag != Tag::TensorList && value->tag != Tag::OptionalTensorList) return;
+  const auto* items = static_cast<const EValue* const*>(value->list.items);
+  for (size_t k = 0; k < value->size(); ++k) {
+    if (items[k] == nullptr) continue;  // None
+    report.add_value(static_cast<uint32_t>(items[k] - parts_.values), *items[k],
+                     flags | FailureValue::kItem);
+  }
 }
 
 // The first instruction without a kernel.

@@ -61,6 +61,7 @@ class ExplainedValue:
         text: what it was when the run failed, such as "float32[2, 3]".
         allowed: what the program allows, such as "float32[≤8, 3]".
         written: the operator writes it.
+        item: it is in the list before it.
         note: what is wrong with it; "" if nothing is known.
     """
 
@@ -69,6 +70,7 @@ class ExplainedValue:
     text: str
     allowed: str
     written: bool
+    item: bool = False
     note: str = ""
 
 
@@ -288,7 +290,9 @@ def _once(values: Sequence[FailureValue]) -> Iterator[FailureValue]:
 
 
 def _plain_value(value: FailureValue) -> ExplainedValue:
-    return ExplainedValue(f"value {value.value}", "", value.text, "", value.written, _note(value))
+    return ExplainedValue(
+        f"value {value.value}", "", value.text, "", value.written, value.item, _note(value)
+    )
 
 
 def _note(value: FailureValue) -> str:
@@ -427,7 +431,7 @@ def _value_lines(made: Explanation) -> Iterator[str]:
     width = max(len(value.name) for value in made.values)
     for value in made.values:
         allowed = f"  (the program allows {value.allowed})" if value.allowed else ""
-        mark = "→ " if value.written else "  "
+        mark = "→ " if value.written else "- " if value.item else "  "
         note = f"  {value.note}" if value.note else ""
         yield f"  {mark}{value.name:<{width}}  {value.text}{allowed}{note}"
     rest = made.report.n_values - len(made.report.values)
