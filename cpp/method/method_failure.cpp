@@ -9,7 +9,9 @@ void Method::report_load(const MethodMemory& memory, Status status) const {
   FailureReport& report = *options_.failure.report;
   report.clear();
   const bool is_missing = status.code() == Code::OperatorMissing;
-  describe(is_missing ? first_missing() : failed_pc_, failed_delegate_, report);
+  const uint32_t pc = is_missing ? first_missing() : failed_pc_;
+  describe(pc, failed_delegate_, report);
+  describe_values(pc, report);
   const bool is_memory = status.code() == Code::MemoryAllocationFailed;
   if (is_memory && parts_.instructions == nullptr) {
     report.add_memory(FailureMemory::Structures, 0, structure_bytes(meta_),
@@ -48,6 +50,7 @@ void Method::report_run(Status status) const {
   FailureReport& report = *options_.failure.report;
   report.clear();
   describe(failed_pc_, failed_delegate_, report);
+  describe_values(failed_pc_, report);
   tell_failure(FailurePhase::Run, status);
 }
 
@@ -60,7 +63,8 @@ void Method::tell_failure(FailurePhase phase, Status status) const {
   if (hook.on_failure != nullptr) hook.on_failure(*hook.report, hook.context);
 }
 
-const FailureReport* Method::report_crash(uint32_t signal, uint64_t address) const {
+const FailureReport* Method::report_crash(uint32_t signal, uint64_t address,
+                                          bool has_values) const {
   FailureReport* report = options_.failure.report;
   if (report == nullptr) return nullptr;
   report->clear();
@@ -72,6 +76,7 @@ const FailureReport* Method::report_crash(uint32_t signal, uint64_t address) con
   report->address = address;
   report->input = running_input_;
   describe(running_pc_, failed_delegate_, *report);
+  if (has_values) describe_values(running_pc_, *report);
   if (report->delegate != kNoDelegate && place_.entered() != DelegatePlace::kNowhere) {
     DelegatePlace place;
     place.set(place_.entered());
@@ -81,7 +86,7 @@ const FailureReport* Method::report_crash(uint32_t signal, uint64_t address) con
   return report;
 }
 
-// Writes which method, instruction and delegate this is, and with which arguments.
+// Writes which method, instruction and delegate this is.
 void Method::describe(uint32_t pc, uint32_t delegate, FailureReport& report) const {
   report.program = identity_;
   report.program_bytes = program_bytes_;
@@ -99,14 +104,20 @@ void Method::describe(uint32_t pc, uint32_t delegate, FailureReport& report) con
     if (instruction.kind == InstructionKind::Kernel) {
       meta_.operator_name(instruction.target).join(report.name, sizeof(report.name));
     }
-    const size_t written = first_written(pc);
-    for (uint32_t k = 0; k < instruction.n_args; ++k) {
-      describe_value(instruction.args[k], k >= written ? FailureValue::kWritten : 0, report);
-    }
   }
   if (report.delegate == kNoDelegate) return;
   set_text(report.name, meta_.delegate_id(report.delegate));
   set_text(report.place, StringView(place_.text()));
+}
+
+// Writes the arguments of an instruction.
+void Method::describe_values(uint32_t pc, FailureReport& report) const {
+  if (pc >= n_instructions_ || parts_.instructions == nullptr) return;
+  const Instruction& instruction = parts_.instructions[pc];
+  const size_t written = first_written(pc);
+  for (uint32_t k = 0; k < instruction.n_args; ++k) {
+    describe_value(instruction.args[k], k >= written ? FailureValue::kWritten : 0, report);
+  }
 }
 
 // An argument and, of a list of tensors, its items.

@@ -214,7 +214,7 @@ void test_delegates() {
     // A place that was only entered is not blamed for an error, only for a crash.
     backend.place = "";
     CHECK(!run_on(loaded.method, {1, 2}).ok() && report.place[0] == '\0');
-    CHECK(loaded.method.report_crash(11, 64) == &report);
+    CHECK(loaded.method.report_crash(11, 64, true) == &report);
     CHECK(report.signal == 11 && report.address == 64);
   }
 }
