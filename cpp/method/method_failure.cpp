@@ -11,7 +11,7 @@ void Method::report_load(const MethodMemory& memory, Status status) const {
   const bool is_missing = status.code() == Code::OperatorMissing;
   const uint32_t pc = is_missing ? first_missing() : failed_pc_;
   describe(pc, failed_delegate_, report);
-  describe_values(pc, report);
+  describe_details(pc, report);
   const bool is_memory = status.code() == Code::MemoryAllocationFailed;
   if (is_memory && parts_.instructions == nullptr) {
     report.add_memory(FailureMemory::Structures, 0, structure_bytes(meta_),
@@ -29,6 +29,7 @@ void Method::report_input(size_t i, const Tensor* tensor, Status status) const {
   FailureReport& report = *options_.failure.report;
   report.clear();
   describe(kNoInstruction, kNoDelegate, report);
+  describe_details(kNoInstruction, report);
   report.input = static_cast<uint32_t>(i);
   if (tensor != nullptr) {
     EValue value;
@@ -43,6 +44,7 @@ void Method::report_refusal(Code code, const char* text) {
   if (options_.failure.report == nullptr) return;
   options_.failure.report->clear();
   describe(kNoInstruction, kNoDelegate, *options_.failure.report);
+  describe_details(kNoInstruction, *options_.failure.report);
   tell_failure(FailurePhase::Input, message_.fail(code, "%s", text));
 }
 
@@ -50,7 +52,7 @@ void Method::report_run(Status status) const {
   FailureReport& report = *options_.failure.report;
   report.clear();
   describe(failed_pc_, failed_delegate_, report);
-  describe_values(failed_pc_, report);
+  describe_details(failed_pc_, report);
   tell_failure(FailurePhase::Run, status);
 }
 
@@ -64,7 +66,7 @@ void Method::tell_failure(FailurePhase phase, Status status) const {
 }
 
 const FailureReport* Method::report_crash(uint32_t signal, uint64_t address,
-                                          bool has_values) const {
+                                          bool has_details) const {
   FailureReport* report = options_.failure.report;
   if (report == nullptr) return nullptr;
   report->clear();
@@ -76,7 +78,7 @@ const FailureReport* Method::report_crash(uint32_t signal, uint64_t address,
   report->address = address;
   report->input = running_input_;
   describe(running_pc_, failed_delegate_, *report);
-  if (has_values) describe_values(running_pc_, *report);
+  if (has_details) describe_details(running_pc_, *report);
   if (report->delegate != kNoDelegate && place_.entered() != DelegatePlace::kNowhere) {
     DelegatePlace place;
     place.set(place_.entered());
@@ -86,13 +88,12 @@ const FailureReport* Method::report_crash(uint32_t signal, uint64_t address,
   return report;
 }
 
-// Writes which method, instruction and delegate this is.
+// Writes which method, instruction and delegate this is, in numbers.
 void Method::describe(uint32_t pc, uint32_t delegate, FailureReport& report) const {
   report.program = identity_;
   report.program_bytes = program_bytes_;
   report.time_ns = now_ns();
   report.method_index = index_;
-  set_text(report.method, name());
   report.delegate = delegate;
   if (pc < n_instructions_ && parts_.instructions != nullptr) {
     const Instruction& instruction = parts_.instructions[pc];
@@ -101,19 +102,19 @@ void Method::describe(uint32_t pc, uint32_t delegate, FailureReport& report) con
     report.instruction = place.instruction;
     report.kind = static_cast<uint8_t>(instruction.kind);
     if (instruction.kind == InstructionKind::Delegate) report.delegate = instruction.target;
-    if (instruction.kind == InstructionKind::Kernel) {
-      meta_.operator_name(instruction.target).join(report.name, sizeof(report.name));
-    }
   }
-  if (report.delegate == kNoDelegate) return;
-  set_text(report.name, meta_.delegate_id(report.delegate));
-  set_text(report.place, StringView(place_.text()));
+  if (report.delegate != kNoDelegate) set_text(report.place, StringView(place_.text()));
 }
 
-// Writes the arguments of an instruction.
-void Method::describe_values(uint32_t pc, FailureReport& report) const {
+// Writes the names, and the arguments of the instruction.
+void Method::describe_details(uint32_t pc, FailureReport& report) const {
+  set_text(report.method, name());
+  if (report.delegate != kNoDelegate) set_text(report.name, meta_.delegate_id(report.delegate));
   if (pc >= n_instructions_ || parts_.instructions == nullptr) return;
   const Instruction& instruction = parts_.instructions[pc];
+  if (instruction.kind == InstructionKind::Kernel) {
+    meta_.operator_name(instruction.target).join(report.name, sizeof(report.name));
+  }
   const size_t written = first_written(pc);
   for (uint32_t k = 0; k < instruction.n_args; ++k) {
     describe_value(instruction.args[k], k >= written ? FailureValue::kWritten : 0, report);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -337,3 +338,60 @@ def test_a_crash_in_python(indexing: Path, tmp_path: Path) -> None:
     assert made.operator == "Crashes" and made.report.instruction == 0 and made.nodes
     with pytest.raises(rl.RunError, match="cannot be written"):
         runtime.install_crash_report(tmp_path / "no" / "r.bin")
+
+
+@pytest.mark.parametrize("backend", ["cpu", "xnnpack"])
+def test_a_payload_that_is_refused(backend: str, tmp_path: Path) -> None:
+    class Linear(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+            return self.layer(x)[i]
+
+    path = saved(Linear(), tmp_path / "m.pte", backend=backend)
+    file = read_pte(path.read_bytes())
+    for key in file.named_data:
+        if not key.startswith("rushlight/"):
+            file.named_data[key] = bytes(file.named_data[key])[:4]
+    path.write_bytes(write_pte(file))
+    report = tmp_path / "r.bin"
+    with pytest.raises(rl.LoadError):
+        rl.load(path, failure_report=report)
+    made = explain(report, path)
+    assert made.report.phase == "load" and made.report.delegate == 0
+    assert "layer" in [node.module for node in made.nodes]
+    assert not made.place and "any of it may have failed" in str(made)
+
+
+CUT = """
+import os, sys
+import numpy as np
+from rushlight import runtime
+runtime.install_crash_report(sys.argv[2])
+module = runtime.load(sys.argv[1], failure_report="unused.bin")
+os.truncate(sys.argv[1], int(sys.argv[3]))
+module(np.zeros((4, 512), np.float32))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a mapped file that is cut: SIGBUS on Linux")
+@pytest.mark.parametrize("backend", ["portable", "cpu"])
+@pytest.mark.parametrize("size", [8192, 0], ids=["weights", "everything"])
+def test_a_file_that_is_cut_while_it_is_mapped(backend: str, size: int, tmp_path: Path) -> None:
+    """A crash in a real kernel; if the program's names are gone as well, numbers are left."""
+    model = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(512, 256)).eval()
+    path = tmp_path / "m.pte"
+    rl.export(model, (torch.zeros(4, 512),), backend=backend).save(path, quiet=True)
+    copy, report = tmp_path / "copy.pte", tmp_path / "crash.bin"
+    copy.write_bytes(path.read_bytes())
+    command = [sys.executable, "-c", CUT, copy, report, str(size)]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path)
+    assert done.returncode == -signal.SIGBUS, done.stderr
+    made = explain(report, path)
+    assert "of forward was set" in made.what if size == 0 else "while forward ran" in made.what
+    assert "SIGBUS" in made.what and not made.doubts
+    if size > 0:
+        assert made.operator == ("CpuBackend" if backend == "cpu" else "aten::linear.out")
+        assert [node.module for node in made.nodes] == ["1"] and made.values
