@@ -127,7 +127,11 @@ void* map_file(int file, size_t size) {
 }
 
 void* map_memory(size_t size) {
-  return ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+#if defined(MADV_HUGEPAGE)
+  if (memory != MAP_FAILED && size >= kLeastForHugePages) ::madvise(memory, size, MADV_HUGEPAGE);
+#endif
+  return memory;
 }
 
 // Opens regular files only: opening a device may have side effects, and opening a pipe may block.
