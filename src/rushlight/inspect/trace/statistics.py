@@ -12,10 +12,10 @@ import numpy as np
 
 from rushlight.errors import Code, RunError
 from rushlight.inspect.trace.events import Event, EventBlock
+from rushlight.schema.source import frames_in
 
 Key = Literal["module", "line", "kind", "operator"]
 KEYS: tuple[Key, ...] = ("module", "line", "kind", "operator")
-_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _WHOLE = ("OPERATOR_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
 _DEVIATIONS = 5.0  # from the median, in median deviations, of a time that is an outlier
 # Two-sided quantiles of Student's t at 95 %, by degrees of freedom.
@@ -129,9 +129,9 @@ def _key(event: Event, key: Key) -> str:
 
 def line_of(stack_trace: str | None) -> str:
     """The innermost line of a stack trace that is not torch's: "model.py:12"; "" if none is."""
-    frames = [] if stack_trace is None else list(_LINE.finditer(stack_trace))
-    mine = [f for f in frames if not re.search(r"[/\\]torch[/\\]", f["file"])] or frames
-    return f"{mine[-1]['file']}:{mine[-1]['line']}" if mine else ""
+    frames = frames_in(stack_trace or "")
+    mine = [f for f in frames if not re.search(r"[/\\]torch[/\\]", f.file)] or frames
+    return mine[-1].position if mine else ""
 
 
 def outliers_of(blocks: Iterable[EventBlock]) -> list[Outlier]:
