@@ -16,6 +16,7 @@ from rushlight.cli import (
     bench,
     debug,
     doctor,
+    explain,
     export,
     inspect,
     llm,
@@ -57,7 +58,7 @@ def _options(
 
 COMMANDS = (
     *(export, doctor, recipes, accuracy, debug),
-    *(run, test, bench, profile, trace, inspect, ops, new_backend),
+    *(run, test, bench, profile, trace, explain, inspect, ops, new_backend),
 )
 for command in COMMANDS:
     app.command(name=command.NAME, help=command.HELP)(command.main)
