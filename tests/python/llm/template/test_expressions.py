@@ -152,7 +152,7 @@ def _is_refused_on_purpose(source: str, theirs: str, why: str) -> bool:
 
 
 @settings(
-    max_examples=1500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=600, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(EXPRESSIONS)
 def test_expressions_have_the_value_that_jinja_gives_them(expression: str) -> None:
