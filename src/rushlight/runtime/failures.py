@@ -38,7 +38,7 @@ class PythonLines:
     def line(self, method: str, instruction: int) -> str:
         """'model.py:12 in forward: `x + y`'; "" if it is not known."""
         nodes = self._map.method(method).instructions
-        return str(nodes[instruction].line) if 0 <= instruction < len(nodes) else ""
+        return str(nodes[instruction].source) if 0 <= instruction < len(nodes) else ""
 
     def delegate_lines(self, method: str, delegate: int, place: str) -> list[str]:
         """The lines that a place inside a delegate comes from, each once, in order; none if they
@@ -50,7 +50,7 @@ class PythonLines:
             place: the backend's id for the place, as text.
         """
         nodes = self._places(method, delegate).get(place, ())
-        return list(dict.fromkeys(str(node.line) for node in nodes if node.line.file))
+        return list(dict.fromkeys(str(node.source) for node in nodes if node.line.file))
 
     def delegate_nodes(self, method: str, delegate: int) -> list[str]:
         """'mul_1 (aten.mul.Tensor)' for each node that a delegate runs, as far as is known."""
