@@ -391,6 +391,11 @@ Result<void*> PythonBackend::make(BackendInit& init) {
 
 Result<void*> PythonBackend::init(BackendInit& init) {
   const GilAcquire locked;
+  if (SessionLock::innermost() == nullptr) {  // what is lent to it is held by a session
+    return init.message->fail(Code::NotSupported,
+                              "a backend in Python runs in modules alone, not in the runner of "
+                              "language models: export with another backend, or write it in C");
+  }
   Result<void*> made = Code::Internal;
   const Status status = guarded(*init.message, [&] { made = make(init); });
   if (!status.ok()) return status;

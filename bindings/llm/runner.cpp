@@ -22,6 +22,7 @@
 #include "rushlight/llm/json/parse.h"
 #include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/runner/load.h"
+#include "rushlight/module/files/failure_file.h"
 
 namespace rushlight::python {
 
@@ -34,6 +35,7 @@ struct RunnerHandle {
   nb::object program;
   nb::object tokenizer;
   std::string chat_template;
+  std::unique_ptr<FailureFile> failures;
   llm::Runner runner;
 };
 
@@ -90,7 +92,8 @@ auto call(const Body& body) {
 std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t threads, bool map,
                                    bool guard, const std::string& cache, size_t cache_limit,
                                    size_t texts, size_t prefill_rows, nb::object tokenizer,
-                                   const std::string& chat_template) {
+                                   const std::string& chat_template,
+                                   const nb::bytes& failure_report) {
   auto handle = std::make_shared<RunnerHandle>();
   llm::LoadOptions options;
   options.module.backends = &backend_table();
@@ -98,6 +101,10 @@ std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t thre
   options.module.threads = threads;
   options.module.map = map;
   options.module.guard = guard;
+  if (failure_report.size() > 0) {
+    handle->failures = std::make_unique<FailureFile>(failure_report.c_str());
+    options.module.failure = handle->failures->hook();
+  }
   options.runner.scheduler.cache_limit = cache_limit;
   options.runner.scheduler.texts = texts;
   options.runner.scheduler.prefill_rows = prefill_rows;
@@ -427,7 +434,7 @@ void init_llm_runner(nb::module_& m) {
       .def_static("open", open, nb::arg("path").none(), nb::arg("data").none(), nb::arg("threads"),
                   nb::arg("map"), nb::arg("guard"), nb::arg("cache"), nb::arg("cache_limit"),
                   nb::arg("texts"), nb::arg("prefill_rows"), nb::arg("tokenizer").none(),
-                  nb::arg("chat_template"))
+                  nb::arg("chat_template"), nb::arg("failure_report"))
       .def("generate", generate, nb::arg("prompt"), nb::arg("options"))
       .def("session",
            [](const std::shared_ptr<RunnerHandle>& self) {

@@ -8,9 +8,14 @@ namespace rushlight {
 void Method::report_load(const MethodMemory& memory, Status status) const {
   FailureReport& report = *options_.failure.report;
   report.clear();
-  const bool is_missing = status.code() == Code::OperatorMissing;
-  const uint32_t pc = is_missing ? first_missing() : failed_pc_;
-  describe(pc, failed_delegate_, report);
+  uint32_t pc = failed_pc_;
+  uint32_t delegate = failed_delegate_;
+  if (status.code() == Code::OperatorMissing) pc = first_missing();
+  uint32_t cursor = 0;
+  MissingBackend missing;
+  const bool is_sought = status.code() == Code::NotFound && delegate == kNoDelegate;
+  if (is_sought && next_missing_backend(&cursor, &missing)) delegate = missing.delegate;
+  describe(pc, delegate, report);
   describe_details(pc, report);
   const bool is_memory = status.code() == Code::MemoryAllocationFailed;
   if (is_memory && parts_.instructions == nullptr) {

@@ -5,7 +5,7 @@ namespace {
 
 // In a shared library, the usual model of thread-local memory may allocate at its first use, which
 // a handler of signals must not. A system without threads has one variable.
-#if defined(__linux__)
+#if defined(__linux__) && !defined(__ANDROID__)
 [[gnu::tls_model("initial-exec")]] thread_local const Method* g_running = nullptr;
 #elif defined(__unix__) || defined(__APPLE__)
 thread_local const Method* g_running = nullptr;

@@ -356,8 +356,10 @@ class LlmRunner:
         prefill_rows: int,
         tokenizer: bytes | None,
         chat_template: str,
+        failure_report: bytes,
     ) -> LlmRunner:
-        """Counts of 0 stand for the default."""
+        """Counts of 0 stand for the default. `failure_report`: the path of a file that is written
+        when the model fails; empty: none."""
 
     def generate(self, prompt: list[int], options: LlmOptions) -> LlmGeneration: ...
     def session(self) -> LlmSession: ...

@@ -30,6 +30,7 @@ struct sigaction g_before[kN];
 char g_path[kMaxPath];  // absolute; empty: `g_file` counts
 int g_file = -1;
 std::atomic_flag g_is_written = ATOMIC_FLAG_INIT;
+std::atomic_flag g_is_stack_taken = ATOMIC_FLAG_INIT;
 alignas(16) unsigned char g_stack[kStackBytes];
 
 size_t place_of(int signal) {
@@ -100,7 +101,8 @@ void handle(int signal, siginfo_t* info, void* context) {
 
 Status install(Message& message) {
   stack_t stack = {};
-  if (::sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) != 0) {
+  const bool has_none = ::sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) != 0;
+  if (has_none && !g_is_stack_taken.test_and_set()) {  // two threads must not share it
     stack.ss_sp = g_stack;
     stack.ss_size = sizeof(g_stack);
     stack.ss_flags = 0;

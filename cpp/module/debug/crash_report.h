@@ -9,10 +9,10 @@ namespace rushlight {
 
 // Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT from now on. The report is written to `path`
 // when something crashes, over a file that is there. The handler calls nothing but what POSIX
-// allows in one: it does not allocate. It has a stack of its own on this thread, so that a stack
-// that is full is reported as well. A second call changes the path, and puts the handler back where
-// another took its place. Returns AccessFailed if there can be no such file, NotSupported on other
-// systems.
+// allows in one: it does not allocate. On the thread that calls this first, it has a stack of its
+// own, so that a stack that is full is reported as well. A second call changes the path, and puts
+// the handler back where another took its place. Returns AccessFailed if there can be no such file,
+// NotSupported on other systems.
 Status install_crash_report(const char* path, Message& message);
 // Likewise, to an open file, socket or pipe, which stays open.
 Status install_crash_report(int file, Message& message);

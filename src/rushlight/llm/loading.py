@@ -9,6 +9,7 @@ from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, ExportError, LoadError
+from rushlight.files import AnyPath
 from rushlight.llm.runner import Runner, Session
 from rushlight.runtime.failures import load_error
 from rushlight.runtime.source import Source, describe_source, read_source
@@ -28,6 +29,7 @@ def load(
     chat_template: str | None = None,
     map: bool = True,
     guard: bool = False,
+    failure_report: AnyPath | None = None,
 ) -> Runner:
     """Load a language model. Needs no torch.
 
@@ -47,6 +49,8 @@ def load(
             `rushlight.llm.tokenizer.compile` takes, or the bytes that it returned.
         chat_template: a Jinja template, for a program without one or in place of its own.
         map, guard: as for `rushlight.load`.
+        failure_report: a file that is written when a method of the model fails, for
+            `rushlight explain`.
 
     Raises:
         LoadError: the program cannot be loaded, or is no language model.
@@ -82,6 +86,7 @@ def load(
             prefill_rows or 0,
             table,
             chat_template or "",
+            b"" if failure_report is None else os.path.abspath(os.fsencode(failure_report)),
         )
     except _core.Failure as failure:
         raise load_error(failure, where) from None

@@ -141,6 +141,14 @@ void test_missing_kernel() {
   CHECK(unknown.report.method_index == UINT16_MAX && unknown.report.method[0] == '\0');
 }
 
+void test_missing_backend() {
+  Listener listener;
+  Loaded loaded(one_delegate_file("Nowhere", {}));
+  CHECK(loaded.load("forward", listener.options()).code() == Code::NotFound);
+  CHECK(listener.is(FailurePhase::Load, Code::NotFound));
+  CHECK(listener.report.delegate == 0 && std::string(listener.report.name) == "Nowhere");
+}
+
 void test_memory() {
   Loaded loaded(file_of(add_plan()));
   const size_t wanted = Method::structure_bytes(loaded.program.method_meta("forward").value());
@@ -264,6 +272,7 @@ int main() {
   test_steps();
   test_inputs();
   test_missing_kernel();
+  test_missing_backend();
   test_memory();
   test_delegates();
   test_content();

@@ -17,8 +17,11 @@ import pytest
 
 import rushlight.llm
 from rushlight.errors import LoadError, RunError
+from rushlight.inspect.explain import explain
 from rushlight.llm.reply import Piece
 from rushlight.llm.runner import Runner
+from rushlight.runtime import register_backend, unregister_backend
+from rushlight.serialize.pte import read_pte, write_pte
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "llm"
 OPTIONS: dict[str, Any] = {"temperature": 0, "ignore_eos": True}
@@ -230,3 +233,33 @@ def test_a_file_of_the_first_version() -> None:
     assert reply.tokens == expected["tokens"]
     assert runner.encode_chat([{"role": "user", "content": "lamp"}]) == expected["chat"]
     np.testing.assert_allclose(runner.embed([PROMPT])[0], expected["vector"], atol=1e-5)
+
+
+class _Backend:
+    """A backend in Python, which the runner of language models has no place for."""
+
+    def init(self, context: Any) -> str:
+        raise AssertionError("it is not asked")
+
+    execute = destroy = init
+
+
+def test_a_method_that_fails_leaves_a_report(tmp_path: Path) -> None:
+    file = read_pte((GOLDEN / "v1.pte").read_bytes())
+    for plan in file.program.execution_plan:
+        for delegate in plan.delegates:
+            delegate.id = "Backend"
+    path, report = tmp_path / "m.pte", tmp_path / "r.bin"
+    path.write_bytes(write_pte(file))
+    register_backend("Backend", _Backend())
+    try:
+        with pytest.raises(LoadError, match="not in the runner of language models"):
+            rushlight.llm.load(path, threads=1, failure_report=report)
+    finally:
+        unregister_backend("Backend")
+    made = explain(report, path)
+    assert not made.doubts and made.report.phase == "load" and made.operator == "Backend"
+    assert made.report.method in ("step", "embed") and made.report.delegate == 0
+    report.unlink()
+    runner = rushlight.llm.load(GOLDEN / "v1.pte", threads=1, failure_report=report)
+    assert runner.generate(PROMPT, max_tokens=2).tokens and not report.exists()
