@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 import rushlight as rl
 from browsing import needs_chromium
 from rushlight.cli import app
-from rushlight.inspect import Inspector
+from rushlight.inspect import Inspector, parse_etrecord
+from rushlight.runtime import TraceOptions
 
 pytestmark = [pytest.mark.full, needs_chromium]
 BACKENDS = ["portable", "cpu", "xnnpack"]
@@ -194,6 +195,26 @@ def test_tables_and_graph_lead_to_each_other(page: Any, folder: Path) -> None:
     inner.click()
     assert name in page.inner_text(".instruction-detail h3")
     assert page.faults == []
+
+
+def test_gaps_lead_to_the_graph(page: Any, folder: Path) -> None:
+    x = torch.randn(2, 16)
+    module = rl.load(folder / "cpu.pte", trace=TraceOptions(values="all"))
+    module(x.numpy())
+    module.trace.save(folder / "values.etdp")
+    record = parse_etrecord(folder / "cpu.etrecord")
+    record.update_representative_inputs([x])
+    record.save(folder / "inputs.etrecord")
+    options = ["--trace", folder / "values.etdp", "--etrecord", folder / "inputs.etrecord"]
+    _open(page, folder, "cpu.pte", *options, "--gap", "SNR")
+    section = page.locator("#tables section:has(h2:text('Numeric gap'))")
+    button = section.locator("button.go").first
+    name = button.inner_text()
+    button.click()
+    facts = _facts(page)
+    assert name in facts.get("nodes", facts.get("node", "")).split(", ")
+    page.click(".mentions button:text('Numeric gap')")
+    assert name in page.inner_text("tr.on") and page.faults == []
 
 
 def test_methods_branches_and_other_traces(page: Any, folder: Path) -> None:
