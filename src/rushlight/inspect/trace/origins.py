@@ -43,7 +43,7 @@ class Origin:
 
     Attributes:
         nodes: the nodes that it was made from.
-        handles: their debug handles; None without an ETRecord.
+        handles: their debug handles; None if they are not known.
         backend: of an event of a delegate, or of its call.
         num_outputs: how many values the instruction gives.
     """
@@ -97,7 +97,11 @@ class ProgramOrigins:
         else:
             known = list(debug.delegates[index].get(str(place), ()))
         nodes = list(dict.fromkeys(known))
-        return Origin([_of_debug(node) for node in nodes], None, backend)
+        handles = [node.handle for node in nodes if node.handle]
+        one = backend is None and len(handles) == 1
+        return Origin(
+            [_of_debug(node) for node in nodes], handles[0] if one else handles or None, backend
+        )
 
 
 def _of_debug(node: DebugNode) -> OriginNode:
