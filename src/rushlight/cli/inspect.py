@@ -31,6 +31,21 @@ HELP = help_text(
         "rushlight inspect model.pte --json",
     ),
 )
+Trace = Annotated[
+    str | None,
+    typer.Option("--trace", metavar="FILE.etdp", help="Times for the page, or for --json."),
+]
+Record = Annotated[
+    str | None, typer.Option("--etrecord", metavar="FILE", help="Stack traces for the page.")
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--gap",
+        metavar="MSE|L1|SNR|cosine",
+        help="How far the trace's values are from those of --etrecord, for the page. Needs PyTorch.",
+    ),
+]
 
 
 @reports_errors
@@ -45,23 +60,9 @@ def main(
             "goes, to explore.",
         ),
     ] = None,
-    trace: Annotated[
-        str | None,
-        typer.Option("--trace", metavar="FILE.etdp", help="Times for the page, or for --json."),
-    ] = None,
-    etrecord: Annotated[
-        str | None,
-        typer.Option("--etrecord", metavar="FILE", help="Stack traces for the page."),
-    ] = None,
-    gap: Annotated[
-        str | None,
-        typer.Option(
-            "--gap",
-            metavar="MSE|L1|SNR|cosine",
-            help="How far the trace's values are from those of --etrecord, for the page. Needs "
-            "PyTorch.",
-        ),
-    ] = None,
+    trace: Trace = None,
+    etrecord: Record = None,
+    gap: Metric = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything as JSON instead of tables.")
     ] = False,
