@@ -43,7 +43,7 @@ Metric = Annotated[
     typer.Option(
         "--gap",
         metavar="MSE|L1|SNR|cosine",
-        help="How far the trace's values are from those of --etrecord, for the page. Needs PyTorch.",
+        help="How far the trace's values are from those of --etrecord. Needs PyTorch.",
     ),
 ]
 

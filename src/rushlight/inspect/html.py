@@ -36,6 +36,34 @@ def page(report: ProgramContents) -> str:
     return "".join(text)
 
 
+def plain_page(title: str, body: str, style: str) -> str:
+    """A page without scripts or network access, in the style of the report, as text.
+
+    Args:
+        title: of the page, as plain text.
+        body: HTML.
+        style: CSS that is added to the report's.
+    """
+    shared = (resources.files("rushlight.inspect") / "page" / "page.css").read_text("utf-8")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="color-scheme" content="light dark">
+<title>{html.escape(title)} · rushlight</title>
+<style>{shared}{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
 def embedded(value: Any) -> str:
     """JSON that is safe inside a script element, whatever names it holds."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)

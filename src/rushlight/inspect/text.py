@@ -23,6 +23,14 @@ def size_text(count: int) -> str:
     return f"{value:.{digits}f} {_UNITS[unit]}"
 
 
+def time_text(nanoseconds: float) -> str:
+    """A time with its unit: "1.23 ms"."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
 def table_of(
     title: str, *columns: str, right: Sequence[int] = (), drop: Sequence[int] = ()
 ) -> FittingTable:
