@@ -114,6 +114,30 @@ void test_method() {
   if (method.ok()) check_runs_without_allocation(*method.value(), "test kernels on threads");
 }
 
+// A run that notes its instructions, one that fails, an input that is refused, and a crash.
+void test_failure_report() {
+  Plan plan = add_plan();
+  plan.call("test::always_fails", {plan.outputs[0]}, "");
+  FailureReport report;
+  for (const std::vector<uint8_t>& file : {file_of(add_plan()), file_of(plan)}) {
+    Loaded loaded(file);
+    MethodOptions options = {};
+    options.failure.report = &report;
+    CHECK(loaded.load("forward", options).ok());
+    if (loaded.method.n_instructions() == 1) {
+      check_runs_without_allocation(loaded.method, "with a report");
+      continue;
+    }
+    const std::vector<float> ones(6, 1.0f);
+    set_ones(loaded.method, ones);
+    g_allocations = 0;
+    CHECK(!loaded.method.execute().ok() && report.has_failure());
+    report.clear();
+    CHECK(loaded.method.report_crash(11, 0, true) == &report && report.has_failure());
+    CHECK(g_allocations == 0);
+  }
+}
+
 // Backends in C++, and one behind the C struct; also with the comparison of memory.
 class CopyingBackend : public Backend {
  public:
@@ -294,6 +318,7 @@ int main(int argc, char** argv) {
   CHECK(g_allocations == before + 1);  // the counter works
   test_method();
   test_bundle();
+  test_failure_report();
   test_delegates();
   test_dynamic_sizes();
   test_recurrent();
