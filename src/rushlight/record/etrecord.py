@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -232,7 +233,8 @@ class ETRecord:
 def parse_etrecord(path: AnyFile) -> ETRecord:
     """Read a record of Rushlight or ExecuTorch, with its programs.
 
-    `Inspector` reads records without torch; this is for what needs the programs.
+    `Inspector` reads records without torch; this is for what needs the programs. One that calls
+    delegates, as ExecuTorch's records may have, is left out with a warning.
 
     Raises:
         LoadError: it cannot be read, or is damaged.
@@ -240,7 +242,7 @@ def parse_etrecord(path: AnyFile) -> ETRecord:
     with RecordArchive(path) as archive:
         record = ETRecord()
         for name in sorted(archive.names):
-            if f"{name}_state_dict" in archive.names:
+            if f"{name}_state_dict" in archive.names and _can_be_read(archive, name):
                 _take_program(record, name, _read_program(archive, name))
         for name in _MAPS & archive.names:
             setattr(record, name, map_in(archive, name))
@@ -328,6 +330,18 @@ def _write_program(archive: zipfile.ZipFile, name: str, parts: Serialized) -> No
     contents = (parts.program, parts.state_dict, parts.constants, parts.example_inputs)
     for companion, content in zip(_COMPANIONS, contents, strict=True):
         archive.writestr(f"{name}{companion}", content)
+
+
+def _can_be_read(archive: RecordArchive, name: str) -> bool:
+    """Whether a program is one of torch alone: payloads of delegates are not read back."""
+    if b"higher_order.executorch_call_delegate" not in archive.read(name):
+        return True
+    warnings.warn(
+        f"the ETRecord's program {name!r} calls delegates and is left out: record the one before "
+        "delegation to compare values with it",
+        stacklevel=3,
+    )
+    return False
 
 
 def _read_program(archive: RecordArchive, name: str) -> ExportedProgram:
