@@ -9,7 +9,7 @@ import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, runtime_checkable
 
 import torch
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
@@ -22,7 +22,7 @@ from rushlight.record.exir_json import Serialized, deserialized, serialized
 from rushlight.schema import program as schema
 from rushlight.schema.debug import DebugMethod
 from rushlight.schema.etrecord import EDGE, MARKER
-from rushlight.serialize.etrecord import RecordArchive, map_in
+from rushlight.serialize.etrecord import RecordArchive, Source, map_in
 
 AnyFile = str | os.PathLike[str] | IO[bytes]
 
@@ -36,6 +36,18 @@ class EdgeManager(Protocol):
 
     def exported_program(self, method_name: str = ...) -> ExportedProgram:
         """The program of a method."""
+
+
+@runtime_checkable
+class BundledCases(Protocol):
+    """A `Bundle`, which is of a later stage."""
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that have test cases."""
+
+    def torch_cases(self, method: str) -> list[tuple[list[Any], list[Any]]]:
+        """The flat inputs and expected outputs of a method's test cases."""
 
 
 Programs = ExportedProgram | Mapping[str, ExportedProgram] | EdgeManager
@@ -175,15 +187,42 @@ class ETRecord:
             if "debug_handle" in node.meta
         }
 
-    def update_representative_inputs(self, inputs: Sequence[Any]) -> None:
-        """Record the inputs of a test case of `forward`, flat, as tensors."""
-        self.representative_inputs = list(inputs)
+    def update_representative_inputs(self, inputs: Sequence[Any] | BundledCases) -> None:
+        """Record the inputs of a test case of `forward`.
+
+        Args:
+            inputs: flat, as tensors; or a bundled program, whose first test case of `forward`
+                counts. Without one, none are recorded.
+        """
+        if isinstance(inputs, BundledCases):
+            cases = inputs.torch_cases("forward")
+            self.representative_inputs = cases[0][0] if cases else None
+        else:
+            self.representative_inputs = list(inputs)
 
     def update_reference_outputs(
-        self, outputs: Mapping[str, Sequence[Any]] | Sequence[Any]
+        self, outputs: Mapping[str, Sequence[Any]] | Sequence[Any] | BundledCases
     ) -> None:
-        """Record expected outputs: of `forward`'s test cases, or by method."""
-        if isinstance(outputs, Mapping):
+        """Record expected outputs, which the Inspector shows beside those of a traced test case.
+
+        Args:
+            outputs: flat, of each test case of `forward`; or of those of each method; or a bundled
+                program, all of whose test cases count.
+
+        Raises:
+            ExportError: a test case of the bundled program expects nothing.
+        """
+        if isinstance(outputs, BundledCases):
+            expected = {m: [case[1] for case in outputs.torch_cases(m)] for m in outputs.methods}
+            for method, cases in expected.items():
+                if not all(cases):
+                    raise ExportError(
+                        f"test case {cases.index([])} of {method!r} has no expected outputs: "
+                        "bundle it with some",
+                        code=Code.INVALID_ARGUMENT,
+                    )
+            self.reference_outputs = expected
+        elif isinstance(outputs, Mapping):
             self.reference_outputs = {name: list(cases) for name, cases in outputs.items()}
         else:
             self.reference_outputs = {"forward": list(outputs)}
@@ -251,6 +290,21 @@ def parse_etrecord(path: AnyFile) -> ETRecord:
         for name in archive.names.intersection(_TENSORS):
             setattr(record, name, _read_tensors(archive, name))
         return record
+
+
+def read_reference_outputs(source: Source) -> dict[str, list[Any]]:
+    """The reference outputs of a record by method, without its programs; empty if it has none.
+
+    Raises:
+        LoadError: as `parse_etrecord`.
+    """
+    with RecordArchive(source) as archive:
+        if "reference_outputs" not in archive.names:
+            return {}
+        outputs = _read_tensors(archive, "reference_outputs")
+        if not isinstance(outputs, dict) or not all(isinstance(o, list) for o in outputs.values()):
+            raise archive.damaged("its entry 'reference_outputs' has no list for each method")
+        return outputs
 
 
 def generate_etrecord(

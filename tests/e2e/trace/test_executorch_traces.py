@@ -66,8 +66,11 @@ def compared(
     np.savez(folder / "in.npz", in0=data)
     dump, values = folder / "m.etdp", folder / "m.values"
     outputs = executorch.call(
-        *("run_traced",),
-        **{"pte": folder / "m.pte", "data": folder / "in.npz", "dump": dump, "values": values},
+        "run_traced",
+        pte=folder / "m.pte",
+        data=folder / "in.npz",
+        dump=dump,
+        values=values,
         calls=calls,
     )
     etrecord = folder / "m.etrecord" if record else None
