@@ -292,7 +292,7 @@ class Inspector:
     def _record(self) -> ETRecord:
         if self._etrecord is None:
             raise RunError(
-                "numeric gaps and programs need an ETRecord: give etrecord=, of the program that ran",
+                "numeric gaps and programs need an ETRecord: give etrecord=, of what ran",
                 code=Code.INVALID_STATE,
             )
         from rushlight.record.etrecord import parse_etrecord
