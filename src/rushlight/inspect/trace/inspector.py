@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from rushlight.errors import Code, LoadError, RunError
 from rushlight.inspect.trace.etdump import read_etdump
@@ -63,7 +63,8 @@ class Inspector:
     Args:
         etdump_path: the path of an ETDump.
         etdump_data: or its bytes.
-        etrecord: an ETRecord or its path, for operators, modules and stack traces.
+        etrecord: an ETRecord, its path or an open binary file: gives operators, modules and stack
+            traces.
         source_time_scale: the unit of the trace; nanoseconds unless the platform's clock has
             another.
         target_time_scale: the unit of all times that are shown.
@@ -90,7 +91,7 @@ class Inspector:
         self,
         etdump_path: AnyPath | None = None,
         etdump_data: bytes | None = None,
-        etrecord: AnyPath | ETRecord | None = None,
+        etrecord: Source | ETRecord | None = None,
         source_time_scale: TimeScale = TimeScale.NS,
         target_time_scale: TimeScale = TimeScale.MS,
         debug_buffer_path: AnyPath | None = None,
@@ -177,6 +178,8 @@ class Inspector:
             block.to_dataframe(include_units, include_delegate_debug_data)
             for block in self.event_blocks
         ]
+        if not any(block.events for block in self.event_blocks):  # the columns, without rows
+            return EventBlock("", [Event("")]).to_dataframe(include_units)[:0]
         return _pandas().concat(frames, ignore_index=True)
 
     def print_data_tabular(
@@ -298,7 +301,9 @@ class Inspector:
         from rushlight.record.etrecord import parse_etrecord
 
         given = self._etrecord
-        return parse_etrecord(given) if isinstance(given, str | os.PathLike) else given
+        if hasattr(given, "save"):
+            return cast("ETRecord", given)
+        return parse_etrecord(given)
 
     def get_op_list(
         self, event_block: str, show_delegated_ops: bool = True
@@ -321,9 +326,9 @@ class Inspector:
         return by_op
 
 
-def _source_of(etrecord: AnyPath | ETRecord) -> Source:
-    """Where a record is read from: its path, or its content."""
-    if isinstance(etrecord, str | os.PathLike):
+def _source_of(etrecord: Source | ETRecord) -> Source:
+    """Where a record is read from: its path, or a file with its content."""
+    if not hasattr(etrecord, "save"):
         return etrecord
     file = io.BytesIO()
     etrecord.save(file)
