@@ -40,6 +40,7 @@ from rushlight.inspect.trace.statistics import (
     operators_of,
     outliers_of,
 )
+from rushlight.runtime.source import map_file
 from rushlight.serialize.bundle import is_bundle, program_in, read_bundle
 from rushlight.serialize.etrecord import Source
 
@@ -128,7 +129,7 @@ class Inspector:
             self._origins = RecordOrigins(source, _graph_name(reference_graph_name))
             add_reference_outputs(self.event_blocks, source)
         elif program is not None:
-            content = _read(program, "program")
+            content = map_file(program)
             self._origins = ProgramOrigins(program_in(content))
             if is_bundle(content):
                 add_expected(self.event_blocks, read_bundle(content))

@@ -101,12 +101,7 @@ class ProgramOrigins:
 
 
 def _of_debug(node: DebugNode) -> OriginNode:
-    line = node.line
-    trace = None
-    if line.file:
-        place = f'File "{line.file}", line {line.number}'
-        trace = f"{place}, in {line.function}" if line.function else place
-        trace += f"\n    {line.text.strip()}" if line.text else ""
+    trace = node.source.as_frame or None
     parts = node.module.split(".") if node.module else []
     modules = {".".join(parts[: i + 1]): "" for i in range(len(parts))}
     return OriginNode(node.name, node.operator, trace, modules)
@@ -131,6 +126,11 @@ class RecordOrigins:
             self._delegates = map_in(archive, "delegate_map")
             self._counts = map_in(archive, "instruction_id_to_num_outs_map")
             self._nodes = _nodes_in(archive, graph)
+
+    def stack_traces(self) -> dict[str, str]:
+        """By debug handle, as text: the lines of Python that led to the operator."""
+        traces = {str(handle): nodes[0].stack_trace for handle, nodes in self._nodes.items()}
+        return {handle: trace for handle, trace in traces.items() if trace}
 
     def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
         """See `Origins`."""
