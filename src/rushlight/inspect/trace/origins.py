@@ -17,6 +17,7 @@ from rushlight.serialize.pte import read_pte
 
 _HANDLES = "debug_handle_map"
 _DIALECT = "executorch.exir.dialects.edge.ops."
+_CONTROL_FLOW = "torch.ops.higher_order."
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,10 @@ class RecordOrigins:
             inside = delegate.get("delegate_map") or {}
             handles = inside.get(str(place))
             if handles is None:
-                # As ExecuTorch does: a key that the id of the event contains.
-                handles = next((v for k, v in inside.items() if k in str(place)), None)
+                # As ExecuTorch does: a key that the id of the event contains, the last one; but a
+                # number in "Convolution #1" is no key.
+                texts = [k for k in inside if not k.isdecimal() and k in str(place)]
+                handles = inside[texts[-1]] if texts else None
         nodes = [
             node
             for handle in ([handles] if isinstance(handles, int) else handles or [])
@@ -196,7 +199,7 @@ def _nodes(program: Any, archive: RecordArchive) -> dict[int, list[OriginNode]]:
             name = node["name"] or node["outputs"][0]["as_tensor"]["name"]
             made = OriginNode(
                 f"{name}_",  # as ExecuTorch's Inspector names nodes
-                str(node["target"]).removeprefix(_DIALECT),
+                str(node["target"]).removeprefix(_DIALECT).removeprefix(_CONTROL_FLOW),
                 None if trace is None else str(trace),
                 _modules(metadata.get("nn_module_stack", "")),
             )
