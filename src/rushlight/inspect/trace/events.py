@@ -252,7 +252,7 @@ def blocks_of(
     groups: dict[tuple[Any, ...], _Runs] = {}
     for run in dump.run_data:
         parts, outputs = _places(run)
-        signature = (run.name, run.bundled_input_index, _method(run), tuple(parts))
+        signature = (run.name, run.bundled_input_index, method_of(run), tuple(parts))
         runs = groups.setdefault(signature, _Runs())
         for key, one in parts.items():
             runs.parts.setdefault(key, []).append(one)
@@ -278,7 +278,7 @@ def blocks_of(
     return blocks
 
 
-def _method(run: fb.RunData) -> str:
+def method_of(run: fb.RunData) -> str:
     """The name of a run's method, which Rushlight keeps with the event of the whole run."""
     for event in run.events:
         profile = event.profile_event
@@ -322,6 +322,12 @@ def _places(run: fb.RunData) -> tuple[dict[_Key, _Parts], list[fb.Value]]:
     return places, outputs
 
 
+def delegate_id(number: int, text: str | None) -> int | str | None:
+    """A delegate's id for a place in it, of the two fields that an event has for it; None outside
+    of delegates."""
+    return number if number >= 0 else text
+
+
 def _signed(chain: int) -> int:
     return chain - (1 << 64) if chain >= 1 << 63 else chain
 
@@ -335,7 +341,7 @@ def _event(
     parser: Parser | None,
 ) -> Event:
     _, instruction, number, text, name = key
-    identifier = number if number >= 0 else text
+    identifier = delegate_id(number, text)
     event = Event(
         name or "" if identifier is None else str(identifier),
         delegate_debug_identifier=identifier,
