@@ -68,7 +68,8 @@ def test_executorch_reads_a_trace(backend: str, executorch, tmp_path: Path) -> N
     shown = executorch.call("trace", dump=dump, values=values)
     assert shown == rows(Inspector(dump, debug_buffer_path=values))
     load, run = shown
-    assert [event["name"] for event in load["events"]] == ["Method::init"]
+    memory = ["planned memory 1", "structures"]
+    assert [event["name"] for event in load["events"]] == [*memory, "Method::init"]
     np.testing.assert_allclose(run["outputs"][0], model(x).detach(), atol=1e-5)
     assert all(len(event["ns"]) == 3 for event in run["events"])
     shapes = [shape for event in run["events"] for shape in event["shapes"]]

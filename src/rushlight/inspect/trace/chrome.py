@@ -69,6 +69,8 @@ class _Writer:
         method = method_of(run)
         inside: list[fb.ProfileEvent] = []
         for event in times:
+            if event.instruction_id < 0 and event.name:
+                continue  # memory that was taken
             if event.name in FRAMEWORK_EVENTS:
                 yield self._complete(event.name, _RUNTIME, event, {"method": method})
             elif not event.name:
