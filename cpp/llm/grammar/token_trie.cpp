@@ -1,98 +1,52 @@
 #include "rushlight/llm/grammar/token_trie.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstring>
 
 #include "rushlight/llm/text/utf8.h"
 
 namespace rushlight::llm::grammar {
 namespace {
 
-// Makes a tree of sorted texts.
-template <typename Node>
-class Planter {
+// What a text begins with that is of a class, up to as many characters as may be.
+class Beginnings {
  public:
-  explicit Planter(std::vector<Node>* nodes) : nodes_(*nodes) { nodes_.emplace_back(); }
-
-  // Ends all nodes of the path below `depth`.
-  void end_below(size_t depth) {
-    for (; path_.size() > depth + 1; path_.pop_back()) end_last();
-  }
-  void push(const Node& node) {
-    path_.push_back(static_cast<uint32_t>(nodes_.size()));
-    nodes_.push_back(node);
-  }
-  void finish() {
-    end_below(0);
-    end_last();
-  }
-  const std::vector<uint32_t>& path() const { return path_; }  // from the root to the last node
-
- private:
-  void end_last() { nodes_[path_.back()].end = static_cast<uint32_t>(nodes_.size()); }
-
-  std::vector<Node>& nodes_;
-  std::vector<uint32_t> path_ = {0};
-};
-
-// Sorts tokens into those of a class and others.
-class Sorter {
- public:
-  Sorter(const CodeSet& codes, size_t tokens, TextClass* made)
-      : made_(*made), others_(&made->others) {
-    made_.codes = codes;
-    made_.bits.assign((tokens + 31) / 32, 0);
+  explicit Beginnings(const CodeSet& codes) : codes_(codes) {
     for (uint32_t code = 0; code < 128; ++code) ascii_[code] = find(code);
   }
-
-  // `whole`: the path of the text in the tree of all tokens.
-  void add(int32_t token, const std::string& text, const std::vector<uint32_t>& whole) {
-    const auto number = static_cast<uint32_t>(token);
-    const uint32_t characters = characters_of(text);
-    if (characters == 0) return add_other(whole);
-    made_.tokens.push_back({number, characters});
-    made_.bits[number / 32] |= 1u << (number % 32);
-    for (const char c : text) made_.bytes[static_cast<uint8_t>(c)] = true;
-  }
-
-  void finish() {
-    others_.finish();
-    std::stable_sort(made_.tokens.begin(), made_.tokens.end(),
-                     [](const auto& a, const auto& b) { return a.characters < b.characters; });
+  // Returns its bytes.
+  size_t read(StringView text, uint32_t* characters) const {
+    size_t bytes = 0;
+    for (*characters = 0; bytes < text.size() && *characters < TextClass::kMaxCharacters;) {
+      const Character character = read_utf8(text.data() + bytes, text.size() - bytes);
+      if (!character.valid) break;
+      if (character.code < 128 ? !ascii_[character.code] : !find(character.code)) break;
+      bytes += character.bytes;
+      ++*characters;
+    }
+    return bytes;
   }
 
  private:
-  void add_other(const std::vector<uint32_t>& whole) {
-    const std::vector<uint32_t>& path = others_.path();
-    size_t shared = 0;
-    while (shared + 1 < path.size() && shared + 1 < whole.size() &&
-           made_.others[path[shared + 1]].whole == whole[shared + 1]) {
-      ++shared;
-    }
-    others_.end_below(shared);
-    for (size_t i = shared + 1; i < whole.size(); ++i) others_.push({0, whole[i]});
-  }
   bool find(uint32_t code) const {
-    return std::any_of(made_.codes.begin(), made_.codes.end(), [code](const CodeRange& range) {
+    return std::any_of(codes_.begin(), codes_.end(), [code](const CodeRange& range) {
       return code >= range.low && code <= range.high;
     });
   }
-  // 0 if the text is not of the class.
-  uint32_t characters_of(const std::string& text) const {
-    uint32_t characters = 0;
-    for (size_t i = 0; i < text.size(); ++characters) {
-      const Character character = read_utf8(text.data() + i, text.size() - i);
-      if (!character.valid) return 0;
-      if (character.code < 128 ? !ascii_[character.code] : !find(character.code)) return 0;
-      i += character.bytes;
-    }
-    return characters;
-  }
 
-  TextClass& made_;
-  Planter<PartNode> others_;
+  const CodeSet& codes_;
   bool ascii_[128] = {};
 };
+
+std::vector<CodeSet> text_classes() {
+  constexpr CodeRange kLineEnds = {0x2028, 0x2029}, kControls = {0, 0x1F};
+  const CodeSet not_in_strings = {kControls, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}, kLineEnds};
+  CodeSet not_in_words = space_codes();
+  not_in_words.insert(not_in_words.end(), not_in_strings.begin(), not_in_strings.end());
+  return {complement(normalized(not_in_strings)), complement({{'<', '<'}, kLineEnds}),
+          complement(line_end_codes()),           complement(normalized(not_in_words)),
+          {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}},   {{'a', 'z'}}};
+}
 
 }  // namespace
 
@@ -117,7 +71,7 @@ uint64_t kind_of_ascii(uint8_t byte) {
   return uint64_t{1} << kind;
 }
 
-void TokenTrie::add_kinds(const std::string& text, const std::vector<uint32_t>& path) {
+void TokenTrie::add_kinds(StringView text, const std::vector<uint32_t>& path) {
   std::vector<size_t> begins;
   for (size_t i = 0; i < text.size(); i += read_utf8(text.data() + i, text.size() - i).bytes) {
     begins.push_back(i);
@@ -134,63 +88,111 @@ void TokenTrie::add_kinds(const std::string& text, const std::vector<uint32_t>& 
                  : beyond;
     end = begin;
   }
-  nodes_[0].kinds_below |= kinds;
+  nodes_[path[0]].kinds_below |= kinds;
 }
 
-TokenTrie::TokenTrie(const std::vector<std::string>& pieces) : twins_(pieces.size(), -1) {
-  std::vector<int32_t> order;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (!pieces[i].empty() && pieces[i].size() <= kMaxPiece) {
-      order.push_back(static_cast<int32_t>(i));
-      longest_ = std::max(longest_, pieces[i].size());
-    }
-  }
-  const auto piece = [&pieces](int32_t token) -> const std::string& {
-    return pieces[static_cast<size_t>(token)];
-  };
-  std::sort(order.begin(), order.end(), [&piece](int32_t a, int32_t b) {
-    const int compared = piece(a).compare(piece(b));
-    return compared != 0 ? compared < 0 : a < b;
+// Sorts the texts; returns the root.
+uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
+  std::sort(texts->begin(), texts->end(), [](const Text& a, const Text& b) {
+    const size_t shorter = std::min(a.text.size(), b.text.size());
+    const int compared = std::memcmp(a.text.data(), b.text.data(), shorter);
+    if (compared != 0) return compared < 0;
+    if (a.text.size() != b.text.size()) return a.text.size() < b.text.size();
+    return a.ending.token() < b.ending.token();
   });
-  const CodeSet in_strings = {
-      {0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, 0x7E}, {0x80, kLastCode}};
-  const CodeSet sets[] = {normalized(in_strings), complement({{'<', '<'}}), word_codes()};
-  classes_.resize(std::size(sets));
-  std::vector<Sorter> sorters;
-  sorters.reserve(std::size(sets));
-  for (size_t i = 0; i < std::size(sets); ++i) {
-    sorters.emplace_back(sets[i], pieces.size(), &classes_[i]);
-  }
-  Planter<TrieNode> all(&nodes_);
-  for (const int32_t token : order) {
-    const std::string& text = piece(token);
-    const std::vector<uint32_t>& path = all.path();
+  const auto root = static_cast<uint32_t>(nodes_.size());
+  std::vector<uint32_t> path;  // from the root to the last node
+  const auto push = [&](size_t depth, uint8_t byte) {
+    path.push_back(static_cast<uint32_t>(nodes_.size()));
+    TrieNode node;
+    node.first = static_cast<uint32_t>(endings_.size());
+    node.depth = static_cast<uint16_t>(depth);
+    node.byte = byte;
+    nodes_.push_back(node);
+  };
+  const auto end_below = [&](size_t depth) {
+    for (; path.size() > depth; path.pop_back()) {
+      nodes_[path.back()].end = static_cast<uint32_t>(nodes_.size());
+    }
+  };
+  push(0, 0);
+  for (const auto& [text, ending] : *texts) {
+    const auto byte_at = [&text = text](size_t i) { return static_cast<uint8_t>(text.data()[i]); };
     size_t shared = 0;
     while (shared < text.size() && shared + 1 < path.size() &&
-           nodes_[path[shared + 1]].byte == static_cast<uint8_t>(text[shared])) {
+           nodes_[path[shared + 1]].byte == byte_at(shared)) {
       ++shared;
     }
-    all.end_below(shared);
-    for (size_t i = shared; i < text.size(); ++i) {
-      TrieNode node;
-      node.first_token = static_cast<uint32_t>(tokens_.size());
-      node.depth = static_cast<uint16_t>(i + 1);
-      node.byte = static_cast<uint8_t>(text[i]);
-      all.push(node);
-    }
-    TrieNode& last = nodes_[path.back()];
-    last.has_twin = last.token >= 0;
-    twins_[static_cast<size_t>(token)] = last.token;
-    last.token = token;
-    tokens_.push_back(static_cast<uint32_t>(token));
+    end_below(shared + 1);
+    for (size_t i = shared; i < text.size(); ++i) push(i + 1, byte_at(i));
+    endings_.push_back(ending);
     add_kinds(text, path);
-    for (Sorter& sorter : sorters) sorter.add(token, text, path);
   }
-  all.finish();
-  for (Sorter& sorter : sorters) sorter.finish();
-  std::sort(classes_.begin(), classes_.end(), [](const TextClass& a, const TextClass& b) {
-    return a.tokens.size() > b.tokens.size();
-  });
+  end_below(0);
+  return root;
+}
+
+// `is_other`: of each ending of the tree of all tokens.
+void TokenTrie::add_others(const std::vector<bool>& is_other, TextClass* made) const {
+  std::vector<uint32_t> others_before = {0};  // by ending
+  for (const bool other : is_other) others_before.push_back(others_before.back() + (other ? 1 : 0));
+  std::vector<uint32_t> part(nodes_[0].end +
+                             1);  // by node: that of the part which is not before it
+  for (uint32_t i = 0; i < nodes_[0].end; ++i) {
+    part[i] = static_cast<uint32_t>(made->others.size());
+    const uint32_t end = nodes_[i].end;
+    const size_t last = end < nodes_[0].end ? nodes_[end].first : is_other.size();
+    if (i == 0 || others_before[last] > others_before[nodes_[i].first]) {
+      made->others.push_back({0, i});
+    }
+  }
+  part.back() = static_cast<uint32_t>(made->others.size());
+  for (PartNode& node : made->others) node.end = part[nodes_[node.whole].end];
+}
+
+// `texts`: all, in the order of their tree.
+void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens) {
+  classes_.emplace_back();
+  TextClass& made = classes_.back();
+  made.codes = codes;
+  for (std::vector<uint32_t>& bits : made.up_to) bits.resize((tokens + 31) / 32);
+  const Beginnings beginnings(made.codes);
+  std::vector<bool> is_other;
+  std::vector<Text> rests;
+  for (const Text& whole : texts) {
+    const StringView text = whole.text;
+    const uint32_t token = whole.ending.token();
+    uint32_t characters = 0;
+    const size_t bytes = beginnings.read(text, &characters);
+    for (size_t i = 0; i < bytes; ++i) made.bytes[static_cast<uint8_t>(text.data()[i])] = true;
+    is_other.push_back(bytes < text.size());
+    if (is_other.back()) {
+      rests.push_back({{text.data() + bytes, text.size() - bytes}, Ending(token, characters)});
+    } else {
+      made.up_to[characters][token / 32] |= 1u << (token % 32);
+      ++made.sizes[characters];
+    }
+  }
+  for (size_t n = 1; n <= TextClass::kMaxCharacters; ++n) {
+    made.sizes[n] += made.sizes[n - 1];
+    for (size_t i = 0; i < made.up_to[n].size(); ++i) made.up_to[n][i] |= made.up_to[n - 1][i];
+  }
+  add_others(is_other, &made);
+  made.rests = add_tree(&rests);
+}
+
+TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
+  std::vector<Text> texts;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const StringView text(pieces[i].data(), pieces[i].size());
+    if (text.empty() || text.size() > kMaxPiece) continue;
+    texts.push_back({text, Ending(static_cast<uint32_t>(i))});
+    longest_ = std::max(longest_, text.size());
+  }
+  add_tree(&texts);
+  for (const CodeSet& codes : text_classes()) add_class(codes, texts, pieces.size());
+  nodes_.emplace_back();
+  nodes_.back().first = static_cast<uint32_t>(endings_.size());
 }
 
 uint32_t TokenTrie::child(uint32_t node, uint8_t byte) const {
@@ -207,7 +209,8 @@ int32_t TokenTrie::longest_prefix(StringView text) const {
   for (size_t i = 0; i < text.size(); ++i) {
     node = child(node, static_cast<uint8_t>(text.data()[i]));
     if (node == 0) break;
-    if (nodes_[node].token >= 0) token = nodes_[node].token;
+    const Span<const Ending> endings = endings_at(node);
+    if (!endings.empty()) token = static_cast<int32_t>(endings[endings.size() - 1].token());
   }
   return token;
 }

@@ -99,10 +99,17 @@ struct Merge {
   uint32_t rank, left, left_token, right_token, merged;
 };
 
+// A character of a word.
+struct Letter {
+  size_t begin;
+  uint32_t label;  // in the trie of pieces
+};
+
 // The best path to a position.
 struct BestPath {
-  double score, second;   // `second`: of the best other path
-  uint32_t begin, token;  // begin is kNone: no path ends here
+  double score, second;  // `second`: of the best other path
+  uint32_t begin;        // of its last piece; kNone: no path ends here
+  uint32_t node;         // of its last piece; 0: an unknown character
 };
 
 struct Scratch {
@@ -115,6 +122,7 @@ struct Scratch {
     shrink(&linked);
     shrink(&merges);
     shrink(&paths);
+    shrink(&letters);
     shrink(&codes);
     for (std::string& text : normalized) shrink(&text);
     for (std::string& text : pieces) shrink(&text);
@@ -125,6 +133,7 @@ struct Scratch {
   std::vector<LinkedSymbol> linked;
   std::vector<Merge> merges;
   std::vector<BestPath> paths;
+  std::vector<Letter> letters;
   std::string normalized[2];
   std::vector<std::string> pieces;  // for operations of pre-tokenizers that change the text
   std::vector<uint32_t> codes;

@@ -9,7 +9,6 @@
 #include "rushlight/llm/tokenizer/models/bpe.h"
 #include "rushlight/llm/tokenizer/models/unigram.h"
 #include "rushlight/llm/tokenizer/models/word_piece.h"
-#include "rushlight/llm/tokenizer/normalizer/charsmap.h"
 #include "rushlight/llm/tokenizer/normalizer/normalizer.h"
 #include "rushlight/llm/tokenizer/scratch.h"
 #include "rushlight/llm/tokenizer/splitter/splitter.h"
@@ -121,20 +120,25 @@ class Encoder final : public WordSink {
 
   // A word whose tokens depend on the score before it, if that exceeds the entry's limit.
   void cached_after(StringView word, const ShortWord& key, WordCache::Entry* entry) {
-    if (!entry->holds(key, identity_)) {
-      const size_t begin = out_->size();
-      const double limit = encode_unigram_anywhere(table_, word, &scratch_, out_);
-      const size_t n = out_->size() - begin;
-      const bool fits = n <= WordCache::kMostTokens;
-      entry->store(key, identity_, out_->data() + begin, fits ? n : 0);
-      entry->limit = fits ? limit_of(limit) : 0;
-      out_->resize(begin);
+    const size_t begin = out_->size();
+    if (entry->holds(key, identity_)) {
+      if (std::fabs(score_) >= entry->limit * kLimitStep) return model(word);
+      append(*entry);
+      return add_scores(begin);
     }
-    if (std::fabs(score_) >= entry->limit * kLimitStep) return model(word);
-    append(*entry);
-    for (size_t i = 0; i < entry->tokens; ++i) {
-      const double score = table_.scores[static_cast<size_t>(entry->token[i])];
-      score_ = static_cast<float>(score_ + score);
+    const double limit = encode_unigram_anywhere(table_, word, &scratch_, out_);
+    const size_t n = out_->size() - begin;
+    const bool fits = n <= WordCache::kMostTokens;
+    entry->store(key, identity_, out_->data() + begin, fits ? n : 0);
+    entry->limit = fits ? limit_of(limit) : 0;
+    if (std::fabs(score_) < limit) return add_scores(begin);
+    out_->resize(begin);
+    model(word);
+  }
+  // Of the tokens from `begin` on.
+  void add_scores(size_t begin) {
+    for (size_t i = begin; i < out_->size(); ++i) {
+      score_ = static_cast<float>(score_ + table_.scores[static_cast<size_t>((*out_)[i])]);
     }
   }
   static uint16_t limit_of(double limit) {
@@ -182,7 +186,6 @@ Result<Tokenizer> Tokenizer::open(Span<const uint8_t> table, Message* message) {
   if (!opened.ok()) return opened.status();
   Tokenizer tokenizer;
   tokenizer.table_ = opened.value();
-  find_plain(&tokenizer.table_);
   tokenizer.identity_ = next_identity();
   return tokenizer;
 }

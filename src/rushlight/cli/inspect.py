@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,12 +17,16 @@ from rushlight.cli.common import (
 from rushlight.errors import Code, Error
 from rushlight.files import write_text
 
+if TYPE_CHECKING:
+    from rushlight.inspect.report import ProgramReport
+
 NAME = "inspect"
 HELP = help_text(
     "Show methods, signatures, memory plan, operators, constants and bytes of a program.",
     (
         "rushlight inspect model.pte",
         "rushlight inspect model.pte --html report.html",
+        "rushlight inspect model.pte --html report.html --trace model.etdp",
         "rushlight inspect model.pte --json",
     ),
 )
@@ -36,8 +40,17 @@ def main(
         typer.Option(
             "--html",
             metavar="PAGE.html",
-            help="Write a page with the memory plan over time and the graph, to explore.",
+            help="Write a page with the memory plan over time, the graph and where the time "
+            "goes, to explore.",
         ),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="FILE.etdp", help="Times for the page, or for --json."),
+    ] = None,
+    etrecord: Annotated[
+        str | None,
+        typer.Option("--etrecord", metavar="FILE", help="Stack traces for the page."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything as JSON instead of tables.")
@@ -48,6 +61,10 @@ def main(
     from rushlight.inspect import report_of
 
     report = report_of(model)
+    if trace is not None:
+        _add_times(report, trace, model)
+    if etrecord is not None:
+        _add_stacks(report, etrecord)
     if html is not None:
         from rushlight.inspect.html import page
 
@@ -68,3 +85,25 @@ def main(
         out = console()
         for part in details(report):
             out.print(part)
+
+
+def _add_times(report: ProgramReport, trace: str, model: str) -> None:
+    from rushlight.inspect.trace.inspector import Inspector
+    from rushlight.inspect.trace.times import times_of
+
+    report.times = times_of(Inspector(trace, program=model), report.methods)
+    for times in report.times:
+        if times.unknown:
+            console(stderr=True).print(
+                f"the trace is of another program: {times.method} has no {times.unknown[0]}"
+                + (f", and lacks {len(times.unknown) - 1} more" if len(times.unknown) > 1 else ""),
+                markup=False,
+            )
+
+
+def _add_stacks(report: ProgramReport, etrecord: str) -> None:
+    from rushlight.inspect.trace.origins import RecordOrigins
+
+    names = [method.name for method in report.methods]
+    method = "forward" if "forward" in names else names[0] if names else ""
+    report.stacks = {method: RecordOrigins(etrecord).stack_traces()}

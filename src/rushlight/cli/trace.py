@@ -103,7 +103,9 @@ def _write_json(output: Path, model: str, dump: ETDump) -> None:
     from rushlight.inspect.program import report_of
     from rushlight.inspect.trace.chrome import chrome_trace
     from rushlight.inspect.trace.origins import ProgramOrigins
+    from rushlight.runtime.source import map_file
+    from rushlight.serialize.bundle import program_in
 
-    origins = ProgramOrigins(Path(model).read_bytes())
+    origins = ProgramOrigins(program_in(map_file(model)))
     trace = chrome_trace(dump, origins, report_of(model))
     write_text(output, json.dumps(trace))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.source import Source
+from rushlight.schema.source import Source
 
 # Kinds of findings; each has a page docs/gallery/<kind>.md with a rewrite that works.
 KINDS = {

@@ -21,6 +21,7 @@ from rushlight.record.exir_json import Serialized, deserialized, serialized
 from rushlight.schema import program as schema
 from rushlight.schema.debug import DebugMethod
 from rushlight.schema.etrecord import EDGE, MARKER
+from rushlight.serialize.etrecord import RecordArchive, map_in
 
 AnyFile = str | os.PathLike[str] | IO[bytes]
 
@@ -39,7 +40,9 @@ class EdgeManager(Protocol):
 Programs = ExportedProgram | Mapping[str, ExportedProgram] | EdgeManager
 _EXPORTED = "exported_program"
 _COMPANIONS = ("", "_state_dict", "_constants", "_example_inputs")
-_JSON = ("debug_handle_map", "delegate_map", "instruction_id_to_num_outs_map", "export_graph_id")
+_MAPS = frozenset({"debug_handle_map", "delegate_map", "instruction_id_to_num_outs_map"})
+_GRAPH_ID = "export_graph_id"
+_JSON = (*sorted(_MAPS), _GRAPH_ID)
 _TENSORS = ("reference_outputs", "representative_inputs")
 _IMPLIED = (MARKER, *_JSON, *_TENSORS)
 
@@ -234,30 +237,18 @@ def parse_etrecord(path: AnyFile) -> ETRecord:
     Raises:
         LoadError: it cannot be read, or is damaged.
     """
-    where = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-            if MARKER not in names:
-                raise _damaged(f"it has no entry {MARKER}, so it is no ETRecord", where)
-            record = ETRecord()
-            for name in sorted(names):
-                if f"{name}_state_dict" in names:
-                    _take_program(record, name, _read_program(archive, name))
-            for name in names & set(_JSON):
-                setattr(record, name, json.loads(archive.read(name)))
-            for name in names & set(_TENSORS):
-                saved = io.BytesIO(archive.read(name))
-                setattr(record, name, torch.load(saved, weights_only=True))
-            return record
-    except OSError as error:
-        raise LoadError(
-            f"the ETRecord cannot be read: {error.strerror}", code=Code.ACCESS_FAILED, where=where
-        ) from error
-    except (zipfile.BadZipFile, ValueError, KeyError, RuntimeError) as error:
-        if isinstance(error, LoadError):
-            raise
-        raise _damaged(f"{type(error).__name__}: {error}", where) from error
+    with RecordArchive(path) as archive:
+        record = ETRecord()
+        for name in sorted(archive.names):
+            if f"{name}_state_dict" in archive.names:
+                _take_program(record, name, _read_program(archive, name))
+        for name in _MAPS & archive.names:
+            setattr(record, name, map_in(archive, name))
+        if _GRAPH_ID in archive.names:
+            record.export_graph_id = archive.json(_GRAPH_ID)
+        for name in archive.names.intersection(_TENSORS):
+            setattr(record, name, _read_tensors(archive, name))
+        return record
 
 
 def generate_etrecord(
@@ -339,8 +330,19 @@ def _write_program(archive: zipfile.ZipFile, name: str, parts: Serialized) -> No
         archive.writestr(f"{name}{companion}", content)
 
 
-def _read_program(archive: zipfile.ZipFile, name: str) -> ExportedProgram:
+def _read_program(archive: RecordArchive, name: str) -> ExportedProgram:
     return deserialized(Serialized(*(archive.read(f"{name}{part}") for part in _COMPANIONS)))
+
+
+def _read_tensors(archive: RecordArchive, name: str) -> Any:
+    """What torch.save wrote, without running code of the file."""
+    try:
+        return torch.load(io.BytesIO(archive.read(name)), weights_only=True)
+    except LoadError:
+        raise
+    except Exception as error:  # of damaged archives torch raises many types
+        reason = str(error).partition("\n")[0]
+        raise archive.damaged(f"its entry {name!r} cannot be read ({reason})") from error
 
 
 def _take_program(record: ETRecord, name: str, program: ExportedProgram) -> None:
@@ -357,7 +359,3 @@ def _exists(what: str) -> ExportError:
     return ExportError(
         f"the record has {what} already: make another record", code=Code.INVALID_STATE
     )
-
-
-def _damaged(what: str, where: str) -> LoadError:
-    return LoadError(f"the ETRecord: {what}", code=Code.INVALID_EXTERNAL_DATA, where=where)

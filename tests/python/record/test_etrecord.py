@@ -190,17 +190,29 @@ def test_damaged_records(tmp_path: Path) -> None:
     cut = json.loads(entries[program])
     del cut["graph_module"]["graph"]
     path = tmp_path / "m.etrecord"
-    cases = {
+    cases: dict[str, dict[str, bytes | None]] = {
         "no entry ETRECORD_V0": {"ETRECORD_V0": None},
-        "no entry 'debug_handle_map'": {"debug_handle_map": None},
-        "'debug_handle_map' cannot be read": {"debug_handle_map": b"{"},
+        "'debug_handle_map' is no JSON": {"debug_handle_map": b"{"},
         "'debug_handle_map' is no object": {"debug_handle_map": b"[]"},
-        "no program 'edge_dialect_exported_program'": {program: None},
+        "something else than it should for instruction 0 of 'forward'": {
+            "debug_handle_map": b'{"forward": {"0": [null]}}'
+        },
+        "for instruction 7 of 'forward'": {"delegate_map": b'{"forward": {"7": {"name": 3}}}'},
         "not one of torch.export": {program: json.dumps(cut).encode()},
     }
     for text, changes in cases.items():
         with pytest.raises(LoadError, match=text):
             Inspector(etdump_data=dump, etrecord=damaged(entries, path, **changes))
+    shown: dict[str, dict[str, bytes | None]] = {
+        "no entry 'debug_handle_map': the trace is shown without": {"debug_handle_map": None},
+        "no program 'edge_dialect_exported_program': the trace is": {program: None},
+    }
+    for text, changes in shown.items():  # what can be shown is shown
+        with pytest.warns(UserWarning, match=text):
+            inspector = Inspector(etdump_data=dump, etrecord=damaged(entries, path, **changes))
+        assert inspector.event_blocks[1].events[0].perf_data is not None
+    with pytest.raises(LoadError, match="no program 'mine'; it has edge_dialect_exported_program"):
+        Inspector(etdump_data=dump, etrecord=path, reference_graph_name="mine")
     for changes in ({"ETRECORD_V0": None}, {program: b"{}"}, {f"{program}_state_dict": b"abc"}):
         with pytest.raises(LoadError, match=r"ETRecord|record's program"):
             parse_etrecord(damaged(entries, path, **changes))

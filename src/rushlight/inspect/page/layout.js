@@ -1,6 +1,7 @@
 // A layered drawing of a graph: every node below what it depends on, crossings and bends reduced.
 
 const BOX = { width: 168, height: 40, column: 22, row: 34 };
+const MAX_BENT = 40; // layers; a longer edge is drawn straight, and takes no room
 
 // nodes: [{id}], edges: [[from id, to id]] without cycles. Returns nodes with x, y (their centre),
 // and a path of points for every edge.
@@ -52,6 +53,7 @@ function withBends(byNode, links) {
   for (const item of byNode.values()) put(item);
   const chains = links.map(([from, to]) => {
     const chain = [from];
+    if (to.layer - from.layer > MAX_BENT) return [from, to];
     for (let layer = from.layer + 1; layer < to.layer; layer += 1) {
       const bend = { bend: true, above: [], below: [], layer };
       put(bend);

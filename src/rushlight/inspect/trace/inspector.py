@@ -39,6 +39,7 @@ from rushlight.inspect.trace.statistics import (
     operators_of,
     outliers_of,
 )
+from rushlight.runtime.source import map_file
 from rushlight.serialize.bundle import is_bundle, program_in, read_bundle
 
 AnyPath = str | os.PathLike[str]
@@ -118,7 +119,7 @@ class Inspector:
         if etrecord is not None:
             self._origins = RecordOrigins(etrecord, _graph_name(reference_graph_name))
         elif program is not None:
-            content = _read(program, "program")
+            content = map_file(program)
             self._origins = ProgramOrigins(program_in(content))
             if is_bundle(content):
                 add_expected(self.event_blocks, read_bundle(content))
