@@ -138,6 +138,7 @@ Status Method::run() {
 
 // Runs before the first instruction, when no view points into a replaced block any more.
 void Method::start() {
+  scratch_peak_ = 0;
   restore_views();
   blocks_.collect();
 }
@@ -159,7 +160,6 @@ void Method::reset_scratch() {
 // Tells the tracer how much scratch a run took.
 void Method::trace_memory() {
   tracer_->allocation("scratch", -1, scratch_peak_);
-  scratch_peak_ = 0;
 }
 
 // Runs the instruction at *pc and moves *pc to the next one.
