@@ -253,6 +253,9 @@ class Method {
   Status run_jump(const Instruction& instruction, uint32_t* pc);
   void end_instruction(uint32_t pc, bool is_ok);
   void trace_outputs();
+  void trace_memory();
+  template <bool kObserved>
+  void reset_scratch();
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
   void start();
   Status finish();
@@ -297,6 +300,7 @@ class Method {
   uint64_t steps_ = 0;
   MethodOptions options_{};
   Allocator* scratch_ = nullptr;
+  size_t scratch_peak_ = 0;  // of a traced run
   Tracer* tracer_ = nullptr;
   const KvCache* kv_cache_ = nullptr;
   State state_ = State::Empty;

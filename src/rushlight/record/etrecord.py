@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, runtime_checkable
 
 import torch
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
@@ -21,7 +22,7 @@ from rushlight.record.exir_json import Serialized, deserialized, serialized
 from rushlight.schema import program as schema
 from rushlight.schema.debug import DebugMethod
 from rushlight.schema.etrecord import EDGE, MARKER
-from rushlight.serialize.etrecord import RecordArchive, map_in
+from rushlight.serialize.etrecord import RecordArchive, Source, map_in
 
 AnyFile = str | os.PathLike[str] | IO[bytes]
 
@@ -35,6 +36,18 @@ class EdgeManager(Protocol):
 
     def exported_program(self, method_name: str = ...) -> ExportedProgram:
         """The program of a method."""
+
+
+@runtime_checkable
+class BundledCases(Protocol):
+    """A `Bundle`, which is of a later stage."""
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that have test cases."""
+
+    def torch_cases(self, method: str) -> list[tuple[list[Any], list[Any]]]:
+        """The flat inputs and expected outputs of a method's test cases."""
 
 
 Programs = ExportedProgram | Mapping[str, ExportedProgram] | EdgeManager
@@ -174,15 +187,42 @@ class ETRecord:
             if "debug_handle" in node.meta
         }
 
-    def update_representative_inputs(self, inputs: Sequence[Any]) -> None:
-        """Record the inputs of a test case of `forward`, flat, as tensors."""
-        self.representative_inputs = list(inputs)
+    def update_representative_inputs(self, inputs: Sequence[Any] | BundledCases) -> None:
+        """Record the inputs of a test case of `forward`.
+
+        Args:
+            inputs: flat, as tensors; or a bundled program, whose first test case of `forward`
+                counts. Without one, none are recorded.
+        """
+        if isinstance(inputs, BundledCases):
+            cases = inputs.torch_cases("forward")
+            self.representative_inputs = cases[0][0] if cases else None
+        else:
+            self.representative_inputs = list(inputs)
 
     def update_reference_outputs(
-        self, outputs: Mapping[str, Sequence[Any]] | Sequence[Any]
+        self, outputs: Mapping[str, Sequence[Any]] | Sequence[Any] | BundledCases
     ) -> None:
-        """Record expected outputs: of `forward`'s test cases, or by method."""
-        if isinstance(outputs, Mapping):
+        """Record expected outputs, which the Inspector shows beside those of a traced test case.
+
+        Args:
+            outputs: flat, of each test case of `forward`; or of those of each method; or a bundled
+                program, all of whose test cases count.
+
+        Raises:
+            ExportError: a test case of the bundled program expects nothing.
+        """
+        if isinstance(outputs, BundledCases):
+            expected = {m: [case[1] for case in outputs.torch_cases(m)] for m in outputs.methods}
+            for method, cases in expected.items():
+                if not all(cases):
+                    raise ExportError(
+                        f"test case {cases.index([])} of {method!r} has no expected outputs: "
+                        "bundle it with some",
+                        code=Code.INVALID_ARGUMENT,
+                    )
+            self.reference_outputs = expected
+        elif isinstance(outputs, Mapping):
             self.reference_outputs = {name: list(cases) for name, cases in outputs.items()}
         else:
             self.reference_outputs = {"forward": list(outputs)}
@@ -232,7 +272,8 @@ class ETRecord:
 def parse_etrecord(path: AnyFile) -> ETRecord:
     """Read a record of Rushlight or ExecuTorch, with its programs.
 
-    `Inspector` reads records without torch; this is for what needs the programs.
+    `Inspector` reads records without torch; this is for what needs the programs. One that calls
+    delegates, as ExecuTorch's records may have, is left out with a warning.
 
     Raises:
         LoadError: it cannot be read, or is damaged.
@@ -240,7 +281,7 @@ def parse_etrecord(path: AnyFile) -> ETRecord:
     with RecordArchive(path) as archive:
         record = ETRecord()
         for name in sorted(archive.names):
-            if f"{name}_state_dict" in archive.names:
+            if f"{name}_state_dict" in archive.names and _can_be_read(archive, name):
                 _take_program(record, name, _read_program(archive, name))
         for name in _MAPS & archive.names:
             setattr(record, name, map_in(archive, name))
@@ -249,6 +290,21 @@ def parse_etrecord(path: AnyFile) -> ETRecord:
         for name in archive.names.intersection(_TENSORS):
             setattr(record, name, _read_tensors(archive, name))
         return record
+
+
+def read_reference_outputs(source: Source) -> dict[str, list[Any]]:
+    """The reference outputs of a record by method, without its programs; empty if it has none.
+
+    Raises:
+        LoadError: as `parse_etrecord`.
+    """
+    with RecordArchive(source) as archive:
+        if "reference_outputs" not in archive.names:
+            return {}
+        outputs = _read_tensors(archive, "reference_outputs")
+        if not isinstance(outputs, dict) or not all(isinstance(o, list) for o in outputs.values()):
+            raise archive.damaged("its entry 'reference_outputs' has no list for each method")
+        return outputs
 
 
 def generate_etrecord(
@@ -328,6 +384,18 @@ def _write_program(archive: zipfile.ZipFile, name: str, parts: Serialized) -> No
     contents = (parts.program, parts.state_dict, parts.constants, parts.example_inputs)
     for companion, content in zip(_COMPANIONS, contents, strict=True):
         archive.writestr(f"{name}{companion}", content)
+
+
+def _can_be_read(archive: RecordArchive, name: str) -> bool:
+    """Whether a program is one of torch alone: payloads of delegates are not read back."""
+    if b"higher_order.executorch_call_delegate" not in archive.read(name):
+        return True
+    warnings.warn(
+        f"the ETRecord's program {name!r} calls delegates and is left out: record the one before "
+        "delegation to compare values with it",
+        stacklevel=3,
+    )
+    return False
 
 
 def _read_program(archive: RecordArchive, name: str) -> ExportedProgram:
