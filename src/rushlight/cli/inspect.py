@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -104,7 +105,9 @@ def _add_times(report: ProgramReport, trace: str, model: str) -> None:
     from rushlight.inspect.trace.inspector import Inspector
     from rushlight.inspect.trace.times import times_of
 
-    report.times = times_of(Inspector(trace, program=model), report.methods)
+    with warnings.catch_warnings():  # of another program, which is told below
+        warnings.simplefilter("ignore", RuntimeWarning)
+        report.times = times_of(Inspector(trace, program=model), report.methods)
     for times in report.times:
         if times.unknown:
             console(stderr=True).print(

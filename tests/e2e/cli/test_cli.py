@@ -95,7 +95,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "x.npy", x.numpy())
     np.savez(folder / "inputs.npz", x=x.numpy())
     np.save(folder / "eager.npy", exported.module()(x).detach().numpy())
-    rl.export(exported).save(folder / "first.pte", quiet=True)
+    program = rl.export(exported)
+    program.save(folder / "first.pte", quiet=True)
+    module = rl.load(program.buffer, trace=True)
+    module(x.numpy())
+    module.trace.save(folder / "model.etdp")
     return folder
 
 
