@@ -85,7 +85,9 @@ class TraceRecorder : public Tracer {
   void place(Record& record) const;
   void value(const EValue& value, bool is_output);
   void tensor(const Tensor& tensor, bool is_output);
-  Record* append_tensor(DType dtype, size_t rank, size_t bytes);
+  Record* append_tensor(DType dtype, size_t rank, size_t numel);
+  void append_elements(DType dtype, const uint8_t* data, size_t count);
+  static DType recorded(DType dtype);
   const Record* at(size_t offset) const;
 
   Span<uint8_t> memory_;

@@ -32,7 +32,7 @@ from rushlight.errors import Code, Error, ExportError, LoadError, RunError
 from rushlight.ir.branches import attribute
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.recorder import Recorder
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import in_users_code, source_of
 from rushlight.lower.check_kernels import operators_of
 from rushlight.lower.method import LoweredMethod
 from rushlight.pipeline import ExecutorchProgramManager, to_edge
@@ -41,6 +41,7 @@ from rushlight.runtime.forms import PORTABLE, plan_name
 from rushlight.runtime.load import load, load_to_compare
 from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.stepping import Stepper
+from rushlight.schema.source import Source
 
 Lower = Callable[[ExportedProgram], ExecutorchProgramManager]
 """Lowers a captured program for the same backend as the program that is checked."""
@@ -236,7 +237,7 @@ def first_departure(
                 what = f"a delegate of {backend}" if backend else str(node.target)
                 text = f"The first node that departs is {name} ({what}): {reason}"
                 source = source_of(node)
-                return Fault(text, source if source.is_users else Source(), backend)
+                return Fault(text, source if in_users_code(source.file) else Source(), backend)
     text = "No single node departs from the Edge graph: a stage before it changed the result"
     return Fault(text, Source())
 

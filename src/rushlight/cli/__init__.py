@@ -17,6 +17,7 @@ from rushlight.cli import (
     debug,
     diff,
     doctor,
+    explain,
     export,
     inspect,
     llm,
@@ -58,7 +59,7 @@ def _options(
 
 COMMANDS = (
     *(export, doctor, recipes, accuracy, debug),
-    *(run, test, bench, profile, trace, inspect, diff, ops, new_backend),
+    *(run, test, bench, profile, trace, explain, inspect, diff, ops, new_backend),
 )
 for command in COMMANDS:
     app.command(name=command.NAME, help=command.HELP)(command.main)

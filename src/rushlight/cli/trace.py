@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 NAME = "trace"
 HELP = help_text(
-    "Run a program and write what it did and when: as JSON for chrome://tracing and "
-    "ui.perfetto.dev, or as an ETDump. Needs no PyTorch; inputs that are not given are made up. "
+    "Run a program and write what it did and when: as JSON for ui.perfetto.dev and "
+    "chrome://tracing, or as an ETDump. Needs no PyTorch; inputs that are not given are made up. "
     "Given an ETDump, also one of a phone, turn it into JSON.",
     (
         "rushlight trace model.pte -o trace.json",

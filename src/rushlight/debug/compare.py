@@ -17,7 +17,8 @@ from rushlight.debug.places import Array, Place
 from rushlight.debug.reference import Reference
 from rushlight.inspect.distance import Figures, figures
 from rushlight.ir.quantized_values import affine_of, quantizes
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import in_users_code, source_of
+from rushlight.schema.source import Source
 
 _ONE_UNIT = Tolerance(units=1)
 # Of products whose inputs are quantised as the model runs: one of them may be rounded otherwise.
@@ -103,7 +104,7 @@ def _source(node: Node, group: Mapping[str, Node]) -> Source:
     """The line of a value: its own, or that of the first node of its operator that has one of the
     user's."""
     sources = [source_of(one) for one in (node, *group.values())]
-    return next((source for source in sources if source.is_users), sources[0])
+    return next((source for source in sources if in_users_code(source.file)), sources[0])
 
 
 def _modules(group: Mapping[str, Node]) -> tuple[str, ...]:

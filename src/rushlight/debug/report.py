@@ -76,7 +76,7 @@ def lines(
             decibels(gap.own.sqnr),
             decibels(gap.whole.sqnr),
             f"{shown}|{wanted}",
-            Text(line_of(gap)),
+            Text(gap.source.brief),
             Text(", ".join(gap.modules)),
         )
     yield table
@@ -97,12 +97,6 @@ def _rows(gaps: Sequence[Gap], first: Gap | None) -> Sequence[Gap]:
     middle = 0 if first is None else next(i for i, gap in enumerate(gaps) if gap is first)
     begin = max(0, min(middle - MAX_ROWS // 2, len(gaps) - MAX_ROWS))
     return gaps[begin : begin + MAX_ROWS]
-
-
-def line_of(gap: Gap) -> str:
-    """The value's line: "model.py:12", or "" if it is not known."""
-    source = gap.source
-    return f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else ""
 
 
 def histograms(gap: Gap, bins: int) -> tuple[list[int], list[int]]:
@@ -153,7 +147,7 @@ def _row(gap: Gap, is_first: bool) -> str:
         f'<td class="mono">{escape(gap.node)}</td>'
         f'<td class="mono">{escape(", ".join(gap.operators))}</td>{cells}'
         f"<td>{_picture(gap)}</td>"
-        f'<td class="mono" title="{escape(str(gap.source))}">{escape(line_of(gap))}</td>'
+        f'<td class="mono" title="{escape(str(gap.source))}">{escape(gap.source.brief)}</td>'
         f'<td class="mono">{escape(", ".join(gap.modules))}</td></tr>'
     )
 

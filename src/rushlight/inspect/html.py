@@ -11,8 +11,8 @@ from typing import Any
 from rushlight.inspect.model import ProgramContents
 
 # Concatenated in this order into one script; each file may use the files before it.
-_SCRIPTS = ("dom.js", "program.js", "memory.js", "layout.js", "drawing.js", "graph.js", "tables.js",
-            "main.js")  # fmt: skip
+_SCRIPTS = ("dom.js", "program.js", "memory.js", "layout.js", "drawing.js", "flame.js", "graph.js",
+            "tables.js", "main.js")  # fmt: skip
 
 
 def page(report: ProgramContents) -> str:

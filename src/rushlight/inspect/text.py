@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from rushlight.inspect.fit import FittingTable
-from rushlight.inspect.model import Source
+from rushlight.schema.source import Source
 
 MAX_ROWS = 20  # of a table that grows with the model; the HTML page shows all rows
 _UNITS = ("B", "KiB", "MiB", "GiB")
@@ -68,5 +68,5 @@ def short_source(source: Source | None) -> str:
     """A Python line without the folders of its file."""
     if source is None:
         return ""
-    place = f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else source.module
+    place = source.brief or source.module
     return f"{place}: {source.text}" if source.text else place

@@ -76,6 +76,21 @@ def test_executorch_reads_a_trace(backend: str, executorch, tmp_path: Path) -> N
     assert all(shape in shapes for shape in ([1, 8, 16, 16], [1, 8, 8, 8], [1, 10]))
 
 
+@pytest.mark.parametrize("backend", ["portable", "cpu"])
+def test_executorch_reads_values_of_bfloat16(backend: str, executorch, tmp_path: Path) -> None:
+    # Its Inspector refuses traces that have the dtype: they are recorded as float32.
+    torch.manual_seed(7)
+    model = nn.Sequential(nn.Linear(9, 70), nn.ReLU()).bfloat16().eval()  # more than 64 elements
+    x = torch.randn(2, 9, dtype=torch.bfloat16)
+    module = rl.load(rl.export(model, (x,), backend=backend).buffer, trace=TraceOptions("all"))
+    wanted = module(x)
+    module.trace.save(tmp_path / "m.etdp")
+    dump, values = tmp_path / "m.etdp", tmp_path / "m.etdp.values"
+    shown = executorch.call("trace", dump=dump, values=values)
+    assert shown == rows(Inspector(dump, debug_buffer_path=values))
+    np.testing.assert_array_equal(shown[1]["outputs"][0], wanted.float())
+
+
 @pytest.mark.parametrize("xnnpack", [False, True])
 def test_a_program_and_record_of_executorch(xnnpack: bool, executorch, tmp_path: Path) -> None:
     torch.manual_seed(2)

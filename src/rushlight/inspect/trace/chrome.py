@@ -9,7 +9,7 @@ from typing import Any
 from rushlight.inspect.model import Method, ProgramContents
 from rushlight.inspect.trace.events import FRAMEWORK_EVENTS, delegate_id, method_of
 from rushlight.inspect.trace.origins import Origin, Origins
-from rushlight.inspect.trace.statistics import line_of
+from rushlight.inspect.trace.statistics import line_of, module_of
 from rushlight.schema import etdump as fb
 
 Json = dict[str, Any]
@@ -159,11 +159,12 @@ def _told(origin: Origin | None) -> Json:
     if origin is None:
         return {}
     lines = [line for node in origin.nodes if (line := line_of(node.stack_trace))]
-    modules = [list(node.modules)[-1] for node in origin.nodes if node.modules]
+    modules = filter(None, (module_of(node.modules) for node in origin.nodes))
     return {
         "operators": [node.op for node in origin.nodes],
         "lines": list(dict.fromkeys(lines)),
         "modules": list(dict.fromkeys(modules)),
+        "debug handles": origin.handles,
     }
 
 

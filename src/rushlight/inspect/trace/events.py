@@ -100,7 +100,7 @@ class Event:
         perf_data: the times; None for values without times.
         op_types: the operators of the model that it was made from.
         delegate_debug_identifier: the delegate's id for a place in it; None outside of delegates.
-        debug_handles: those of the ETRecord; None without one.
+        debug_handles: those of the ETRecord or the program; None without both.
         num_outputs: how many values the instruction gives.
         stack_traces: by node of the graph, the Python lines that it comes from.
         module_hierarchy: by node, the modules that it is in, from the outermost.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from rushlight.errors import Code, LoadError, RunError
 from rushlight.inspect.trace.etdump import read_etdump
@@ -21,7 +22,7 @@ from rushlight.inspect.trace.events import (
     time_factor,
 )
 from rushlight.inspect.trace.events import pandas as _pandas
-from rushlight.inspect.trace.expected import add_expected
+from rushlight.inspect.trace.expected import add_expected, add_reference_outputs
 from rushlight.inspect.trace.identity import fit_of
 from rushlight.inspect.trace.numeric_gap import (
     Distance,
@@ -43,6 +44,12 @@ from rushlight.inspect.trace.statistics import (
 )
 from rushlight.runtime.source import map_file
 from rushlight.serialize.bundle import is_bundle, program_in, read_bundle
+from rushlight.serialize.etrecord import Source
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+    from rushlight.record.etrecord import ETRecord
 
 AnyPath = str | os.PathLike[str]
 _NOT_PRINTED = (
@@ -59,7 +66,8 @@ class Inspector:
     Args:
         etdump_path: the path of an ETDump.
         etdump_data: or its bytes.
-        etrecord: the path of an ETRecord, for operators, modules and stack traces.
+        etrecord: an ETRecord, its path or an open binary file: gives operators, modules and stack
+            traces.
         source_time_scale: the unit of the trace; nanoseconds unless the platform's clock has
             another.
         target_time_scale: the unit of all times that are shown.
@@ -89,7 +97,7 @@ class Inspector:
         self,
         etdump_path: AnyPath | None = None,
         etdump_data: bytes | None = None,
-        etrecord: AnyPath | None = None,
+        etrecord: Source | ETRecord | None = None,
         source_time_scale: TimeScale = TimeScale.NS,
         target_time_scale: TimeScale = TimeScale.MS,
         debug_buffer_path: AnyPath | None = None,
@@ -123,7 +131,9 @@ class Inspector:
         self._origins: Origins | None = None
         self.mismatches: list[str] = []
         if etrecord is not None:
-            self._origins = RecordOrigins(etrecord, _graph_name(reference_graph_name))
+            source = _source_of(etrecord)
+            self._origins = RecordOrigins(source, _graph_name(reference_graph_name))
+            add_reference_outputs(self.event_blocks, source)
         elif program is not None:
             content = map_file(program)
             self._origins = ProgramOrigins(program_in(content))
@@ -195,6 +205,8 @@ class Inspector:
             block.to_dataframe(include_units, include_delegate_debug_data)
             for block in self.event_blocks
         ]
+        if not any(block.events for block in self.event_blocks):  # the columns, without rows
+            return EventBlock("", [Event("")]).to_dataframe(include_units)[:0]
         return _pandas().concat(frames, ignore_index=True)
 
     def print_data_tabular(
@@ -286,14 +298,7 @@ class Inspector:
     ) -> list[NumericGap]:
         """The rows of `calculate_numeric_gap`, which needs pandas."""
         wanted = distance_of(distance)
-        if self._etrecord is None:
-            raise RunError(
-                "numeric gaps need an ETRecord: give etrecord=, of the program that ran",
-                code=Code.INVALID_STATE,
-            )
-        from rushlight.record.etrecord import parse_etrecord
-
-        record = parse_etrecord(self._etrecord)
+        record = self._record()
         if record.representative_inputs is None:
             raise RunError(
                 "the ETRecord has no representative inputs: call "
@@ -302,6 +307,30 @@ class Inspector:
             )
         program = reference_of(record, reference_graph)
         return gaps_of(self.event_blocks, program, record.representative_inputs, wanted)
+
+    def get_exported_program(self, graph: str | None = None) -> ExportedProgram:
+        """A program of the ETRecord.
+
+        Args:
+            graph: as `calculate_numeric_gap` takes it.
+
+        Raises:
+            RunError: there is no ETRecord, or it has no such program.
+        """
+        return reference_of(self._record(), None if graph is None else _graph_name(graph))
+
+    def _record(self) -> ETRecord:
+        if self._etrecord is None:
+            raise RunError(
+                "numeric gaps and programs need an ETRecord: give etrecord=, of what ran",
+                code=Code.INVALID_STATE,
+            )
+        from rushlight.record.etrecord import parse_etrecord
+
+        given = self._etrecord
+        if hasattr(given, "save"):
+            return cast("ETRecord", given)
+        return parse_etrecord(given)
 
     def get_op_list(
         self, event_block: str, show_delegated_ops: bool = True
@@ -322,6 +351,15 @@ class Inspector:
                 for op in dict.fromkeys(event.op_types):
                     by_op.setdefault(op, []).append(event)
         return by_op
+
+
+def _source_of(etrecord: Source | ETRecord) -> Source:
+    """Where a record is read from: its path, or a file with its content."""
+    if not hasattr(etrecord, "save"):
+        return etrecord
+    file = io.BytesIO()
+    etrecord.save(file)
+    return file
 
 
 def _graph_name(name: str) -> str:

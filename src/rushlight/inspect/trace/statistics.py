@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from rushlight.errors import Code, RunError
 from rushlight.inspect.trace.events import Event, EventBlock
+from rushlight.schema.source import frames_in
 
 Key = Literal["module", "line", "kind", "operator"]
 KEYS: tuple[Key, ...] = ("module", "line", "kind", "operator")
-_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _WHOLE = ("OPERATOR_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
 _DEVIATIONS = 5.0  # from the median, in median deviations, of a time that is an outlier
 # Two-sided quantiles of Student's t at 95 %, by degrees of freedom.
@@ -125,15 +125,24 @@ def _key(event: Event, key: Key) -> str:
         return ", ".join(event.op_types) or event.name
     if key == "line":
         return next(filter(None, map(line_of, event.stack_traces.values())), "")
-    deepest = max(event.module_hierarchy.values(), key=len, default={})
-    return list(deepest)[-1] if deepest else ""
+    return module_of(max(event.module_hierarchy.values(), key=len, default={}))
+
+
+def module_of(modules: Mapping[str, Any]) -> str:
+    """The path of the innermost module, "encoder.0"; "" for the model itself. Records have names
+    of torch.export for keys, and paths with types for values; programs have only paths."""
+    if not modules:
+        return ""
+    key, value = list(modules.items())[-1]
+    path = value[0] if isinstance(value, tuple) and len(value) == 2 else key
+    return str(path).removeprefix("L['self'].").removeprefix("L['self']")
 
 
 def line_of(stack_trace: str | None) -> str:
     """The innermost line of a stack trace that is not torch's: "model.py:12"; "" if none is."""
-    frames = [] if stack_trace is None else list(_LINE.finditer(stack_trace))
-    mine = [f for f in frames if not re.search(r"[/\\]torch[/\\]", f["file"])] or frames
-    return f"{mine[-1]['file']}:{mine[-1]['line']}" if mine else ""
+    frames = frames_in(stack_trace or "")
+    mine = [f for f in frames if not re.search(r"[/\\]torch[/\\]", f.file)] or frames
+    return mine[-1].position if mine else ""
 
 
 def outliers_of(blocks: Iterable[EventBlock]) -> list[Outlier]:
