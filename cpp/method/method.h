@@ -254,7 +254,7 @@ class Method {
   void end_instruction(uint32_t pc, bool is_ok);
   void trace_outputs();
   void trace_memory();
-  template <bool kTraced>
+  template <bool kObserved>
   void reset_scratch();
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
   void start();

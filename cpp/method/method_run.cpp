@@ -149,10 +149,11 @@ Status Method::finish() {
   return has_bare_tensors_ ? check_outputs() : Status();
 }
 
-template <bool kTraced>
+template <bool kObserved>
 void Method::reset_scratch() {
   if (scratch_ == nullptr) return;
-  if (kTraced && scratch_->used() > scratch_peak_) scratch_peak_ = scratch_->used();
+  const size_t used = kObserved && tracer_ != nullptr ? scratch_->used() : 0;
+  if (used > scratch_peak_) scratch_peak_ = used;
   scratch_->reset();
 }
 
@@ -173,11 +174,11 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
     case InstructionKind::Kernel:
       if (instruction.checked) status = check_memory(instruction, parts_.kernels[before]);
       if (status.ok()) status = instruction.fn(context, instruction.args);
-      reset_scratch<kTraced>();
+      reset_scratch<kObserved>();
       break;
     case InstructionKind::Delegate:
       status = run_delegate(instruction);
-      reset_scratch<kTraced>();
+      reset_scratch<kObserved>();
       break;
     case InstructionKind::Move:
       *instruction.args[1] = *instruction.args[0];
