@@ -138,6 +138,7 @@ Status Method::run() {
 
 // Runs before the first instruction, when no view points into a replaced block any more.
 void Method::start() {
+  scratch_peak_ = 0;
   restore_views();
   blocks_.collect();
 }
@@ -152,15 +153,13 @@ Status Method::finish() {
 template <bool kObserved>
 void Method::reset_scratch() {
   if (scratch_ == nullptr) return;
-  const size_t used = kObserved && tracer_ != nullptr ? scratch_->used() : 0;
-  if (used > scratch_peak_) scratch_peak_ = used;
+  if (kObserved && scratch_->used() > scratch_peak_) scratch_peak_ = scratch_->used();
   scratch_->reset();
 }
 
 // Tells the tracer how much scratch a run took.
 void Method::trace_memory() {
   tracer_->allocation("scratch", -1, scratch_peak_);
-  scratch_peak_ = 0;
 }
 
 // Runs the instruction at *pc and moves *pc to the next one.

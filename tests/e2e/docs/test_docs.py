@@ -85,7 +85,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
         for line in code.splitlines()
         if line.startswith("rushlight ")
     ]
-    assert len(commands) == 15
+    assert len(commands) == 16
     (tmp_path / "model.py").write_text(BUILD, encoding="utf-8")
     np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
     model, x = torch.nn.Linear(4, 2).eval(), torch.ones(3, 4)
