@@ -45,12 +45,18 @@ def figures(value: Array, wanted: Array) -> Figures:
     one, other = (_wide(array) for array in (value, wanted))
     finite = np.isfinite(one) & np.isfinite(other)
     a, b = one[finite], other[finite]
-    signal, noise = float(np.vdot(b, b).real), float(errors @ errors)
+    error, greatest = (float(np.abs(x).max(initial=0.0)) for x in (errors, b))
+    # In proportion to the greatest, whose square may be no number.
+    a, b = a / (float(np.abs(a).max(initial=0.0)) or 1.0), b / (greatest or 1.0)
+    with np.errstate(over="ignore"):
+        parts = errors / (greatest or 1.0)
+        signal, noise = float(np.vdot(b, b).real), float(parts @ parts)
     norm = math.sqrt(float(np.vdot(a, a).real) * signal)
+    ratio = signal / noise if noise else math.inf
     return Figures(
-        float(errors.max(initial=0.0)),
-        float(np.abs(b).max(initial=0.0)),
-        math.inf if noise == 0 else 10 * math.log10(signal / noise) if signal else -math.inf,
+        error,
+        greatest,
+        10 * math.log10(ratio) if 0 < ratio < math.inf else math.inf if ratio else -math.inf,
         float(np.vdot(a, b).real) / norm if norm else math.nan,
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from runtime_programs import MethodBuilder, add, program
+from backend_doubles import Recorder, registered
+from runtime_programs import MethodBuilder, add, delegated, program
 
 import rushlight as rl
 from rushlight.errors import Code
@@ -15,6 +17,7 @@ from rushlight.runtime import TraceOptions
 from rushlight.schema import etdump
 
 X = np.array([1, -2], np.float32)
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 
 
 def two_methods() -> bytes:
@@ -79,6 +82,42 @@ def test_memory() -> None:
     assert all(set(taken) == {"planned memory 1", "structures"} for taken in loads.values())
     assert 0 < sum(taken["structures"] for taken in loads.values()) <= module.memory.peak
     assert [b.memory for b in blocks if b.name == "Execute"] == [{}] * 2
+    module = rl.load(GOLDEN / "topk.pte", trace=True)
+    [x] = module["forward"].contract.inputs
+    module(np.ones([dim.max for dim in x.shape], np.float32))
+    run = Inspector(etdump_data=module.trace.to_bytes()[0]).event_blocks[-1]
+    assert list(run.memory) == ["scratch"] and 0 < run.memory["scratch"] < 1 << 20
+
+
+def test_metadata_of_events() -> None:
+    """Bytes of the backend's own reach the parser of the Inspector, by either kind of id."""
+    calls = iter(range(1, 10))
+
+    def execute(context: Any, args: Any) -> None:
+        told = f"cycles {next(calls)}".encode()
+        context.event("mul", 100, 250, told)
+        context.event(12, 300, 301, metadata=b"\0\xff")
+        context.event(13, 301, 302)
+        args[1][...] = args[0]
+
+    with registered("Test", Recorder(execute=execute)):
+        module = rl.load(program(delegated("Test", 2), blobs=[b""]), trace=True)
+    module(X)
+    module(X)
+    dump = module.trace.to_bytes()[0]
+
+    def parser(told: list[bytes]) -> dict[str, Any]:
+        return {"last": told[-1], "runs": len(told)}
+
+    def told(**options: Any) -> dict[Any, Any]:
+        events = Inspector(etdump_data=dump, **options).event_blocks[-1].events
+        return {e.delegate_debug_identifier: e.delegate_debug_metadatas for e in events}
+
+    assert {**told(), None: []} == {
+        "mul": [b"cycles 1", b"cycles 2"], 12: [b"\0\xff"] * 2, 13: [], None: []
+    }  # fmt: skip
+    parsed = told(delegate_metadata_parser=parser)
+    assert parsed["mul"] == {"last": b"cycles 2", "runs": 2} and parsed[13] == []
 
 
 def test_values() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.errors import RunError
 from rushlight.inspect.diff.model import OutputDiff, RunDiff
 from rushlight.inspect.diff.names import operator_of
 from rushlight.inspect.distance import errors_of, figures
@@ -54,7 +55,7 @@ def run_both(before: Side, after: Side, repeat: int) -> RunDiff:
 
     Raises:
         LoadError: one of them cannot be loaded to be traced.
-        RunError: a run fails.
+        RunError: the first run fails.
     """
     sides = (before, after)
     methods = [side.module[side.method] for side in sides]
@@ -63,10 +64,13 @@ def run_both(before: Side, after: Side, repeat: int) -> RunDiff:
     made.outputs = list(_outputs(methods, results))
     if repeat:
         calls = [_call(m, s.inputs) for m, s in zip(methods, sides, strict=True)]
-        one, other = _by_turns(calls, repeat)
-        made.latency, made.runs = change_of_turns("latency", one, other), repeat
-        made.after_interval = median_interval(other)
-        made.kinds, made.note = _by_operator(sides)
+        try:
+            one, other = _by_turns(calls, repeat)
+            made.latency, made.runs = change_of_turns("latency", one, other), repeat
+            made.after_interval = median_interval(other)
+            made.kinds, made.note = _by_operator(sides)
+        except RunError as error:  # such as a cache that is full after some runs
+            made.note = f"a run failed while it was timed: {error}"
     return made
 
 

@@ -38,7 +38,7 @@ class Section:
     Attributes:
         title: above it.
         columns: the headings; the first `texts` are texts, the others numbers.
-        rows: those that differ come first.
+        rows: all, equal ones too.
         note: below it, or in place of a table without rows.
     """
 
@@ -233,7 +233,7 @@ def _output(output: OutputDiff) -> Row:
         told = "cannot be compared" if output.departs else "equal"
         return Row((*cells, told, "", "", "", ""), "changed" if output.departs else "")
     if output.max_error == 0:
-        return Row((*cells, "equal", "", "", "", ""))
+        return Row((*cells, "equal", "", "", "", ""), "told" if len(types) > 1 else "")
     where = f"[{', '.join(map(str, output.where))}]" if output.where else ""
     figures = (f"{output.max_error:.3g}", f"{output.relative:.3g}")
     sqnr = amount_text(output.sqnr, "decibels")

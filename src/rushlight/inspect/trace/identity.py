@@ -41,6 +41,8 @@ def fit_of(block: EventBlock, origins: Origins) -> Fit:
         block: the run.
         origins: of the program, or of its record.
     """
+    if not origins.methods:  # of a record without its maps
+        return Fit(block.method)
     if block.method and block.method not in origins.methods:
         have = ", ".join(origins.methods) or "none"
         return Fit(block.method, f"it has a run of {block.method!r}; methods here: {have}")

@@ -17,6 +17,7 @@ from rushlight.serialize.etrecord import RecordArchive, Source, map_in
 from rushlight.serialize.pte import read_pte
 
 _HANDLES = "debug_handle_map"
+_DIGITS = 10  # of the index of an instruction
 _LONGEST = 100  # characters of a kernel's name that are compared, since traces cut long ones
 _DIALECT = "executorch.exir.dialects.edge.ops."
 _CONTROL_FLOW = "torch.ops.higher_order."
@@ -81,8 +82,10 @@ class Call:
 
     def has_place(self, place: int | str | None) -> bool:
         """Whether there may be such a place inside the delegate."""
-        # As ExecuTorch does: an id may contain what the map knows.
-        return not self.places or any(known in str(place) for known in self.places)
+        if not self.places or str(place) in self.places:
+            return True
+        # As ExecuTorch does: an id may contain a text that the map knows.
+        return any(not known.isdecimal() and known in str(place) for known in self.places)
 
     def __str__(self) -> str:
         called = [self.backend] if self.backend else self.operators
@@ -141,12 +144,14 @@ class ProgramOrigins:
             return None
         call = instructions[instruction].instr_args
         if isinstance(call, fb.KernelCall):
-            return Call("kernel", operators=[operator_name(plan.operators[call.op_index])])
+            called = plan.operators[call.op_index : call.op_index + 1]
+            return Call("kernel", operators=list(map(operator_name, called)))
         if isinstance(call, fb.DelegateCall):
             index = call.delegate_index
+            if not 0 <= index < len(plan.delegates):
+                return Call("delegate")
             inside = debug.delegates[index] if index < len(debug.delegates) else {}
-            backend = plan.delegates[index].id if index < len(plan.delegates) else ""
-            return Call("delegate", backend, places=list(inside))
+            return Call("delegate", plan.delegates[index].id, places=list(inside))
         if isinstance(call, fb.MoveCall):
             return Call("move")
         return Call("jump" if isinstance(call, fb.JumpFalseCall) else "free")
@@ -219,7 +224,8 @@ class RecordOrigins:
     def call(self, method: str, instruction: int) -> Call | None:
         """See `Origins`. Instructions that come from no node of the model are not in records."""
         by_instruction = self._handles.get(method, {})
-        if instruction > max(map(int, by_instruction), default=-1):
+        known = (int(at) for at in by_instruction if at.isdecimal() and len(at) <= _DIGITS)
+        if instruction > max(known, default=-1):
             return None
         delegate = self._delegates.get(method, {}).get(str(instruction))
         if delegate is not None:
@@ -228,7 +234,8 @@ class RecordOrigins:
         handles = by_instruction.get(str(instruction))
         named = [handles] if isinstance(handles, int) else handles or []
         operators = [node.op for handle in named for node in self._nodes.get(handle, ())]
-        return Call("kernel" if operators else "", operators=operators)
+        is_kernel = operators and method in self._delegates
+        return Call("kernel" if is_kernel else "", operators=operators)
 
     def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
         """See `Origins`."""
