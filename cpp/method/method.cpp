@@ -71,8 +71,15 @@ Status Method::load_all(const Program& program, StringView name, const MethodMem
                          duplicate.len(), duplicate.data());
   }
 
+  const size_t used = memory.structures->used();
   if (tracer_ != nullptr) tracer_->begin("Method::init", this->name());
   const Status status = MethodLoader(*this, memory).load();
+  if (tracer_ != nullptr && status.ok()) {
+    for (size_t k = 0; k < meta_.n_arenas(); ++k) {
+      tracer_->allocation("planned memory", static_cast<int32_t>(k + 1), meta_.arena_bytes(k));
+    }
+    tracer_->allocation("structures", -1, memory.structures->used() - used);
+  }
   if (tracer_ != nullptr) tracer_->end("Method::init");
   if (!status.ok()) {
     destroy_delegates();  // now, because callers may keep a failed method for a long time

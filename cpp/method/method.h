@@ -201,8 +201,10 @@ class Method {
   // call. Does nothing if the method has no report.
   void report_refusal(Code code, const char* text);
   // For a handler of signals: fills the report of the instruction that runs, without calling the
-  // hook. nullptr if the method has no report.
-  const FailureReport* report_crash(uint32_t signal, uint64_t address) const;
+  // hook. nullptr if the method has no report. Names are read from the program and arguments where
+  // they lie, which crashes again if just these are damaged: so the report is best kept without
+  // such details first.
+  const FailureReport* report_crash(uint32_t signal, uint64_t address, bool has_details) const;
   // For callers that query the guard once for several inputs and a run. With nullptr the method
   // queries none.
   const FileGuard* guard() const { return options_.guard; }
@@ -251,6 +253,9 @@ class Method {
   Status run_jump(const Instruction& instruction, uint32_t* pc);
   void end_instruction(uint32_t pc, bool is_ok);
   void trace_outputs();
+  void trace_memory();
+  template <bool kObserved>
+  void reset_scratch();
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
   void start();
   Status finish();
@@ -262,6 +267,8 @@ class Method {
   void report_run(Status status) const;
   void tell_failure(FailurePhase phase, Status status) const;
   void describe(uint32_t pc, uint32_t delegate, FailureReport& report) const;
+  void describe_details(uint32_t pc, FailureReport& report) const;
+  void describe_value(const EValue* value, uint8_t flags, FailureReport& report) const;
   uint32_t first_missing() const;
   size_t first_written(uint32_t pc) const;
 
@@ -293,6 +300,7 @@ class Method {
   uint64_t steps_ = 0;
   MethodOptions options_{};
   Allocator* scratch_ = nullptr;
+  size_t scratch_peak_ = 0;  // of a traced run
   Tracer* tracer_ = nullptr;
   const KvCache* kv_cache_ = nullptr;
   State state_ = State::Empty;

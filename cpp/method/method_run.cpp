@@ -115,6 +115,7 @@ Status Method::execute_all() {
   tracer_->begin("Method::execute", name());
   const Status status = run<true>();
   if (status.ok()) trace_outputs();
+  trace_memory();
   tracer_->end("Method::execute");
   return status;
 }
@@ -137,6 +138,7 @@ Status Method::run() {
 
 // Runs before the first instruction, when no view points into a replaced block any more.
 void Method::start() {
+  scratch_peak_ = 0;
   restore_views();
   blocks_.collect();
 }
@@ -146,6 +148,18 @@ Status Method::finish() {
   if (resized_ && options_.sizes_observer != nullptr) options_.sizes_observer->sizes_changed();
   resized_ = false;
   return has_bare_tensors_ ? check_outputs() : Status();
+}
+
+template <bool kObserved>
+void Method::reset_scratch() {
+  if (scratch_ == nullptr) return;
+  if (kObserved && scratch_->used() > scratch_peak_) scratch_peak_ = scratch_->used();
+  scratch_->reset();
+}
+
+// Tells the tracer how much scratch a run took.
+void Method::trace_memory() {
+  tracer_->allocation("scratch", -1, scratch_peak_);
 }
 
 // Runs the instruction at *pc and moves *pc to the next one.
@@ -159,11 +173,11 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
     case InstructionKind::Kernel:
       if (instruction.checked) status = check_memory(instruction, parts_.kernels[before]);
       if (status.ok()) status = instruction.fn(context, instruction.args);
-      if (scratch_ != nullptr) scratch_->reset();
+      reset_scratch<kObserved>();
       break;
     case InstructionKind::Delegate:
       status = run_delegate(instruction);
-      if (scratch_ != nullptr) scratch_->reset();
+      reset_scratch<kObserved>();
       break;
     case InstructionKind::Move:
       *instruction.args[1] = *instruction.args[0];
@@ -356,6 +370,7 @@ Status Method::execute_one() {
   if (!failed_step_ && pc_ < n_instructions_) return status;
   if (tracer_ != nullptr) {
     if (!failed_step_) trace_outputs();
+    trace_memory();
     tracer_->end("Method::execute");
   }
   return failed_step_ ? status : finish();

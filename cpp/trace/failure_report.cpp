@@ -42,12 +42,12 @@ void FailureReport::clear() {
   bytes = checksum = 0;
 }
 
-void FailureReport::add_value(uint32_t index, const EValue& value, bool is_written) {
+void FailureReport::add_value(uint32_t index, const EValue& value, uint8_t flags) {
   if (n_values++ >= kValues) return;
   FailureValue to = {};
   to.value = index;
   to.tag = static_cast<uint8_t>(value.tag);
-  to.flags = is_written ? FailureValue::kWritten : 0;
+  to.flags = flags;
   if (value.tag == Tag::Tensor) {
     set_tensor(*value.t, &to);
   } else if (value.tag == Tag::Double) {

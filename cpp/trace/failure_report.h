@@ -22,6 +22,7 @@ struct FailureValue {
   static constexpr uint8_t kWritten = 1;   // the instruction writes it
   static constexpr uint8_t kNoMemory = 2;  // of a tensor: nothing gave it any
   static constexpr uint8_t kConstant = 4;  // of a tensor: nothing may write it
+  static constexpr uint8_t kItem = 8;      // in the list of tensors before it, not an argument
 
   uint32_t value = 0;  // its index in the method
   uint8_t tag = 0;     // of EValue
@@ -91,7 +92,7 @@ struct FailureReport {
   }
   // Forgets the last failure; the events stay.
   void clear();
-  void add_value(uint32_t index, const EValue& value, bool is_written);
+  void add_value(uint32_t index, const EValue& value, uint8_t flags);
   void add_memory(FailureMemory::Kind kind, uint32_t id, uint64_t wanted, uint64_t available);
   // Sets the size and the checksum: the report is whole.
   void seal();

@@ -210,12 +210,15 @@ void TraceRecorder::end_instruction(const InstructionArguments* arguments) {
     }
   }
   const uint32_t names[] = {name_, text_of(call_name(kind_))};
+  // The call of a delegate has its backend's name where others have metadata.
+  const uint32_t backend = kind_ == InstructionKind::Delegate ? text_of(called_) : 0;
   for (const uint32_t name : names) {
     if (name == 0) continue;
     Record* record = append(RecordKind::Profile, 0);
     if (record == nullptr) continue;
     place(*record);
     record->name = name;
+    record->metadata = backend;
     record->first = start_;
     record->second = stop;
   }
@@ -312,6 +315,33 @@ void TraceRecorder::delegate_value(DelegateId id, const DelegateValue& value) {
       at[i] = 0;
     }
   }
+}
+
+void TraceRecorder::allocation(const char* memory, int32_t index, uint64_t bytes) {
+  if (bytes == 0) return;
+  char name[64];
+  char digits[kDigits];
+  const StringView number = index >= 0 ? decimal(index, digits) : StringView();
+  const StringView words = memory;
+  if (words.size() + 1 + number.size() > sizeof name) return;
+  size_t size = words.size();
+  std::memcpy(name, words.data(), size);
+  if (number.size() > 0) {
+    name[size++] = ' ';
+    std::memcpy(name + size, number.data(), number.size());
+    size += number.size();
+  }
+  const uint32_t text = keep_text(name, size);
+  if (text == 0) {  // an allocator has a name
+    ++dropped_;
+    return;
+  }
+  Record* record = append(RecordKind::Allocation, 0);
+  if (record == nullptr) return;
+  record->name = text;
+  record->instruction = -1;
+  record->first = bytes;
+  record->second = now_ns();
 }
 
 void TraceRecorder::output(const EValue& output) {

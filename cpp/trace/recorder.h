@@ -65,6 +65,7 @@ class TraceRecorder : public Tracer {
                       Span<const uint8_t> metadata) override;
   bool wants_delegate_values() const override { return level_ == ValueLevel::All; }
   void delegate_value(DelegateId id, const DelegateValue& value) override;
+  void allocation(const char* memory, int32_t index, uint64_t bytes) override;
   void output(const EValue& value) override;
 
  private:

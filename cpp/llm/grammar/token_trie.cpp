@@ -8,11 +8,17 @@
 namespace rushlight::llm::grammar {
 namespace {
 
+bool holds(const CodeSet& codes, uint32_t code) {
+  return std::any_of(codes.begin(), codes.end(), [code](const CodeRange& range) {
+    return code >= range.low && code <= range.high;
+  });
+}
+
 // What a text begins with that is of a class, up to as many characters as may be.
 class Beginnings {
  public:
   explicit Beginnings(const CodeSet& codes) : codes_(codes) {
-    for (uint32_t code = 0; code < 128; ++code) ascii_[code] = find(code);
+    for (uint32_t code = 0; code < 128; ++code) ascii_[code] = holds(codes, code);
   }
   // Returns its bytes.
   size_t read(StringView text, uint32_t* characters) const {
@@ -20,7 +26,7 @@ class Beginnings {
     for (*characters = 0; bytes < text.size() && *characters < TextClass::kMaxCharacters;) {
       const Character character = read_utf8(text.data() + bytes, text.size() - bytes);
       if (!character.valid) break;
-      if (character.code < 128 ? !ascii_[character.code] : !find(character.code)) break;
+      if (character.code < 128 ? !ascii_[character.code] : !holds(codes_, character.code)) break;
       bytes += character.bytes;
       ++*characters;
     }
@@ -28,67 +34,131 @@ class Beginnings {
   }
 
  private:
-  bool find(uint32_t code) const {
-    return std::any_of(codes_.begin(), codes_.end(), [code](const CodeRange& range) {
-      return code >= range.low && code <= range.high;
-    });
-  }
-
   const CodeSet& codes_;
   bool ascii_[128] = {};
 };
 
 std::vector<CodeSet> text_classes() {
-  constexpr CodeRange kLineEnds = {0x2028, 0x2029}, kControls = {0, 0x1F};
-  const CodeSet not_in_strings = {kControls, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}, kLineEnds};
-  CodeSet not_in_words = space_codes();
-  not_in_words.insert(not_in_words.end(), not_in_strings.begin(), not_in_strings.end());
-  return {complement(normalized(not_in_strings)), complement({{'<', '<'}, kLineEnds}),
-          complement(line_end_codes()),           complement(normalized(not_in_words)),
-          {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}},   {{'a', 'z'}}};
+  // Also line ends, beyond ASCII.
+  const CodeSet spaces = space_codes();
+  CodeSet odd;
+  for (const CodeRange& range : spaces) {
+    if (range.low >= 0x80) odd.push_back(range);
+  }
+  const auto without = [&odd](CodeSet codes) {
+    codes.insert(codes.end(), odd.begin(), odd.end());
+    return complement(normalized(codes));
+  };
+  const CodeRange controls = {0, 0x1F}, quote = {'"', '"'}, escape = {'\\', '\\'};
+  return {without({controls, quote, escape, {0x7F, 0x7F}}),
+          without({{'<', '<'}}),
+          without({{'\n', '\n'}, {'\r', '\r'}}),
+          without({{0, ' '}, quote, escape, {0x7F, 0x7F}}),
+          {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}},
+          {{'a', 'z'}}};
 }
 
-}  // namespace
-
 // Capitals are one kind, as are digits and control characters.
-uint64_t kind_of_ascii(uint8_t byte) {
+constexpr uint32_t number_of_kind(uint32_t byte) {
   uint32_t kind = 61;
   if (byte >= 'a' && byte <= 'z') {
-    kind = byte - uint32_t{'a'};
+    kind = byte - 'a';
   } else if (byte >= 'A' && byte <= 'Z') {
     kind = 26;
   } else if (byte >= '0' && byte <= '9') {
     kind = 27;
   } else if (byte >= ' ' && byte <= '/') {
-    kind = 28 + (byte - uint32_t{' '});
+    kind = 28 + (byte - ' ');
   } else if (byte >= ':' && byte <= '@') {
-    kind = 44 + (byte - uint32_t{':'});
+    kind = 44 + (byte - ':');
   } else if (byte >= '[' && byte <= '`') {
-    kind = 51 + (byte - uint32_t{'['});
+    kind = 51 + (byte - '[');
   } else if (byte >= '{' && byte <= '~') {
-    kind = 57 + (byte - uint32_t{'{'});
+    kind = 57 + (byte - '{');
   }
-  return uint64_t{1} << kind;
+  return kind;
 }
 
-void TokenTrie::add_kinds(StringView text, const std::vector<uint32_t>& path) {
-  std::vector<size_t> begins;
-  for (size_t i = 0; i < text.size(); i += read_utf8(text.data() + i, text.size() - i).bytes) {
-    begins.push_back(i);
+constexpr std::array<uint64_t, 256> kinds_of_bytes() {
+  std::array<uint64_t, 256> kinds{};
+  for (uint32_t byte = 0; byte < kinds.size(); ++byte) {
+    kinds[byte] = byte < 0x80 ? uint64_t{1} << number_of_kind(byte) : kBeyondAscii;
   }
-  uint64_t kinds = 0;
-  for (size_t end = text.size(); !begins.empty(); begins.pop_back()) {
-    nodes_[path[end]].kinds_below |= kinds;
-    const size_t begin = begins.back();
-    const Character character = read_utf8(text.data() + begin, text.size() - begin);
-    for (size_t i = begin + 1; i < end; ++i) nodes_[path[i]].kinds_below |= kBroken;
-    const uint64_t beyond = character.valid ? kBeyondAscii : kBroken;
-    kinds |= character.valid && character.code < 128
-                 ? kind_of_ascii(static_cast<uint8_t>(character.code))
-                 : beyond;
-    end = begin;
+  return kinds;
+}
+
+uint64_t kinds_of(const CodeSet& codes) {
+  uint64_t kinds = ~kOdd;
+  for (uint32_t code = 0; code < 128; ++code) {
+    if (!holds(codes, code)) kinds &= ~kKindOfByte[code];
   }
-  nodes_[path[0]].kinds_below |= kinds;
+  return holds(codes, kLastCode) ? kinds : kinds & ~kBeyondAscii;
+}
+
+}  // namespace
+
+CodeSet beyond_ascii_codes() {
+  CodeSet left_out = space_codes();
+  left_out.push_back({0, 0x7F});
+  return complement(normalized(left_out));
+}
+
+constexpr std::array<uint64_t, 256> kKindOfByte = kinds_of_bytes();
+
+// What bytes are no character, or an odd one, may come after each beginning of their token.
+void TokenTrie::add_kinds(uint32_t root, const std::vector<Text>& texts) {
+  const CodeSet beyond = beyond_ascii_codes();
+  const auto is_odd = [&beyond](StringView text) {
+    for (size_t i = 0; i < text.size();) {
+      if (static_cast<uint8_t>(text.data()[i]) < 0x80) {
+        ++i;
+        continue;
+      }
+      const Character character = read_utf8(text.data() + i, text.size() - i);
+      if (!character.valid || !holds(beyond, character.code)) return true;
+      i += character.bytes;
+    }
+    return false;
+  };
+  for (const auto& [text, ending] : texts) {
+    if (!is_odd(text)) continue;
+    uint32_t node = root;
+    for (size_t i = 0; i < text.size(); ++i) {
+      nodes_[node].kinds_below |= kOdd;
+      node = child(node, static_cast<uint8_t>(text.data()[i]));
+    }
+  }
+  // Children stand after their parents.
+  for (auto i = static_cast<uint32_t>(nodes_.size()); i-- > root;) {
+    TrieNode& node = nodes_[i];
+    for (uint32_t at = node.children; at < node.children + node.child_count; ++at) {
+      const uint8_t byte = bytes_[at];
+      node.kinds_below |= nodes_[at].kinds_below | kKindOfByte[byte];
+      const uint32_t below = std::min(nodes_[at].bytes_below + 1u, 255u);
+      node.bytes_below = std::max(node.bytes_below, static_cast<uint8_t>(below));
+    }
+  }
+}
+
+// `first`: the ending of the first text.
+void TokenTrie::add_children(uint32_t number, uint32_t depth, const std::vector<Text>& texts,
+                             uint32_t first) {
+  const auto children = static_cast<uint32_t>(nodes_.size());
+  const uint32_t last = nodes_[number].last;
+  uint32_t at = nodes_[number].first;
+  while (at < last && texts[at - first].text.size() == depth) ++at;
+  nodes_[number].has_endings = at > nodes_[number].first;
+  while (at < last) {
+    TrieNode child;
+    child.first = at;
+    const char byte = texts[at - first].text.data()[depth];
+    while (at < last && texts[at - first].text.data()[depth] == byte) ++at;
+    child.last = at;
+    nodes_.push_back(child);
+    bytes_.push_back(static_cast<uint8_t>(byte));
+  }
+  nodes_[number].children = children;
+  nodes_[number].child_count = static_cast<uint16_t>(nodes_.size() - children);
 }
 
 // Sorts the texts; returns the root.
@@ -101,72 +171,44 @@ uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
     return a.ending.token() < b.ending.token();
   });
   const auto root = static_cast<uint32_t>(nodes_.size());
-  std::vector<uint32_t> path;  // from the root to the last node
-  const auto push = [&](size_t depth, uint8_t byte) {
-    path.push_back(static_cast<uint32_t>(nodes_.size()));
-    TrieNode node;
-    node.first = static_cast<uint32_t>(endings_.size());
-    node.depth = static_cast<uint16_t>(depth);
-    node.byte = byte;
-    nodes_.push_back(node);
+  const auto first = static_cast<uint32_t>(endings_.size());
+  for (const Text& text : *texts) endings_.push_back(text.ending);
+  nodes_.emplace_back();
+  bytes_.push_back(0);
+  nodes_.back().first = first;
+  nodes_.back().last = static_cast<uint32_t>(endings_.size());
+  struct Open {
+    uint32_t node, depth;
   };
-  const auto end_below = [&](size_t depth) {
-    for (; path.size() > depth; path.pop_back()) {
-      nodes_[path.back()].end = static_cast<uint32_t>(nodes_.size());
+  std::vector<Open> open = {{root, 0}};
+  while (!open.empty()) {
+    const auto [node, depth] = open.back();
+    open.pop_back();
+    add_children(node, depth, *texts, first);
+    for (uint32_t i = nodes_[node].child_count; i-- > 0;) {
+      open.push_back({nodes_[node].children + i, depth + 1});
     }
-  };
-  push(0, 0);
-  for (const auto& [text, ending] : *texts) {
-    const auto byte_at = [&text = text](size_t i) { return static_cast<uint8_t>(text.data()[i]); };
-    size_t shared = 0;
-    while (shared < text.size() && shared + 1 < path.size() &&
-           nodes_[path[shared + 1]].byte == byte_at(shared)) {
-      ++shared;
-    }
-    end_below(shared + 1);
-    for (size_t i = shared; i < text.size(); ++i) push(i + 1, byte_at(i));
-    endings_.push_back(ending);
-    add_kinds(text, path);
   }
-  end_below(0);
+  add_kinds(root, *texts);
   return root;
 }
 
-// `is_other`: of each ending of the tree of all tokens.
-void TokenTrie::add_others(const std::vector<bool>& is_other, TextClass* made) const {
-  std::vector<uint32_t> others_before = {0};  // by ending
-  for (const bool other : is_other) others_before.push_back(others_before.back() + (other ? 1 : 0));
-  std::vector<uint32_t> part(nodes_[0].end +
-                             1);  // by node: that of the part which is not before it
-  for (uint32_t i = 0; i < nodes_[0].end; ++i) {
-    part[i] = static_cast<uint32_t>(made->others.size());
-    const uint32_t end = nodes_[i].end;
-    const size_t last = end < nodes_[0].end ? nodes_[end].first : is_other.size();
-    if (i == 0 || others_before[last] > others_before[nodes_[i].first]) {
-      made->others.push_back({0, i});
-    }
-  }
-  part.back() = static_cast<uint32_t>(made->others.size());
-  for (PartNode& node : made->others) node.end = part[nodes_[node.whole].end];
-}
-
-// `texts`: all, in the order of their tree.
 void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens) {
   classes_.emplace_back();
   TextClass& made = classes_.back();
   made.codes = codes;
+  made.kinds = kinds_of(codes);
   for (std::vector<uint32_t>& bits : made.up_to) bits.resize((tokens + 31) / 32);
   const Beginnings beginnings(made.codes);
-  std::vector<bool> is_other;
-  std::vector<Text> rests;
+  std::vector<Text> others, rests;
   for (const Text& whole : texts) {
     const StringView text = whole.text;
     const uint32_t token = whole.ending.token();
     uint32_t characters = 0;
     const size_t bytes = beginnings.read(text, &characters);
     for (size_t i = 0; i < bytes; ++i) made.bytes[static_cast<uint8_t>(text.data()[i])] = true;
-    is_other.push_back(bytes < text.size());
-    if (is_other.back()) {
+    if (bytes < text.size()) {
+      others.push_back(whole);
       rests.push_back({{text.data() + bytes, text.size() - bytes}, Ending(token, characters)});
     } else {
       made.up_to[characters][token / 32] |= 1u << (token % 32);
@@ -177,7 +219,8 @@ void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, 
     made.sizes[n] += made.sizes[n - 1];
     for (size_t i = 0; i < made.up_to[n].size(); ++i) made.up_to[n][i] |= made.up_to[n - 1][i];
   }
-  add_others(is_other, &made);
+  if (others.size() * 4 > texts.size()) return;
+  made.others = add_tree(&others);
   made.rests = add_tree(&rests);
 }
 
@@ -191,16 +234,16 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
   }
   add_tree(&texts);
   for (const CodeSet& codes : text_classes()) add_class(codes, texts, pieces.size());
-  nodes_.emplace_back();
-  nodes_.back().first = static_cast<uint32_t>(endings_.size());
+  nodes_.shrink_to_fit();
+  bytes_.shrink_to_fit();
+  endings_.shrink_to_fit();
 }
 
 uint32_t TokenTrie::child(uint32_t node, uint8_t byte) const {
-  const uint32_t end = nodes_[node].end;
-  for (uint32_t i = node + 1; i < end; i = nodes_[i].end) {
-    if (nodes_[i].byte == byte) return i;
-  }
-  return 0;
+  const auto begin = bytes_.begin() + nodes_[node].children;
+  const auto end = begin + nodes_[node].child_count;
+  const auto at = std::lower_bound(begin, end, byte);
+  return at != end && *at == byte ? static_cast<uint32_t>(at - bytes_.begin()) : kRoot;
 }
 
 int32_t TokenTrie::longest_prefix(StringView text) const {
@@ -208,7 +251,7 @@ int32_t TokenTrie::longest_prefix(StringView text) const {
   uint32_t node = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     node = child(node, static_cast<uint8_t>(text.data()[i]));
-    if (node == 0) break;
+    if (node == kRoot) break;
     const Span<const Ending> endings = endings_at(node);
     if (!endings.empty()) token = static_cast<int32_t>(endings[endings.size() - 1].token());
   }

@@ -1,5 +1,7 @@
 #include "rushlight/llm/tokenizer/table.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "rushlight/llm/tokenizer/operations.h"
@@ -216,17 +218,13 @@ Status Reader::check_trie(Trie* checked, size_t values, const char* what) {
 // Places are checked where they are read. No walk is longer than the longest piece.
 Status Reader::check_piece_trie(const Table& table) {
   const PieceTrie& trie = table.piece_trie;
-  if (trie.nodes.size() != trie.tokens.size() || trie.nodes.size() > kEndsPiece) {
+  if (trie.nodes.size() != trie.tokens.size() || trie.nodes.size() >= kNone) {
     return fault("the number of pieces", static_cast<uint32_t>(trie.tokens.size()));
   }
   if (table.settings.longest_piece > kLongestPiece) {
     return fault("the longest piece", table.settings.longest_piece);
   }
-  for (size_t i = 0; i < trie.nodes.size(); ++i) {
-    if ((trie.nodes[i].base & kEndsPiece) != 0 && trie.tokens[i] >= vocabulary_) {
-      return fault("the token of a piece", trie.tokens[i]);
-    }
-  }
+  RL_TRY(check_tokens(trie.tokens, true, "the token of a piece"));
   return check_pages(trie.label_pages, trie.labels.size());
 }
 
@@ -358,6 +356,9 @@ Status Reader::check(Table* checked) {
   RL_TRY(check_operations(table, table.normalizer, false));
   RL_TRY(check_operations(table, table.splitter, true));
   RL_TRY(check_charsmap(table));
+  for (const double score : table.scores) {
+    checked->greatest_score = std::max(checked->greatest_score, std::fabs(score));
+  }
   return check_model(table);
 }
 

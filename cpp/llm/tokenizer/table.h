@@ -98,18 +98,18 @@ struct Trie {
 
 // A place of a PieceTrie: a node of the trie, or nothing.
 struct PieceNode {
-  uint32_t base;    // and kEndsPiece, if a piece ends here
-  uint32_t parent;  // kNone: of the root, and where no node stands
-  double score;     // of the piece that ends here
+  uint32_t base;
+  uint32_t parent;    // kNone: of the root, and where no node stands
+  uint32_t children;  // bit n: there may be a child whose label is n modulo 32
+  float score;        // of the piece that ends here, or minus infinity
 };
-constexpr uint32_t kEndsPiece = 1u << 31;
 
 // The pieces of a unigram model as a trie of characters. It is a double array: a node's child for
 // a label stands at base ^ label, if the place there has the node for its parent. The root is
 // node 0, and nodes that are used more often stand closer to it.
 struct PieceTrie {
   Span<const PieceNode> nodes;
-  Span<const uint32_t> tokens;       // of the pieces that end at each node
+  Span<const uint32_t> tokens;       // of the pieces that end at each node, or kNone
   Span<const uint16_t> label_pages;  // for 256 characters each, their page of `labels`
   Span<const uint32_t> labels;       // 0: the character is in no piece
 
@@ -120,7 +120,9 @@ struct PieceTrie {
   }
   // The child of `node` for a label, or 0.
   uint32_t child(uint32_t node, uint32_t label) const {
-    const uint32_t child = (nodes[node].base & ~kEndsPiece) ^ label;
+    // Most places where no child stands are far away: the bits spare the look.
+    if ((nodes[node].children >> (label & 31) & 1) == 0) return 0;
+    const uint32_t child = nodes[node].base ^ label;
     return child < nodes.size() && nodes[child].parent == node ? child : 0;
   }
 };
@@ -145,6 +147,7 @@ struct Table {
   Trie raw_added, added;                 // values: indices of added tokens
   Trie kept;                             // texts that SentencePiece's normaliser does not change
   Span<const double> scores;             // of each token, and of an unknown character
+  double greatest_score = 0;             // in magnitude
   Span<const Operation> normalizer, splitter;
   Span<const uint8_t> texts;
   Span<const AddedToken> added_tokens;

@@ -53,23 +53,29 @@ class Encoder final : public WordSink {
   void word(StringView text) override {
     score_ = 0;
     if (!table_.has(kSpacesBeginWords)) return whole(text);
-    // No piece goes across the beginning of a run of U+2581.
+    // No piece goes across the beginning of a run of U+2581. A word waits until the next one is
+    // looked up, so that its line of the cache has come by then.
     size_t begin = 0;
     bool after_block = true;
+    LookUp waiting;
+    const auto add = [&](size_t end) {
+      const LookUp next = look_up({text.data() + begin, end - begin});
+      if (!waiting.word.empty()) cached(waiting);
+      waiting = next;
+      begin = end;
+    };
     for (size_t i = 0; i < text.size();) {
       if (!is_low_block(text, i)) {
         after_block = false;
         ++i;
         continue;
       }
-      if (!after_block) {
-        cached({text.data() + begin, i - begin});
-        begin = i;
-      }
+      if (!after_block) add(i);
       after_block = true;
       i += kLowBlockSize;
     }
-    if (text.size() > begin) cached({text.data() + begin, text.size() - begin});
+    if (text.size() > begin) add(text.size());
+    if (!waiting.word.empty()) cached(waiting);
   }
 
  private:
@@ -103,19 +109,33 @@ class Encoder final : public WordSink {
   // do not depend on what stands before them.
   void whole(StringView word) {
     if (table_.settings.model == Model::Unigram32) return model(word);
-    cached(word);
+    cached(look_up(word));
   }
 
-  void cached(StringView word) {
-    if (word.size() > ShortWord::kLongest) return model(word);
+  // A word, and where it stands in the cache, or may be stored; null: it is too long.
+  struct LookUp {
+    StringView word;
+    ShortWord key;
+    WordCache::Entry* entry = nullptr;
+  };
+
+  LookUp look_up(StringView word) {
+    if (word.size() > ShortWord::kLongest) return {word, {}, nullptr};
     const ShortWord key(word);
-    WordCache::Entry& entry = scratch_.cache.at(key, identity_);
-    if (table_.settings.model == Model::Unigram32) return cached_after(word, key, &entry);
-    if (entry.holds(key, identity_)) return append(entry);
+    WordCache::Entry* entry = &scratch_.cache.at(key, identity_);
+    __builtin_prefetch(entry);
+    return {word, key, entry};
+  }
+
+  void cached(const LookUp& one) {
+    const auto [word, key, entry] = one;
+    if (entry == nullptr) return model(word);
+    if (table_.settings.model == Model::Unigram32) return cached_after(word, key, entry);
+    if (entry->holds(key, identity_)) return append(*entry);
     const size_t begin = out_->size();
     model(word);
     const size_t n = out_->size() - begin;
-    if (n <= WordCache::kMostTokens) entry.store(key, identity_, out_->data() + begin, n);
+    if (n <= WordCache::kMostTokens) entry->store(key, identity_, out_->data() + begin, n);
   }
 
   // A word whose tokens depend on the score before it, if that exceeds the entry's limit.
@@ -147,7 +167,7 @@ class Encoder final : public WordSink {
   }
 
   void append(const WordCache::Entry& entry) {
-    out_->insert(out_->end(), entry.token, entry.token + entry.tokens);
+    for (size_t i = 0; i < entry.tokens; ++i) out_->push_back(entry.token[i]);
   }
 
   void model(StringView word) {

@@ -65,8 +65,13 @@ void report(const Method& method, int signal, const siginfo_t* info) {
   const bool has_address = info != nullptr && info->si_code > 0 && signal != SIGABRT;
   const uint64_t address =
       has_address ? static_cast<uint64_t>(reinterpret_cast<uintptr_t>(info->si_addr)) : 0;
-  const FailureReport* made = method.report_crash(static_cast<uint32_t>(signal), address);
-  if (made != nullptr) write_report(*made);
+  for (const bool has_details : {false, true}) {
+    // A file is written twice, since a second crash would end the process here.
+    if (!has_details && g_path[0] == '\0') continue;
+    const FailureReport* made =
+        method.report_crash(static_cast<uint32_t>(signal), address, has_details);
+    if (made != nullptr) write_report(*made);
+  }
 }
 
 // Gives the signal to the handler that was there before. A fault is raised again by the instruction

@@ -218,7 +218,7 @@ class _Program:
         try:
             self.module = self.load()
         except LoadError as error:
-            self.refused = f"{file.name} cannot be loaded: {error}"
+            self.refused = f"it cannot be loaded: {error}"
 
     def load(self, trace: bool = False) -> Module:
         """The program, loaded anew.

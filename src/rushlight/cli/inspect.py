@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +15,7 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.errors import Code, Error
+from rushlight.errors import Code, Error, RunError
 from rushlight.files import write_text
 
 if TYPE_CHECKING:
@@ -30,6 +31,21 @@ HELP = help_text(
         "rushlight inspect model.pte --json",
     ),
 )
+Trace = Annotated[
+    str | None,
+    typer.Option("--trace", metavar="FILE.etdp", help="Times for the page, or for --json."),
+]
+Record = Annotated[
+    str | None, typer.Option("--etrecord", metavar="FILE", help="Stack traces for the page.")
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--gap",
+        metavar="MSE|L1|SNR|cosine",
+        help="How far the trace's values are from those of --etrecord. Needs PyTorch.",
+    ),
+]
 
 
 @reports_errors
@@ -44,14 +60,9 @@ def main(
             "goes, to explore.",
         ),
     ] = None,
-    trace: Annotated[
-        str | None,
-        typer.Option("--trace", metavar="FILE.etdp", help="Times for the page, or for --json."),
-    ] = None,
-    etrecord: Annotated[
-        str | None,
-        typer.Option("--etrecord", metavar="FILE", help="Stack traces for the page."),
-    ] = None,
+    trace: Trace = None,
+    etrecord: Record = None,
+    gap: Metric = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything as JSON instead of tables.")
     ] = False,
@@ -65,6 +76,8 @@ def main(
         _add_times(report, trace, model)
     if etrecord is not None:
         _add_stacks(report, etrecord)
+    if gap is not None:
+        _add_gaps(report, gap, trace, etrecord)
     if html is not None:
         from rushlight.inspect.html import page
 
@@ -104,6 +117,27 @@ def _add_times(report: ProgramReport, trace: str, model: str) -> None:
 def _add_stacks(report: ProgramReport, etrecord: str) -> None:
     from rushlight.inspect.trace.origins import RecordOrigins
 
+    report.stacks = {_recorded(report): RecordOrigins(etrecord).stack_traces()}
+
+
+def _recorded(report: ProgramReport) -> str:
+    """The method whose graph readers of a record take."""
     names = [method.name for method in report.methods]
-    method = "forward" if "forward" in names else names[0] if names else ""
-    report.stacks = {method: RecordOrigins(etrecord).stack_traces()}
+    return "forward" if "forward" in names else names[0] if names else ""
+
+
+def _add_gaps(report: ProgramReport, metric: str, trace: str | None, etrecord: str | None) -> None:
+    from rushlight.inspect.model import ValueGap
+    from rushlight.inspect.trace.inspector import Inspector
+
+    if trace is None or etrecord is None:
+        raise RunError(
+            "--gap compares the values of a trace with a record: give --trace FILE.etdp, recorded "
+            "with --values all, and --etrecord FILE",
+            code=Code.INVALID_ARGUMENT,
+        )
+    inspector = Inspector(trace, etrecord=etrecord, debug_buffer_path=f"{trace}.values")
+    for one in inspector.numeric_gaps(metric):
+        value = one.gap[0]
+        shown = value if math.isfinite(value) else str(value)
+        report.gaps.append(ValueGap(_recorded(report), one.aot_ops[-1], metric, shown))

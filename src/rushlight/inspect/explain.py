@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rushlight.errors import Code, Error
@@ -61,6 +61,7 @@ class ExplainedValue:
         text: what it was when the run failed, such as "float32[2, 3]".
         allowed: what the program allows, such as "float32[≤8, 3]".
         written: the operator writes it.
+        item: it is in the list before it.
         note: what is wrong with it; "" if nothing is known.
     """
 
@@ -69,6 +70,7 @@ class ExplainedValue:
     text: str
     allowed: str
     written: bool
+    item: bool = False
     note: str = ""
 
 
@@ -160,6 +162,9 @@ def explain(
     file, methods, _ = methods_of(program)
     _check_identity(read, program, made.doubts)
     method = _method_of(read, methods, made.doubts)
+    if method is not None and not read.method:
+        read = _with_names(read, method)
+        made.report, made.what, made.operator = read, _what(read), read.name
     is_known = method is not None and _is_same_instruction(read, method, made.doubts)
     made.values = [_value(value, method if is_known else None) for value in _once(read.values)]
     if method is not None and read.phase == "input" and read.input is not None:
@@ -204,10 +209,22 @@ def _method_of(
             len(report.method.encode()) == 63 and method.name.startswith(report.method)
         ):
             return method
+    if not report.method and (report.method_index or 0) < len(methods):
+        return None if report.method_index is None else methods[report.method_index]
     if report.method:
         have = ", ".join(method.name for method in methods) or "none"
         doubts.append(f"the program has no method {report.method!r}; it has {have}")
     return None
+
+
+def _with_names(report: FailureReport, method: Method) -> FailureReport:
+    """The report of a crash that was so bad that it has only numbers."""
+    name = ""
+    if report.instruction is not None and report.instruction < len(method.instructions):
+        name = method.instructions[report.instruction].op
+    elif report.delegate is not None and report.delegate < len(method.delegates):
+        name = method.delegates[report.delegate].backend
+    return replace(report, method=method.name, name=name)
 
 
 def _is_same_instruction(report: FailureReport, method: Method, doubts: list[str]) -> bool:
@@ -288,7 +305,9 @@ def _once(values: Sequence[FailureValue]) -> Iterator[FailureValue]:
 
 
 def _plain_value(value: FailureValue) -> ExplainedValue:
-    return ExplainedValue(f"value {value.value}", "", value.text, "", value.written, _note(value))
+    return ExplainedValue(
+        f"value {value.value}", "", value.text, "", value.written, value.item, _note(value)
+    )
 
 
 def _note(value: FailureValue) -> str:
@@ -316,7 +335,7 @@ def _refused_input(report: FailureReport, method: Method) -> list[ExplainedValue
     if report.input is None or report.input >= len(method.inputs):
         return []
     slot = method.inputs[report.input]
-    text = report.values[0].text if report.values else "?"
+    text = report.values[0].text if report.values else ""
     return [ExplainedValue(slot.name, "input", text, slot.text, False)]
 
 
@@ -383,6 +402,8 @@ def _lines(made: Explanation) -> Iterator[str]:
         yield "memory"
         yield from (_memory_line(memory) for memory in report.memories)
     yield from _value_lines(made)
+    if made.nodes and report.delegate is not None and not made.place:
+        yield "the delegate computes what follows, and any of it may have failed"
     yield from _node_lines(made.nodes)
     yield from _event_lines(made.events, report.n_events)
 
@@ -427,7 +448,7 @@ def _value_lines(made: Explanation) -> Iterator[str]:
     width = max(len(value.name) for value in made.values)
     for value in made.values:
         allowed = f"  (the program allows {value.allowed})" if value.allowed else ""
-        mark = "→ " if value.written else "  "
+        mark = "→ " if value.written else "- " if value.item else "  "
         note = f"  {value.note}" if value.note else ""
         yield f"  {mark}{value.name:<{width}}  {value.text}{allowed}{note}"
     rest = made.report.n_values - len(made.report.values)

@@ -56,6 +56,7 @@ class FailureValue:
         written: the instruction writes it.
         without_memory: it is a tensor that nothing gave memory.
         constant: it is a tensor that nothing may write.
+        item: it is in the list before it, and no argument by itself.
     """
 
     value: int
@@ -64,6 +65,7 @@ class FailureValue:
     written: bool = False
     without_memory: bool = False
     constant: bool = False
+    item: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,7 @@ def _value(
         written=bool(flags & 1),
         without_memory=bool(flags & 2),
         constant=bool(flags & 4),
+        item=bool(flags & 8),
     )
 
 

@@ -374,6 +374,23 @@ class MethodTimes:
 
 
 @dataclass(slots=True)
+class ValueGap:
+    """How far a value of a trace is from that of the recorded program.
+
+    Attributes:
+        method: the method's name.
+        node: the node of the model's graph whose value it is.
+        metric: what `gap` is, such as "SNR".
+        gap: the distance; a text ("inf", "nan") if it is no finite number.
+    """
+
+    method: str
+    node: str
+    metric: str
+    gap: float | str
+
+
+@dataclass(slots=True)
 class ProgramContents:
     """The contents of a program file, as far as they can be read without running it.
 
@@ -390,6 +407,7 @@ class ProgramContents:
         times: how long methods and their operators took, from a trace; not in the file.
         stacks: by method and debug handle (as text), the lines of Python that led to the operator,
             from an ETRecord; not in the file.
+        gaps: how far values of a trace are from those of an ETRecord; not in the file.
     """
 
     name: str
@@ -407,6 +425,7 @@ class ProgramContents:
     quantization: list[str] = field(default_factory=list)
     times: list[MethodTimes] = field(default_factory=list)
     stacks: dict[str, dict[str, str]] = field(default_factory=dict)
+    gaps: list[ValueGap] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report as dicts, lists, strings and numbers."""

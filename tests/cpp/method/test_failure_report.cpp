@@ -214,7 +214,7 @@ void test_delegates() {
     // A place that was only entered is not blamed for an error, only for a crash.
     backend.place = "";
     CHECK(!run_on(loaded.method, {1, 2}).ok() && report.place[0] == '\0');
-    CHECK(loaded.method.report_crash(11, 64) == &report);
+    CHECK(loaded.method.report_crash(11, 64, true) == &report);
     CHECK(report.signal == 11 && report.address == 64);
   }
 }
@@ -246,7 +246,7 @@ void test_limits() {
   EValue value;
   for (uint32_t i = 0; i < 100; ++i) {
     value.set_int(-int64_t{i});
-    report.add_value(i, value, false);
+    report.add_value(i, value, 0);
     report.add_memory(FailureMemory::Arena, i, i, 0);
   }
   CHECK(report.n_values == 100 && report.values[FailureReport::kValues - 1].number == -15);

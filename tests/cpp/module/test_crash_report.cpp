@@ -37,6 +37,12 @@ Status crash(KernelContext&, EValue* const*) {
   return {};
 }
 
+// Destroys its arguments first.
+Status crash_badly(KernelContext& context, EValue* const* args) {
+  args[0]->t = reinterpret_cast<Tensor*>(uintptr_t{64} + g_zero);
+  return crash(context, args);
+}
+
 Status end_process(KernelContext&, EValue* const*) { std::abort(); }
 
 Status divide(KernelContext&, EValue* const* args) {
@@ -77,7 +83,7 @@ const KernelTable& kernels() {
       {"aten::add.out", "ttsw=", add_out}, {"test::crash", "t", crash},
       {"test::abort", "t", end_process},   {"test::divide", "w", divide},
       {"test::pool", "t", crash_in_pool},  {"test::stack", "t", fill_stack},
-      {"test::wait", "t", wait_forever},
+      {"test::wait", "t", wait_forever},   {"test::badly", "t", crash_badly},
   };
   static KernelTable table;
   static const bool filled = table.add(kKernels).ok();
@@ -157,11 +163,8 @@ void test_kernels_crash() {
   const struct {
     const char* op;
     int signal;
-  } kCases[] = {{"test::crash", SIGSEGV},
-                {"test::abort", SIGABRT},
-                {"test::divide", SIGFPE},
-                {"test::pool", SIGSEGV},
-                {"test::stack", SIGSEGV}};
+  } kCases[] = {{"test::crash", SIGSEGV}, {"test::abort", SIGABRT}, {"test::divide", SIGFPE},
+                {"test::pool", SIGSEGV},  {"test::stack", SIGSEGV}, {"test::badly", SIGSEGV}};
   for (const auto& one : kCases) {
     const int signal = run_in_child([&] {
       Running running(file_with(one.op));
@@ -172,9 +175,11 @@ void test_kernels_crash() {
     const FailureReport report = read_report();
     CHECK(report.signal == static_cast<uint32_t>(one.signal));
     CHECK(report.phase == static_cast<uint8_t>(FailurePhase::Run));
-    CHECK(std::string(report.method) == "forward" && report.instruction == 1);
-    CHECK(std::string(report.name) == one.op && report.n_events == 2);
-    CHECK(report.n_values == 1 && report.values[0].sizes[1] == 3);
+    CHECK(report.method_index == 0 && report.instruction == 1 && report.n_events == 2);
+    if (one.op != std::string("test::badly")) {
+      CHECK(std::string(report.method) == "forward" && std::string(report.name) == one.op);
+      CHECK(report.n_values == 1 && report.values[0].sizes[1] == 3);
+    }
     if (one.op == std::string("test::crash")) CHECK(report.address == 64);
   }
 }

@@ -68,7 +68,8 @@ def test_executorch_reads_a_trace(backend: str, executorch, tmp_path: Path) -> N
     shown = executorch.call("trace", dump=dump, values=values)
     assert shown == rows(Inspector(dump, debug_buffer_path=values))
     load, run = shown
-    assert [event["name"] for event in load["events"]] == ["Method::init"]
+    memory = ["planned memory 1", "structures"]
+    assert [event["name"] for event in load["events"]] == [*memory, "Method::init"]
     np.testing.assert_allclose(run["outputs"][0], model(x).detach(), atol=1e-5)
     assert all(len(event["ns"]) == 3 for event in run["events"])
     shapes = [shape for event in run["events"] for shape in event["shapes"]]
@@ -106,8 +107,11 @@ def test_a_program_and_record_of_executorch(xnnpack: bool, executorch, tmp_path:
     ours = Inspector(dump, etrecord=str(record), debug_buffer_path=values)
     assert shown == rows(ours)
     operators = {op for block in ours.event_blocks for e in block.events for op in e.op_types}
-    assert {"aten.convolution.default", "aten.sin.default"} <= operators or xnnpack
-    assert ours.find_total_for_module("L__self__body") > 0 or xnnpack
+    # The convolution is inside XNNPACK's delegate, whose places ExecuTorch's own programs know by
+    # names that its records lack.
+    if not xnnpack:
+        assert {"aten.convolution.default", "aten.sin.default"} <= operators
+        assert ours.find_total_for_module("L__self__body") > 0
 
 
 def by_order(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:

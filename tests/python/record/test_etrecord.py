@@ -189,13 +189,8 @@ def test_a_constant_of_a_branch_that_cannot_be_said() -> None:
 
     edge = rl.to_edge(torch.export.export(Table(), (torch.ones(2),)), generate_etrecord=True)
     record = edge.to_executorch().get_etrecord()
-    try:
-        again = parse_etrecord(saved(record))
-    except ExportError as error:
-        assert "a constant of 2 elements in a branch" in str(error)
-    else:
-        program = again.edge_dialect_program["forward"]
-        torch.testing.assert_close(program.module()(torch.ones(2)), torch.tensor([1.0, 2.0]))
+    with pytest.raises(ExportError, match=r"no form for a constant of 2 elements in a branch"):
+        saved(record)
 
 
 def test_results_that_torch_cannot_serialise() -> None:

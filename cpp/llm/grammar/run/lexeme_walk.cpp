@@ -6,23 +6,21 @@
 namespace rushlight::llm::grammar {
 namespace {
 
-constexpr uint32_t kCounts = 1u << 31;  // in a row: the transition counts
+constexpr uint32_t kCounts = 1u << 31;  // of a transition: it counts
+constexpr size_t kFewEdges = 3;         // transitions of a state before it has a table
 
 }  // namespace
 
 LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t words)
-    : automaton_(automaton),
-      trie_(trie),
-      words_(words),
-      reach_(automaton, trie),
-      rows_path_(trie.longest() + 1),
-      counts_path_(trie.longest() + 1),
-      exits_path_(trie.longest() + 1) {
-  append_sequences({0x80, kLastCode}, Encoding::Plain, &beyond_ascii_);
+    : automaton_(automaton), trie_(trie), words_(words), reach_(automaton, trie) {
+  for (const CodeRange& range : beyond_ascii_codes()) {
+    append_sequences(range, Encoding::Plain, &beyond_ascii_);
+  }
   after_calls_.resize(automaton.rules.size());
   for (const State& state : automaton.states) {
     for (const Call& call : state.calls) after_calls_[call.rule].push_back(call.after);
   }
+  path_.reserve(trie.longest() + 1);  // steps stay where they are
   clear();
 }
 
@@ -35,47 +33,72 @@ void LexemeWalk::clear() {
 const LexemeWalk::Row& LexemeWalk::row_of(uint32_t state) {
   std::unique_ptr<Row>& row = rows_[state];
   if (row != nullptr) return *row;
-  bytes_ += sizeof(Row);
   row = std::make_unique<Row>();
-  row->next.fill(kNone);
-  for (const Edge& edge : automaton_.states[state].edges) {
-    const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
-    std::fill(row->next.begin() + edge.low, row->next.begin() + edge.high + 1, next);
+  const std::vector<Edge>& edges = automaton_.states[state].edges;
+  if (edges.size() > kFewEdges) {
+    row->next = std::make_unique<std::array<uint32_t, 256>>();
+    row->next->fill(kNone);
+    for (const Edge& edge : edges) {
+      const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
+      std::fill(row->next->begin() + edge.low, row->next->begin() + edge.high + 1, next);
+    }
   }
-  row->loops = loops_of(state, *row);
+  row->accepts = automaton_.states[state].accepts;
+  row->loops = loops_of(state);
+  for (size_t i = 0; i < trie_.classes().size(); ++i) {
+    const uint32_t characters = reach_.characters(i, state);
+    if (characters == 0) continue;
+    row->taken.push_back({trie_.classes()[i].kinds, characters});
+  }
+  bytes_ += sizeof(Row) + row->taken.capacity() * sizeof(Taken) +
+            (row->next != nullptr ? sizeof(*row->next) : 0);
   return *row;
 }
 
-uint64_t LexemeWalk::loops_of(uint32_t state, const Row& row) {
-  uint64_t changing = kBroken;
-  for (uint8_t byte = 0; byte < 128; ++byte) {
-    if (row.next[byte] != state) changing |= kind_of_ascii(byte);
+uint64_t LexemeWalk::loops_of(uint32_t number) const {
+  Bytes looping;
+  for (const Edge& edge : automaton_.states[number].edges) {
+    if (edge.target != number) continue;
+    for (uint32_t byte = edge.low; byte <= edge.high; ++byte) looping[byte] = true;
+  }
+  uint64_t changing = kOdd;
+  if (looping.none()) changing = ~kBeyondAscii;
+  for (uint8_t byte = 0; byte < 128 && looping.any(); ++byte) {
+    if (!looping[byte]) changing |= kKindOfByte[byte];
   }
   for (const ByteSequence& bytes : beyond_ascii_) {
     if ((changing & kBeyondAscii) != 0) break;
-    if (!leads_back(state, bytes, 0, state)) changing |= kBeyondAscii;
+    if (!leads_back(number, bytes, 0, number)) changing |= kBeyondAscii;
   }
   return ~changing;
 }
 
-// Whether each way to write characters, from their byte `read` on, leads from `state` to `to`, and
-// counts nothing.
-bool LexemeWalk::leads_back(uint32_t state, const ByteSequence& bytes, size_t read, uint32_t to) {
-  const std::array<uint32_t, 256>& row = row_of(state).next;
+// Whether each way to write characters, from their byte `read` on, leads from `state` to `to`.
+bool LexemeWalk::leads_back(uint32_t state, const ByteSequence& bytes, size_t read,
+                            uint32_t to) const {
   const BytePart& part = bytes[read];
-  for (uint32_t byte = part.low; byte <= part.high; ++byte) {
-    const uint32_t next = row[byte];
-    if (next >= kCounts) return false;
-    if (byte > part.low && next == row[byte - 1]) continue;
+  uint32_t taken = 0;  // each byte leads to one state at most
+  for (const Edge& edge : automaton_.states[state].edges) {
+    const uint32_t low = std::max(edge.low, part.low), high = std::min(edge.high, part.high);
+    if (low > high) continue;
+    taken += high - low + 1;
     const bool is_last = read + 1 == bytes.size();
-    if (is_last ? next != to : !leads_back(next, bytes, read + 1, to)) return false;
+    if (is_last ? edge.target != to : !leads_back(edge.target, bytes, read + 1, to)) return false;
   }
-  return true;
+  return taken == part.high - part.low + 1u;
 }
 
-const LexemeWalk::Following& LexemeWalk::following(uint32_t rule) {
+inline uint32_t LexemeWalk::next_of(const Row& row, uint32_t state, uint8_t byte) const {
+  if (row.next != nullptr) return (*row.next)[byte];
+  for (const Edge& edge : automaton_.states[state].edges) {
+    if (byte >= edge.low && byte <= edge.high) return edge.target | (edge.counts ? kCounts : 0);
+  }
+  return kNone;
+}
+
+const LexemeWalk::Bytes& LexemeWalk::following(uint32_t rule) {
   const auto [known, is_new] = following_.try_emplace(rule);
-  Following& made = known->second;
+  Bytes& made = known->second;
   if (!is_new) return made;
   std::vector<bool> seen(automaton_.states.size());
   std::vector<uint32_t> open;
@@ -88,25 +111,21 @@ const LexemeWalk::Following& LexemeWalk::following(uint32_t rule) {
     const State& state = automaton_.states[open.back()];
     open.pop_back();
     for (const Edge& edge : state.edges) {
-      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) made.bytes[byte] = true;
+      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) made[byte] = true;
     }
     for (const Jump& jump : state.jumps) visit(jump.target);
     for (const Call& call : state.calls) visit(automaton_.rules[call.rule].start);
     if (!state.accepts) continue;
     for (const uint32_t after : after_calls_[state.rule]) visit(after);
   }
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    if (!made.bytes[byte]) continue;
-    made.kinds |= byte < 128 ? kind_of_ascii(static_cast<uint8_t>(byte)) : kBeyondAscii | kBroken;
-  }
   return made;
 }
 
 // Whether what follows a call may begin with text of a class.
 bool LexemeWalk::goes_on(uint32_t rule, const TextClass& text) {
-  const Following& after = following(rule);
-  for (size_t byte = 0; byte < after.bytes.size(); ++byte) {
-    if (after.bytes[byte] && text.bytes[byte]) return true;
+  const Bytes& after = following(rule);
+  for (size_t byte = 0; byte < after.size(); ++byte) {
+    if (after[byte] && text.bytes[byte]) return true;
   }
   return false;
 }
@@ -123,14 +142,14 @@ LexemeWalk::Tree LexemeWalk::take_text(uint32_t number, TokenSet* set) {
     if (text.sizes[characters] <= most) continue;
     const bool splits = reach_.ends(i, number) && goes_on(state.rule, text);
     const bool stays_here = reach_.stays(i, number) && !splits;
-    if (set->is_counted && (!stays_here || state.accepts || state.most != kEndless)) continue;
+    const bool is_alike = stays_here && !state.accepts && state.most == kEndless;
+    if (set->is_counted && (!is_alike || !text.has_trees())) continue;
     if (splits && characters < TextClass::kMaxCharacters) continue;
     best = i;
     most = text.sizes[characters];
     stays = stays_here;
   }
-  Tree tree;
-  if (most == 0) return tree;
+  if (most == 0) return {};
   const TextClass& text = trie_.classes()[best];
   if (set->is_counted) {
     set->text = &text;
@@ -138,66 +157,76 @@ LexemeWalk::Tree LexemeWalk::take_text(uint32_t number, TokenSet* set) {
   } else {
     set->bits = text.up_to[reach_.characters(best, number)];
   }
-  tree.root = stays ? text.rests : 0;
-  tree.part = stays ? nullptr : &text.others;
-  return tree;
+  if (!text.has_trees()) return {TokenTrie::kRoot, false, text.kinds & ~kBeyondAscii};
+  return {stays ? text.rests : text.others, stays, 0};
 }
 
-void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) {
+void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) const {
+  const Span<const Ending> endings = trie_.endings_at(node);
+  if (endings.empty()) return;
+  if (!set->is_counted) return set->add(endings, words_);
   const State& reached = automaton_.states[state];
-  if (!set->is_counted) return set->add(trie_.endings_at(node), words_);
+  const auto least = static_cast<uint32_t>(reached.least);
   std::vector<Counted>& list = reached.most == kEndless ? set->open : set->closed;
-  for (const Ending& ending : trie_.endings_at(node)) {
-    const auto least = static_cast<uint32_t>(reached.least);
+  for (const Ending& ending : endings) {
     list.push_back({ending.token(), ending.before() + counts + least});
   }
 }
 
+// Takes the tokens that end at a node, and those below it or a step to them.
+void LexemeWalk::step_into(const Step& from, uint32_t number, uint64_t kind, uint32_t next,
+                           TokenSet* set) {
+  const TrieNode& node = trie_.nodes()[number];
+  const uint32_t state = next & ~kCounts, counts = from.counts + (next >= kCounts ? 1 : 0);
+  if (node.child_count == 0) return append(number, counts, state, set);
+  const uint64_t known = (from.known & kind) != 0 ? from.known : 0;
+  if (known != 0 && (node.kinds_below & ~known) == 0 &&
+      path_.size() + node.bytes_below <= TextClass::kMaxCharacters) {
+    return;
+  }
+  const Row& row = row_of(state);
+  const auto takes_all = [&node](const Taken& taken) {
+    return (node.kinds_below & ~taken.kinds) == 0 && node.bytes_below <= taken.characters;
+  };
+  if (!set->is_counted && ((node.kinds_below & ~row.loops) == 0 ||
+                           std::any_of(row.taken.begin(), row.taken.end(), takes_all))) {
+    return set->add(trie_.endings_from(number), words_);
+  }
+  append(number, counts, state, set);
+  path_.push_back({node.children, node.children + node.child_count, state, counts, known, &row,
+                   row.accepts ? number : kNone});
+}
+
 // One walk serves all counts: it notes how many each token needs.
 void LexemeWalk::walk(uint32_t state, const Tree& tree, TokenSet* set) {
-  const uint32_t rule = automaton_.states[state].rule;
-  const std::vector<TrieNode>& nodes = trie_.nodes();
-  const PartNode* part = tree.part != nullptr ? tree.part->data() : nullptr;
-  const size_t end = part != nullptr ? tree.part->size() : nodes[tree.root].end;
-  rows_path_[0] = &row_of(state);
-  counts_path_[0] = 0;
-  exits_path_[0] = tree.root != 0 && automaton_.states[state].accepts ? tree.root : kNone;
-  for (size_t i = tree.root + size_t{1}; i < end;) {
-    const uint32_t whole = part != nullptr ? part[i].whole : static_cast<uint32_t>(i);
-    const TrieNode& node = nodes[whole];
-    const uint32_t node_end = part != nullptr ? part[i].end : node.end;
-    const uint32_t above = node.depth - 1u, depth = node.depth;
-    if (exits_path_[above] != kNone && following(rule).bytes[node.byte]) {
-      set->exits.push_back({std::exchange(exits_path_[above], kNone), counts_path_[above]});
-    }
-    const uint32_t next = rows_path_[above]->next[node.byte], target = next & ~kCounts;
-    if (next == kNone) {
-      i = node_end;
+  const Bytes* follows = nullptr;
+  const TrieNode& top = trie_.nodes()[tree.root];
+  const Row& first = row_of(state);
+  // Where the call can end before a token, what follows it is a place of its own; after text of a
+  // class it is not.
+  path_.assign(1, {top.children, top.children + top.child_count, state, 0, tree.known, &first,
+                   tree.is_rests && first.accepts ? tree.root : kNone});
+  while (!path_.empty()) {
+    Step& step = path_.back();
+    if (step.child == step.end) {
+      path_.pop_back();
       continue;
     }
-    const uint32_t counts = counts_path_[above] + (next >= kCounts ? 1 : 0);
-    if (++i == node_end) {
-      append(whole, counts, target, set);
-      continue;
+    const uint32_t child = step.child++;
+    const uint8_t byte = trie_.byte(child);
+    if (step.exit != kNone) {
+      if (follows == nullptr) follows = &following(automaton_.states[state].rule);
+      if ((*follows)[byte]) {
+        set->exits.push_back({std::exchange(step.exit, kNone), step.counts});
+      }
     }
-    const Row& row = row_of(target);
-    const bool accepts = automaton_.states[target].accepts;
-    if (!set->is_counted && (node.kinds_below & ~row.loops) == 0 &&
-        (!accepts || (node.kinds_below & following(rule).kinds) == 0)) {
-      set->add(trie_.endings_from(whole), words_);
-      i = node_end;
-      continue;
-    }
-    append(whole, counts, target, set);
-    rows_path_[depth] = &row;
-    counts_path_[depth] = counts;
-    exits_path_[depth] = accepts ? whole : kNone;
+    const uint32_t next = next_of(*step.row, step.state, byte);
+    if (next != kNone) step_into(step, child, kKindOfByte[byte], next, set);
   }
 }
 
 void LexemeWalk::find(uint32_t state, TokenSet* set) {
-  const Tree tree = take_text(state, set);
-  walk(state, tree, set);
+  walk(state, take_text(state, set), set);
   if (!set->is_counted) return;
   sort_by_counts(&set->open);
   if (set->open.size() * 2 < words_) return;

@@ -20,50 +20,63 @@ class LexemeWalk {
 
   // `set->is_counted` says whether counts are to be noted.
   void find(uint32_t state, TokenSet* set);
-  // Whether the byte leads back to the state.
-  bool loops(uint32_t state, uint8_t byte) { return row_of(state).next[byte] == state; }
   void clear();
   size_t bytes() const { return bytes_; }
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
+  struct Taken {  // text that can be read, whichever it is
+    uint64_t kinds;
+    uint32_t characters;
+  };
+  // What a walk needs to know of a state.
   struct Row {
-    std::array<uint32_t, 256> next;  // by byte: the state after it, or kNone
-    uint64_t loops = 0;              // the kinds of characters that change nothing
+    bool accepts = false;
+    uint64_t loops = 0;  // the kinds of characters that lead back to the state
+    std::vector<Taken> taken;
+    // By byte the state after it, or kNone; null where there are few transitions.
+    std::unique_ptr<std::array<uint32_t, 256>> next;
   };
-  struct Following {  // what a text after a call of a rule may begin with, whoever called it
-    std::bitset<256> bytes;
-    uint64_t kinds = 0;  // of characters
+  // A node of the tree on the way to where the walk is.
+  struct Step {
+    uint32_t child, end;  // the next to visit, and the one after the last
+    uint32_t state, counts;
+    uint64_t known;  // as of the tree, where only such characters come before
+    const Row* row;
+    // The node, if the call may end there, and it is not known whether a token goes on; or kNone.
+    uint32_t exit;
   };
+  using Bytes = std::bitset<256>;
+
   struct Tree {
-    uint32_t root = 0;                            // of all tokens, or of what follows a class
-    const std::vector<PartNode>* part = nullptr;  // of the tree of all tokens
+    uint32_t root = TokenTrie::kRoot;
+    bool is_rests = false;  // text of a class comes before
+    uint64_t known = 0;     // the tokens of these kinds of characters alone are known
   };
 
   Tree take_text(uint32_t state, TokenSet* set);
   void walk(uint32_t state, const Tree& tree, TokenSet* set);
-  void append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set);
+  void step_into(const Step& from, uint32_t node, uint64_t kind, uint32_t next, TokenSet* set);
+  void append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) const;
   void sort_by_counts(std::vector<Counted>* tokens) const;
   const Row& row_of(uint32_t state);
-  uint64_t loops_of(uint32_t state, const Row& row);
-  bool leads_back(uint32_t state, const ByteSequence& bytes, size_t read, uint32_t to);
-  const Following& following(uint32_t rule);
+  uint64_t loops_of(uint32_t state) const;
+  bool leads_back(uint32_t state, const ByteSequence& bytes, size_t read, uint32_t to) const;
+  uint32_t next_of(const Row& row, uint32_t state, uint8_t byte) const;
+  const Bytes& following(uint32_t rule);
   bool goes_on(uint32_t rule, const TextClass& text);
 
   const Automaton& automaton_;
   const TokenTrie& trie_;
   const size_t words_;
   const TextReach reach_;
-  std::vector<std::unique_ptr<Row>> rows_;             // by state
-  std::vector<ByteSequence> beyond_ascii_;             // all ways to write a character beyond ASCII
-  std::vector<std::vector<uint32_t>> after_calls_;     // by rule: where its callers go on
-  std::unordered_map<uint32_t, Following> following_;  // by rule
-  // Of the walk that goes on, by depth: the transitions, the counts, and the node of the tree if
-  // the call may end there, and it is not known whether a token goes on.
-  std::vector<const Row*> rows_path_;
-  std::vector<uint32_t> counts_path_;
-  std::vector<uint32_t> exits_path_;
+  std::vector<std::unique_ptr<Row>> rows_;          // by state
+  std::vector<ByteSequence> beyond_ascii_;          // all ways to write a character beyond ASCII
+  std::vector<std::vector<uint32_t>> after_calls_;  // by rule: where its callers go on
+  // By rule: what a text after a call may begin with, whoever called it.
+  std::unordered_map<uint32_t, Bytes> following_;
+  std::vector<Step> path_;  // of the walk that goes on
   size_t bytes_ = 0;
 };
 

@@ -27,8 +27,6 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
       words_((tokens + 31) / 32),
       max_bytes_(max_bytes),
       reader_(automaton, trie.longest() + 2),
-      path_(trie.longest() + 1),
-      rows_path_(trie.longest() + 1),
       lexemes_(automaton, trie, words_),
       most_least_(automaton.rules.size()),
       scratch_(words_) {
@@ -79,15 +77,6 @@ uint32_t MaskCache::known_after(const Node& node, uint8_t byte) const {
   return kUnknown;
 }
 
-// Whether nothing changes, as within strings.
-bool MaskCache::loops(const Node& node, uint8_t byte) {
-  if (node.places.size() != 1 || node.ends) return false;
-  const State& state = automaton_.states[node.places[0].state];
-  const Rule& rule = automaton_.rules[state.rule];
-  return rule.is_lexeme && !rule.counts && !state.accepts &&
-         lexemes_.loops(node.places[0].state, byte);
-}
-
 uint32_t MaskCache::target_of(uint32_t id, uint8_t byte) {
   Places places;
   reader_.advance(nodes_[id].places, byte, &places);
@@ -97,7 +86,7 @@ uint32_t MaskCache::target_of(uint32_t id, uint8_t byte) {
 uint32_t MaskCache::after(uint32_t id, uint8_t byte) {
   const uint32_t known = known_after(nodes_[id], byte);
   if (known != kUnknown) return known;
-  const uint32_t target = loops(nodes_[id], byte) ? id : target_of(id, byte);
+  const uint32_t target = target_of(id, byte);
   Node& node = nodes_[id];
   if (node.all.empty() && node.few.size() < kFew) {
     node.few.push_back({byte, target});
@@ -112,33 +101,41 @@ uint32_t MaskCache::after(uint32_t id, uint8_t byte) {
   return target;
 }
 
-void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, TokenSet* set) {
-  const std::vector<TrieNode>& trie = trie_.nodes();
-  const uint32_t base = trie[below].depth, end = trie[below].end;
-  const auto table_of = [this](uint32_t id) {
-    return nodes_[id].all.empty() ? nullptr : nodes_[id].all.data();
-  };
-  path_[0] = start;
-  rows_path_[0] = table_of(start);
-  for (uint32_t i = below + 1; i < end;) {
-    const TrieNode& node = trie[i];
-    const uint32_t depth = node.depth - base;
-    const uint32_t* row = rows_path_[depth - 1];
-    uint32_t next = row != nullptr ? row[node.byte] : kUnknown;
-    if (next == kUnknown) {
-      next = after(path_[depth - 1], node.byte);
-      rows_path_[depth - 1] = table_of(path_[depth - 1]);
+// The node after a byte where that is easily told: mostly, as few bytes go on, and many change
+// nothing within strings.
+uint32_t MaskCache::simple_after(uint32_t id, uint8_t byte) const {
+  const Node& node = nodes_[id];
+  for (const Place& place : node.places) {
+    for (const Edge& edge : automaton_.states[place.state].edges) {
+      if (byte < edge.low || byte > edge.high) continue;
+      const Rule& rule = automaton_.rules[automaton_.states[place.state].rule];
+      const bool stays = node.places.size() == 1 && edge.target == place.state && !node.ends &&
+                         rule.is_lexeme && !rule.counts && !automaton_.states[place.state].accepts;
+      return stays ? id : kUnknown;
     }
-    if (next == kNowhere) {
-      i = node.end;
+  }
+  return kNowhere;
+}
+
+void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, TokenSet* set) {
+  const TrieNode& top = trie_.nodes()[below];
+  path_.assign(1, {top.children, top.children + top.child_count, start});
+  while (!path_.empty()) {
+    Step& step = path_.back();
+    if (step.child == step.end) {
+      path_.pop_back();
       continue;
     }
-    append(i, counts, set);
-    ++i;
-    if (i == node.end) continue;  // a leaf
-    path_[depth] = next;
-    rows_path_[depth] = table_of(next);
-    if (nodes_[next].ends) set->exits.push_back({i - 1, counts});
+    const uint32_t child = step.child++;
+    const uint8_t byte = trie_.byte(child);
+    uint32_t next = simple_after(step.at, byte);
+    if (next == kUnknown) next = after(step.at, byte);
+    if (next == kNowhere) continue;
+    append(child, counts, set);
+    const TrieNode& node = trie_.nodes()[child];
+    if (node.child_count == 0) continue;
+    if (nodes_[next].ends) set->exits.push_back({child, counts});
+    path_.push_back({node.children, node.children + node.child_count, next});
   }
 }
 
@@ -175,7 +172,7 @@ uint32_t MaskCache::set_of(const Place& place, const Window& window) {
   if (rule.is_lexeme) {
     lexemes_.find(place.state, &set);
   } else {
-    walk(0, node_of({{place.state, Stacks::kBottom, key.count}}), 0, &set);
+    walk(TokenTrie::kRoot, node_of({{place.state, Stacks::kBottom, key.count}}), 0, &set);
   }
   return store(key, std::move(set));
 }

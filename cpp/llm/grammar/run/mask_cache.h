@@ -36,6 +36,10 @@ class MaskCache {
     std::vector<std::pair<uint8_t, uint32_t>> few;  // byte and node after it
     std::vector<uint32_t> all;                      // by byte, once there are more
   };
+  struct Step {
+    uint32_t child, end;  // of the tree: the next to visit, and the one after the last
+    uint32_t at;          // a node of places
+  };
   // How many counts the outermost call needs at least, and may take.
   struct Window {
     uint64_t low = 0, high = kEndless;
@@ -54,7 +58,7 @@ class MaskCache {
 
   void clear();
   uint32_t node_of(Places places);
-  bool loops(const Node& node, uint8_t byte);
+  uint32_t simple_after(uint32_t node, uint8_t byte) const;
   uint32_t target_of(uint32_t node, uint8_t byte);
   uint32_t after(uint32_t node, uint8_t byte);
   uint32_t known_after(const Node& node, uint8_t byte) const;
@@ -77,9 +81,7 @@ class MaskCache {
   std::unordered_multimap<uint64_t, uint32_t> node_by_hash_;
   std::vector<TokenSet> sets_;
   std::unordered_map<Key, uint32_t, KeyHash> set_by_key_;
-  // Of the walk that goes on: by depth, the node and its transitions.
-  std::vector<uint32_t> path_;
-  std::vector<const uint32_t*> rows_path_;
+  std::vector<Step> path_;  // of the walk that goes on
   LexemeWalk lexemes_;
   std::vector<uint64_t> most_least_;  // by rule: the most that a state needs to its end
   std::vector<uint32_t> scratch_;

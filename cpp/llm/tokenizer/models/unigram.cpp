@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "rushlight/llm/tokenizer/models/bpe.h"
 #include "rushlight/llm/tokenizer/unicode/unicode.h"
@@ -14,22 +15,33 @@ namespace {
 // but one at each position is kept to tell near ties.
 enum class Sums { Double, Single, Compared };
 
-// The pieces of tables of version 2: a trie of characters.
+constexpr double kWorst = -std::numeric_limits<double>::infinity();
+
+// The pieces of tables of version 2: a trie of characters, which has all of a score that is in
+// single precision.
+template <Sums sums>
 class CharacterPieces {
  public:
   CharacterPieces(const Table& table, StringView, const Letter* letters)
-      : trie_(table.piece_trie), letters_(letters), longest_(table.settings.longest_piece) {}
+      : trie_(table.piece_trie),
+        letters_(letters),
+        scores_(table.scores),
+        longest_(table.settings.longest_piece) {}
 
   // The child of `node` for letter i, or 0.
   uint32_t child(uint32_t node, size_t i) const { return trie_.child(node, letters_[i].label); }
-  bool ends_at(uint32_t node) const { return (trie_.nodes[node].base & kEndsPiece) != 0; }
-  double score(uint32_t node) const { return trie_.nodes[node].score; }
+  double score(uint32_t node) const {
+    const double score = trie_.nodes[node].score;
+    if (sums != Sums::Double || score == kWorst) return score;
+    return token(node) != kNone ? scores_[token(node)] : kWorst;
+  }
   uint32_t token(uint32_t node) const { return trie_.tokens[node]; }
   size_t longest() const { return longest_; }
 
  private:
   const PieceTrie& trie_;
   const Letter* letters_;
+  Span<const double> scores_;
   size_t longest_;
 };
 
@@ -46,8 +58,9 @@ class BytePieces {
     }
     return node;
   }
-  bool ends_at(uint32_t node) const { return token(node) != kNone; }
-  double score(uint32_t node) const { return table_.scores[token(node)]; }
+  double score(uint32_t node) const {
+    return token(node) != kNone ? table_.scores[token(node)] : kWorst;
+  }
   uint32_t token(uint32_t node) const { return table_.model.values[node]; }
   size_t longest() const { return text_.size(); }
 
@@ -80,16 +93,17 @@ class Search {
         size_(read_letters(table, text, &scratch->letters)),
         letters_(scratch->letters.data()),
         pieces_(table, text, letters_),
-        unknown_score_(table.scores[table.settings.vocabulary]),
+        unknown_score_(static_cast<Score>(table.scores[table.settings.vocabulary])),
         paths_(scratch->paths),
+        seconds_(scratch->seconds),
         out_(out) {}
 
-  // Where no piece reaches beyond a position, the best path to it is final: it is given out, and
-  // the search goes on from there. Returns its score after a text of the score `before`.
+  // Where no piece reaches beyond a position, the best path to it is final: it is given out after a
+  // while, and the search goes on from there. Returns its score after a text of the score `before`.
   double run(double before) {
     restart(0, before);
     for (size_t i = 0; i < size_; ++i) {
-      if (i == reach_ && i > base_) {
+      if (i == reach_ && i - base_ >= kFar) {
         const double score = paths_[i - base_].score;
         emit(i);
         restart(i, score);
@@ -102,53 +116,62 @@ class Search {
     return score;
   }
 
-  // Of the best path, the least difference to another one at any position, and the greatest score.
+  // Of the best path, the least difference to another one at any position.
   double difference() const { return difference_; }
-  double greatest() const { return greatest_; }
   bool has_unknown() const { return has_unknown_; }
   size_t size() const { return size_; }
 
  private:
+  using Score = std::conditional_t<sums == Sums::Single, float, double>;
+
   void restart(size_t base, double score) {
     base_ = reach_ = base;
-    if (paths_.empty()) paths_.resize(kFirstPaths);
-    paths_[0] = {score, kWorst, kNone, 0};
+    clear(base, std::min(size_, base + kFar));
+    paths_[0].score = score;
+  }
+
+  // Forgets the paths to the positions from `begin` to `end`.
+  void clear(size_t begin, size_t end) {
+    const size_t places = end - base_ + 1;
+    if (paths_.size() < places) paths_.resize(2 * places);
+    std::fill(&paths_[begin - base_], &paths_[end - base_] + 1, BestPath{kWorst, 0, 0});
+    if constexpr (sums == Sums::Compared) {
+      if (seconds_.size() < places) seconds_.resize(2 * places);
+      std::fill(&seconds_[begin - base_], &seconds_[end - base_] + 1, kWorst);
+    }
+    cleared_ = end;
   }
 
   // Adds the paths by the pieces that begin at letter `begin`.
   void extend(size_t begin) {
-    const double score = paths_[begin - base_].score;
     const size_t last = std::min(size_, begin + pieces_.longest());
-    bool has_letter = false;
-    uint32_t node = 0;
-    for (size_t end = begin; end < last;) {
-      node = pieces_.child(node, end++);
-      if (node == 0) break;
-      if (!pieces_.ends_at(node)) continue;
-      add(begin, end, pieces_.score(node) + score, node);
-      has_letter |= end == begin + 1;
+    if (last > cleared_) clear(cleared_ + 1, std::min(size_, last + kFar));
+    const auto score = static_cast<Score>(paths_[begin - base_].score);
+    uint32_t node = pieces_.child(0, begin);
+    size_t end = begin + 1;
+    if (node == 0 || pieces_.score(node) == kWorst) add(begin, end, unknown_score_ + score, 0);
+    while (node != 0) {
+      add(begin, end, static_cast<Score>(pieces_.score(node)) + score, node);
+      if (end >= last) break;
+      node = pieces_.child(node, end);
+      end += node != 0 ? 1 : 0;
     }
-    if (!has_letter) add(begin, begin + 1, unknown_score_ + score, 0);
+    reach_ = std::max(reach_, end);
   }
 
-  void add(size_t begin, size_t end, double score, uint32_t node) {
-    if constexpr (sums == Sums::Single) score = static_cast<float>(score);
-    if constexpr (sums == Sums::Compared) greatest_ = std::max(greatest_, std::fabs(score));
-    if (reach_ < end) reach(end);
+  // Without a branch: which path is better can hardly be predicted. Where no piece ends, the score
+  // is the worst.
+  void add(size_t begin, size_t end, Score score, uint32_t node) {
     BestPath& path = paths_[end - base_];
-    if (path.begin != kNone && score <= path.score) {
-      if constexpr (sums == Sums::Compared) path.second = std::max(path.second, score);
-      return;
+    const auto other = static_cast<Score>(path.score);
+    if constexpr (sums == Sums::Compared) {
+      double& second = seconds_[end - base_];
+      second = std::max(second, static_cast<double>(std::min(score, other)));
     }
-    if constexpr (sums == Sums::Compared) path.second = path.begin != kNone ? path.score : kWorst;
-    path.score = score;
-    path.begin = static_cast<uint32_t>(begin - base_);
-    path.node = node;
-  }
-
-  void reach(size_t end) {
-    if (paths_.size() <= end - base_) paths_.resize(2 * (end - base_));
-    while (reach_ < end) paths_[++reach_ - base_] = kNoPath;
+    const bool is_better = score > other;
+    path.score = is_better ? score : other;
+    path.begin = is_better ? static_cast<uint32_t>(begin - base_) : path.begin;
+    path.node = is_better ? node : path.node;
   }
 
   // Gives out the best path to `end`, which is read from its end: first it is turned around, so
@@ -157,7 +180,7 @@ class Search {
     uint32_t next = kNone;
     for (auto i = static_cast<uint32_t>(end - base_); i > 0;) {
       if constexpr (sums == Sums::Compared) {
-        difference_ = std::min(difference_, paths_[i].score - paths_[i].second);
+        difference_ = std::min(difference_, paths_[i].score - seconds_[i]);
       }
       const uint32_t begin = paths_[i].begin;
       paths_[i].begin = next;
@@ -198,24 +221,23 @@ class Search {
       node = pieces_.child(node, i);
       if (node == 0) return kNone;
     }
-    return pieces_.ends_at(node) ? pieces_.token(node) : kNone;
+    return pieces_.token(node);
   }
 
-  static constexpr double kWorst = -std::numeric_limits<double>::infinity();
-  static constexpr BestPath kNoPath = {0, kWorst, kNone, 0};
-  static constexpr size_t kFirstPaths = 64;
+  static constexpr size_t kFar = 256;  // letters
 
   const Table& table_;
   StringView text_;
   size_t size_;  // in letters, as are all positions
   const Letter* letters_;
   Pieces pieces_;
-  double unknown_score_;
+  Score unknown_score_;
   std::vector<BestPath>& paths_;  // to each position from base_ on
+  std::vector<double>& seconds_;  // of the best path but one to each of them
   std::vector<int32_t>* out_;
-  size_t base_ = 0, reach_ = 0;
+  size_t base_ = 0, reach_ = 0, cleared_ = 0;
   size_t unknown_begin_ = 0, unknown_end_ = 0;
-  double difference_ = -kWorst, greatest_ = 0;
+  double difference_ = -kWorst;
   bool has_unknown_ = false;
 };
 
@@ -224,7 +246,7 @@ template <Sums sums, class Use>
 void search(const Table& table, StringView word, Scratch* scratch, std::vector<int32_t>* out,
             const Use& use) {
   if (!table.piece_trie.empty()) {
-    use(Search<sums, CharacterPieces>(table, word, scratch, out));
+    use(Search<sums, CharacterPieces<sums>>(table, word, scratch, out));
   } else {
     use(Search<sums, BytePieces>(table, word, scratch, out));
   }
@@ -245,7 +267,7 @@ void encode_unigram_after(const Table& table, StringView word, double* score, Sc
 }
 
 // In single precision a sum of n scores is wrong by at most n * 2^-24 of the greatest sum on the
-// way, that is of `before` + greatest. The same path wins if the difference is more than twice
+// way, that is of `before` and n scores. The same path wins if the difference is more than twice
 // that.
 double encode_unigram_anywhere(const Table& table, StringView word, Scratch* scratch,
                                std::vector<int32_t>* out) {
@@ -254,8 +276,9 @@ double encode_unigram_anywhere(const Table& table, StringView word, Scratch* scr
   if (word.empty()) return limit;
   search<Sums::Compared>(table, word, scratch, out, [&](auto best) {
     best.run(0);
-    const double longest = static_cast<double>(best.size()) * kTwiceRounding;
-    if (!best.has_unknown()) limit = best.difference() / longest - best.greatest();
+    const double most = static_cast<double>(best.size());
+    if (best.has_unknown()) return;
+    limit = best.difference() / (most * kTwiceRounding) - most * table.greatest_score;
   });
   return limit;
 }

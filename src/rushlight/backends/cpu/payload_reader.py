@@ -21,6 +21,8 @@ _INTEGER = fb.QuantizedProduct | fb.DynamicProduct | fb.QuantizedConvolution
 
 _GATES = {fb.RecurrentCell.LSTM: 4, fb.RecurrentCell.GRU: 3}
 _SCALES = 5  # which input of recurrent layers they are
+# Instructions of tile programs: their words, and where the first has operands (TileProgram.code).
+_WORDS, _STORED, _LOADED = 3, 1, 2
 # A damaged payload may claim any number of links between nodes, and any sizes.
 _MAX_LINKS, _MAX_SIZE = 1_000_000, 1 << 63
 
@@ -67,7 +69,7 @@ def _links(graph: fb.Graph) -> Iterator[tuple[list[int], list[str], list[int]]]:
     left = _MAX_LINKS
     for at, node in enumerate(graph.nodes):
         inputs: dict[int, None] = {}
-        for value in _variables(graph, [*_operands(node), *_residual(node)]):
+        for value in _variables(graph, _read_by(node)):
             if value.place is fb.Place.INPUT:
                 inputs[-1 - value.index] = None
             memory = memories.get(_memory_of(value))
@@ -75,7 +77,7 @@ def _links(graph: fb.Graph) -> Iterator[tuple[list[int], list[str], list[int]]]:
             inputs.update(dict.fromkeys(writers))
         left = max(left - len(inputs), 0)
         results, outputs = [], []
-        for value in _variables(graph, node.outputs):
+        for value in _variables(graph, _written_by(node)):
             results.append(f"{dtype_name(value.dtype)}[{', '.join(map(str, value.sizes))}]")
             if value.place is fb.Place.OUTPUT:
                 outputs.append(graph.n_inputs + value.index)
@@ -112,8 +114,34 @@ class _Memory:
         self._ends[where] = [high for _, high, _ in new]
 
 
+def _read_by(node: fb.Node) -> list[int]:
+    """The values that a node reads. What an epilogue reads of the node's own result is not among
+    them."""
+    values, program = [*node.inputs, *_residual(node)], program_of(node.operation)
+    epilogue = epilogue_of(node.operation)
+    if epilogue is not None and epilogue.added:
+        values.append(epilogue.residual)
+    if program is not None:
+        values += _named_by(program, fb.TileOp.LOAD, _LOADED)
+    return [value for value in values if value not in node.outputs]
+
+
+def _written_by(node: fb.Node) -> list[int]:
+    """The values that a node writes, each once."""
+    program = program_of(node.operation)
+    stored = () if program is None else _named_by(program, fb.TileOp.STORE, _STORED)
+    return list(dict.fromkeys([*node.outputs, *stored]))
+
+
+def _named_by(program: fb.TileProgram, op: fb.TileOp, at: int) -> list[int]:
+    """The operands that instructions of one kind name in the byte `at` of their first words."""
+    first = [word.to_bytes(4, "little") for word in program.code[::_WORDS]]
+    indices = [word[at] for word in first if word[0] == op]
+    return [program.operands[index] for index in indices if index < len(program.operands)]
+
+
 def _operands(node: fb.Node) -> list[int]:
-    """The numbers of the values that a node reads, also in its epilogue, but for the residual."""
+    """The numbers of a node's values, but for its results and the residual."""
     numbers = [number for number in node.inputs if number >= 0]
     epilogue, program = epilogue_of(node.operation), program_of(node.operation)
     numbers += program.operands if program is not None else ()

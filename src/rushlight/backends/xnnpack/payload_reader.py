@@ -132,13 +132,15 @@ def _node(operation: object, values: Mapping[int, _Value]) -> PayloadNode:
     if not values:  # sizes are unknown, but not which values a node reads and writes
         return PayloadNode(Work(kind), dict.fromkeys(reads, 0), dict.fromkeys(writes, 0))
     try:
-        taken, given = ({v: values[v].bytes for v in numbers} for numbers in (reads, writes))
+        read_bytes, written_bytes = (
+            {v: values[v].bytes for v in numbers} for numbers in (reads, writes)
+        )
         flops = _flops(operation, [values[v].tensor.dims or [] for v in (*reads, *writes)])
         is_integer = _is_integer(operation, [values[v].datatype for v in (*reads, *writes)])
     except (KeyError, IndexError):
         return PayloadNode(Work(kind))
-    moved = sum({**taken, **given}.values())
-    return PayloadNode(Work(kind, flops, moved, is_integer=is_integer), taken, given)
+    moved = sum({**read_bytes, **written_bytes}.values())
+    return PayloadNode(Work(kind, flops, moved, is_integer=is_integer), read_bytes, written_bytes)
 
 
 def _operands(operation: object) -> tuple[list[int], list[int]]:

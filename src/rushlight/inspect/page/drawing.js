@@ -97,24 +97,27 @@ class Drawing {
     this.places = plan.nodes.sort((a, b) => a.y - b.y);
     this.boxes = new Map(); // that are made, by id
     this.at = new Map(plan.nodes.map((node) => [node.id, node]));
-    this.curves = plan.edges.map((points, i) => ({ ends: edges[i], path: curve(points) }));
+    this.curves = plan.edges.map(({ points, long }, i) => ({ ends: edges[i], path: curve(points), long }));
     this.lines = svg("g", {}, this.paths());
     this.chosenLines = svg("g", {});
     this.layer = svg("g", {});
     this.canvas = svg("svg", { role: "img", "aria-label": "Drawing of the graph" },
       this.lines, this.chosenLines, this.layer);
     this.stage.replaceChildren(this.canvas);
-    this.note.textContent = this.whole ? "" :
-      `Too large to draw whole: ${plural(chosen.length, "node")} around the chosen one.`;
+    const long = this.curves.filter((edge) => edge.long).length;
+    this.note.textContent = (this.whole ? "" :
+      `Too large to draw whole: ${plural(chosen.length, "node")} around the chosen one. `) + (long ?
+      `${plural(long, "edge")} over more than ${MAX_BENT} rows: drawn for the chosen node.` : "");
     this.fit(false);
     this.paint();
   }
 
-  // Edges, many in one element.
+  // Edges, many in one element. Long ones would hide the others, and are drawn for the chosen node.
   paths() {
     const elements = [];
-    for (let i = 0; i < this.curves.length; i += EDGES) {
-      const d = this.curves.slice(i, i + EDGES).map(({ path }) => path).join("");
+    const short = this.curves.filter(({ long }) => !long);
+    for (let i = 0; i < short.length; i += EDGES) {
+      const d = short.slice(i, i + EDGES).map(({ path }) => path).join("");
       elements.push(svg("path", { class: "edge", d }));
     }
     return elements;
@@ -251,7 +254,9 @@ class Drawing {
     const { clientWidth: width, clientHeight: height } = this.stage;
     const whole = Math.max(this.bounds.width / width, this.bounds.height / height);
     this.scale = all ? Math.max(whole, 0.8) : Math.max(Math.min(whole, 1.25), 0.8);
-    this.x = this.bounds.left + (this.bounds.width - width * this.scale) / 2;
+    const middle = this.bounds.width > width * this.scale ? this.places[0].x :
+      this.bounds.left + this.bounds.width / 2;
+    this.x = middle - (width * this.scale) / 2;
     this.y = this.bounds.height > height * this.scale ? this.bounds.top :
       this.bounds.top + (this.bounds.height - height * this.scale) / 2;
     this.look();

@@ -2,6 +2,7 @@
 // delegates. Widths are times of a trace, or else work that is estimated from sizes.
 
 const ROW = 22; // pixels
+const LEGIBLE = 26; // pixels, of a frame with its name
 const NARROW = 0.0006; // a smaller share of the width is not drawn
 
 class Flame {
@@ -124,7 +125,7 @@ class Flame {
       },
       onpointermove: (event) => tip.show(event, this.describe(frame, node)),
       onpointerleave: () => tip.hide(),
-    }, frame.name);
+    }, width * this.frame.clientWidth > LEGIBLE ? frame.name : "");
     box.frame = frame;
     return box;
   }

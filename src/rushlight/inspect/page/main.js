@@ -98,7 +98,7 @@ function start() {
   Object.assign(shows, { method: showMethod, memory: (value) => memory.reveal(value) });
   byId("methods").append(...(report.methods.length > 1 ? report.methods.map((method, i) =>
     el("button", { type: "button", onclick: () => showMethod(i) }, method.name)) : []));
-  byId("tables").append(...[formTable(), timeTable(), coverageTable(), operatorTable(), constantTable(),
+  byId("tables").append(...[formTable(), timeTable(), gapTable(), coverageTable(), operatorTable(), constantTable(),
     delegateTable(), namedDataTable()].filter(Boolean));
   showMethod(0);
 

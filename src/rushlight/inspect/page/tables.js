@@ -161,6 +161,19 @@ function coverageTable() {
   (row, method, node) => row.method === method.name && node.names.includes(row.name));
 }
 
+// How far values of a trace are from those of a record.
+function gapTable() {
+  const rows = report.gaps || [];
+  if (!rows.length) return null;
+  return table("Numeric gap", plural(rows.length, "value"), [
+    { title: "method", text: (row) => row.method },
+    { title: "node", class: "mono", text: (row) => row.node,
+      render: (row) => goButton(row.method, row.node, row.node) },
+    { title: rows[0].metric, class: "number", value: (row) => Number(row.gap),
+      text: (row) => (typeof row.gap === "string" ? row.gap : row.gap.toPrecision(4)) },
+  ], rows, (row, method, node) => row.method === method.name && node.names.includes(row.node));
+}
+
 // The operators of a trace, the slowest first.
 function timeTable() {
   const rows = (report.times || []).flatMap(({ method: name, timings }) => {

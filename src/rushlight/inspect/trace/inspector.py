@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -22,6 +23,7 @@ from rushlight.inspect.trace.events import (
 )
 from rushlight.inspect.trace.events import pandas as _pandas
 from rushlight.inspect.trace.expected import add_expected, add_reference_outputs
+from rushlight.inspect.trace.identity import fit_of
 from rushlight.inspect.trace.numeric_gap import (
     Distance,
     NumericGap,
@@ -29,7 +31,7 @@ from rushlight.inspect.trace.numeric_gap import (
     gaps_of,
     reference_of,
 )
-from rushlight.inspect.trace.origins import Origins, ProgramOrigins, RecordOrigins
+from rushlight.inspect.trace.origins import Origin, Origins, ProgramOrigins, RecordOrigins
 from rushlight.inspect.trace.statistics import (
     Change,
     Group,
@@ -82,6 +84,9 @@ class Inspector:
 
     Attributes:
         event_blocks: what the trace has, runs with the same events put together.
+        mismatches: why runs are not of the program or record that was given, in words; empty if
+            all are. Such runs are shown without operators, modules and lines, with a
+            RuntimeWarning.
 
     Raises:
         LoadError: a file cannot be read, or does not belong to the trace.
@@ -124,6 +129,7 @@ class Inspector:
         )
         self._etrecord = etrecord
         self._origins: Origins | None = None
+        self.mismatches: list[str] = []
         if etrecord is not None:
             source = _source_of(etrecord)
             self._origins = RecordOrigins(source, _graph_name(reference_graph_name))
@@ -134,15 +140,35 @@ class Inspector:
             if is_bundle(content):
                 add_expected(self.event_blocks, read_bundle(content))
         for block in self.event_blocks:
-            for event in block.events:
-                self._find_origin(block, event)
+            self._find_origins(block)
+        if self.mismatches:
+            warnings.warn(
+                f"the trace is of another program: {'; '.join(self.mismatches)}. Its events are "
+                f"shown without lines; give the {'program' if etrecord is None else 'ETRecord'} of "
+                "the same export",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
-    def _find_origin(self, block: EventBlock, event: Event) -> None:
-        if self._origins is None or event.instruction is None:
+    def _find_origins(self, block: EventBlock) -> None:
+        """Where the events of a block come from, unless it is of another program."""
+        if self._origins is None:
             return
-        origin = self._origins.origin(
-            block.method, event.instruction, event.delegate_debug_identifier
-        )
+        method = block.method
+        if block.name == "Execute":
+            fit = fit_of(block, self._origins)
+            method = fit.method
+            if fit.mismatch:
+                self.mismatches.append(fit.mismatch)
+                return
+        for event in block.events:
+            if event.instruction is not None:
+                origin = self._origins.origin(
+                    method, event.instruction, event.delegate_debug_identifier
+                )
+                self._set_origin(event, origin)
+
+    def _set_origin(self, event: Event, origin: Origin | None) -> None:
         if origin is None:
             return
         event.debug_handles = origin.handles

@@ -225,21 +225,16 @@ def _values(program: ExportedProgram, inputs: Any) -> dict[str, Any]:
     """The values of a program's nodes."""
     import torch
     from torch.export.graph_signature import InputKind
-    from torch.fx import Interpreter, Node
 
-    class Keeping(Interpreter):
-        def run_node(self, n: Node) -> Any:
-            value = super().run_node(n)
-            values[n.name] = value.clone() if isinstance(value, torch.Tensor) else value
-            return value
+    from rushlight.ir.recorder import Recorder
 
-    values: dict[str, Any] = {}
     remaining = iter(inputs)
     held = {**program.constants, **program.state_dict}
     flat = [
         next(remaining) if spec.kind == InputKind.USER_INPUT else held[str(spec.target)].clone()
         for spec in program.graph_signature.input_specs
     ]
+    recorder = Recorder(program.graph_module)
     with torch.no_grad():
-        Keeping(program.graph_module, garbage_collect_values=False).run(*flat)
-    return values
+        recorder.run(*flat)
+    return recorder.values

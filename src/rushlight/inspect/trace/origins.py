@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from rushlight.inspect.effects import operator_name
 from rushlight.inspect.origin import debug_of
 from rushlight.schema import program as fb
 from rushlight.schema.codec import Buffer
@@ -16,6 +17,7 @@ from rushlight.serialize.etrecord import RecordArchive, Source, map_in
 from rushlight.serialize.pte import read_pte
 
 _HANDLES = "debug_handle_map"
+_LONGEST = 100  # characters of a kernel's name that are compared, since traces cut long ones
 _DIALECT = "executorch.exir.dialects.edge.ops."
 _CONTROL_FLOW = "torch.ops.higher_order."
 
@@ -43,7 +45,7 @@ class Origin:
 
     Attributes:
         nodes: the nodes that it was made from.
-        handles: their debug handles; None without an ETRecord.
+        handles: their debug handles; None if they are not known.
         backend: of an event of a delegate, or of its call.
         num_outputs: how many values the instruction gives.
     """
@@ -54,8 +56,58 @@ class Origin:
     num_outputs: int = 1
 
 
+@dataclass(frozen=True)
+class Call:
+    """What an instruction of a program calls, as far as it is known.
+
+    Attributes:
+        kind: "kernel", "delegate", "move", "jump" or "free"; "" if not known.
+        backend: a delegate's; "" if not known.
+        operators: the kernel ("aten::add.out"), or the operators of the model that it computes
+            ("aten.add.Tensor"); empty if not known.
+        places: the delegate's ids of the places inside it; empty if not known.
+    """
+
+    kind: str = ""
+    backend: str = ""
+    operators: Sequence[str] = ()
+    places: Collection[str] = ()
+
+    def is_of(self, kernel: str) -> bool:
+        """Whether it may be a call of a kernel of this name."""
+        if self.kind not in ("", "kernel"):
+            return False
+        return not self.operators or any(_computes(kernel, name) for name in self.operators)
+
+    def has_place(self, place: int | str | None) -> bool:
+        """Whether there may be such a place inside the delegate."""
+        # As ExecuTorch does: an id may contain what the map knows.
+        return not self.places or any(known in str(place) for known in self.places)
+
+    def __str__(self) -> str:
+        called = [self.backend] if self.backend else self.operators
+        names = f" of {', '.join(called)}" if called else ""
+        return f"a {self.kind or 'call'}{names}"
+
+
+def _computes(kernel: str, operator: str) -> bool:
+    """Whether a kernel, "add.out", may compute an operator, "aten::add.out" of a program or
+    "aten.add.Tensor" of a record."""
+    if "::" in operator:
+        return operator.rpartition("::")[2][:_LONGEST] == kernel[:_LONGEST]
+    # Views and copies of the runtime's own stand for several operators.
+    return kernel.startswith("et_") or kernel.partition(".")[0] in operator.split(".")
+
+
 class Origins(Protocol):
     """Tells where events come from."""
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """The names of all methods."""
+
+    def call(self, method: str, instruction: int) -> Call | None:
+        """What an instruction calls; None if there is no such instruction."""
 
     def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
         """The origin of an instruction, or of a place inside its delegate; None if not known."""
@@ -75,6 +127,29 @@ class ProgramOrigins:
         file = read_pte(pte)
         self._plans = {plan.name: plan for plan in file.program.execution_plan}
         self._debug: DebugMap = debug_of(file.named_data)
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """See `Origins`; with the forms of a fat program."""
+        return list(self._plans)
+
+    def call(self, method: str, instruction: int) -> Call | None:
+        """See `Origins`."""
+        plan, debug = self._plans[method], self._debug.method(method)
+        instructions = plan.chains[0].instructions if plan.chains else []
+        if not 0 <= instruction < len(instructions):
+            return None
+        call = instructions[instruction].instr_args
+        if isinstance(call, fb.KernelCall):
+            return Call("kernel", operators=[operator_name(plan.operators[call.op_index])])
+        if isinstance(call, fb.DelegateCall):
+            index = call.delegate_index
+            inside = debug.delegates[index] if index < len(debug.delegates) else {}
+            backend = plan.delegates[index].id if index < len(plan.delegates) else ""
+            return Call("delegate", backend, places=list(inside))
+        if isinstance(call, fb.MoveCall):
+            return Call("move")
+        return Call("jump" if isinstance(call, fb.JumpFalseCall) else "free")
 
     def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
         """See `Origins`. Without a method's name the program must have one method."""
@@ -97,7 +172,11 @@ class ProgramOrigins:
         else:
             known = list(debug.delegates[index].get(str(place), ()))
         nodes = list(dict.fromkeys(known))
-        return Origin([_of_debug(node) for node in nodes], None, backend)
+        handles = [node.handle for node in nodes if node.handle]
+        one = backend is None and len(handles) == 1
+        return Origin(
+            [_of_debug(node) for node in nodes], handles[0] if one else handles or None, backend
+        )
 
 
 def _of_debug(node: DebugNode) -> OriginNode:
@@ -131,6 +210,25 @@ class RecordOrigins:
         """By debug handle, as text: the lines of Python that led to the operator."""
         traces = {str(handle): nodes[0].stack_trace for handle, nodes in self._nodes.items()}
         return {handle: trace for handle, trace in traces.items() if trace}
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """See `Origins`."""
+        return list(self._handles)
+
+    def call(self, method: str, instruction: int) -> Call | None:
+        """See `Origins`. Instructions that come from no node of the model are not in records."""
+        by_instruction = self._handles.get(method, {})
+        if instruction > max(map(int, by_instruction), default=-1):
+            return None
+        delegate = self._delegates.get(method, {}).get(str(instruction))
+        if delegate is not None:
+            places = list(delegate.get("delegate_map") or {})
+            return Call("delegate", str(delegate.get("name") or ""), places=places)
+        handles = by_instruction.get(str(instruction))
+        named = [handles] if isinstance(handles, int) else handles or []
+        operators = [node.op for handle in named for node in self._nodes.get(handle, ())]
+        return Call("kernel" if operators else "", operators=operators)
 
     def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
         """See `Origins`."""

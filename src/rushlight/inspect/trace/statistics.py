@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -125,8 +125,17 @@ def _key(event: Event, key: Key) -> str:
         return ", ".join(event.op_types) or event.name
     if key == "line":
         return next(filter(None, map(line_of, event.stack_traces.values())), "")
-    deepest = max(event.module_hierarchy.values(), key=len, default={})
-    return list(deepest)[-1] if deepest else ""
+    return module_of(max(event.module_hierarchy.values(), key=len, default={}))
+
+
+def module_of(modules: Mapping[str, Any]) -> str:
+    """The path of the innermost module, "encoder.0"; "" for the model itself. Records have names
+    of torch.export for keys, and paths with types for values; programs have only paths."""
+    if not modules:
+        return ""
+    key, value = list(modules.items())[-1]
+    path = value[0] if isinstance(value, tuple) and len(value) == 2 else key
+    return str(path).removeprefix("L['self'].").removeprefix("L['self']")
 
 
 def line_of(stack_trace: str | None) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 NONE = 0xFFFFFFFF
-_ENDS_PIECE = 1 << 31
 _MOST_TRIES = 32  # places that are tried for the children of a node
-_NODE = np.dtype([("base", "<u4"), ("parent", "<u4"), ("score", "<f8")])
+_NODE = np.dtype([("base", "<u4"), ("parent", "<u4"), ("children", "<u4"), ("score", "<f4")])
+_LOWEST = float(np.finfo(np.float32).min)
 Numbers = npt.NDArray[Any]
 
 
@@ -33,7 +33,7 @@ class PieceTrie(NamedTuple):
     """The pieces of a unigram model: `PieceTrie` in `cpp/llm/tokenizer/table.h`.
 
     Attributes:
-        nodes: base, parent and score of each place.
+        nodes: base, parent, which children there may be, and score of each place.
         tokens: of the pieces that end at each place.
         label_pages: for 256 characters each, their page of `labels`.
         labels: of characters; 0: of those in no piece.
@@ -124,11 +124,16 @@ def piece_trie(words: Mapping[bytes, int], scores: Sequence[float]) -> PieceTrie
 
     size = int(place.max()) + 1
     made, tokens = np.zeros(size, _NODE), np.full(size, NONE, "<u4")
-    made["parent"] = NONE
+    made["parent"], made["score"] = NONE, -np.inf
     ends = nodes.values != NONE
-    made["base"][place] = base | np.where(ends, _ENDS_PIECE, 0)
+    made["base"][place] = base
     made["parent"][place[1:]] = place[_parents(nodes)]
-    made["score"][place[ends]] = score_of[nodes.values[ends]]
+    children = np.zeros(len(place), np.uint32)
+    np.bitwise_or.at(
+        children, _parents(nodes), np.uint32(1) << (nodes.labels[1:] & 31).astype("u4")
+    )
+    made["children"][place] = children
+    made["score"][place[ends]] = np.clip(score_of[nodes.values[ends]], _LOWEST, -_LOWEST)
     tokens[place[ends]] = nodes.values[ends]
     of_characters = {ord(one): label for one, label in label_of.items()}
     return PieceTrie(made, tokens, *pages_of(of_characters, 0, "<u4"), int(sizes.max()))
