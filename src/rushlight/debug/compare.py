@@ -13,6 +13,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.check.tolerance import Tolerance, as_array
+from rushlight.debug.flow import followed
 from rushlight.debug.places import Array, Place
 from rushlight.debug.reference import Reference
 from rushlight.inspect.distance import Figures, figures
@@ -41,6 +42,7 @@ class Gap:
         whole: how far it is from eager's.
         own: how far it is from what eager computes from the run's own values before it.
         reason: why the place itself is at fault; None if it is not.
+        iteration: of a loop that it is in, from 0; None outside of loops.
     """
 
     place: Place
@@ -53,6 +55,7 @@ class Gap:
     whole: Figures
     own: Figures
     reason: str | None
+    iteration: int | None = None
 
 
 def compare(
@@ -73,7 +76,15 @@ def compare(
     placed = {name for place in places for name in place.names}
     # A node that stands at several places is computed at the last: those before convert its inputs.
     last = {name: i for i, place in enumerate(places) if place.values for name in place.names}
+    followed_calls: set[str] = set()
     for i, place in enumerate(places):
+        call = reference.flow_of(place.names)
+        if call is not None:
+            if call.name not in followed_calls:
+                inside = [p for p in places if reference.flow_of(p.names) is call]
+                yield from _compare_inside(reference, call, inside, tolerance, known)
+            followed_calls.add(call.name)
+            continue
         leaving = reference.outputs_of(place.names, placed)
         mine = [node for node in leaving if last.get(node.name) == i]
         written = _matched(reference, mine, place.values)
@@ -98,6 +109,46 @@ def compare(
                 tolerated.exceeded(as_array(value), as_array(expected)),
             )
             known[node.name] = _with_part(known.get(node.name, own[node.name]), part, value)
+
+
+def _compare_inside(
+    reference: Reference,
+    call: Node,
+    places: Sequence[Place],
+    tolerance: Tolerance,
+    known: dict[str, Any],
+) -> Iterator[Gap]:
+    """Compare the values inside a branch or a loop: of each node the first iteration that departs,
+    or the last one."""
+
+    def fitted(array: Array, expected: torch.Tensor, node: Node) -> torch.Tensor | None:
+        whole = array.dtype.kind in "iu" and expected.is_floating_point()
+        if array.size != expected.numel() or whole:
+            return None
+        return _in_order(array, expected, _tolerance(node, tolerance))
+
+    args = reference.arguments(call, known)
+    known[call.name], values = followed(call, args, places, fitted)
+    shown: dict[str, Gap] = {}
+    for one in values:
+        if one.name not in shown or shown[one.name].reason is None:
+            shown.pop(one.name, None)
+            value, expected = as_array(one.value), as_array(one.expected)
+            distance = figures(value, expected)
+            shown[one.name] = Gap(
+                one.place,
+                one.name,
+                (str(one.node.target),),
+                _source(one.node, {}),
+                _modules({one.name: one.node}),
+                value,
+                expected,
+                distance,
+                distance,
+                _tolerance(one.node, tolerance).exceeded(value, expected),
+                one.iteration if len(one.place.values) > 1 else None,
+            )
+    yield from shown.values()
 
 
 def _source(node: Node, group: Mapping[str, Node]) -> Source:

@@ -71,13 +71,13 @@ def places_of(
         values = [np.asarray(value) for value in event.debug_data if value is not None]
         call = instructions[at].instr_args if at < len(instructions) else None
         if event.is_delegated_op:
-            inside = _inside(method, call)
+            inside = _inside(method, call, at)
             place = str(event.delegate_debug_identifier)
             if not isinstance(call, schema.DelegateCall) or (inside and place not in inside):
                 raise _other(plan.name, at, f"a place {place} of a delegate")
             yield Place(at, place, _backend(plan, call), inside.get(place, ()), values)
         elif event.name == _DELEGATE and at not in tells:
-            inside = _inside(method, call)
+            inside = _inside(method, call, at)
             nodes = dict.fromkeys(node for some in inside.values() for node in some)
             results = values[len(values) - outputs.get(at, 0) :]
             backend = _backend(plan, call)
@@ -90,9 +90,21 @@ def places_of(
             yield Place(at, nodes=(node,), values=values)
 
 
-def _inside(method: DebugMethod, call: object) -> Places:
+def _inside(method: DebugMethod, call: object, at: int) -> Places:
+    """The nodes of a delegate's places. Those of one in a branch or a loop are named as the nodes
+    there are, "cond.sin": another graph may have the same names."""
     index = call.delegate_index if isinstance(call, schema.DelegateCall) else len(method.delegates)
-    return method.delegates[index] if index < len(method.delegates) else {}
+    if index >= len(method.delegates):
+        return {}
+    places = method.delegates[index]
+    caller = method.instructions[at].name if at < len(method.instructions) else ""
+    flow = caller.rpartition(".")[0]
+    if not flow:
+        return places
+    return {
+        place: tuple(node._replace(name=f"{flow}.{node.name}") for node in nodes)
+        for place, nodes in places.items()
+    }
 
 
 def _backend(plan: schema.ExecutionPlan, call: object) -> str:

@@ -81,6 +81,19 @@ class Reference:
                     reasons[i] = reason
         return reasons
 
+    def flow_of(self, names: Sequence[str]) -> Node | None:
+        """The call of a branch or a loop that a place's nodes are in: "while_loop.mul"."""
+        call, dot, _ = names[0].partition(".") if names else ("", "", "")
+        return self.nodes.get(call) if dot else None
+
+    def arguments(self, call: Node, known: Mapping[str, Any]) -> Sequence[Any]:
+        """The arguments of a call, from the values of a run."""
+        needed = self.needed(call.all_input_nodes, known)
+        values = self.computed({n: one for n, one in needed.items() if n not in known}, known)
+        both = {**known, **values}
+        args: Sequence[Any] = map_arg(call.args, lambda n: clone(both[n.name]))
+        return args
+
     def is_input(self, name: str) -> bool:
         """Whether a node is an input of the model, not its state or a constant."""
         return name in self._program.graph_signature.user_inputs

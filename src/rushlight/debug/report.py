@@ -48,9 +48,11 @@ def sentence(gap: Gap) -> str:
     where = f", at {gap.source}" if gap.source.file else ""
     module = f" in the module {' and '.join(gap.modules)}" if gap.modules else ""
     what = f"a fused operator of {gap.place.backend}" if gap.place.backend else "a kernel"
+    iteration = "" if gap.iteration is None else f" in iteration {gap.iteration}"
     return (
         f"The first value that departs is {gap.node} ({', '.join(gap.operators)}; {what}, "
-        f"instruction {place_of(gap)}){module}{where}: on the run's own inputs {gap.reason}"
+        f"instruction {place_of(gap)}){iteration}{module}{where}: on the run's own inputs "
+        f"{gap.reason}"
     )
 
 

@@ -35,7 +35,7 @@ class Departures:
         manager: the program that ran.
         reference: eager's values.
         values: the run's, by node of the Edge graph.
-        not_compared: the places of which no value could be compared, such as those in loops.
+        not_compared: the places of which no value could be compared, such as copies in loops.
         departing: the outputs that are further from eager's than the program's tolerance, with the
             reason.
     """

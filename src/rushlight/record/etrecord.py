@@ -17,7 +17,6 @@ from torch.export import ExportedProgram
 
 from rushlight.errors import Code, ExportError, LoadError
 from rushlight.files import replacing
-from rushlight.ir.branches import branches
 from rushlight.record.exir_json import Serialized, deserialized, serialized
 from rushlight.schema import program as schema
 from rushlight.schema.debug import DebugMethod
@@ -164,7 +163,6 @@ class ETRecord:
             nodes = manager.instruction_nodes.get(plan.name, {})
             handles, delegates = _maps(
                 plan,
-                self._handles(plan.name),
                 manager.debug_handle_map.get(plan.name, {}),
                 manager.debug_map.method(plan.name),
             )
@@ -173,19 +171,6 @@ class ETRecord:
             self.instruction_id_to_num_outs_map[plan.name] = {
                 at: len(nodes[int(at)][1]) for at in delegates if int(at) in nodes
             }
-
-    def _handles(self, method: str) -> dict[str, int]:
-        """The debug handles of a method's nodes, by name."""
-        program = self.edge_dialect_program.get(method)
-        if program is None:
-            return {}
-        graphs = [*branches(program.graph_module), program.graph_module]
-        return {
-            node.name: int(node.meta["debug_handle"])
-            for module in graphs
-            for node in module.graph.nodes
-            if "debug_handle" in node.meta
-        }
 
     def update_representative_inputs(self, inputs: Sequence[Any] | BundledCases) -> None:
         """Record the inputs of a test case of `forward`.
@@ -356,7 +341,6 @@ def _by_method(programs: Programs) -> dict[str, ExportedProgram]:
 
 def _maps(
     plan: schema.ExecutionPlan,
-    by_name: Mapping[str, int],
     by_instruction: Mapping[int, int],
     debug: DebugMethod,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -372,7 +356,7 @@ def _maps(
         index = call.delegate_index
         places = debug.delegates[index] if index < len(debug.delegates) else {}
         inside = {
-            place: sorted({by_name[node.name] for node in nodes if node.name in by_name})
+            place: sorted({node.handle for node in nodes if node.handle})
             for place, nodes in places.items()
         }
         handles[str(at)] = sorted({handle for some in inside.values() for handle in some})

@@ -16,8 +16,8 @@ _PUBLIC_CLASSES = ("Inspector", "Event", "EventBlock", "PerfData", "ETRecord", "
 def devtools(python: Path) -> Path:
     """The folder of the installed `executorch.devtools`."""
     code = "import executorch; print(*executorch.__path__, sep=chr(10))"
-    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
-    return Path(found.stdout.splitlines()[0]) / "devtools"
+    printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    return Path(printed.stdout.splitlines()[0]) / "devtools"
 
 
 def modules(folder: Path) -> Iterator[tuple[str, ast.Module]]:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._higher_order_ops.map import map
+from torch._higher_order_ops.scan import scan
 
 import rushlight as rl
 from rushlight.backends.demo import DemoPartitioner
@@ -99,19 +101,81 @@ def test_nothing_is_accused_where_nothing_is_wrong(name: str, backend: str) -> N
     assert "Every operator that was compared" in str(departures)
 
 
-@pytest.mark.parametrize("backend", ["portable", "cpu"])
-def test_loops_are_told_as_not_compared(backend: str) -> None:
-    clean = debug(Loop().eval(), (ROWS,), backend=backend)
-    assert clean.verdict == "" and clean.not_compared and not clean.gaps
-    assert "No value between operators could be compared" in str(clean)
+class Flow(nn.Module):
+    """A branch, loops and a branch in a loop; each clamps what it computes."""
+
+    def __init__(self, kind: str, limit: float = 100.0) -> None:
+        super().__init__()
+        self.kind, self.limit = kind, limit
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        limit = self.limit
+
+        def grown(x: torch.Tensor) -> torch.Tensor:
+            return torch.clamp(x * 2, max=limit) + 1
+
+        def row(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.clamp(x + y, max=limit) * 2
+
+        def taken(i: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return i + 1, torch.cond(i > 0, grown, torch.sin, (x,))
+
+        def carried(c: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return torch.clamp(c + x, max=limit) * 1.5, torch.sin(c)
+
+        zero, y = torch.tensor(0), torch.sin(x) + 1
+        if self.kind == "cond":
+            return torch.sin(torch.cond(x.sum() > 0, grown, torch.cos, (y,)))
+        if self.kind == "while_loop":
+            body = lambda i, x: (i + 1, grown(x))  # noqa: E731
+            return torch.while_loop(lambda i, x: i < 3, body, (zero, y))[1] * 2
+        if self.kind == "nested":
+            return torch.while_loop(lambda i, x: i < 3, taken, (zero, y))[1] * 2
+        if self.kind == "map":
+            return map(row, torch.stack([y, y * 2, y * 3]), y) + 1
+        last, every = scan(carried, y, torch.stack([y, y * 2, y * 3]))
+        return last + every
+
+
+# Where the clamp first does something, and in which iteration.
+FLOWS = {
+    "cond": (1.1, "cond.", None),
+    "while_loop": (6.0, "while_loop.", 1),
+    "nested": (2.5, "while_loop.cond.", 1),
+    "map": (4.5, "map_impl.", 1),
+    "scan": (6.0, "scan.", 1),
+}
+SMALL = torch.tensor([0.1, 0.3, 0.7, 1.0])
+
+
+QUICK = {("cond", "cpu"), ("while_loop", "portable"), ("while_loop", "cpu"), ("map", "xnnpack")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [
+        pytest.param(k, b, marks=[] if (k, b) in QUICK else pytest.mark.full)
+        for k in FLOWS
+        for b in ("portable", "cpu", "xnnpack")
+    ],
+)
+def test_branches_and_loops_are_followed(kind: str, backend: str) -> None:
+    limit, start, iteration = FLOWS[kind]
+    clean = debug(Flow(kind).eval(), (SMALL,), backend=backend)
+    assert clean.verdict == "" and clean.first is None
+    assert any(gap.node.startswith(start) for gap in clean.gaps)
     module = rl.load(
-        rl.export(Loop(2.5).eval(), (ROWS,), backend=backend).buffer,
+        rl.export(Flow(kind, limit).eval(), (SMALL,), backend=backend).buffer,
         trace=TraceOptions(values="all"),
     )
-    module(ROWS.numpy())
-    wrong = debug(Loop().eval(), (ROWS,), backend=backend, trace=module.trace.to_bytes())
-    assert wrong.first is None and "output 0: it differs by up to" in wrong.verdict
-    assert "That arises in what was not compared: while_loop" in wrong.verdict
+    module(SMALL.numpy())
+    trace = module.trace.to_bytes()
+    wrong = debug(Flow(kind).eval(), (SMALL,), backend=backend, trace=trace)
+    assert wrong.first is not None and wrong.first.node.startswith(start)
+    assert wrong.first.iteration == iteration
+    told = "" if iteration is None else f" in iteration {iteration}"
+    assert f"){told}" in wrong.verdict and "test_debug.py" in wrong.verdict
+    assert [gap.node for gap in wrong.gaps if gap.reason] == [wrong.first.node]
 
 
 def test_a_delegate_that_tells_no_values_is_one_place() -> None:

@@ -115,6 +115,25 @@ def test_test_cases_and_further_programs(tmp_path: Path) -> None:
     torch.testing.assert_close(again.reference_outputs["forward"][0][0], captured.module()(x))
 
 
+def test_delegates_in_branches_have_the_handles_of_their_own_nodes() -> None:
+    class Alike(nn.Module):  # the branch has nodes of the same names as the graph around it
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.sin(x)
+            return torch.cond(x.sum() > 0, lambda y: torch.sin(y * 3), lambda y: y * 2, (y,))
+
+    captured = torch.export.export(Alike(), (torch.ones(4),))
+    edge = rl.to_edge_transform_and_lower(
+        captured, partitioner=CpuPartitioner(), generate_etrecord=True
+    )
+    delegates = (edge.to_executorch().get_etrecord().delegate_map or {})["forward"]
+    handles = [
+        {handle for some in delegate["delegate_map"].values() for handle in some}
+        for delegate in delegates.values()
+    ]
+    assert len(handles) == 3 and all(handles)
+    assert sum(map(len, handles)) == len(set.union(*handles))
+
+
 def test_cases_of_a_bundled_program(tmp_path: Path) -> None:
     model, record_path = nn.Linear(4, 2).bfloat16().eval(), tmp_path / "m.etrecord"
     inputs = [torch.randn(2, 4, dtype=torch.bfloat16) for _ in range(2)]

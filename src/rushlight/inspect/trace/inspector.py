@@ -327,10 +327,10 @@ class Inspector:
             )
         from rushlight.record.etrecord import parse_etrecord
 
-        given = self._etrecord
-        if hasattr(given, "save"):
-            return cast("ETRecord", given)
-        return parse_etrecord(given)
+        record = self._etrecord
+        if hasattr(record, "save"):
+            return cast("ETRecord", record)
+        return parse_etrecord(record)
 
     def get_op_list(
         self, event_block: str, show_delegated_ops: bool = True
