@@ -1,11 +1,13 @@
 """How quickly text becomes tokens and tokens text, beside tokenizers, sentencepiece and tiktoken.
 
 On one thread. Each pair takes turns, and the best of --repeat rounds of processor time counts; both
-give a Python list. English is this project's pages and those of Python's help, "scripts" are words
-of all scripts and changed text, "mixed" short pieces of everything. Vocabularies of each of --sizes
-are trained on them; --keep names a folder where they stay for the next time.
+give a Python list. English is this project's pages and those of Python's help, languages are drawn
+words that come back as in real text (tests/python/llm/tokenizer/tokenizer_languages.py), "scripts"
+are words of all scripts and changed text, "mixed" short pieces of everything; in these two hardly a
+word comes back. Vocabularies of each of --sizes are trained on them; --keep names a folder where
+they stay for the next time.
 
-  python -m benchmarks tokenizer --sizes 32000 --families llama3,t5
+  python -m benchmarks tokenizer --sizes 32000 --families llama3,t5 --texts English,Thai
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import pydoc_data.topics  # noqa: E402
 
 import tokenizer_byte_level as byte_level  # noqa: E402
 import tokenizer_corpus as corpus  # noqa: E402
+import tokenizer_languages as languages  # noqa: E402
 import tokenizer_mutations as mutations  # noqa: E402
 import tokenizer_sentence_piece as sentence_piece  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -69,6 +72,10 @@ def _texts() -> dict[str, str]:
     return {
         "English": english(),
         "code": corpus.code(),
+        "JSON": languages.records(500_000),
+        **{name: languages.language(name, 300_000) for name in languages.SCRIPTS},
+        "emoji": languages.emoji(200_000),
+        "no spaces": languages.long_words(english()[:500_000]),
         "scripts": "".join(mutations.texts("benchmark", 500_000)),
         "mixed": "".join(corpus.texts("benchmark", 500_000)),
         "white space": spaces,
@@ -77,8 +84,9 @@ def _texts() -> dict[str, str]:
 
 @cache
 def _training() -> str:
-    mixed = "".join(corpus.texts("training", 1_000_000))
-    return english() + corpus.code() + "".join(mutations.texts("training", 1_000_000)) + mixed
+    drawn = [*mutations.texts("training", 1_000_000), *corpus.texts("training", 1_000_000)]
+    written = languages.everything(300_000)
+    return english() + corpus.code() + "".join(drawn) + "".join(written)
 
 
 def _bert(size: int) -> Peer:
@@ -189,6 +197,7 @@ def main() -> None:
     options.add_argument("--sizes", type=int, nargs="*", default=[32_000, 128_000])
     options.add_argument("--repeat", type=int, default=5, help="(default: %(default)s)")
     options.add_argument("--families", type=lambda text: text.split(","), default=FAMILIES)
+    options.add_argument("--texts", type=lambda text: text.split(","), default=[*_texts()])
     options.add_argument("--keep", type=Path, help="a folder for trained tokenizers")
     arguments = options.parse_args()
     heads = ("MB", "encode MB/s", "peer", "ratio", "decode MB/s", "peer", "ratio", "stream MB/s")
@@ -196,10 +205,9 @@ def main() -> None:
     for size in arguments.sizes:
         for family in arguments.families:
             pair = _pair(family, size, arguments.keep)
-            for name, text in _texts().items():
-                table.add_row(
-                    family, str(len(pair.ours)), name, *_row(pair, text, arguments.repeat)
-                )
+            for name in arguments.texts:
+                figures = _row(pair, _texts()[name], arguments.repeat)
+                table.add_row(family, str(len(pair.ours)), name, *figures)
     Console(width=130).print(table)
 
 

@@ -17,6 +17,7 @@ namespace rushlight::llm {
 struct ShortWord {
   static constexpr size_t kLongest = 24;
 
+  ShortWord() = default;
   // Of a word of 1 to kLongest bytes. The parts overlap where that saves a loop.
   explicit ShortWord(StringView word) : size(static_cast<uint8_t>(word.size())) {
     const char* text = word.data();
@@ -41,7 +42,7 @@ struct ShortWord {
   }
 
   uint64_t parts[3] = {};
-  uint8_t size;
+  uint8_t size = 0;
 };
 
 // Short words and their tokens, the last one seen in each place. One table serves all tokenizers of
@@ -79,7 +80,7 @@ class WordCache {
   }
 
  private:
-  static constexpr size_t kEntries = 8192;
+  static constexpr size_t kEntries = 16384;
 
   std::vector<Entry> entries_;
 };
@@ -99,10 +100,17 @@ struct Merge {
   uint32_t rank, left, left_token, right_token, merged;
 };
 
+// A character of a word.
+struct Letter {
+  size_t begin;
+  uint32_t label;  // in the trie of pieces
+};
+
 // The best path to a position.
 struct BestPath {
-  double score, second;   // `second`: of the best other path
-  uint32_t begin, token;  // begin is kNone: no path ends here
+  double score;
+  uint32_t begin;  // of its last piece
+  uint32_t node;   // of its last piece; 0: an unknown character
 };
 
 struct Scratch {
@@ -115,6 +123,8 @@ struct Scratch {
     shrink(&linked);
     shrink(&merges);
     shrink(&paths);
+    shrink(&seconds);
+    shrink(&letters);
     shrink(&codes);
     for (std::string& text : normalized) shrink(&text);
     for (std::string& text : pieces) shrink(&text);
@@ -125,6 +135,8 @@ struct Scratch {
   std::vector<LinkedSymbol> linked;
   std::vector<Merge> merges;
   std::vector<BestPath> paths;
+  std::vector<double> seconds;  // scores of the best paths but one
+  std::vector<Letter> letters;
   std::string normalized[2];
   std::vector<std::string> pieces;  // for operations of pre-tokenizers that change the text
   std::vector<uint32_t> codes;

@@ -1,5 +1,7 @@
 #include "rushlight/llm/tokenizer/table.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "rushlight/llm/tokenizer/operations.h"
@@ -10,6 +12,7 @@ namespace {
 
 constexpr char kMagic[4] = {'R', 'L', 'T', 'K'};
 constexpr uint32_t kMostSections = 64, kMostProbes = 256, kMostOperations = 64;
+constexpr uint32_t kLongestPiece = 1 << 16;
 
 struct Header {
   char magic[4];
@@ -53,6 +56,12 @@ enum SectionKind : uint32_t {
   kKeptFirst,
   kKeptLabels,
   kKeptValues,
+  kPieceNodes,
+  kPieceTokens,
+  kLabelPages,
+  kLabels,
+  kCharsmapPages,
+  kCharsmapClasses,
   kSectionKinds,
 };
 
@@ -81,6 +90,8 @@ class Reader {
   }
   Status check_tokens(Span<const uint32_t> tokens, bool may_be_none, const char* what);
   Status check_trie(Trie* trie, size_t values, const char* what);
+  Status check_piece_trie(const Table& table);
+  Status check_pages(Span<const uint16_t> pages, size_t characters);
   Status check_operations(const Table& table, Span<const Operation> operations, bool splits);
   Status check_bpe(const Table& table);
   Status check_model(const Table& table);
@@ -108,11 +119,11 @@ Status Reader::read_sections() {
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
     return message_->fail(Code::InvalidProgram, "these bytes are not the table of a tokenizer");
   }
-  if (header.version != kTableVersion) {
+  if (header.version == 0 || header.version > kTableVersion) {
     return message_->fail(
         Code::InvalidProgram,
-        "the tokenizer's table has version %u, and this runtime reads version %u; "
-        "export the model again",
+        "the tokenizer's table has version %u, and this runtime reads versions 1 to %u; "
+        "export the model again, or use a later runtime",
         header.version, kTableVersion);
   }
   if (header.sections > kMostSections ||
@@ -164,6 +175,12 @@ Status Reader::read(Table* table) {
   RL_TRY(get(kAddedTokens, &table->added_tokens));
   RL_TRY(get(kBefore, &table->before));
   RL_TRY(get(kAfter, &table->after));
+  RL_TRY(get(kPieceNodes, &table->piece_trie.nodes));
+  RL_TRY(get(kPieceTokens, &table->piece_trie.tokens));
+  RL_TRY(get(kLabelPages, &table->piece_trie.label_pages));
+  RL_TRY(get(kLabels, &table->piece_trie.labels));
+  RL_TRY(get(kCharsmapPages, &table->charsmap_pages));
+  RL_TRY(get(kCharsmapClasses, &table->charsmap_classes));
   RL_TRY(get(kCharsmapUnits, &table->charsmap_units));
   return get(kCharsmapTexts, &table->charsmap_texts);
 }
@@ -194,6 +211,30 @@ Status Reader::check_trie(Trie* checked, size_t values, const char* what) {
   }
   for (uint32_t child = trie.first[0]; child < trie.first[1]; ++child) {
     checked->starts[trie.labels[child]] = child;
+  }
+  return {};
+}
+
+// Places are checked where they are read. No walk is longer than the longest piece.
+Status Reader::check_piece_trie(const Table& table) {
+  const PieceTrie& trie = table.piece_trie;
+  if (trie.nodes.size() != trie.tokens.size() || trie.nodes.size() >= kNone) {
+    return fault("the number of pieces", static_cast<uint32_t>(trie.tokens.size()));
+  }
+  if (table.settings.longest_piece > kLongestPiece) {
+    return fault("the longest piece", table.settings.longest_piece);
+  }
+  RL_TRY(check_tokens(trie.tokens, true, "the token of a piece"));
+  return check_pages(trie.label_pages, trie.labels.size());
+}
+
+// Each page has its 256 characters.
+Status Reader::check_pages(Span<const uint16_t> pages, size_t characters) {
+  if (!pages.empty() && pages.size() != 0x1100) {
+    return fault("the pages of characters", static_cast<uint32_t>(pages.size()));
+  }
+  for (const uint16_t page : pages) {
+    if (size_t{page} * 256 + 256 > characters) return fault("a page", page);
   }
   return {};
 }
@@ -250,7 +291,8 @@ Status Reader::check_model(const Table& table) {
       return check_bpe(table);
     case Model::Unigram32:
     case Model::Unigram64:
-      if (table.scores.size() != size_t{vocabulary_} + 1 || table.model.empty()) {
+      if (table.scores.size() != size_t{vocabulary_} + 1 ||
+          (table.model.empty() && table.piece_trie.empty())) {
         return fault("the number of scores", static_cast<uint32_t>(table.scores.size()));
       }
       return table.has(kByteFallback) && table.bytes.size() != 256
@@ -297,12 +339,9 @@ Status Reader::check(Table* checked) {
   RL_TRY(check_tokens(table.characters, true, "the token of a character"));
   RL_TRY(check_tokens(table.before, false, "a token before the text"));
   RL_TRY(check_tokens(table.after, false, "a token after the text"));
-  if (!table.character_pages.empty() && table.character_pages.size() != 0x1100) {
-    return fault("the pages of characters", static_cast<uint32_t>(table.character_pages.size()));
-  }
-  for (const uint16_t page : table.character_pages) {
-    if (size_t{page} * 256 + 256 > table.characters.size()) return fault("a page", page);
-  }
+  RL_TRY(check_pages(table.character_pages, table.characters.size()));
+  RL_TRY(check_pages(table.charsmap_pages, table.charsmap_classes.size()));
+  RL_TRY(check_piece_trie(table));
   RL_TRY(check_trie(&checked->model, vocabulary_, "the model's trie"));
   const size_t added = table.added_tokens.size();
   RL_TRY(check_trie(&checked->raw_added, added, "the trie of added tokens"));
@@ -317,6 +356,9 @@ Status Reader::check(Table* checked) {
   RL_TRY(check_operations(table, table.normalizer, false));
   RL_TRY(check_operations(table, table.splitter, true));
   RL_TRY(check_charsmap(table));
+  for (const double score : table.scores) {
+    checked->greatest_score = std::max(checked->greatest_score, std::fabs(score));
+  }
   return check_model(table);
 }
 

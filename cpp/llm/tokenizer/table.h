@@ -12,7 +12,7 @@
 
 namespace rushlight::llm {
 
-constexpr uint32_t kTableVersion = 1;
+constexpr uint32_t kTableVersion = 2;   // and those before it are read
 constexpr uint32_t kNone = 0xFFFFFFFF;  // no token, no value
 
 // SentencePiece adds the scores of unigram models in single precision, tokenizers in double.
@@ -52,8 +52,9 @@ struct Settings {
   StartRule start_rule;
   uint32_t pair_probes;  // places of the table of pairs that a search looks at
   uint32_t word_probes;
-  uint32_t longest_word;  // characters of a word that WordPiece looks up
-  uint32_t reserved[8];
+  uint32_t longest_word;   // characters of a word that WordPiece looks up
+  uint32_t longest_piece;  // characters of a piece of a PieceTrie
+  uint32_t reserved[7];
 };
 
 struct Pair {
@@ -95,6 +96,42 @@ struct Trie {
   }
 };
 
+// A place of a PieceTrie: a node of the trie, or nothing.
+struct PieceNode {
+  uint32_t base;
+  uint32_t parent;    // kNone: of the root, and where no node stands
+  uint32_t children;  // bit n: there may be a child whose label is n modulo 32
+  float score;        // of the piece that ends here, or minus infinity
+};
+
+// The pieces of a unigram model as a trie of characters. It is a double array: a node's child for
+// a label stands at base ^ label, if the place there has the node for its parent. The root is
+// node 0, and nodes that are used more often stand closer to it.
+struct PieceTrie {
+  Span<const PieceNode> nodes;
+  Span<const uint32_t> tokens;       // of the pieces that end at each node, or kNone
+  Span<const uint16_t> label_pages;  // for 256 characters each, their page of `labels`
+  Span<const uint32_t> labels;       // 0: the character is in no piece
+
+  bool empty() const { return nodes.empty(); }
+  uint32_t label(uint32_t code) const {
+    if (label_pages.empty() || code > 0x10FFFF) return 0;
+    return labels[size_t{label_pages[code >> 8]} << 8 | (code & 255)];
+  }
+  // The child of `node` for a label, or 0.
+  uint32_t child(uint32_t node, uint32_t label) const {
+    // Most places where no child stands are far away: the bits spare the look.
+    if ((nodes[node].children >> (label & 31) & 1) == 0) return 0;
+    const uint32_t child = nodes[node].base ^ label;
+    return child < nodes.size() && nodes[child].parent == node ? child : 0;
+  }
+};
+
+// Bits of a character's charsmap class.
+constexpr uint8_t kReplacedAlone = 1;   // is replaced, begins a text that is kept, or is a space
+constexpr uint8_t kBeginsReplaced = 2;  // longer texts that are replaced begin with it
+constexpr uint8_t kSecondReplaced = 4;  // is the second character of such a text
+
 struct Table {
   Settings settings = {};
   Span<const uint32_t> piece_ends;  // of each token, in `pieces`
@@ -105,16 +142,20 @@ struct Table {
   Span<const uint32_t> words;            // tokens, by the hash of their bytes
   Span<const uint16_t> character_pages;  // for 256 characters each, their page of `characters`
   Span<const uint32_t> characters;       // tokens
-  Trie model, raw_added, added;          // values: tokens; indices of added tokens
+  Trie model;                            // values: tokens
+  PieceTrie piece_trie;                  // in its place, of unigram models since version 2
+  Trie raw_added, added;                 // values: indices of added tokens
   Trie kept;                             // texts that SentencePiece's normaliser does not change
   Span<const double> scores;             // of each token, and of an unknown character
+  double greatest_score = 0;             // in magnitude
   Span<const Operation> normalizer, splitter;
   Span<const uint8_t> texts;
   Span<const AddedToken> added_tokens;
   Span<const uint32_t> before, after;  // the tokens that surround a text
   Span<const uint32_t> charsmap_units;
   Span<const uint8_t> charsmap_texts;
-  bool plain[128] = {};  // characters that SentencePiece's normaliser keeps before ASCII
+  Span<const uint16_t> charsmap_pages;  // for 256 characters each, their page of charsmap_classes
+  Span<const uint8_t> charsmap_classes;
 
   static Result<Table> open(Span<const uint8_t> data, Message* message);
 
@@ -131,6 +172,11 @@ struct Table {
   uint32_t character(uint32_t code) const {
     if (character_pages.empty() || code > 0x10FFFF) return kNone;
     return characters[size_t{character_pages[code >> 8]} << 8 | (code & 255)];
+  }
+  // What SentencePiece's map of characters may do with a character. Version 1 does not tell.
+  uint8_t charsmap_class(uint32_t code) const {
+    if (charsmap_pages.empty() || code > 0x10FFFF) return kReplacedAlone;
+    return charsmap_classes[size_t{charsmap_pages[code >> 8]} << 8 | (code & 255)];
   }
   // The merge of two tokens, or null.
   const Pair* pair(uint32_t left, uint32_t right) const {

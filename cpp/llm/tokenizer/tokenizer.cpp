@@ -9,7 +9,6 @@
 #include "rushlight/llm/tokenizer/models/bpe.h"
 #include "rushlight/llm/tokenizer/models/unigram.h"
 #include "rushlight/llm/tokenizer/models/word_piece.h"
-#include "rushlight/llm/tokenizer/normalizer/charsmap.h"
 #include "rushlight/llm/tokenizer/normalizer/normalizer.h"
 #include "rushlight/llm/tokenizer/scratch.h"
 #include "rushlight/llm/tokenizer/splitter/splitter.h"
@@ -54,23 +53,29 @@ class Encoder final : public WordSink {
   void word(StringView text) override {
     score_ = 0;
     if (!table_.has(kSpacesBeginWords)) return whole(text);
-    // No piece goes across the beginning of a run of U+2581.
+    // No piece goes across the beginning of a run of U+2581. A word waits until the next one is
+    // looked up, so that its line of the cache has come by then.
     size_t begin = 0;
     bool after_block = true;
+    LookUp waiting;
+    const auto add = [&](size_t end) {
+      const LookUp next = look_up({text.data() + begin, end - begin});
+      if (!waiting.word.empty()) cached(waiting);
+      waiting = next;
+      begin = end;
+    };
     for (size_t i = 0; i < text.size();) {
       if (!is_low_block(text, i)) {
         after_block = false;
         ++i;
         continue;
       }
-      if (!after_block) {
-        cached({text.data() + begin, i - begin});
-        begin = i;
-      }
+      if (!after_block) add(i);
       after_block = true;
       i += kLowBlockSize;
     }
-    if (text.size() > begin) cached({text.data() + begin, text.size() - begin});
+    if (text.size() > begin) add(text.size());
+    if (!waiting.word.empty()) cached(waiting);
   }
 
  private:
@@ -104,37 +109,56 @@ class Encoder final : public WordSink {
   // do not depend on what stands before them.
   void whole(StringView word) {
     if (table_.settings.model == Model::Unigram32) return model(word);
-    cached(word);
+    cached(look_up(word));
   }
 
-  void cached(StringView word) {
-    if (word.size() > ShortWord::kLongest) return model(word);
+  // A word, and where it stands in the cache, or may be stored; null: it is too long.
+  struct LookUp {
+    StringView word;
+    ShortWord key;
+    WordCache::Entry* entry = nullptr;
+  };
+
+  LookUp look_up(StringView word) {
+    if (word.size() > ShortWord::kLongest) return {word, {}, nullptr};
     const ShortWord key(word);
-    WordCache::Entry& entry = scratch_.cache.at(key, identity_);
-    if (table_.settings.model == Model::Unigram32) return cached_after(word, key, &entry);
-    if (entry.holds(key, identity_)) return append(entry);
+    WordCache::Entry* entry = &scratch_.cache.at(key, identity_);
+    __builtin_prefetch(entry);
+    return {word, key, entry};
+  }
+
+  void cached(const LookUp& one) {
+    const auto [word, key, entry] = one;
+    if (entry == nullptr) return model(word);
+    if (table_.settings.model == Model::Unigram32) return cached_after(word, key, entry);
+    if (entry->holds(key, identity_)) return append(*entry);
     const size_t begin = out_->size();
     model(word);
     const size_t n = out_->size() - begin;
-    if (n <= WordCache::kMostTokens) entry.store(key, identity_, out_->data() + begin, n);
+    if (n <= WordCache::kMostTokens) entry->store(key, identity_, out_->data() + begin, n);
   }
 
   // A word whose tokens depend on the score before it, if that exceeds the entry's limit.
   void cached_after(StringView word, const ShortWord& key, WordCache::Entry* entry) {
-    if (!entry->holds(key, identity_)) {
-      const size_t begin = out_->size();
-      const double limit = encode_unigram_anywhere(table_, word, &scratch_, out_);
-      const size_t n = out_->size() - begin;
-      const bool fits = n <= WordCache::kMostTokens;
-      entry->store(key, identity_, out_->data() + begin, fits ? n : 0);
-      entry->limit = fits ? limit_of(limit) : 0;
-      out_->resize(begin);
+    const size_t begin = out_->size();
+    if (entry->holds(key, identity_)) {
+      if (std::fabs(score_) >= entry->limit * kLimitStep) return model(word);
+      append(*entry);
+      return add_scores(begin);
     }
-    if (std::fabs(score_) >= entry->limit * kLimitStep) return model(word);
-    append(*entry);
-    for (size_t i = 0; i < entry->tokens; ++i) {
-      const double score = table_.scores[static_cast<size_t>(entry->token[i])];
-      score_ = static_cast<float>(score_ + score);
+    const double limit = encode_unigram_anywhere(table_, word, &scratch_, out_);
+    const size_t n = out_->size() - begin;
+    const bool fits = n <= WordCache::kMostTokens;
+    entry->store(key, identity_, out_->data() + begin, fits ? n : 0);
+    entry->limit = fits ? limit_of(limit) : 0;
+    if (std::fabs(score_) < limit) return add_scores(begin);
+    out_->resize(begin);
+    model(word);
+  }
+  // Of the tokens from `begin` on.
+  void add_scores(size_t begin) {
+    for (size_t i = begin; i < out_->size(); ++i) {
+      score_ = static_cast<float>(score_ + table_.scores[static_cast<size_t>((*out_)[i])]);
     }
   }
   static uint16_t limit_of(double limit) {
@@ -143,7 +167,7 @@ class Encoder final : public WordSink {
   }
 
   void append(const WordCache::Entry& entry) {
-    out_->insert(out_->end(), entry.token, entry.token + entry.tokens);
+    for (size_t i = 0; i < entry.tokens; ++i) out_->push_back(entry.token[i]);
   }
 
   void model(StringView word) {
@@ -182,7 +206,6 @@ Result<Tokenizer> Tokenizer::open(Span<const uint8_t> table, Message* message) {
   if (!opened.ok()) return opened.status();
   Tokenizer tokenizer;
   tokenizer.table_ = opened.value();
-  find_plain(&tokenizer.table_);
   tokenizer.identity_ = next_identity();
   return tokenizer;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "rushlight/llm/tokenizer/models/bpe.h"
 #include "rushlight/llm/tokenizer/unicode/unicode.h"
@@ -14,79 +15,163 @@ namespace {
 // but one at each position is kept to tell near ties.
 enum class Sums { Double, Single, Compared };
 
+constexpr double kWorst = -std::numeric_limits<double>::infinity();
+
+// The pieces of tables of version 2: a trie of characters, which has all of a score that is in
+// single precision.
 template <Sums sums>
+class CharacterPieces {
+ public:
+  CharacterPieces(const Table& table, StringView, const Letter* letters)
+      : trie_(table.piece_trie),
+        letters_(letters),
+        scores_(table.scores),
+        longest_(table.settings.longest_piece) {}
+
+  // The child of `node` for letter i, or 0.
+  uint32_t child(uint32_t node, size_t i) const { return trie_.child(node, letters_[i].label); }
+  double score(uint32_t node) const {
+    const double score = trie_.nodes[node].score;
+    if (sums != Sums::Double || score == kWorst) return score;
+    return token(node) != kNone ? scores_[token(node)] : kWorst;
+  }
+  uint32_t token(uint32_t node) const { return trie_.tokens[node]; }
+  size_t longest() const { return longest_; }
+
+ private:
+  const PieceTrie& trie_;
+  const Letter* letters_;
+  Span<const double> scores_;
+  size_t longest_;
+};
+
+// The pieces of tables of version 1: a trie of bytes.
+class BytePieces {
+ public:
+  BytePieces(const Table& table, StringView text, const Letter* letters)
+      : table_(table), text_(text), letters_(letters) {}
+
+  uint32_t child(uint32_t node, size_t i) const {
+    for (size_t at = letters_[i].begin; at < letters_[i + 1].begin; ++at) {
+      node = table_.model.child(node, static_cast<uint8_t>(text_.data()[at]));
+      if (node == 0) break;
+    }
+    return node;
+  }
+  double score(uint32_t node) const {
+    return token(node) != kNone ? table_.scores[token(node)] : kWorst;
+  }
+  uint32_t token(uint32_t node) const { return table_.model.values[node]; }
+  size_t longest() const { return text_.size(); }
+
+ private:
+  const Table& table_;
+  StringView text_;
+  const Letter* letters_;
+};
+
+// Fills `letters` with the characters of `text` and one for its end; returns their number without
+// the end.
+size_t read_letters(const Table& table, StringView text, std::vector<Letter>* letters) {
+  if (letters->size() <= text.size()) letters->resize(text.size() + 1);
+  Letter* letter = letters->data();
+  for (size_t i = 0; i < text.size(); ++letter) {
+    const Point point = read_point(text.data() + i, text.size() - i);
+    *letter = {i, table.piece_trie.label(point.code)};
+    i += point.bytes;
+  }
+  *letter = {text.size(), 0};
+  return static_cast<size_t>(letter - letters->data());
+}
+
+template <Sums sums, class Pieces>
 class Search {
  public:
   Search(const Table& table, StringView text, Scratch* scratch, std::vector<int32_t>* out)
       : table_(table),
         text_(text),
-        unknown_score_(table.scores[table.settings.vocabulary]),
+        size_(read_letters(table, text, &scratch->letters)),
+        letters_(scratch->letters.data()),
+        pieces_(table, text, letters_),
+        unknown_score_(static_cast<Score>(table.scores[table.settings.vocabulary])),
         paths_(scratch->paths),
+        seconds_(scratch->seconds),
         out_(out) {}
 
-  // Where no piece reaches beyond a position, the best path to it is final: it is given out, and
-  // the search goes on from there. Returns its score after a text of the score `before`.
+  // Where no piece reaches beyond a position, the best path to it is final: it is given out after a
+  // while, and the search goes on from there. Returns its score after a text of the score `before`.
   double run(double before) {
     restart(0, before);
-    for (size_t i = 0; i < text_.size();) {
-      if (i == reach_ && i > base_) {
+    for (size_t i = 0; i < size_; ++i) {
+      if (i == reach_ && i - base_ >= kFar) {
         const double score = paths_[i - base_].score;
         emit(i);
         restart(i, score);
       }
-      i += extend(i);
+      extend(i);
     }
-    const double score = paths_[text_.size() - base_].score;
-    emit(text_.size());
+    const double score = paths_[size_ - base_].score;
+    emit(size_);
     end_unknown();
     return score;
   }
 
-  // Of the best path, the least difference to another one at any position, and the greatest score.
+  // Of the best path, the least difference to another one at any position.
   double difference() const { return difference_; }
-  double greatest() const { return greatest_; }
   bool has_unknown() const { return has_unknown_; }
+  size_t size() const { return size_; }
 
  private:
+  using Score = std::conditional_t<sums == Sums::Single, float, double>;
+
   void restart(size_t base, double score) {
     base_ = reach_ = base;
-    paths_.clear();
-    paths_.push_back({score, kWorst, kNone, kNone});
+    clear(base, std::min(size_, base + kFar));
+    paths_[0].score = score;
   }
 
-  // Adds the paths by the pieces that begin at `begin`; returns the bytes of its character.
-  size_t extend(size_t begin) {
-    const double score = paths_[begin - base_].score;
-    const size_t bytes = read_point(text_.data() + begin, text_.size() - begin).bytes;
-    bool has_character = false;
-    uint32_t node = table_.model.starts[static_cast<uint8_t>(text_.data()[begin])];
-    for (size_t end = begin + 1; node != 0; ++end) {
-      const uint32_t token = table_.model.values[node];
-      if (token != kNone) {
-        add(begin, end, table_.scores[token] + score, token);
-        has_character |= end == begin + bytes;
-      }
-      node = end < text_.size() ? table_.model.child(node, static_cast<uint8_t>(text_.data()[end]))
-                                : 0;
+  // Forgets the paths to the positions from `begin` to `end`.
+  void clear(size_t begin, size_t end) {
+    const size_t places = end - base_ + 1;
+    if (paths_.size() < places) paths_.resize(2 * places);
+    std::fill(&paths_[begin - base_], &paths_[end - base_] + 1, BestPath{kWorst, 0, 0});
+    if constexpr (sums == Sums::Compared) {
+      if (seconds_.size() < places) seconds_.resize(2 * places);
+      std::fill(&seconds_[begin - base_], &seconds_[end - base_] + 1, kWorst);
     }
-    if (!has_character) add(begin, begin + bytes, unknown_score_ + score, kNone);
-    return bytes;
+    cleared_ = end;
   }
 
-  void add(size_t begin, size_t end, double score, uint32_t token) {
-    if constexpr (sums == Sums::Single) score = static_cast<float>(score);
-    if constexpr (sums == Sums::Compared) greatest_ = std::max(greatest_, std::fabs(score));
+  // Adds the paths by the pieces that begin at letter `begin`.
+  void extend(size_t begin) {
+    const size_t last = std::min(size_, begin + pieces_.longest());
+    if (last > cleared_) clear(cleared_ + 1, std::min(size_, last + kFar));
+    const auto score = static_cast<Score>(paths_[begin - base_].score);
+    uint32_t node = pieces_.child(0, begin);
+    size_t end = begin + 1;
+    if (node == 0 || pieces_.score(node) == kWorst) add(begin, end, unknown_score_ + score, 0);
+    while (node != 0) {
+      add(begin, end, static_cast<Score>(pieces_.score(node)) + score, node);
+      if (end >= last) break;
+      node = pieces_.child(node, end);
+      end += node != 0 ? 1 : 0;
+    }
     reach_ = std::max(reach_, end);
-    if (end - base_ >= paths_.size()) paths_.resize(end - base_ + 1, kNoPath);
+  }
+
+  // Without a branch: which path is better can hardly be predicted. Where no piece ends, the score
+  // is the worst.
+  void add(size_t begin, size_t end, Score score, uint32_t node) {
     BestPath& path = paths_[end - base_];
-    if (path.begin != kNone && score <= path.score) {
-      if constexpr (sums == Sums::Compared) path.second = std::max(path.second, score);
-      return;
+    const auto other = static_cast<Score>(path.score);
+    if constexpr (sums == Sums::Compared) {
+      double& second = seconds_[end - base_];
+      second = std::max(second, static_cast<double>(std::min(score, other)));
     }
-    if constexpr (sums == Sums::Compared) path.second = path.begin != kNone ? path.score : kWorst;
-    path.score = score;
-    path.begin = static_cast<uint32_t>(begin - base_);
-    path.token = token;
+    const bool is_better = score > other;
+    path.score = is_better ? score : other;
+    path.begin = is_better ? static_cast<uint32_t>(begin - base_) : path.begin;
+    path.node = is_better ? node : path.node;
   }
 
   // Gives out the best path to `end`, which is read from its end: first it is turned around, so
@@ -95,7 +180,7 @@ class Search {
     uint32_t next = kNone;
     for (auto i = static_cast<uint32_t>(end - base_); i > 0;) {
       if constexpr (sums == Sums::Compared) {
-        difference_ = std::min(difference_, paths_[i].score - paths_[i].second);
+        difference_ = std::min(difference_, paths_[i].score - seconds_[i]);
       }
       const uint32_t begin = paths_[i].begin;
       paths_[i].begin = next;
@@ -103,12 +188,13 @@ class Search {
       i = begin;
     }
     for (size_t from = base_; next != kNone; next = paths_[next].begin) {
-      const uint32_t token = paths_[next].token;
+      const uint32_t node = paths_[next].node;
+      const uint32_t token = node != 0 ? pieces_.token(node) : kNone;
       const size_t to = base_ + next;
       if (token == kNone || token == table_.settings.unknown) {
         has_unknown_ = true;
-        if (unknown_size_ == 0) unknown_ = from;
-        unknown_size_ = to - unknown_;
+        if (unknown_begin_ == unknown_end_) unknown_begin_ = from;
+        unknown_end_ = to;
       } else {
         end_unknown();
         out_->push_back(static_cast<int32_t>(token));
@@ -119,62 +205,82 @@ class Search {
 
   // Neighbouring unknown characters are one; tokenizers looks for their text in the vocabulary.
   void end_unknown() {
-    if (unknown_size_ == 0) return;
-    const StringView text(text_.data() + unknown_, unknown_size_);
-    unknown_size_ = 0;
-    const uint32_t token = sums == Sums::Double ? whole(text) : kNone;
+    if (unknown_begin_ == unknown_end_) return;
+    const uint32_t token = sums == Sums::Double ? whole(unknown_begin_, unknown_end_) : kNone;
     if (token != kNone) {
       out_->push_back(static_cast<int32_t>(token));
     } else {
-      append_unknown(table_, text, out_);
+      const size_t begin = letters_[unknown_begin_].begin, end = letters_[unknown_end_].begin;
+      append_unknown(table_, {text_.data() + begin, end - begin}, out_);
     }
+    unknown_begin_ = unknown_end_;
   }
-  uint32_t whole(StringView text) const {
-    uint32_t node = table_.model.starts[static_cast<uint8_t>(text.data()[0])];
-    for (size_t i = 1; i < text.size() && node != 0; ++i) {
-      node = table_.model.child(node, static_cast<uint8_t>(text.data()[i]));
+  uint32_t whole(size_t begin, size_t end) const {
+    uint32_t node = 0;
+    for (size_t i = begin; i < end; ++i) {
+      node = pieces_.child(node, i);
+      if (node == 0) return kNone;
     }
-    return node != 0 ? table_.model.values[node] : kNone;
+    return pieces_.token(node);
   }
 
-  static constexpr double kWorst = -std::numeric_limits<double>::infinity();
-  static constexpr BestPath kNoPath = {0, kWorst, kNone, kNone};
+  static constexpr size_t kFar = 256;  // letters
 
   const Table& table_;
   StringView text_;
-  double unknown_score_;
+  size_t size_;  // in letters, as are all positions
+  const Letter* letters_;
+  Pieces pieces_;
+  Score unknown_score_;
   std::vector<BestPath>& paths_;  // to each position from base_ on
+  std::vector<double>& seconds_;  // of the best path but one to each of them
   std::vector<int32_t>* out_;
-  size_t base_ = 0, reach_ = 0;
-  size_t unknown_ = 0, unknown_size_ = 0;
-  double difference_ = -kWorst, greatest_ = 0;
+  size_t base_ = 0, reach_ = 0, cleared_ = 0;
+  size_t unknown_begin_ = 0, unknown_end_ = 0;
+  double difference_ = -kWorst;
   bool has_unknown_ = false;
 };
+
+// Calls `use` with a search.
+template <Sums sums, class Use>
+void search(const Table& table, StringView word, Scratch* scratch, std::vector<int32_t>* out,
+            const Use& use) {
+  if (!table.piece_trie.empty()) {
+    use(Search<sums, CharacterPieces<sums>>(table, word, scratch, out));
+  } else {
+    use(Search<sums, BytePieces>(table, word, scratch, out));
+  }
+}
 
 }  // namespace
 
 void encode_unigram(const Table& table, StringView word, Scratch* scratch,
                     std::vector<int32_t>* out) {
-  if (!word.empty()) Search<Sums::Double>(table, word, scratch, out).run(0);
+  if (word.empty()) return;
+  search<Sums::Double>(table, word, scratch, out, [](auto best) { best.run(0); });
 }
 
 void encode_unigram_after(const Table& table, StringView word, double* score, Scratch* scratch,
                           std::vector<int32_t>* out) {
-  if (!word.empty()) *score = Search<Sums::Single>(table, word, scratch, out).run(*score);
+  if (word.empty()) return;
+  search<Sums::Single>(table, word, scratch, out, [&](auto best) { *score = best.run(*score); });
 }
 
 // In single precision a sum of n scores is wrong by at most n * 2^-24 of the greatest sum on the
-// way, that is of `before` + greatest. The same path wins if the difference is more than twice
+// way, that is of `before` and n scores. The same path wins if the difference is more than twice
 // that.
 double encode_unigram_anywhere(const Table& table, StringView word, Scratch* scratch,
                                std::vector<int32_t>* out) {
-  if (word.empty()) return -1;
   constexpr double kTwiceRounding = 1.01 / (1 << 23);
-  Search<Sums::Compared> search(table, word, scratch, out);
-  search.run(0);
-  if (search.has_unknown()) return -1;
-  const double steps = static_cast<double>(word.size());
-  return search.difference() / (steps * kTwiceRounding) - search.greatest();
+  double limit = -1;
+  if (word.empty()) return limit;
+  search<Sums::Compared>(table, word, scratch, out, [&](auto best) {
+    best.run(0);
+    const double most = static_cast<double>(best.size());
+    if (best.has_unknown()) return;
+    limit = best.difference() / (most * kTwiceRounding) - most * table.greatest_score;
+  });
+  return limit;
 }
 
 }  // namespace rushlight::llm

@@ -33,18 +33,4 @@ Replacement find_replacement(const Table& table, StringView text, bool longest) 
   return replacement;
 }
 
-void find_plain(Table* table) {
-  const auto is_kept = [&](char first, char second) {
-    const char text[] = {first, second};
-    return find_replacement(*table, {text, 2}, true).replaced == 0;
-  };
-  for (int first = 0x21; first < 0x7F; ++first) {
-    bool plain = table->kept.starts[first] == 0;
-    for (int second = 0; plain && second < 0x80; ++second) {
-      plain = is_kept(static_cast<char>(first), static_cast<char>(second));
-    }
-    table->plain[first] = plain;
-  }
-}
-
 }  // namespace rushlight::llm

@@ -6,6 +6,7 @@
 
 #include "rushlight/core/span.h"
 #include "rushlight/llm/tokenizer/table.h"
+#include "rushlight/llm/tokenizer/unicode/unicode.h"
 
 namespace rushlight::llm {
 
@@ -17,16 +18,24 @@ struct Replacement {
 // The replacement of a start of `text`: of the shortest, or of the longest that has one.
 Replacement find_replacement(const Table& table, StringView text, bool longest);
 
-// Fills `plain` of the table from its other parts.
-void find_plain(Table* table);
-
-// The end of the characters from `begin` on that the map keeps. None of them is white space.
-inline size_t end_of_plain(const Table& table, StringView text, size_t begin) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text.data()[i]); };
+// The end of the characters from `begin` on that the map keeps, by their classes. None of them is a
+// space. `joins(code, next)` says whether a character that the map keeps by itself belongs together
+// with the next one.
+template <class Joins>
+size_t end_of_plain(const Table& table, StringView text, size_t begin, const Joins& joins) {
+  const auto at = [&](size_t i) { return read_point(text.data() + i, text.size() - i); };
   size_t i = begin;
-  while (i < text.size() && byte(i) < 0x80 && table.plain[byte(i)]) ++i;
-  // With what follows, the last one may be a text that is replaced.
-  return i > begin && i < text.size() && byte(i) >= 0x80 ? i - 1 : i;
+  Point point = at(i);
+  while ((table.charsmap_class(point.code) & kReplacedAlone) == 0) {
+    const size_t next = i + point.bytes;
+    if (next == text.size()) return next;
+    const Point following = at(next);
+    // ASCII characters do not join each other.
+    if ((point.code | following.code) >= 0x80 && joins(point.code, following.code)) break;
+    i = next;
+    point = following;
+  }
+  return i;
 }
 
 }  // namespace rushlight::llm

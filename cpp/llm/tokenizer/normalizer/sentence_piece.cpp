@@ -54,8 +54,12 @@ void sentence_piece(const Table& table, uint32_t flags, StringView text, std::st
   const size_t begin = out->size();
   if (dummy && !suffix) add_space();
   bool after_space = collapse;
+  const auto joins = [&](uint32_t code, uint32_t following) {
+    return (table.charsmap_class(code) & kBeginsReplaced) != 0 &&
+           (table.charsmap_class(following) & kSecondReplaced) != 0;
+  };
   while (i < text.size()) {
-    const size_t plain = end_of_plain(table, text, i);
+    const size_t plain = end_of_plain(table, text, i, joins);
     if (plain > i) {
       out->append(text.data() + i, plain - i);
       after_space = false;

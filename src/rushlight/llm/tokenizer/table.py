@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rushlight.errors import Code, ExportError
-from rushlight.llm.tokenizer.operations import Operation
+from rushlight.llm.tokenizer.charsmap import character_classes, parts
+from rushlight.llm.tokenizer.operations import Normalize, Operation
+from rushlight.llm.tokenizer.tries import NONE, breadth_first, pages_of, piece_trie
 
-VERSION = 1
-NONE = 0xFFFFFFFF
+VERSION = 2
 LONGEST_PIECE = 1 << 16  # tables of longer ones would take minutes to make
 _MOST_PROBES = 64
 Words = npt.NDArray[np.uint32]
@@ -54,6 +55,12 @@ class Section(IntEnum):
     KEPT_FIRST = auto()
     KEPT_LABELS = auto()
     KEPT_VALUES = auto()
+    PIECE_NODES = auto()
+    PIECE_TOKENS = auto()
+    LABEL_PAGES = auto()
+    LABELS = auto()
+    CHARSMAP_PAGES = auto()
+    CHARSMAP_CLASSES = auto()
 
 
 class Model(IntEnum):
@@ -159,7 +166,7 @@ def write_table(tokens: Tokens) -> bytes:
     """
     _check_sizes(tokens)
     sections: dict[Section, Any] = {}
-    pair_probes = word_probes = 0
+    pair_probes = word_probes = longest_piece = 0
     ends = np.cumsum([len(piece) for piece in tokens.pieces], dtype=np.uint64)
     sections[Section.PIECE_ENDS] = ends.astype("<u4")
     sections[Section.PIECES] = b"".join(tokens.pieces)
@@ -173,10 +180,14 @@ def write_table(tokens: Tokens) -> bytes:
         sections |= _characters(tokens.characters)
     if tokens.flags & Flag.IGNORE_MERGES:
         sections[Section.WORDS], word_probes = _words(tokens.words)
-    elif tokens.model != Model.BPE:
+    if tokens.model == Model.WORD_PIECE:
         sections |= _trie(Section.MODEL_FIRST, tokens.words)
     if tokens.model in (Model.UNIGRAM32, Model.UNIGRAM64):
         sections[Section.SCORES] = np.array(tokens.scores, "<f8")
+        trie = piece_trie(tokens.words, tokens.scores)
+        sections[Section.PIECE_NODES], sections[Section.PIECE_TOKENS] = trie.nodes, trie.tokens
+        sections[Section.LABEL_PAGES], sections[Section.LABELS] = trie.label_pages, trie.labels
+        longest_piece = trie.longest
     texts = bytearray()
     sections[Section.NORMALIZER] = _operations(tokens.normalizer, texts)
     sections[Section.SPLITTER] = _operations(tokens.splitter, texts)
@@ -185,15 +196,13 @@ def write_table(tokens: Tokens) -> bytes:
     sections[Section.BEFORE] = np.array(tokens.before, "<u4")
     sections[Section.AFTER] = np.array(tokens.after, "<u4")
     sections |= _trie(Section.KEPT_FIRST, tokens.kept)
-    if tokens.charsmap:
-        (size,) = struct.unpack_from("<I", tokens.charsmap)
-        sections[Section.CHARSMAP_UNITS] = tokens.charsmap[4 : 4 + size]
-        sections[Section.CHARSMAP_TEXTS] = tokens.charsmap[4 + size :] + b"\0"
+    if any(one.kind in (Normalize.CHARSMAP, Normalize.SENTENCE_PIECE) for one in tokens.normalizer):
+        sections |= _charsmap(tokens)
     unknown = NONE if tokens.unknown is None else tokens.unknown
     sections[Section.SETTINGS] = struct.pack(
         "<16I",
         *(tokens.model, len(tokens.pieces), unknown, tokens.flags, tokens.start_rule),
-        *(pair_probes, word_probes, tokens.longest_word, *[0] * 8),
+        *(pair_probes, word_probes, tokens.longest_word, longest_piece, *[0] * 7),
     )
     return _joined(sections)
 
@@ -252,37 +261,16 @@ def _added(added: Sequence[AddedToken], texts: bytearray) -> dict[Section, Any]:
 
 
 def _trie(first_section: Section, values: Mapping[bytes, int]) -> dict[Section, Any]:
-    """Nodes in breadth-first order; the children of node n are first[n] .. first[n + 1]."""
     if not values:
         return {}
     keys = sorted(values)
-    text = np.frombuffer(b"".join(keys), np.uint8)
+    labels = np.frombuffer(b"".join(keys), np.uint8)
     sizes = np.array([len(key) for key in keys])
-    starts = np.cumsum(sizes) - sizes
-    value_of = np.array([values[key] for key in keys], np.int64)
-    at = np.zeros(len(keys), np.int64)  # the node of the first `depth` bytes of each key
-    labels, node_values, parents = [np.zeros(1, np.uint8)], [np.array([NONE])], [np.array([-1])]
-    nodes, active = 1, np.arange(len(keys))
-    for depth in range(int(sizes.max())):
-        active = active[sizes[active] > depth]
-        label, parent = text[starts[active] + depth], at[active]
-        new = np.ones(len(active), bool)
-        new[1:] = (label[1:] != label[:-1]) | (parent[1:] != parent[:-1])
-        at[active] = nodes + np.cumsum(new) - 1
-        count = int(new.sum())
-        level = np.full(count, NONE, np.int64)
-        ending = active[sizes[active] == depth + 1]
-        level[at[ending] - nodes] = value_of[ending]
-        labels.append(label[new])
-        parents.append(parent[new])
-        node_values.append(level)
-        nodes += count
-    children = np.bincount(np.concatenate(parents)[1:], minlength=nodes)
-    first = np.concatenate([[1], 1 + np.cumsum(children)])
+    nodes = breadth_first(labels, sizes, np.array([values[key] for key in keys], np.int64))
     return {
-        first_section: first.astype("<u4"),
-        Section(first_section + 1): np.concatenate(labels),
-        Section(first_section + 2): np.concatenate(node_values).astype("<u4"),
+        first_section: nodes.first.astype("<u4"),
+        Section(first_section + 1): nodes.labels,
+        Section(first_section + 2): nodes.values.astype("<u4"),
     }
 
 
@@ -345,14 +333,16 @@ def _words(words: Mapping[bytes, int]) -> tuple[Words, int]:
 def _characters(characters: Mapping[str, int]) -> dict[Section, Any]:
     if not characters:
         return {}
-    pages = np.full((0x1100, 256), NONE, np.uint32)
-    for character, token in characters.items():
-        pages[ord(character) >> 8, ord(character) & 255] = token
-    used = np.flatnonzero((pages != NONE).any(axis=1))
-    index = np.zeros(0x1100, "<u2")
-    index[used] = np.arange(1, len(used) + 1)
-    empty = np.full((1, 256), NONE, np.uint32)
-    return {
-        Section.CHARACTER_PAGES: index,
-        Section.CHARACTERS: np.concatenate([empty, pages[used]]).reshape(-1),
-    }
+    tokens = {ord(character): token for character, token in characters.items()}
+    pages, values = pages_of(tokens, NONE, "<u4")
+    return {Section.CHARACTER_PAGES: pages, Section.CHARACTERS: values}
+
+
+def _charsmap(tokens: Tokens) -> dict[Section, Any]:
+    classes = character_classes(tokens.charsmap, tokens.kept)
+    pages, values = pages_of(classes, 0, "<u1")
+    sections: dict[Section, Any] = {Section.CHARSMAP_PAGES: pages, Section.CHARSMAP_CLASSES: values}
+    if tokens.charsmap:
+        units, texts = parts(tokens.charsmap)
+        sections |= {Section.CHARSMAP_UNITS: units, Section.CHARSMAP_TEXTS: texts}
+    return sections

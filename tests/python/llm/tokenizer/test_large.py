@@ -12,6 +12,7 @@ from functools import cache
 import pytest
 import tokenizer_byte_level as byte_level
 import tokenizer_corpus as corpus
+import tokenizer_languages as languages
 import tokenizer_mutations as mutations
 import tokenizer_sentence_piece as sentence_piece
 from tokenizer_compare import assert_equal_tokens
@@ -34,6 +35,7 @@ def _training() -> str:
 def _texts(seed: str) -> Iterator[str]:
     yield from corpus.texts(seed, SIZE)
     yield from mutations.texts(seed, SIZE)
+    yield from languages.everything(SIZE // 20)
 
 
 @pytest.mark.parametrize("size", [32_000, 128_000])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import tokenizer_corpus as corpus
+import tokenizer_languages as languages
 import tokenizer_mutations as mutations
 import tokenizer_sentence_piece as sentence_piece
 
@@ -22,6 +23,7 @@ def test_tokens_are_those_of_sentencepiece(family: str) -> None:
     peer = sentence_piece.train(family)
     ours = Tokenizer.from_source(peer)
     texts = corpus.texts(family, 100_000) + mutations.texts(family, 100_000)
+    texts += languages.everything(10_000)
     if "unigram" not in family and family != "t5":
         texts.append("".join(texts))
     for text in texts:
