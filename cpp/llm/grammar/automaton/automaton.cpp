@@ -120,23 +120,105 @@ Reverse reverse_of(const Automaton& automaton) {
   return reverse;
 }
 
+// Sets of rules that call each other, directly or through others: each after those that it calls.
+class Components {
+ public:
+  explicit Components(const Automaton& automaton) : order_(automaton.rules.size(), 0) {
+    std::vector<std::vector<uint32_t>> called(automaton.rules.size());
+    for (const State& state : automaton.states) {
+      for (const Call& call : state.calls) called[state.rule].push_back(call.rule);
+    }
+    of_.assign(called.size(), kNone);
+    first_ = order_;
+    for (uint32_t rule = 0; rule < called.size(); ++rule) {
+      if (order_[rule] == 0) visit(rule, called);
+    }
+  }
+
+  const std::vector<std::vector<uint32_t>>& all() const { return all_; }
+  uint32_t of(uint32_t rule) const { return of_[rule]; }
+
+ private:
+  struct Step {
+    uint32_t rule;
+    size_t next;  // of those it calls
+  };
+  // Tarjan's algorithm, with a path in place of recursion.
+  void visit(uint32_t start, const std::vector<std::vector<uint32_t>>& called) {
+    std::vector<Step> path;
+    enter(start, &path);
+    while (!path.empty()) {
+      const uint32_t rule = path.back().rule;
+      if (path.back().next < called[rule].size()) {
+        const uint32_t other = called[rule][path.back().next++];
+        if (order_[other] == 0) {
+          enter(other, &path);
+        } else if (of_[other] == kNone) {
+          first_[rule] = std::min(first_[rule], order_[other]);
+        }
+        continue;
+      }
+      path.pop_back();
+      if (!path.empty()) {
+        first_[path.back().rule] = std::min(first_[path.back().rule], first_[rule]);
+      }
+      if (first_[rule] == order_[rule]) close(rule);
+    }
+  }
+  void enter(uint32_t rule, std::vector<Step>* path) {
+    order_[rule] = first_[rule] = ++entered_;
+    open_.push_back(rule);
+    path->push_back({rule, 0});
+  }
+  void close(uint32_t rule) {
+    all_.emplace_back();
+    for (uint32_t member = kNone; member != rule; open_.pop_back()) {
+      member = open_.back();
+      of_[member] = static_cast<uint32_t>(all_.size() - 1);
+      all_.back().push_back(member);
+    }
+  }
+
+  std::vector<std::vector<uint32_t>> all_;
+  std::vector<uint32_t> of_;
+  // By rule: when it was met, and the first rule met that it calls back; 0 if not yet.
+  std::vector<uint32_t> order_, first_;
+  std::vector<uint32_t> open_;  // rules that are in no component yet
+  uint32_t entered_ = 0;
+};
+
 // A rule has a text if an end can be reached by rules that have one. So it is found out from the
 // innermost rules outwards: a recursion without end is never reached.
 class Pruner {
  public:
   Pruner(Automaton* automaton, Budget* budget)
-      : automaton_(*automaton), budget_(*budget), reverse_(reverse_of(*automaton)) {
+      : automaton_(*automaton),
+        budget_(*budget),
+        reverse_(reverse_of(*automaton)),
+        components_(*automaton),
+        states_of_(automaton->rules.size()),
+        transitions_(automaton->rules.size(), 0),
+        useful_(automaton->states.size(), false) {
     within_.reserve(automaton_.rules.size());
     for (const Rule& rule : automaton_.rules) within_.push_back(!rule.counts);
+    for (uint32_t i = 0; i < automaton_.states.size(); ++i) {
+      states_of_[automaton_.states[i].rule].push_back(i);
+    }
   }
 
   Result<std::vector<bool>> run(Message* message) {
-    for (bool more = true; more;) {
-      RL_TRY(budget_.take(automaton_.states.size(), message));
-      find_useful();
-      find_least();
-      find_most();
-      more = find_within();
+    for (const std::vector<uint32_t>& rules : components_.all()) {
+      states_.clear();
+      for (const uint32_t rule : rules) {
+        states_.insert(states_.end(), states_of_[rule].begin(), states_of_[rule].end());
+      }
+      for (bool more = true; more;) {
+        RL_TRY(budget_.take(states_.size(), message));
+        find_useful();
+        find_least();
+        find_most();
+        more = find_within(rules);
+      }
     }
     RL_TRY(budget_.take(0, message));
     remove_useless();
@@ -156,14 +238,18 @@ class Pruner {
   void find_useful();
   void find_least();
   void find_most();
-  bool find_within();
+  bool find_within(const std::vector<uint32_t>& rules);
   void remove_useless();
 
   Automaton& automaton_;
   Budget& budget_;
   const Reverse reverse_;
-  std::vector<bool> within_;  // by rule: its bounds can be reached
-  std::vector<bool> useful_;  // by state: an end of its rule can be reached
+  const Components components_;
+  std::vector<std::vector<uint32_t>> states_of_;  // by rule
+  std::vector<uint32_t> states_;                  // of the component that it is at
+  std::vector<uint64_t> transitions_;             // by rule: those that count
+  std::vector<bool> within_;                      // by rule: its bounds can be reached
+  std::vector<bool> useful_;                      // by state: an end of its rule can be reached
 };
 
 bool Pruner::leads_on(uint32_t at) const {
@@ -177,14 +263,14 @@ bool Pruner::leads_on(uint32_t at) const {
 
 // Backwards from the ends.
 void Pruner::find_useful() {
-  useful_.assign(automaton_.states.size(), false);
   std::vector<uint32_t> open;
   const auto visit = [&](uint32_t at) {
     if (useful_[at] || !leads_on(at)) return;
     useful_[at] = true;
     open.push_back(at);
   };
-  for (uint32_t i = 0; i < automaton_.states.size(); ++i) {
+  for (const uint32_t i : states_) useful_[i] = false;
+  for (const uint32_t i : states_) {
     if (automaton_.states[i].accepts) visit(i);
   }
   while (!open.empty()) {
@@ -194,7 +280,10 @@ void Pruner::find_useful() {
     for (const Before& before : reverse_.before[at]) visit(before.state);
     const uint32_t rule = automaton_.states[at].rule;
     if (automaton_.rules[rule].start != at) continue;
-    for (const uint32_t caller : reverse_.callers[rule]) visit(caller);
+    for (const uint32_t caller : reverse_.callers[rule]) {
+      const uint32_t other = automaton_.states[caller].rule;
+      if (components_.of(other) == components_.of(rule)) visit(caller);
+    }
   }
 }
 
@@ -202,7 +291,7 @@ void Pruner::find_useful() {
 void Pruner::find_least() {
   std::vector<State>& states = automaton_.states;
   std::deque<uint32_t> open;
-  for (uint32_t i = 0; i < states.size(); ++i) {
+  for (const uint32_t i : states_) {
     states[i].least = states[i].accepts ? 0 : kEndless;
     if (states[i].accepts) open.push_back(i);
   }
@@ -228,13 +317,13 @@ void Pruner::find_least() {
 // been in a loop.
 void Pruner::find_most() {
   std::vector<State>& states = automaton_.states;
-  std::vector<uint64_t> transitions(automaton_.rules.size(), 0);
   std::vector<uint32_t> open;
-  for (uint32_t i = 0; i < states.size(); ++i) {
+  for (const uint32_t i : states_) transitions_[states[i].rule] = 0;
+  for (const uint32_t i : states_) {
     states[i].most = 0;
     for (const Before& before : reverse_.before[i]) {
       if (!before.counts) continue;
-      ++transitions[states[i].rule];
+      ++transitions_[states[i].rule];
       if (useful_[i]) open.push_back(i);
     }
   }
@@ -246,7 +335,7 @@ void Pruner::find_most() {
     if (!budget_.spend(reverse_.before[at].size())) return;
     for (const Before& before : reverse_.before[at]) {
       uint64_t through = most == kEndless ? kEndless : most + (before.counts ? 1 : 0);
-      const bool loops = automaton_.rules[rule].is_lexeme || through > transitions[rule];
+      const bool loops = automaton_.rules[rule].is_lexeme || through > transitions_[rule];
       if (through > 0 && loops) through = kEndless;
       if (!is_open(before) || through <= states[before.state].most) continue;
       states[before.state].most = through;
@@ -255,9 +344,9 @@ void Pruner::find_most() {
   }
 }
 
-bool Pruner::find_within() {
+bool Pruner::find_within(const std::vector<uint32_t>& rules) {
   bool more = false;
-  for (uint32_t i = 0; i < automaton_.rules.size(); ++i) {
+  for (const uint32_t i : rules) {
     const uint32_t start = automaton_.rules[i].start;
     if (within_[i] || !useful_[start] || !automaton_.viable(start, 0)) continue;
     within_[i] = more = true;

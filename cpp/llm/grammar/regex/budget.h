@@ -24,6 +24,7 @@ class Budget {
     return spend(operations) ? Status() : fail(message);
   }
   bool is_spent() const { return spent_ > kMost; }
+  size_t spent() const { return spent_; }
   Status fail(Message* message) const {
     return message->fail(Code::OutOfResources,
                          "compiling takes more than %zu operations in all: use fewer or simpler "

@@ -31,7 +31,6 @@ class TextReach {
   bool ends(size_t text_class, uint32_t state) const {
     return (reach_[text_class][state] & kEnds) != 0;
   }
-  size_t bytes() const { return reach_.size() * (reach_.empty() ? 0 : reach_[0].size()); }
 
  private:
   static constexpr uint8_t kStays = 0x80, kEnds = 0x40;

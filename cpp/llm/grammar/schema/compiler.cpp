@@ -189,13 +189,29 @@ Status SchemaCompiler::add_number(const Facts& facts, uint32_t start, uint32_t e
   return call_lexeme(key, std::move(lexeme), facts, start, end);
 }
 
+// Objects often have the same keys besides those that they name.
 Status SchemaCompiler::add_key(const Region& region, const std::string& where, uint32_t* rule) {
+  const Dfa& dfa = *region.keys;
+  std::string key = "key";
+  const auto append = [&key](const auto& numbers) {
+    key += " " + std::to_string(numbers.size()) + " ";
+    key.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(numbers[0]));
+  };
+  append(dfa.starts);
+  append(dfa.next);
+  append(dfa.accepts);
+  const auto known = lexemes_.find(key);
+  if (known != lexemes_.end()) {
+    *rule = known->second;
+    return {};
+  }
   Lexeme lexeme;
-  lexeme.characters = *region.keys;
-  const bool is_free = region.keys->states() == 1;
-  lexeme.encoding = is_free ? Encoding::JsonFree : Encoding::Json;
+  lexeme.characters = dfa;
+  lexeme.encoding = dfa.states() == 1 ? Encoding::JsonFree : Encoding::Json;
   lexeme.is_quoted = true;
-  return add_lexeme(std::move(lexeme), where, &automaton_, rule, budget_, message_);
+  RL_TRY(add_lexeme(std::move(lexeme), where, &automaton_, rule, budget_, message_));
+  lexemes_.emplace(std::move(key), *rule);
+  return {};
 }
 
 }  // namespace rushlight::llm::grammar

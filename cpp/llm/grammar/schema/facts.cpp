@@ -198,15 +198,30 @@ Status FactReader::read_array(const SchemaSet& schemas, Facts* facts) {
   return Code::Ok;
 }
 
+// As JsonValue::find, which would look at all members for each of them.
+Status FactReader::member_of(const JsonValue& object, const std::string& key,
+                             const JsonValue** out) {
+  const auto [index, is_new] = members_.try_emplace(&object);
+  if (is_new) {
+    RL_TRY(budget_->take(object.members().size(), message_));
+    for (const JsonMember& member : object.members()) {
+      index->second.emplace(member.key, &member.value);
+    }
+  }
+  RL_TRY(budget_->take(1, message_));
+  const auto known = index->second.find(key);
+  *out = known == index->second.end() ? nullptr : known->second;
+  return Code::Ok;
+}
+
 // What the schemas say about the value of a key: properties, patterns that it matches, else
 // additionalProperties.
 Status FactReader::value_of_key(const SchemaSet& schemas, const std::string& key, SchemaSet* out) {
   for (const JsonValue* schema : schemas) {
     bool is_listed = false;
     const JsonValue* properties = schema->find("properties");
-    const JsonValue* own =
-        properties == nullptr ? nullptr : properties->find({key.data(), key.size()});
-    if (properties != nullptr) RL_TRY(budget_->take(properties->members().size(), message_));
+    const JsonValue* own = nullptr;
+    if (properties != nullptr) RL_TRY(member_of(*properties, key, &own));
     if (own != nullptr) {
       *out = with(std::move(*out), own);
       is_listed = true;

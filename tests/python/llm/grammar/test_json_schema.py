@@ -170,15 +170,17 @@ def test_what_cannot_be_is_refused_with_its_path(
     assert time.process_time() - start < 10
 
 
-CHAIN = {
-    "$defs": {
-        **{f"d{i}": {"items": {"$ref": f"#/$defs/d{i + 1}"}} for i in range(3000)},
-        "d3000": {"type": "null"},
-    },
-    "$ref": "#/$defs/d0",
-}
-for _part in list(CHAIN["$defs"].values())[:-1]:  # type: ignore[attr-defined]
-    _part.update(type="array", minItems=1)
+def _chain(length: int, end: Any) -> Any:
+    """Arrays of arrays, none of which may be empty."""
+    nested = {
+        f"d{i}": {"type": "array", "items": {"$ref": f"#/$defs/d{i + 1}"}, "minItems": 1}
+        for i in range(length)
+    }
+    return {"$defs": {**nested, f"d{length}": end}, "$ref": "#/$defs/d0"}
+
+
+# Each calls the next and, in the end, the first: they are looked at together, once for each.
+CHAIN = _chain(3000, {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/d0"}]})
 # The automata of these patterns are large, and what is left of them is small.
 PATTERNS = [{"const": "a" * 13 + str(i), "pattern": f"(a|b)*a(a|b){{12}}{i}"} for i in range(1000)]
 
@@ -230,6 +232,8 @@ def test_schemas_that_seem_large_are_not(vocabulary: Vocabulary) -> None:
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
     state = State(Grammar.from_json_schema(schema, vocabulary))
     assert state.accept_text(b'{"field_999":"x",') and not state.fork().accept_text(b'"field_9":')
+    state = State(Grammar.from_json_schema(_chain(400, {"type": "null"}), vocabulary))
+    assert state.accept_text(b"[" * 400 + b"null" + b"]" * 400) and state.must_end()
     assert state.mask().any()
 
 
