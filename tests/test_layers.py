@@ -47,7 +47,7 @@ PYTHON_LAYERS = (
     ("backends", "skeleton"),
     ("bundled",),
     ("api", "doctor"),
-    ("accuracy", "debug"),
+    ("accuracy", "debug", "tap"),
     ("llm",),
     ("peers",),
     ("cli",),
@@ -80,6 +80,7 @@ TORCH_EARLY = (
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
     *("record", "pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy", "debug"),
+    "tap",
 )
 CPP_CORE = (
     *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),

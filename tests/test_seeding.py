@@ -58,7 +58,9 @@ def run(folder: Path, *options: str) -> dict[object, tuple[float, ...]]:
     file.write_text(DRAWS)
     (folder / "pytest.ini").write_text("[pytest]\n")
     results = Results()
-    without = [f"-pno:{name}" for name in ("terminal", "faulthandler", "cacheprovider", "xdist")]
+    # The last of them would collect the garbage of the whole process at the end of each run.
+    names = ("terminal", "faulthandler", "cacheprovider", "xdist", "unraisableexception")
+    without = [f"-pno:{name}" for name in names]
     arguments = [
         str(file),
         "--import-mode=importlib",

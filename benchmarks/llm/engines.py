@@ -143,6 +143,7 @@ def opened(
                 continue
             try:
                 file = str(model.file(engine.form))
+                forms.evict(Path(file))
                 side = stack.enter_context(engine.start())
                 side.call(
                     "open",

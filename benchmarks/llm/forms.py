@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -21,6 +22,21 @@ FOLDER = ROOT / "build-benchmarks"
 MAKER = ROOT / "benchmarks" / "sides" / "llm_files.py"
 CONTEXT = 4608
 """The longest text of a program: 4,096 tokens before what is measured."""
+
+
+def evict(path: Path) -> None:
+    """Drop a file, or a folder's files, from the system's cache, where the system can do that.
+
+    They are then read from disk by the engine that opens them. How fast cached bytes are read
+    depends on the sizes of the pages that they lie in, which whoever reads them first decides.
+    """
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        if file.is_file():
+            with open(file, "rb") as opened:
+                os.fsync(opened.fileno())
+                os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 class Forms:

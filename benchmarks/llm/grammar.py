@@ -71,6 +71,47 @@ _TOOLS = [
     for name in ("get_weather", "get_forecast", "search")
 ]
 
+# Parts of a field of a tool, as people write them.
+_ARGUMENTS: tuple[dict[str, Any], ...] = (
+    {"type": "string", "description": "what to look for", "minLength": 1, "maxLength": 200},
+    {"type": "string", "format": "date-time"},
+    {"type": "string", "format": "email"},
+    {"type": "string", "format": "uri"},
+    {"type": "string", "enum": ["asc", "desc", "relevance"]},
+    {"type": "integer", "minimum": 1, "maximum": 100},
+    {"type": "array", "items": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}, "maxItems": 10},
+    {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    {"type": "object", "additionalProperties": {"type": "string"}},
+    {"type": "string", "pattern": "@"},
+    {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+)
+_PATTERNS = (
+    "b",
+    "t$",
+    "^x",
+    "^[a-z]+$",
+    "^\\w+$",
+    "^[A-Z][a-z]* [A-Z][a-z]*$",
+    "^.{1,80}$",
+    "^\\S+$",
+    "error|warning: .*timeout",
+    "^[a-z0-9]+(-[a-z0-9]+)*$",
+    "^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(-[0-9A-Za-z.-]+)?$",
+    "^https?://[\\w.-]+(:\\d+)?(/[^\\s?#]*)?(\\?[^\\s#]*)?(#\\S*)?$",
+    "^[^@\\s]+@[^@\\s]+\\.[a-z]{2,}$",
+    "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+)
+_FORMATS = "date date-time time duration email hostname ipv4 ipv6 uuid uri".split()
+_REGEXES = (
+    r"(#{1,6} [^\n]+\n+([^#\n][^\n]*\n)*)+",
+    r"(\|( [^|\n]* \|)+\n){2,20}",
+    r"SELECT [\w, ]+ FROM \w+( WHERE \w+ (=|<|>|LIKE) ('[^']*'|\d+))?( LIMIT \d{1,4})?;",
+    r"<(\w+)( \w+=\"[^\"]*\")*>[^<>]*</\w+>",
+    r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z (INFO|WARN|ERROR) [^\n]{1,200}\n){1,50}",
+    r"[^\n]{1,80}(\n[^\n]{1,80}){2}",
+)
+
 
 class Case(NamedTuple):
     """A grammar and a text: its schema, regular expression or tools."""
@@ -113,6 +154,17 @@ def encoder(tokens: list[bytes]) -> Callable[[bytes], list[int]]:
     return encode
 
 
+def _arguments(count: int) -> dict[str, Any]:
+    """A tool's parameters."""
+    fields = {f"argument_{i}": _ARGUMENTS[i % len(_ARGUMENTS)] for i in range(count)}
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields)[::2],
+        "additionalProperties": False,
+    }
+
+
 def cases(chance: random.Random) -> dict[str, list[Case]]:
     """By name."""
     names = [f"field_{i}" for i in range(20)]
@@ -129,17 +181,36 @@ def cases(chance: random.Random) -> dict[str, list[Case]]:
     )
     function = '{"name":"get_weather","arguments":{"city":"Oslo","days":3}}'
     call = f"<tool_call>\n{function}\n</tool_call>"
+    words = [f"{chance.choice(_WORDS)}-{chance.randrange(10**5)}" for _ in range(500)]
     corpus = [*WRITTEN, *(drawn(random.Random(seed))[0] for seed in range(60))]
     return {
         "20 fields": [Case("schema", schema, "compact", compact)],
         "20 fields, flexible": [Case("schema", schema, "flexible", json.dumps(value, indent=2))],
         "any JSON": [Case("schema", True, "compact", compact)],
         "corpus": [Case("schema", schema, "compact", None) for schema in corpus],
+        "arguments of tools": [
+            Case("schema", _arguments(count), white_space, None)
+            for count in (20, 50)
+            for white_space in ("compact", "flexible")
+        ],
+        "an enum of 500": [Case("schema", {"enum": words}, "compact", None)],
+        "patterns": [
+            Case("schema", {"type": "string", "pattern": pattern}, "compact", None)
+            for pattern in _PATTERNS
+        ],
+        "patterns of keys": [
+            Case("schema", {"type": "object", "patternProperties": keys}, "compact", None)
+            for keys in ({"y$": {}}, {"^x_": {"type": "integer"}, "y$": {"type": "null"}})
+        ],
+        "formats": [
+            Case("schema", {"type": "string", "format": name}, "compact", None) for name in _FORMATS
+        ],
         "regex: any text": [Case("regex", r"(.|\n)*", "", prose)],
         "regex: words": [Case("regex", r"([a-z]+ )*[a-z]+", "", prose)],
         "regex: address": [
             Case("regex", r"[\w.-]+@[\w-]+(\.[\w-]+)+", "", "jane.doe-1@mail.example.org")
         ],
+        "large regexes": [Case("regex", regex, "", None) for regex in _REGEXES],
         "tools: auto": [Case("tools", "auto", "compact", "I will look. " + call)],
         "tools: required": [Case("tools", "required", "compact", call)],
     }

@@ -1,9 +1,10 @@
-"""What a trace costs: the same programs with and without one, in turns, on one thread.
+"""What a trace, and a report of failures, cost: programs with and without, in turns, on one thread.
 
-"ns per instruction" is the difference of the least times over the instructions and the fused
+"ns per event" is the difference of the least times over the instructions and the fused
 operators that are recorded. Without a tracer a method runs a copy of its loop that knows of none
 (cpp/method/method_run.cpp), so that what is left is one comparison a run, and one for each operator
-of the engine's graphs.
+of the engine's graphs. "ns per instruction" is what a report costs for each, which reads the clock
+when an instruction begins.
 
   python -m benchmarks trace_overhead --models mobilenet_v2,chain_50
 """
@@ -34,7 +35,10 @@ def main() -> None:
     arguments = options.parse_args()
     report = common.Report(
         "Traces, least times",
-        ["model", "without, µs", "traced, µs", "ratio", "median ratio", "events", "ns per event"],
+        [
+            *("model", "without, µs", "traced, µs", "ratio", "median ratio", "events"),
+            *("ns per event", "with a report, µs", "ratio", "median ratio", "ns per instruction"),
+        ],
     )
     for name in arguments.models:
         case = models.build(name)
@@ -49,14 +53,19 @@ def _measure(
 ) -> None:
     plain = rl.load(pte, threads=1)
     traced = rl.load(pte, threads=1, trace=True)
+    reporting = rl.load(pte, threads=1, failure_report="unused.bin")
     arrays = [tensor.numpy() for tensor in args]
-    loops: list[Callable[[], object]] = [lambda: plain(*arrays), lambda: traced(*arrays)]
+    loops: list[Callable[[], object]] = [
+        lambda: plain(*arrays),
+        lambda: traced(*arrays),
+        lambda: reporting(*arrays),
+    ]
     for call in loops:
         call()
     start = time.perf_counter()
     loops[0]()
     calls = max(1, int(_SECONDS / (time.perf_counter() - start)))
-    times: list[list[float]] = [[], []]
+    times: list[list[float]] = [[], [], []]
     for _ in range(repeat):
         for call, spent in zip(loops, times, strict=True):
             traced.trace.clear()
@@ -66,9 +75,11 @@ def _measure(
             spent.append((time.perf_counter() - start) / calls)
     traced.trace.clear()
     traced(*arrays)
-    events = len(traced.trace.events())
-    without, with_trace = map(min, times)
-    middle = median(b / a for a, b in zip(*times, strict=True))
+    run = traced.trace.events()
+    events, instructions = len(run), sum(not event.inside for event in run)
+    without, with_trace, with_report = map(min, times)
+    middle = median(b / a for a, b, _ in zip(*times, strict=True))
+    middle_of_report = median(b / a for a, _, b in zip(*times, strict=True))
     assert traced.trace.dropped == (0, 0)
     report.add(
         name,
@@ -78,11 +89,18 @@ def _measure(
         f"{middle:.4f}",
         str(events),
         f"{(with_trace - without) / events * 1e9:.0f}",
+        f"{with_report * 1e6:.2f}",
+        f"{with_report / without:.4f}",
+        f"{middle_of_report:.4f}",
+        f"{(with_report - without) / instructions * 1e9:.1f}",
         name=name,
         without=without,
         traced=with_trace,
         median=middle,
         events=events,
+        reporting=with_report,
+        reporting_median=middle_of_report,
+        instructions=instructions,
     )
 
 

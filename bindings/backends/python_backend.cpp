@@ -315,15 +315,16 @@ std::vector<Loan> BackendContext::take_kept(const std::string& backend) {
 
 bool BackendContext::is_traced() const { return run_ != nullptr && run_->tracer != nullptr; }
 
-void BackendContext::event(nb::handle id, uint64_t start_ns, uint64_t stop_ns) {
+void BackendContext::event(nb::handle id, uint64_t start_ns, uint64_t stop_ns, nb::bytes metadata) {
   if (!is_traced()) return;
+  const Span<const uint8_t> told = {static_cast<const uint8_t*>(metadata.data()), metadata.size()};
   if (PyLong_Check(id.ptr())) {
     int64_t number = 0;
     if (!nb::try_cast(id, number)) refuse_id(id);
-    run_->tracer->delegate_event({nullptr, number}, start_ns, stop_ns, {});
+    run_->tracer->delegate_event({nullptr, number}, start_ns, stop_ns, told);
   } else {
     const std::string text = text_of_id(id);
-    run_->tracer->delegate_event({text.c_str(), 0}, start_ns, stop_ns, {});
+    run_->tracer->delegate_event({text.c_str(), 0}, start_ns, stop_ns, told);
   }
 }
 
@@ -465,7 +466,8 @@ void init_backend_context(nb::module_& m) {
       .def("release_payload", &BackendContext::release_payload)
       .def("fail_at", &BackendContext::fail_at, nb::arg("id"))
       .def("resize", &BackendContext::resize, nb::arg("index"), nb::arg("shape"))
-      .def("event", &BackendContext::event, nb::arg("id"), nb::arg("start_ns"), nb::arg("stop_ns"));
+      .def("event", &BackendContext::event, nb::arg("id"), nb::arg("start_ns"), nb::arg("stop_ns"),
+           nb::arg("metadata") = nb::bytes("", 0));
 }
 
 }  // namespace rushlight::python

@@ -35,7 +35,7 @@ class BackendContext {
   void release_payload();
   void fail_at(nb::handle id);
   nb::object resize(size_t index, nb::handle shape);
-  void event(nb::handle id, uint64_t start_ns, uint64_t stop_ns);
+  void event(nb::handle id, uint64_t start_ns, uint64_t stop_ns, nb::bytes metadata);
   bool is_traced() const;
 
   // Between the two, the context belongs to a call.

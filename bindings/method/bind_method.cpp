@@ -33,6 +33,10 @@ void set_kv_cache(MethodHandle& self, std::shared_ptr<OwnKvCache> cache) {
   self.runner->set_kv_cache(*self.session, std::move(cache));
 }
 
+nb::object report_refusal(MethodHandle& self, uint32_t code, const std::string& text) {
+  return self.runner->report_refusal(*self.session, static_cast<Code>(code), text);
+}
+
 nb::tuple verify(MethodHandle& self, const std::string& name, size_t index, double rtol,
                  double atol) {
   const CaseReport report = self.runner->verify(*self.session, name, index, {rtol, atol});
@@ -87,6 +91,7 @@ void init_method(nb::module_& m) {
           nb::arg("values"))
       .def("set_kv_cache", set_kv_cache, nb::arg("cache").none())
       .def("verify", verify, nb::arg("name"), nb::arg("index"), nb::arg("rtol"), nb::arg("atol"))
+      .def("report_refusal", report_refusal, nb::arg("code"), nb::arg("text"))
       .def("execute", [](MethodHandle& self) { self.runner->execute(*self.session); })
       .def("step", [](MethodHandle& self) { return self.runner->step(*self.session); })
       .def("outputs", [](MethodHandle& self) { return self.runner->outputs(*self.session); })

@@ -149,7 +149,7 @@ void MethodRunner::describe(std::vector<std::string> inputs, std::vector<std::st
   output_specs_ = std::move(specs);
 }
 
-void MethodRunner::fail_run(Status status, bool in_instruction) {
+void MethodRunner::fail_run(Session& session, Status status, bool in_instruction) {
   Failure failure;
   failure.code = status.code();
   failure.message =
@@ -167,7 +167,17 @@ void MethodRunner::fail_run(Status status, bool in_instruction) {
       failure.cause = take_cause();
     }
   }
+  if (session.report() != nullptr) session.report()->take(failure);
   throw failure;
+}
+
+nb::object MethodRunner::report_refusal(Session& session, Code code, const std::string& text) {
+  Turn turn(session);
+  if (session.report() == nullptr) return nb::none();
+  Failure failure;
+  method_->report_refusal(code, text.c_str());
+  session.report()->take(failure);
+  return report_to_python(failure);
 }
 
 void MethodRunner::check_files() {
@@ -190,10 +200,10 @@ void MethodRunner::run(Session& session, std::vector<Argument>& arguments) {
     set = expectation_.set(*method_, arguments);
     if (set.ok()) ran = method_->execute();
   }
-  if (!set.ok()) fail_run(set, false);
+  if (!set.ok()) fail_run(session, set, false);
   if (ran.ok()) return;
   session.hold(arguments);
-  fail_run(ran, true);
+  fail_run(session, ran, true);
 }
 
 nb::object MethodRunner::results(bool as_torch) {
@@ -267,7 +277,7 @@ CaseReport MethodRunner::verify(Session& session, const std::string& name, size_
   }
   if (status.ok()) return report;
   if (!report.started || report.compared) fail(status.code(), report.message);
-  fail_run(status, true);
+  fail_run(session, status, true);
 }
 
 bool MethodRunner::set_inputs(Session& session, nb::handle values) {
@@ -278,7 +288,7 @@ bool MethodRunner::set_inputs(Session& session, nb::handle values) {
   check_files();
   inputs_gone_ = expectation_.borrows();
   const Status status = expectation_.set(*method_, arguments);
-  if (!status.ok()) fail_run(status, false);
+  if (!status.ok()) fail_run(session, status, false);
   kept_torch_ = any_torch(arguments);
   kept_.swap(arguments);
   inputs_gone_ = false;
@@ -301,7 +311,7 @@ void MethodRunner::execute(Session& session) {
     const GilRelease unlocked;
     status = method_->execute();
   }
-  if (!status.ok()) fail_run(status, true);
+  if (!status.ok()) fail_run(session, status, true);
 }
 
 int64_t MethodRunner::step(Session& session) {
@@ -317,10 +327,10 @@ int64_t MethodRunner::step(Session& session) {
   }
   if (status.code() == Code::EndOfMethod) {
     const Status reset = method_->reset();
-    if (!reset.ok()) fail_run(reset, false);
+    if (!reset.ok()) fail_run(session, reset, false);
     return -1;
   }
-  if (!status.ok()) fail_run(status, true);
+  if (!status.ok()) fail_run(session, status, true);
   return index;
 }
 

@@ -58,6 +58,10 @@ class MethodRunner {
   CaseReport verify(Session& session, const std::string& name, size_t index,
                     const ToleranceOverride& tolerance);
 
+  // Reports a call that was refused before it came here. The path and the report's bytes; None if
+  // nothing is reported.
+  nb::object report_refusal(Session& session, Code code, const std::string& text);
+
   // For tools, one operation at a time. The arguments are kept until they are set again.
   bool set_inputs(Session& session, nb::handle values);
   void execute(Session& session);
@@ -84,7 +88,7 @@ class MethodRunner {
   [[noreturn]] void wrong_target(const Layout& array, size_t index) const;
   void check_inputs_alive();
   void check_files();
-  [[noreturn]] void fail_run(Status status, bool in_instruction);
+  [[noreturn]] void fail_run(Session& session, Status status, bool in_instruction);
   nb::object results(bool as_torch);
 
   std::string name_;

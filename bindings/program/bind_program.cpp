@@ -10,6 +10,7 @@
 #include "program/meta.h"
 #include "program/session.h"
 #include "rushlight/kernel/loops/dispatch.h"
+#include "rushlight/program/identity.h"
 
 namespace rushlight::python {
 
@@ -91,7 +92,8 @@ nb::dict sizes(ProgramHandle& self) {
 
 ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
                    nb::object external_data, uint64_t memory_limit, nb::tuple trace, size_t threads,
-                   nb::object check_backends, bool map, bool guard) {
+                   nb::object check_backends, bool map, bool guard,
+                   const nb::bytes& failure_report) {
   (void)kernels::current_isa();  // so that the log of a load has what is wrong with RUSHLIGHT_CPU
   SessionOptions options;
   options.memory_limit = memory_limit;
@@ -102,6 +104,7 @@ ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
   options.threads = threads;
   options.map = map;
   options.guard = guard;
+  options.failure_report.assign(failure_report.c_str(), failure_report.size());
   if (!check_backends.is_none()) options.check_backends = nb::cast<bool>(check_backends);
   return {Session::open({std::move(path), std::move(data)},
                         {std::move(external_path), std::move(external_data)}, options)};
@@ -120,7 +123,8 @@ void init_program(nb::module_& m) {
       .def_static("open", open, nb::arg("path").none(), nb::arg("data").none(),
                   nb::arg("external_path").none(), nb::arg("external_data").none(),
                   nb::arg("memory_limit"), nb::arg("trace"), nb::arg("threads"),
-                  nb::arg("check_backends").none(), nb::arg("map"), nb::arg("guard"))
+                  nb::arg("check_backends").none(), nb::arg("map"), nb::arg("guard"),
+                  nb::arg("failure_report"))
       .def("set_backend_options", set_backend_options, nb::arg("options"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
       .def("manual_seed", manual_seed, nb::arg("seed"))
@@ -158,6 +162,11 @@ void init_program(nb::module_& m) {
              return self.session->module().threads();
            })
       .def("sizes", sizes)
+      .def("identity",
+           [](ProgramHandle& self) {
+             Turn turn(*self.session);
+             return identity_of(self.session->module().program());
+           })
       .def(
           "method",
           [](ProgramHandle& self, const std::string& name) {

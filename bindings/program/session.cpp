@@ -65,6 +65,11 @@ ModuleOptions Session::options(const SessionOptions& from) {
     trace_ = std::make_unique<SessionTrace>(from.trace);
     options.tracer = trace_->tracer();
   }
+  if (!from.failure_report.empty()) {
+    report_ = std::make_unique<SessionReport>();
+    report_->path = from.failure_report;
+    options.failure.report = &report_->report;
+  }
   options.threads = from.threads;
   options.map = from.map;
   options.guard = from.guard;
@@ -107,8 +112,13 @@ std::shared_ptr<Session> Session::copy(Status (*open)(Module& from, Module& to),
   copy->external_bytes_ = external_bytes_;
   copy->backend_options_ = backend_options_;
   copy->module_ = std::make_unique<Module>();
+  if (report_ != nullptr) {
+    copy->report_ = std::make_unique<SessionReport>();
+    copy->report_->path = report_->path;
+    copy->module_->set_failure_hook({&copy->report_->report});
+  }
   const Status status = open(module(), *copy->module_);
-  if (!status.ok()) fail_load(*copy->module_, status);
+  if (!status.ok()) fail_load(*copy->module_, status, copy->report_.get());
   return copy;
 }
 
@@ -133,7 +143,7 @@ MethodRunner& Session::runner(const std::string& method) {
     if (runner->name() == method) return *runner;
   }
   Result<Method*> loaded = module().method({method.data(), method.size()});
-  if (!loaded.ok()) fail_load(module(), loaded.status(), method);
+  if (!loaded.ok()) fail_load(module(), loaded.status(), report(), method);
   runners_.push_back(std::make_unique<MethodRunner>(method, *loaded.value()));
   return *runners_.back();
 }
@@ -150,13 +160,23 @@ const Method* Session::loaded_method(const std::string& method) const {
   return nullptr;
 }
 
-void Session::fail_load(const Module& module, Status status, std::string method) {
+void SessionReport::take(Failure& failure) {
+  if (!report.has_failure()) return;
+  const Span<const uint8_t> content = report.content();
+  failure.report_path = path;
+  failure.report.assign(reinterpret_cast<const char*>(content.data()), content.size());
+  report.clear();
+}
+
+void Session::fail_load(const Module& module, Status status, SessionReport* report,
+                        std::string method) {
   const Method* failed = module.failed_method();
   if (failed != nullptr) method = text(failed->name());
   Failure failure;
   failure.code = status.code();
   failure.message = module.message().text();
   failure.method = method;
+  if (report != nullptr) report->take(failure);
   if (failed == nullptr) throw failure;
   if (failed->failed_delegate() != Method::kNoDelegate) {
     failure.delegate = failed->failed_delegate();
@@ -204,6 +224,7 @@ Session::~Session() {
 // at work in it, and in what its backends made.
 void Session::make_anew() {
   auto fresh = std::make_unique<Module>();
+  fresh->set_failure_hook(module_->options().failure);
   const Status opened = module_->clone(*fresh);
   if (!opened.ok()) fail(opened.code(), fresh->message());
   (void)module_.release();
@@ -212,7 +233,7 @@ void Session::make_anew() {
   for (const auto& runner : runners_) {
     const std::string& name = runner->name();
     Result<Method*> loaded = module_->method({name.data(), name.size()});
-    if (!loaded.ok()) fail_load(*module_, loaded.status(), name);
+    if (!loaded.ok()) fail_load(*module_, loaded.status(), report(), name);
     runner->attach(*loaded.value());
   }
   Result<Span<const StateEntry>> entries = module_->state();
@@ -284,6 +305,7 @@ void Session::bury() {
   grave->external_bytes_ = std::move(external_bytes_);
   grave->backend_options_ = std::move(backend_options_);
   grave->trace_ = std::move(trace_);
+  grave->report_ = std::move(report_);
   grave->module_ = std::move(module_);
   grave->held_ = std::move(held_);
   grave->loans_ = std::move(loans_);

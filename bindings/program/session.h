@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "arrays/lent.h"
+#include "failure.h"
 #include "method/runner.h"
 #include "program/session_lock.h"
 #include "program/session_trace.h"
@@ -53,6 +54,16 @@ struct SessionOptions {
   bool check_backends = checks_backends_by_default();
   bool map = true;
   bool guard = false;
+  std::string failure_report;  // the path for reports of failures; empty: there are none
+};
+
+// A session's report of failures, and the path of its file, which Python writes.
+struct SessionReport {
+  std::string path;
+  FailureReport report;
+
+  // Moves what was reported since the last call into `failure`.
+  void take(Failure& failure);
 };
 
 class Session {
@@ -84,6 +95,8 @@ class Session {
   Module& module();
   // nullptr if nothing is traced. Needs the lock.
   SessionTrace* trace() { return trace_.get(); }
+  // nullptr if failures are not reported. Needs the lock.
+  SessionReport* report() { return report_.get(); }
 
   // The program's bytes, for as long as somebody holds this. Needs the lock.
   std::shared_ptr<const void> program_memory();
@@ -109,7 +122,8 @@ class Session {
   ModuleOptions options(const SessionOptions& from);
   std::shared_ptr<Session> copy(Status (*open)(Module& from, Module& to), bool with_state);
   // `method`: what was asked for; empty if it was no one method.
-  [[noreturn]] static void fail_load(const Module& module, Status status, std::string method = {});
+  [[noreturn]] static void fail_load(const Module& module, Status status, SessionReport* report,
+                                     std::string method = {});
 
   // The module is destroyed first: it points into the others.
   nb::object program_bytes_;
@@ -117,6 +131,7 @@ class Session {
   // Replaced options stay, because loaded methods may refer to them.
   std::vector<std::shared_ptr<const OptionStore>> backend_options_;
   std::unique_ptr<SessionTrace> trace_;
+  std::unique_ptr<SessionReport> report_;
   std::unique_ptr<Module> module_;
   std::vector<std::unique_ptr<MethodRunner>> runners_;
   std::shared_ptr<const void> program_memory_;

@@ -34,7 +34,8 @@ class Allocator {
   size_t left(size_t alignment = kAlignment) const;
 
   void reset() { used_ = 0; }
-  size_t used() const { return used_; }
+  // The bytes that were handed out, with those lost to alignment.
+  size_t used() const { return before_ + used_; }
   size_t capacity() const { return size_; }
 
  protected:
@@ -43,6 +44,7 @@ class Allocator {
   uint8_t* base_ = nullptr;
   size_t size_ = 0;
   size_t used_ = 0;
+  size_t before_ = 0;  // used in earlier blocks, of an allocator that has several
 };
 
 }  // namespace rushlight

@@ -33,7 +33,14 @@ class DelegatePlace {
  public:
   static constexpr size_t kCapacity = 128;  // of the text, its closing NUL included; more is cut
 
-  void clear() { text_[0] = '\0'; }
+  void clear() {
+    text_[0] = '\0';
+    entered_ = kNowhere;
+  }
+  // The backend begins to work on the place `id`, which costs nothing: it is read if that crashes.
+  void enter(int64_t id) { entered_ = id; }
+  static constexpr int64_t kNowhere = INT64_MIN;
+  int64_t entered() const { return entered_; }
   void set(int64_t id);
   void set(StringView id);
   bool empty() const { return text_[0] == '\0'; }
@@ -41,6 +48,7 @@ class DelegatePlace {
 
  private:
   char text_[kCapacity] = {0};
+  int64_t entered_ = kNowhere;
 };
 
 struct BackendInit {

@@ -62,12 +62,19 @@ void* allocate(void* context, size_t bytes, size_t alignment) {
   return is_power && memory != nullptr ? memory->allocate(bytes, alignment) : nullptr;
 }
 
-void event(void* context, rl_text_v1 id, int64_t number, uint64_t start, uint64_t stop) {
+void event_with(void* context, rl_text_v1 id, int64_t number, uint64_t start, uint64_t stop,
+                rl_bytes_v1 metadata) {
   Tracer* tracer = context_of(context).tracer;
   if (tracer == nullptr) return;
   DelegatePlace name;  // tracers take texts with a closing NUL
   name.set(view(id));
-  tracer->delegate_event({name.empty() ? nullptr : name.text(), number}, start, stop, {});
+  tracer->delegate_event(
+      {name.empty() ? nullptr : name.text(), number}, start, stop,
+      {static_cast<const uint8_t*>(metadata.data), metadata.data != nullptr ? metadata.size : 0});
+}
+
+void event(void* context, rl_text_v1 id, int64_t number, uint64_t start, uint64_t stop) {
+  event_with(context, id, number, start, stop, {nullptr, 0});
 }
 
 uint64_t clock_ns() { return now_ns(); }
@@ -169,7 +176,8 @@ constexpr rl_host_v1 kHost = {RL_BACKEND_V1_VERSION,
                               option,
                               release_payload,
                               value,
-                              resize};
+                              resize,
+                              event_with};
 
 // A number that is no code of ours is the backend's own: it goes into the text.
 Status status_of(int32_t code, Message& message) {

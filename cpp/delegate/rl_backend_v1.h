@@ -128,6 +128,9 @@ typedef struct rl_host_v1 {
   /* Gives output `index` (among all arguments) the sizes of the result; ask for its value() anew
    * afterwards. */
   int32_t (*resize)(void* context, size_t index, const int32_t* sizes, uint32_t rank);
+  /* As event(), with bytes of the backend's own, which readers of traces hand to its parser. */
+  void (*event_with)(void* context, rl_text_v1 id, int64_t number, uint64_t start_ns,
+                     uint64_t stop_ns, rl_bytes_v1 metadata);
 } rl_host_v1;
 
 typedef struct rl_init_v1 {

@@ -52,6 +52,9 @@ class Tracer {
   // Whether delegates should tell the values between their operators.
   virtual bool wants_delegate_values() const = 0;
   virtual void delegate_value(DelegateId id, const DelegateValue& value) = 0;
+  // Bytes that were taken from a memory: of a load all that stays, of a run the most that one
+  // instruction took. `index` is a memory id of the plan, which the name ends with; -1: none.
+  virtual void allocation(const char* /*memory*/, int32_t /*index*/, uint64_t /*bytes*/) {}
   // An output of the method; called for each after the last instruction.
   virtual void output(const EValue& value) = 0;
 };

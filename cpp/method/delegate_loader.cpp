@@ -72,17 +72,19 @@ Status MethodLoader::init_delegates() {
   for (size_t i = 0; i < plan_.delegates().size(); ++i) {
     message_.clear();
     method_.place_.clear();
+    method_.failed_delegate_ = static_cast<uint32_t>(i);  // now, since it may crash
     const Status status = init_delegate(i, &next_spec);
     if (status.ok()) continue;
     const StringView id = plan_.delegates()[i].id();
-    method_.failed_delegate_ = static_cast<uint32_t>(i);
     method_.tell_place(status);
     message_.prepend("delegate %zu (%.*s): ", i, id.len(), id.data());
     return status;
   }
   for (size_t i = 0; i < plan_.delegates().size(); ++i) {
+    method_.failed_delegate_ = static_cast<uint32_t>(i);
     parts_.delegates[i].backend->loaded(parts_.delegates[i].handle);
   }
+  method_.failed_delegate_ = Method::kNoDelegate;
   return {};
 }
 

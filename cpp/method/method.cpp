@@ -1,6 +1,8 @@
 #include "rushlight/method/method.h"
 
 #include "rushlight/method/method_loader.h"
+#include "rushlight/method/running_method.h"
+#include "rushlight/program/identity.h"
 
 namespace rushlight {
 
@@ -35,20 +37,33 @@ Status Method::load(const Program& program, StringView name, const MethodMemory&
     return message_.fail(Code::AlreadyLoaded, "a Method loads once; make another object");
   }
   state_ = State::Failed;
+  options_ = options;
+  if (options.failure.report == nullptr) return load_all(program, name, memory);
+  identity_ = identity_of(program);
+  program_bytes_ = program.image().size();
+  for (size_t i = program.n_methods(); i-- > 0;) {
+    if (program.method_name(i) == name) index_ = static_cast<uint16_t>(i);
+  }
+  const RunningMethod running(*this);
+  const Status status = load_all(program, name, memory);
+  if (!status.ok()) report_load(memory, status);
+  return status;
+}
+
+Status Method::load_all(const Program& program, StringView name, const MethodMemory& memory) {
   message_.clear();
-  if (memory.structures == nullptr || options.kernels == nullptr) {
+  if (memory.structures == nullptr || options_.kernels == nullptr) {
     return message_.fail(
         Code::InvalidArgument, "%s is nullptr",
-        options.kernels == nullptr ? "MethodOptions::kernels" : "MethodMemory::structures");
+        options_.kernels == nullptr ? "MethodOptions::kernels" : "MethodMemory::structures");
   }
   Result<MethodMeta> meta = program.method_meta(name, &message_);
   if (!meta.ok()) return meta.status();
   meta_ = meta.value();
-  options_ = options;
-  tracer_ = options.tracer;
+  tracer_ = options_.tracer;
   scratch_ = memory.scratch;
-  blocks_.set_allocator(options.blocks);
-  named_data_ = MergedData(&program, options.external_data);
+  blocks_.set_allocator(options_.blocks);
+  named_data_ = MergedData(&program, options_.external_data);
   const StringView duplicate = named_data_.duplicate();
   if (!duplicate.empty()) {
     return message_.fail(Code::InvalidArgument,
@@ -56,8 +71,15 @@ Status Method::load(const Program& program, StringView name, const MethodMemory&
                          duplicate.len(), duplicate.data());
   }
 
+  const size_t used = memory.structures->used();
   if (tracer_ != nullptr) tracer_->begin("Method::init", this->name());
   const Status status = MethodLoader(*this, memory).load();
+  if (tracer_ != nullptr && status.ok()) {
+    for (size_t k = 0; k < meta_.n_arenas(); ++k) {
+      tracer_->allocation("planned memory", static_cast<int32_t>(k + 1), meta_.arena_bytes(k));
+    }
+    tracer_->allocation("structures", -1, memory.structures->used() - used);
+  }
   if (tracer_ != nullptr) tracer_->end("Method::init");
   if (!status.ok()) {
     destroy_delegates();  // now, because callers may keep a failed method for a long time

@@ -23,6 +23,7 @@
 #include "rushlight/kernel/kernel.h"
 #include "rushlight/method/structures.h"
 #include "rushlight/program/program.h"
+#include "rushlight/trace/failure_report.h"
 
 namespace rushlight {
 
@@ -63,6 +64,9 @@ struct MethodOptions {
   const BackendOptionsMap* backend_options = nullptr;
   const NamedData* external_data = nullptr;  // a .ptd, or several merged
   Tracer* tracer = nullptr;
+  // What is told of a load, an input or a run that fails. With a report, a run also notes when each
+  // of its instructions begins.
+  FailureHook failure;
   Workers* workers = nullptr;  // threads for kernels; if nullptr, only the caller's
   // Memory for tensors without bounds. If nullptr, programs that have such tensors are refused.
   BlockAllocator* blocks = nullptr;
@@ -193,6 +197,14 @@ class Method {
   // nullptr: none; such operators then fail.
   void set_kv_cache(const KvCache* cache) { kv_cache_ = cache; }
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
+  // For callers that check inputs by themselves, before they set them: reports why they refuse a
+  // call. Does nothing if the method has no report.
+  void report_refusal(Code code, const char* text);
+  // For a handler of signals: fills the report of the instruction that runs, without calling the
+  // hook. nullptr if the method has no report. Names are read from the program and arguments where
+  // they lie, which crashes again if just these are damaged: so the report is best kept without
+  // such details first.
+  const FailureReport* report_crash(uint32_t signal, uint64_t address, bool has_details) const;
   // For callers that query the guard once for several inputs and a run. With nullptr the method
   // queries none.
   const FileGuard* guard() const { return options_.guard; }
@@ -213,30 +225,52 @@ class Method {
   }
   Status check_input(size_t i, Tag tag);
   [[gnu::format(printf, 4, 5)]] Status fail_input(size_t i, Code code, const char* format, ...);
+  [[gnu::format(printf, 5, 6)]] Status fail_tensor(size_t i, const Tensor& tensor, Code code,
+                                                   const char* format, ...);
+  Status vfail_input(size_t i, const Tensor* tensor, Code code, const char* format,
+                     std::va_list args);
   Tag tag_of_input(size_t i) const;
   Status check_tensor(size_t i, const Tensor& tensor);
+  Status take_input(size_t i, const Tensor& tensor);
   void mark_set(size_t i);
   Status check_ready();
   Status check_outputs();
   Status check_outputs_apart();
   void restore_views();
-  template <bool kTraced>
+  Status execute_all();
+  Status execute_one();
+  bool is_observed() const { return tracer_ != nullptr || options_.failure.report != nullptr; }
+  template <bool kObserved>
   Status run();
-  template <bool kTraced>
+  template <bool kObserved>
   Status run_one(KernelContext& context, uint32_t* pc);
+  void begin_instruction(uint32_t pc);
   void free_tensor(const EValue& value);
   Status run_delegate(const Instruction& instruction);
   Status check_delegate_outputs(const Instruction& instruction);
   void tell_place(Status status);
   void destroy_delegates();
   Status run_jump(const Instruction& instruction, uint32_t* pc);
-  void end_instruction(const Instruction& instruction, const Kernel* kernel, bool is_ok);
+  void end_instruction(uint32_t pc, bool is_ok);
   void trace_outputs();
+  void trace_memory();
+  template <bool kObserved>
+  void reset_scratch();
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
   void start();
   Status finish();
   Status fail_limit(uint32_t pc);
   Status fail_at(uint32_t pc, Status status);
+  Status load_all(const Program& program, StringView name, const MethodMemory& memory);
+  void report_load(const MethodMemory& memory, Status status) const;
+  void report_input(size_t i, const Tensor* tensor, Status status) const;
+  void report_run(Status status) const;
+  void tell_failure(FailurePhase phase, Status status) const;
+  void describe(uint32_t pc, uint32_t delegate, FailureReport& report) const;
+  void describe_details(uint32_t pc, FailureReport& report) const;
+  void describe_value(const EValue* value, uint8_t flags, FailureReport& report) const;
+  uint32_t first_missing() const;
+  size_t first_written(uint32_t pc) const;
 
   MethodMeta meta_;
   Structures parts_ = {};
@@ -249,6 +283,15 @@ class Method {
   uint32_t pc_ = 0;
   uint32_t failed_instruction_ = kNoInstruction;
   uint32_t failed_delegate_ = kNoDelegate;
+  uint32_t failed_pc_ = kNoInstruction;  // over all chains; of a load, too
+  // For reports: the instruction that runs and the input that is set now, how many runs have begun,
+  // and which program and method this is.
+  uint32_t running_pc_ = kNoInstruction;
+  uint32_t running_input_ = UINT32_MAX;
+  uint16_t run_ = 0;
+  uint16_t index_ = UINT16_MAX;
+  uint64_t identity_ = 0;
+  uint64_t program_bytes_ = 0;
   bool stepping_ = false;
   bool has_new_output_data_ = false;
   bool failed_step_ = false;
@@ -257,6 +300,7 @@ class Method {
   uint64_t steps_ = 0;
   MethodOptions options_{};
   Allocator* scratch_ = nullptr;
+  size_t scratch_peak_ = 0;  // of a traced run
   Tracer* tracer_ = nullptr;
   const KvCache* kv_cache_ = nullptr;
   State state_ = State::Empty;

@@ -3,6 +3,7 @@
 
 #include "rushlight/core/shape_text.h"
 #include "rushlight/method/method.h"
+#include "rushlight/method/running_method.h"
 #include "rushlight/program/plan_check.h"
 
 namespace rushlight {
@@ -47,9 +48,25 @@ constexpr char kTracedOnly[] =
 Status Method::fail_input(size_t i, Code code, const char* format, ...) {
   std::va_list args;
   va_start(args, format);
-  const Status status = message_.vfail(code, format, args);
+  const Status status = vfail_input(i, nullptr, code, format, args);
   va_end(args);
+  return status;
+}
+
+Status Method::fail_tensor(size_t i, const Tensor& tensor, Code code, const char* format, ...) {
+  std::va_list args;
+  va_start(args, format);
+  const Status status = vfail_input(i, &tensor, code, format, args);
+  va_end(args);
+  return status;
+}
+
+// `tensor` is nullptr if none was given.
+Status Method::vfail_input(size_t i, const Tensor* tensor, Code code, const char* format,
+                           std::va_list args) {
+  const Status status = message_.vfail(code, format, args);
   message_.prepend("%.*s: input %zu: ", name().len(), name().data(), i);
+  if (options_.failure.report != nullptr) report_input(i, tensor, status);
   return status;
 }
 
@@ -87,8 +104,8 @@ void Method::mark_set(size_t i) {
 Status Method::check_tensor(size_t i, const Tensor& tensor) {
   const TensorMeta meta = meta_.input(i).tensor;
   if (tensor.dtype != meta.dtype) {
-    return fail_input(i, Code::InvalidArgument, "got %s, the method takes %s",
-                      dtype_name(tensor.dtype), dtype_name(meta.dtype));
+    return fail_tensor(i, tensor, Code::InvalidArgument, "got %s, the method takes %s",
+                       dtype_name(tensor.dtype), dtype_name(meta.dtype));
   }
   const bool is_static = meta.dynamism == Dynamism::Static;
   bool fits = tensor.rank == meta.rank;
@@ -97,20 +114,20 @@ Status Method::check_tensor(size_t i, const Tensor& tensor) {
     fits = is_static ? size == meta.sizes[k] : size >= 0 && size <= meta.sizes[k];
   }
   if (!fits) {
-    return fail_input(
-        i, Code::NotSupported, "got sizes %s, %s %s", ShapeText(tensor.shape()).text(),
+    return fail_tensor(
+        i, tensor, Code::NotSupported, "got sizes %s, %s %s", ShapeText(tensor.shape()).text(),
         is_static ? "the method takes" : "allowed are at most", ShapeText(meta.shape()).text());
   }
   if (tensor.numel == 0) return {};
   if (tensor.data == nullptr) {
-    return fail_input(i, Code::InvalidArgument, "its data is nullptr");
+    return fail_tensor(i, tensor, Code::InvalidArgument, "its data is nullptr");
   }
   const Tensor& own = *parts_.inputs[i].tensor;
   if (own.planned) return {};
   if (!is_aligned(tensor.data, meta.dtype)) {
-    return fail_input(i, Code::InvalidArgument,
-                      "its data is read where it lies and must be aligned for %s",
-                      dtype_name(meta.dtype));
+    return fail_tensor(i, tensor, Code::InvalidArgument,
+                       "its data is read where it lies and must be aligned for %s",
+                       dtype_name(meta.dtype));
   }
   int32_t strides[kMaxRank];
   bool same_order = strides_of(tensor.shape(), own.dim_order, strides);
@@ -118,11 +135,20 @@ Status Method::check_tensor(size_t i, const Tensor& tensor) {
     same_order = tensor.sizes[k] <= 1 || strides[k] == tensor.strides[k];
   }
   if (same_order) return {};
-  return fail_input(i, Code::InvalidArgument,
-                    "its data is read where it lies and must have the dim order of the program");
+  return fail_tensor(i, tensor, Code::InvalidArgument,
+                     "its data is read where it lies and must have the dim order of the program");
 }
 
 Status Method::set_input(size_t i, const Tensor& tensor) {
+  if (options_.failure.report == nullptr) return take_input(i, tensor);
+  const RunningMethod running(*this);
+  running_input_ = static_cast<uint32_t>(i);
+  const Status status = take_input(i, tensor);
+  running_input_ = UINT32_MAX;
+  return status;
+}
+
+Status Method::take_input(size_t i, const Tensor& tensor) {
   RL_TRY(check_input(i, Tag::Tensor));
   RL_TRY(check_tensor(i, tensor));
   InputSlot& slot = parts_.inputs[i];

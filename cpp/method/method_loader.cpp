@@ -377,6 +377,7 @@ Status MethodLoader::check_kernel_arguments() {
       status = check_written(kernel, instruction.args, instruction.n_args, message_);
     }
     if (status.ok()) continue;
+    method_.failed_pc_ = i;
     message_.prepend("instruction %lu (%s): ",
                      static_cast<unsigned long>(method_.place_of(i).instruction), kernel.name);
     return status;

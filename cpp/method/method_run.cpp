@@ -1,5 +1,7 @@
 // The loop that runs a method's instructions. Nothing here allocates.
 #include "rushlight/method/method.h"
+#include "rushlight/method/running_method.h"
+#include "rushlight/platform/platform.h"
 
 namespace rushlight {
 namespace {
@@ -88,6 +90,16 @@ void Method::restore_views() {
 }
 
 Status Method::execute() {
+  if (options_.failure.report == nullptr) return execute_all();
+  const RunningMethod running(*this);
+  const Status status = execute_all();
+  running_pc_ = kNoInstruction;
+  if (!status.ok()) report_run(status);
+  return status;
+}
+
+Status Method::execute_all() {
+  failed_pc_ = kNoInstruction;
   failed_instruction_ = kNoInstruction;
   failed_delegate_ = kNoDelegate;
   RL_TRY(check_files());
@@ -97,15 +109,18 @@ Status Method::execute() {
   }
   RL_TRY(check_ready());
   message_.clear();
-  if (tracer_ == nullptr) return run<false>();
+  ++run_;
+  if (!is_observed()) return run<false>();
+  if (tracer_ == nullptr) return run<true>();
   tracer_->begin("Method::execute", name());
   const Status status = run<true>();
   if (status.ok()) trace_outputs();
+  trace_memory();
   tracer_->end("Method::execute");
   return status;
 }
 
-template <bool kTraced>
+template <bool kObserved>
 Status Method::run() {
   start();
   KernelContext context(message_, scratch_, options_.workers, &blocks_, options_.generator);
@@ -114,7 +129,7 @@ Status Method::run() {
   while (pc < n_instructions_) {
     const uint32_t at = pc;
     if (left-- == 0) return fail_limit(at);
-    const Status status = run_one<kTraced>(context, &pc);
+    const Status status = run_one<kObserved>(context, &pc);
     if (!status.ok()) return fail_at(at, status);
   }
   resized_ = resized_ || context.resized();
@@ -123,6 +138,7 @@ Status Method::run() {
 
 // Runs before the first instruction, when no view points into a replaced block any more.
 void Method::start() {
+  scratch_peak_ = 0;
   restore_views();
   blocks_.collect();
 }
@@ -134,27 +150,34 @@ Status Method::finish() {
   return has_bare_tensors_ ? check_outputs() : Status();
 }
 
+template <bool kObserved>
+void Method::reset_scratch() {
+  if (scratch_ == nullptr) return;
+  if (kObserved && scratch_->used() > scratch_peak_) scratch_peak_ = scratch_->used();
+  scratch_->reset();
+}
+
+// Tells the tracer how much scratch a run took.
+void Method::trace_memory() {
+  tracer_->allocation("scratch", -1, scratch_peak_);
+}
+
 // Runs the instruction at *pc and moves *pc to the next one.
-template <bool kTraced>
+template <bool kObserved>
 inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
   const Instruction& instruction = parts_.instructions[*pc];
-  Place place = {};
-  if constexpr (kTraced) {
-    place = place_of(*pc);
-    tracer_->begin_instruction(place.chain, place.instruction, instruction.kind,
-                               instruction_name(*pc));
-  }
+  if constexpr (kObserved) begin_instruction(*pc);
   const uint32_t before = (*pc)++;
   Status status;
   switch (instruction.kind) {
     case InstructionKind::Kernel:
       if (instruction.checked) status = check_memory(instruction, parts_.kernels[before]);
       if (status.ok()) status = instruction.fn(context, instruction.args);
-      if (scratch_ != nullptr) scratch_->reset();
+      reset_scratch<kObserved>();
       break;
     case InstructionKind::Delegate:
       status = run_delegate(instruction);
-      if (scratch_ != nullptr) scratch_->reset();
+      reset_scratch<kObserved>();
       break;
     case InstructionKind::Move:
       *instruction.args[1] = *instruction.args[0];
@@ -166,30 +189,46 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
       free_tensor(*instruction.args[0]);
       break;
   }
-  if constexpr (kTraced) {
-    end_instruction(instruction, parts_.kernels[before], status.ok());
+  if constexpr (kObserved) {
+    if (tracer_ != nullptr) end_instruction(before, status.ok());
   }
   return status;
 }
 
+// Tells the report and the tracer that an instruction begins.
+void Method::begin_instruction(uint32_t pc) {
+  running_pc_ = pc;
+  FailureReport* report = options_.failure.report;
+  if (report != nullptr) report->begin_instruction(now_ns(), pc, index_, run_);
+  if (tracer_ == nullptr) return;
+  const Place place = place_of(pc);
+  tracer_->begin_instruction(place.chain, place.instruction, parts_.instructions[pc].kind,
+                             instruction_name(pc));
+}
+
 // Tells the tracer that an instruction has ended.
-void Method::end_instruction(const Instruction& instruction, const Kernel* kernel, bool is_ok) {
-  InstructionArguments arguments = {{instruction.args, instruction.n_args}, instruction.n_args};
+void Method::end_instruction(uint32_t pc, bool is_ok) {
+  const Instruction& instruction = parts_.instructions[pc];
+  const InstructionArguments arguments = {{instruction.args, instruction.n_args},
+                                          first_written(pc)};
+  tracer_->end_instruction(is_ok ? &arguments : nullptr);
+}
+
+// The arguments of an instruction from this one on are written; their number if none is.
+size_t Method::first_written(uint32_t pc) const {
+  const Instruction& instruction = parts_.instructions[pc];
   switch (instruction.kind) {
     case InstructionKind::Kernel:
-      arguments.first_written = first_result(*kernel);
-      break;
+      return parts_.kernels[pc] != nullptr ? first_result(*parts_.kernels[pc]) : instruction.n_args;
     case InstructionKind::Delegate:
-      arguments.first_written = instruction.n_inputs;
-      break;
+      return instruction.n_inputs;
     case InstructionKind::Move:
-      arguments.first_written = 1;
-      break;
+      return 1;
     case InstructionKind::JumpFalse:
     case InstructionKind::Free:
-      break;
+      return instruction.n_args;
   }
-  tracer_->end_instruction(is_ok ? &arguments : nullptr);
+  return instruction.n_args;
 }
 
 void Method::trace_outputs() {
@@ -285,6 +324,7 @@ Status Method::fail_limit(uint32_t pc) {
 Status Method::fail_at(uint32_t pc, Status status) {
   const Place place = place_of(pc);
   const StringView what = instruction_name(pc);
+  failed_pc_ = pc;
   failed_instruction_ = place.instruction;
   if (message_.empty()) message_.append("%s", code_name(status.code()));
   message_.prepend("%.*s: instruction %lu (%.*s): ", name().len(), name().data(),
@@ -293,6 +333,16 @@ Status Method::fail_at(uint32_t pc, Status status) {
 }
 
 Status Method::step() {
+  if (options_.failure.report == nullptr) return execute_one();
+  const RunningMethod running(*this);
+  const Status status = execute_one();
+  running_pc_ = kNoInstruction;
+  if (!status.ok() && status.code() != Code::EndOfMethod) report_run(status);
+  return status;
+}
+
+Status Method::execute_one() {
+  failed_pc_ = kNoInstruction;
   failed_instruction_ = kNoInstruction;
   failed_delegate_ = kNoDelegate;
   RL_TRY(check_files());
@@ -300,6 +350,7 @@ Status Method::step() {
   if (pc_ >= n_instructions_) return Code::EndOfMethod;
   if (!stepping_) {
     start();
+    ++run_;
     if (tracer_ != nullptr) tracer_->begin("Method::execute", name());
   }
   stepping_ = true;
@@ -310,7 +361,7 @@ Status Method::step() {
   if (steps_++ >= options_.max_instructions) {
     status = fail_limit(pc_);
   } else {
-    status = tracer_ != nullptr ? run_one<true>(context, &next) : run_one<false>(context, &next);
+    status = is_observed() ? run_one<true>(context, &next) : run_one<false>(context, &next);
     if (!status.ok()) status = fail_at(pc_, status);
   }
   resized_ = resized_ || context.resized();
@@ -319,6 +370,7 @@ Status Method::step() {
   if (!failed_step_ && pc_ < n_instructions_) return status;
   if (tracer_ != nullptr) {
     if (!failed_step_) trace_outputs();
+    trace_memory();
     tracer_->end("Method::execute");
   }
   return failed_step_ ? status : finish();

@@ -137,6 +137,7 @@ bool HeapAllocator::grow(size_t bytes) {
   taken_ += size;
   base_ = reinterpret_cast<uint8_t*>(block + 1);
   size_ = size - sizeof(Block);
+  before_ += used_;
   used_ = 0;
   return true;
 }

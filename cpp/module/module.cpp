@@ -5,7 +5,9 @@
 #include "rushlight/method/initial_state.h"
 #include "rushlight/module/method_slot.h"
 #include "rushlight/module/shared_program.h"
+#include "rushlight/platform/platform.h"
 #include "rushlight/program/data_pair.h"
+#include "rushlight/program/identity.h"
 
 namespace rushlight {
 
@@ -242,6 +244,39 @@ void Module::unload(StringView method) {
 
 Status Module::load(StringView method) {
   if (!is_open()) return message_.fail(Code::InvalidState, "no program is open");
+  if (options_.failure.report == nullptr || is_loaded(method)) return load_unreported(method);
+  FailureReport& report = *options_.failure.report;
+  report.clear();
+  const Status status = load_unreported(method);
+  if (!status.ok() && !report.has_failure()) report_load(method, status);
+  return status;
+}
+
+// Reports what kept the module from beginning to load a method.
+void Module::report_load(StringView method, Status status) const {
+  const FailureHook& hook = options_.failure;
+  FailureReport& report = *hook.report;
+  const size_t index = find(method);
+  report.program = identity_of(program());
+  report.program_bytes = program().image().size();
+  report.time_ns = now_ns();
+  report.phase = static_cast<uint8_t>(FailurePhase::Load);
+  report.code = static_cast<uint32_t>(status.code());
+  report.method_index = static_cast<uint16_t>(index < program().n_methods() ? index : UINT16_MAX);
+  set_text(report.method, method);
+  set_text(report.message, StringView(message_.text()));
+  const Result<MethodMeta> meta = program().method_meta(method);
+  if (meta.ok() && status.code() == Code::OutOfResources) {
+    const uint64_t taken = memory_in_use(), limit = options_.memory_limit;
+    report.add_memory(FailureMemory::Limit, 0,
+                      measure_method(meta.value(), options_.scratch_bytes).total(),
+                      taken < limit ? limit - taken : 0);
+  }
+  report.seal();
+  if (hook.on_failure != nullptr) hook.on_failure(report, hook.context);
+}
+
+Status Module::load_unreported(StringView method) {
   RL_TRY(check_files());
   if (is_loaded(method)) return {};
   delete failed_;
@@ -279,6 +314,7 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
   options.external_data = shared_->external();
   options.guard = shared_->guard();
   options.tracer = options_.tracer;
+  options.failure = options_.failure;
   if (workers_.count() > 1) {
     workers_.start();  // now, since a run allocates nothing
     options.workers = &workers_;
@@ -347,7 +383,9 @@ Status Module::clone(Module& copy) const {
   if (!is_open()) return copy.message_.fail(Code::InvalidState, "no program is open");
   RL_TRY(shared_->check(copy.message_));
   shared_->users.fetch_add(1);
-  const Status status = copy.adopt(shared_, options_);
+  ModuleOptions options = options_;
+  options.failure = copy.options_.failure;  // two threads must not fill one report
+  const Status status = copy.adopt(shared_, options);
   if (!status.ok()) shared_->release();
   return status;
 }

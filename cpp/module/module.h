@@ -60,6 +60,8 @@ struct ModuleOptions {
   uint64_t max_instructions = 10'000'000;
   bool any_scalar_inputs = false;  // see MethodOptions
   Tracer* tracer = nullptr;
+  // See MethodOptions. Clones do not have it: see set_failure_hook().
+  FailureHook failure;
   // The number of threads that kernels may use, including the caller's; 0 is usable_cores(). See
   // threads_for().
   size_t threads = 0;
@@ -110,6 +112,10 @@ class Module {
 
   // Replaces ModuleOptions::backend_options for methods that are loaded later.
   void set_backend_options(const BackendOptionsMap* options) { options_.backend_options = options; }
+
+  // Replaces ModuleOptions::failure for methods that are loaded later. A clone has the hook that it
+  // was given before clone() or fork().
+  void set_failure_hook(const FailureHook& hook) { options_.failure = hook; }
 
   bool is_open() const { return shared_ != nullptr; }
   const Message& message() const { return message_; }
@@ -181,6 +187,8 @@ class Module {
   Status out_of_memory();
   size_t find(StringView name) const;  // index of the method, or n_methods if there is none
   Status check_limit(const MethodMeta& meta, const MemoryUse& use);
+  Status load_unreported(StringView method);
+  void report_load(StringView method, Status status) const;
   Status load_slot(MethodSlot& slot, const MethodMeta& meta);
   Status prepare_shared_arenas(const MethodMeta& meta);
   void count(uint64_t in_use);

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "rushlight/core/message.h"
+#include "rushlight/method/running_method.h"
 
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(RUSHLIGHT_NO_THREADS)
 #define RUSHLIGHT_HAS_POOL 1
@@ -92,6 +93,7 @@ struct Region {
   int64_t grain = 1;
   Workers::Task task = nullptr;
   void* data = nullptr;
+  const Method* method = nullptr;  // that the work is for
   uint32_t number = 0;
   uint32_t seats = 1;  // number of threads, including the caller's
 
@@ -158,6 +160,7 @@ class Pool {  // NOLINT(clang-analyzer-optin.performance.Padding)
   static void* thread_main(void* helper);
   void help(Helper* helper);
   bool join(Helper* helper);
+  void help_with(const Region& region, size_t seat);
   void leave();
   uint32_t next_number();
   void work(const Region& region, size_t seat);
@@ -206,10 +209,11 @@ void Pool::grow(size_t n) {
   size_t have = n_threads_.load(std::memory_order_relaxed);
   const bool closed = (ticket_.load(std::memory_order_relaxed) & kEnd) != 0;
   if (n > wanted() && !closed) {
-    // Signals are for the program's own threads.
+    // Signals are for the program's own threads, but for those that a thread raises by its faults.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -246,12 +250,17 @@ void Pool::help(Helper* helper) {
     if (!spin_until(is_wanted)) sleep_until_woken(helper);
     if (join(helper)) {
       set_float_mode(float_mode_.load(std::memory_order_relaxed));
-      work(Region(region_), helper->seat);
+      help_with(Region(region_), helper->seat);
       leave();
     } else if ((ticket_.load(std::memory_order_relaxed) & kEnd) != 0) {
       return;
     }
   }
+}
+
+void Pool::help_with(const Region& region, size_t seat) {
+  const RunningMethod running(region.method);
+  work(region, seat);
 }
 
 bool Pool::join(Helper* helper) {
@@ -287,7 +296,7 @@ uint32_t Pool::next_number() {
 
 bool Pool::run(int64_t items, int64_t grain, Workers::Task task, void* data, size_t threads) {
   if (owned_.exchange(true, std::memory_order_acquire)) return false;
-  Region region = {items, grain, task, data};
+  Region region = {items, grain, task, data, running_method()};
   const uint32_t chunks = region.chunks();
   region.seats = chunks < threads ? chunks : static_cast<uint32_t>(threads);
   region.number = next_number();

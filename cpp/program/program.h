@@ -50,6 +50,7 @@ class Program : public NamedData {
 
   // For the loader of methods. `segment(i)` is the bytes of one segment; `i` must be in range.
   Span<const uint8_t> image() const { return image_; }
+  Span<const uint8_t> flatbuffer() const { return flatbuffer_; }
   size_t n_segments() const;
   Span<const uint8_t> segment(size_t i) const;
   // Tells the loader that these bytes of the image are not needed soon. They may still be read.

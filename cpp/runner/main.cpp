@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "rushlight/module/backend_library.h"
+#include "rushlight/module/debug/crash_report.h"
 #include "rushlight/module/debug/failure_lines.h"
+#include "rushlight/module/files/failure_file.h"
 #include "rushlight/module/files/trace_file.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
@@ -37,6 +39,8 @@ constexpr char kUsage[] =
     "                       kernels and backends (aten::sin.out), indices of instructions (7),\n"
     "                       places inside their delegates (7/12)\n"
     "  --etdump-bytes N     memory for the trace's events; 64 MiB by default\n"
+    "  --failure-report F   if a load or a run fails, or crashes, write what happened to F, for\n"
+    "                       `rushlight explain F PROGRAM.pte`\n"
     "  --verify             run the test cases of a bundled program (.bpte), of --method or of "
     "all\n"
     "                       methods; exits with 1 if an output departs from what is expected\n"
@@ -52,6 +56,7 @@ struct Arguments {
   std::string data;
   std::vector<std::string> backends;
   TraceFileOptions trace;
+  std::string failure_report;
   uint64_t memory_limit = 0;
   uint64_t threads = 0;
   long repeat = 1;
@@ -91,6 +96,8 @@ bool parse_text(const std::string& option, const char* value, Arguments* argumen
     arguments->backends.push_back(value);
   } else if (option == "--etdump") {
     arguments->trace.path = value;
+  } else if (option == "--failure-report") {
+    arguments->failure_report = value;
   } else if (option == "--etdump-values") {
     parse_values(value, &arguments->trace);
   } else {
@@ -273,7 +280,8 @@ int save_trace(TraceFile& trace) {
 }
 
 // Opens the program, loads the method and runs it.
-int open_and_run(const Arguments& arguments, const BackendTable& backends, Tracer* tracer) {
+int open_and_run(const Arguments& arguments, const BackendTable& backends, Tracer* tracer,
+                 const FailureHook& failure) {
   ModuleOptions options;
   options.backends = &backends;
   options.memory_limit = arguments.memory_limit;
@@ -281,6 +289,7 @@ int open_and_run(const Arguments& arguments, const BackendTable& backends, Trace
   options.map = arguments.map;
   options.guard = arguments.guard;
   options.tracer = tracer;
+  options.failure = failure;
   if (!arguments.data.empty()) options.data_path = arguments.data.c_str();
   Module module;
   const uint64_t start = now_ns();
@@ -327,10 +336,21 @@ int main(int argc, char** argv) {
     if (status.ok()) status = libraries[i].add_to(backends, message);
     if (!status.ok()) return complain(message.text());
   }
-  if (arguments.trace.path.empty()) return open_and_run(arguments, backends, nullptr);
+  FailureFile failure(arguments.failure_report);
+  FailureHook hook;
+  if (!arguments.failure_report.empty()) {
+    hook = failure.hook();
+    const char* path = arguments.failure_report.c_str();
+    if (!install_crash_report(path, message).ok()) return complain(message.text());
+  }
   TraceFile trace;
-  if (!trace.open(arguments.trace, message).ok()) return complain(message.text());
-  const int failed = open_and_run(arguments, backends, trace.tracer());
-  const int not_saved = save_trace(trace);
+  const bool is_traced = !arguments.trace.path.empty();
+  if (is_traced && !trace.open(arguments.trace, message).ok()) return complain(message.text());
+  const int failed = open_and_run(arguments, backends, trace.tracer(), hook);
+  if (failure.is_written()) {
+    std::fprintf(stderr, "  rushlight explain %s %s tells more\n", failure.path().c_str(),
+                 arguments.program.c_str());
+  }
+  const int not_saved = is_traced ? save_trace(trace) : 0;
   return failed != 0 ? failed : not_saved;
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr uint32_t kRootBytes = 16, kRunBytes = 24, kEventBytes = 8, kProfileBytes = 48;
 constexpr uint32_t kDebugBytes = 32, kValueBytes = 16, kBoolBytes = 8, kNumberBytes = 16;
 constexpr uint32_t kTensorBytes = 24, kVectorHead = 8;
+constexpr uint32_t kAllocatorBytes = 8, kAllocationBytes = 16, kAllocationEventBytes = 16;
 constexpr uint8_t kInt = 1, kBool = 2, kDouble = 4, kTensor = 5;  // ValueType
 
 uint64_t rounded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -41,6 +42,7 @@ class Vtables {
 struct Layout {
   Vtables vtables;
   uint32_t root, run, profile_event, debug_event, tensor, number, boolean;
+  uint32_t allocator, allocation_event, allocation;
   uint32_t profile[8];   // by which texts there are: name 1, id 2, metadata 4
   uint32_t debug[2];     // by whether the id is a text
   uint32_t value[8][2];  // by ValueType, and whether it is an output
@@ -53,6 +55,9 @@ struct Layout {
     tensor = vtables.add(24, 12, 4, 8, 16);
     number = vtables.add(16, 8);
     boolean = vtables.add(8, 4);
+    allocator = vtables.add(kAllocatorBytes, 4);
+    allocation_event = vtables.add(kAllocationEventBytes, 4, 8, 0);
+    allocation = vtables.add(kAllocationBytes, 4, 8);
     for (uint32_t mask = 0; mask < 8; ++mask) {
       profile[mask] = vtables.add(kProfileBytes, mask & 1 ? 4 : 0, 8, 12, 16, mask & 2 ? 20 : 0,
                                   mask & 4 ? 24 : 0, 32, 40);
@@ -72,12 +77,19 @@ struct Layout {
 
 uint64_t event_bytes(const Record& record) {
   if (record.kind == RecordKind::Profile) return kEventBytes + kProfileBytes;
+  if (record.kind == RecordKind::Allocation) {
+    return kAllocationEventBytes + kProfileBytes + kAllocationBytes;
+  }
   const uint64_t head = kEventBytes + kDebugBytes + kValueBytes + kBoolBytes;
   if (record.value != kTensor) return head + kNumberBytes;
   return head + kTensorBytes + 2 * (kVectorHead + uint64_t{record.rank} * 8);
 }
 
 uint64_t events_bytes(uint32_t n_events) { return rounded(4 + uint64_t{n_events} * 4); }
+
+uint64_t allocators_bytes(uint32_t n) {
+  return n == 0 ? 0 : events_bytes(n) + uint64_t{n} * kAllocatorBytes;
+}
 
 // Writes numbers in turn, and knows where it is.
 class Writer {
@@ -144,8 +156,11 @@ class Dump {
     return place == 0 ? 0 : texts_ + (place - recorder_.texts_place()) + 4;
   }
   void write_root(Writer& out) const;
-  void write_run(Writer& out, uint32_t name, int32_t bundled_case) const;
-  void write_event(Writer& out, const Record& record) const;
+  uint32_t n_allocations(const Record& block) const;
+  void write_run(Writer& out, uint32_t name, int32_t bundled_case, uint32_t n_allocators) const;
+  void write_allocators(Writer& out, const Record& block, uint32_t n) const;
+  // `allocator` is the number of an allocation in its block, from 1.
+  void write_event(Writer& out, const Record& record, uint32_t allocator) const;
   void write_profile(Writer& out, const Record& record) const;
   void write_value(Writer& out, const Record& record) const;
   void write_tensor(Writer& out, const Record& record) const;
@@ -159,13 +174,23 @@ class Dump {
 
 uint64_t Dump::block_bytes(const Record& block) const {
   const auto n_events = static_cast<uint32_t>(block.number);
-  uint64_t bytes = kRunBytes + events_bytes(n_events);
+  uint64_t bytes = kRunBytes + allocators_bytes(n_allocations(block)) + events_bytes(n_events);
   const Record* record = &block;
   for (uint32_t i = 0; i < n_events; ++i) {
     record = recorder_.next(*record);
     bytes += event_bytes(*record);
   }
   return bytes;
+}
+
+uint32_t Dump::n_allocations(const Record& block) const {
+  uint32_t n = 0;
+  const Record* record = &block;
+  for (int32_t i = 0; i < block.number; ++i) {
+    record = recorder_.next(*record);
+    if (record->kind == RecordKind::Allocation) ++n;
+  }
+  return n;
 }
 
 void Dump::measure() {
@@ -190,13 +215,18 @@ bool Dump::write(ByteSink& sink) {
   out.put(uint32_t{0});
   out.bytes(layout_.vtables.words(), layout_.vtables.bytes());
   write_root(out);
+  uint32_t allocator = 0;
   for (const Record* r = recorder_.first(); r != nullptr; r = recorder_.next(*r)) {
     if (r->kind != RecordKind::Block) {
-      write_event(out, *r);
+      if (r->kind == RecordKind::Allocation) ++allocator;
+      write_event(out, *r, allocator);
       continue;
     }
+    allocator = 0;
     const auto n_events = static_cast<uint32_t>(r->number);
-    write_run(out, r->name, r->instruction);
+    const uint32_t n_allocators = n_allocations(*r);
+    write_run(out, r->name, r->instruction, n_allocators);
+    write_allocators(out, *r, n_allocators);
     uint64_t event = out.place() + events_bytes(n_events);
     out.put(n_events);
     const Record* record = r;
@@ -229,16 +259,49 @@ void Dump::write_root(Writer& out) const {
   if (n_blocks_ % 2 == 0) out.put(uint32_t{0});
 }
 
-void Dump::write_run(Writer& out, uint32_t name, int32_t bundled_case) const {
+void Dump::write_run(Writer& out, uint32_t name, int32_t bundled_case,
+                     uint32_t n_allocators) const {
   out.table(vtable(layout_.run));
   out.reach(text(name));
   out.put(bundled_case);
-  out.reach(out.place() + 8);  // allocators, of which there are none
-  out.reach(out.place() + 8);  // events
+  // Allocators are behind the table; if there are none, its last bytes are the empty vector.
+  out.reach(out.place() + (n_allocators > 0 ? 12 : 8));
+  out.reach(out.place() + 8 + allocators_bytes(n_allocators));  // events
   out.put(uint32_t{0});
 }
 
-void Dump::write_event(Writer& out, const Record& record) const {
+// Each allocation has an allocator of its own, which has its name.
+void Dump::write_allocators(Writer& out, const Record& block, uint32_t n) const {
+  if (n == 0) return;
+  const uint64_t first = out.place() + events_bytes(n);
+  out.put(n);
+  for (uint32_t i = 0; i < n; ++i) out.reach(first + uint64_t{i} * kAllocatorBytes);
+  if (n % 2 == 0) out.put(uint32_t{0});
+  const Record* record = &block;
+  for (int32_t i = 0; i < block.number; ++i) {
+    record = recorder_.next(*record);
+    if (record->kind != RecordKind::Allocation) continue;
+    out.table(vtable(layout_.allocator));
+    out.reach(text(record->name));
+  }
+}
+
+void Dump::write_event(Writer& out, const Record& record, uint32_t allocator) const {
+  if (record.kind == RecordKind::Allocation) {
+    // It is a stretch of no time as well: ExecuTorch's Inspector refuses events that are neither
+    // that nor a value.
+    out.table(vtable(layout_.allocation_event));
+    out.reach(out.place() + 12);
+    out.reach(out.place() + 8 + kProfileBytes);
+    out.put(uint32_t{0});
+    Record stretch = record;
+    stretch.first = stretch.second;
+    write_profile(out, stretch);
+    out.table(vtable(layout_.allocation));
+    out.put(allocator);
+    out.put(record.first);
+    return;
+  }
   const bool is_profile = record.kind == RecordKind::Profile;
   out.table(vtable(is_profile ? layout_.profile_event : layout_.debug_event));
   out.reach(out.place() + 4);
@@ -302,7 +365,7 @@ void Dump::write_tensor(Writer& out, const Record& record) const {
 
 void Dump::write_dropped(Writer& out) const {
   const uint32_t* names = recorder_.dropped_texts();
-  write_run(out, names[0], -1);
+  write_run(out, names[0], -1, 0);
   const uint64_t first = out.place() + events_bytes(2);
   out.put(uint32_t{2});
   out.reach(first);
@@ -313,7 +376,7 @@ void Dump::write_dropped(Writer& out) const {
     Record record;
     record.name = names[1 + i];
     record.second = counts[i];
-    write_event(out, record);
+    write_event(out, record, 0);
   }
 }
 

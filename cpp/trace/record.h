@@ -22,7 +22,7 @@ struct Record {
   int32_t instruction = 0;  // Block: the test case of a bundled program
   int32_t number = -1;      // the id inside a delegate; Block: how many records follow
   // Profile: start and end; Value: the value's bits, or where a tensor's bytes begin; Allocation:
-  // the allocator and the size.
+  // the bytes and the time.
   uint64_t first = 0;
   uint64_t second = 0;
 };

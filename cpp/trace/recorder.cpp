@@ -210,12 +210,15 @@ void TraceRecorder::end_instruction(const InstructionArguments* arguments) {
     }
   }
   const uint32_t names[] = {name_, text_of(call_name(kind_))};
+  // The call of a delegate has its backend's name where others have metadata.
+  const uint32_t backend = kind_ == InstructionKind::Delegate ? text_of(called_) : 0;
   for (const uint32_t name : names) {
     if (name == 0) continue;
     Record* record = append(RecordKind::Profile, 0);
     if (record == nullptr) continue;
     place(*record);
     record->name = name;
+    record->metadata = backend;
     record->first = start_;
     record->second = stop;
   }
@@ -281,7 +284,7 @@ void TraceRecorder::delegate_value(DelegateId id, const DelegateValue& value) {
   for (const int64_t size : value.sizes) numel *= static_cast<size_t>(size);
   Record event;
   set_id(event, id);
-  Record* record = append_tensor(value.dtype, rank, numel * width);
+  Record* record = append_tensor(value.dtype, rank, numel);
   if (record == nullptr) return;
   record->number = event.number;
   record->id_text = event.id_text;
@@ -301,10 +304,10 @@ void TraceRecorder::delegate_value(DelegateId id, const DelegateValue& value) {
       from += at[i] * value.strides[i] * static_cast<int64_t>(width);
     }
     if (step == 1) {
-      values_->append({from, row * width});
+      append_elements(value.dtype, from, row);
     } else {
       for (size_t k = 0; k < row; ++k) {
-        values_->append({from + static_cast<int64_t>(k * width) * step, width});
+        append_elements(value.dtype, from + static_cast<int64_t>(k * width) * step, 1);
       }
     }
     for (size_t i = rank > 0 ? rank - 1 : 0; i-- > 0;) {
@@ -312,6 +315,33 @@ void TraceRecorder::delegate_value(DelegateId id, const DelegateValue& value) {
       at[i] = 0;
     }
   }
+}
+
+void TraceRecorder::allocation(const char* memory, int32_t index, uint64_t bytes) {
+  if (bytes == 0) return;
+  char name[64];
+  char digits[kDigits];
+  const StringView number = index >= 0 ? decimal(index, digits) : StringView();
+  const StringView words = memory;
+  if (words.size() + 1 + number.size() > sizeof name) return;
+  size_t size = words.size();
+  std::memcpy(name, words.data(), size);
+  if (number.size() > 0) {
+    name[size++] = ' ';
+    std::memcpy(name + size, number.data(), number.size());
+    size += number.size();
+  }
+  const uint32_t text = keep_text(name, size);
+  if (text == 0) {  // an allocator has a name
+    ++dropped_;
+    return;
+  }
+  Record* record = append(RecordKind::Allocation, 0);
+  if (record == nullptr) return;
+  record->name = text;
+  record->instruction = -1;
+  record->first = bytes;
+  record->second = now_ns();
 }
 
 void TraceRecorder::output(const EValue& output) {
@@ -337,19 +367,44 @@ void TraceRecorder::value(const EValue& value, bool is_output) {
 }
 
 void TraceRecorder::tensor(const Tensor& tensor, bool is_output) {
-  const size_t bytes = tensor.data == nullptr ? 0 : tensor.nbytes();
-  Record* record = append_tensor(tensor.dtype, tensor.rank, bytes);
+  const size_t numel = tensor.data == nullptr ? 0 : static_cast<size_t>(tensor.numel);
+  Record* record = append_tensor(tensor.dtype, tensor.rank, numel);
   if (record == nullptr) return;
   record->is_output = is_output;
   auto* dims = reinterpret_cast<RecordDim*>(record + 1);
   for (size_t i = 0; i < tensor.rank; ++i) dims[i] = {tensor.sizes[i], tensor.strides[i]};
-  if (bytes > 0) values_->append({static_cast<const uint8_t*>(tensor.data), bytes});
+  if (numel > 0) append_elements(tensor.dtype, static_cast<const uint8_t*>(tensor.data), numel);
 }
 
-// The record of a tensor whose bytes the caller appends to the values. Returns nullptr if there is
-// no room for either: neither tells anything without the other.
-Record* TraceRecorder::append_tensor(DType dtype, size_t rank, size_t bytes) {
-  const size_t extra = rank * sizeof(RecordDim);
+// ExecuTorch's Inspector refuses traces with bfloat16, which float32 holds exactly.
+DType TraceRecorder::recorded(DType dtype) {
+  return dtype == DType::BFloat16 ? DType::Float32 : dtype;
+}
+
+void TraceRecorder::append_elements(DType dtype, const uint8_t* data, size_t count) {
+  if (dtype != DType::BFloat16) {
+    values_->append({data, count * element_size(dtype)});
+    return;
+  }
+  constexpr size_t kAtATime = 64;
+  uint32_t wide[kAtATime];
+  while (count > 0) {
+    const size_t n = count < kAtATime ? count : kAtATime;
+    for (size_t i = 0; i < n; ++i) {
+      uint16_t bits;
+      std::memcpy(&bits, data + i * sizeof bits, sizeof bits);
+      wide[i] = uint32_t{bits} << 16;
+    }
+    values_->append({reinterpret_cast<const uint8_t*>(wide), n * sizeof wide[0]});
+    data += n * sizeof(uint16_t);
+    count -= n;
+  }
+}
+
+// The record of a tensor whose elements the caller appends to the values. Returns nullptr if there
+// is no room for either: neither tells anything without the other.
+Record* TraceRecorder::append_tensor(DType dtype, size_t rank, size_t numel) {
+  const size_t extra = rank * sizeof(RecordDim), bytes = numel * element_size(recorded(dtype));
   if (!in_block_ || rank > kMaxRank || sizeof(Record) + extra > back_ - front_) {
     ++dropped_values_;
     return nullptr;
@@ -363,7 +418,7 @@ Record* TraceRecorder::append_tensor(DType dtype, size_t rank, size_t bytes) {
   place(*record);
   record->value = kTensor;
   record->rank = static_cast<uint8_t>(rank);
-  record->dtype = static_cast<int8_t>(dtype);
+  record->dtype = static_cast<int8_t>(recorded(dtype));
   record->first = static_cast<uint64_t>(begin);
   return record;
 }

@@ -65,6 +65,7 @@ class TraceRecorder : public Tracer {
                       Span<const uint8_t> metadata) override;
   bool wants_delegate_values() const override { return level_ == ValueLevel::All; }
   void delegate_value(DelegateId id, const DelegateValue& value) override;
+  void allocation(const char* memory, int32_t index, uint64_t bytes) override;
   void output(const EValue& value) override;
 
  private:
@@ -84,7 +85,9 @@ class TraceRecorder : public Tracer {
   void place(Record& record) const;
   void value(const EValue& value, bool is_output);
   void tensor(const Tensor& tensor, bool is_output);
-  Record* append_tensor(DType dtype, size_t rank, size_t bytes);
+  Record* append_tensor(DType dtype, size_t rank, size_t numel);
+  void append_elements(DType dtype, const uint8_t* data, size_t count);
+  static DType recorded(DType dtype);
   const Record* at(size_t offset) const;
 
   Span<uint8_t> memory_;

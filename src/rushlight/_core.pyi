@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 class Failure(Exception):  # noqa: N818
-    """`args` is (code, message, method, instruction, name, missing, delegate, place): ExecuTorch's
-    number of the error, its text, the method, the index of the instruction that failed (-1 if none
-    did), the name of its operator or backend, what could not be found, the index of the delegate
-    that failed (-1 if none did), and its backend's own id for the place inside it.
+    """`args` is (code, message, method, instruction, name, missing, delegate, place, report):
+    ExecuTorch's number of the error, its text, the method, the index of the instruction that failed
+    (-1 if none did), the name of its operator or backend, what could not be found, the index of the
+    delegate that failed (-1 if none did), its backend's own id for the place inside it, and the
+    path and content of the report of the failure (None if the program reports none).
 
     What could not be found: (method, instruction or -1, name of the operator or backend, is_there,
     delegate or -1); `is_there`: the operator is, but not for these dtypes; the backend is, but
@@ -20,7 +21,20 @@ class Failure(Exception):  # noqa: N818
 
     `__cause__` is the exception of a backend that is written in Python."""
 
-    args: tuple[int, str, str, int, str, list[tuple[str, int, str, bool, int]], int, str]
+    args: tuple[
+        int,
+        str,
+        str,
+        int,
+        str,
+        list[tuple[str, int, str, bool, int]],
+        int,
+        str,
+        tuple[bytes, bytes] | None,
+    ]
+
+def install_crash_report(path: bytes) -> None:
+    """Write the report of a method that crashes to `path`; see rushlight.runtime."""
 
 class Method:
     """One loaded method. Sequences of values are tuples or lists, flattened."""
@@ -49,6 +63,10 @@ class Method:
 
     def set_kv_cache(self, cache: KvCache | None) -> None:
         """The key-value cache of all later runs of a language model's step."""
+
+    def report_refusal(self, code: int, text: str) -> tuple[bytes, bytes] | None:
+        """The path and content of a report of a call that was refused before it came here; None if
+        the program reports no failures."""
 
     def execute(self) -> None: ...
     def step(self) -> int:
@@ -110,9 +128,14 @@ class Program:
         check_backends: bool | None,
         map: bool,
         guard: bool,
+        failure_report: bytes,
     ) -> Program:
         """`trace`: bytes for events (0: nothing is traced), bytes for values, and which values.
-        `check_backends` None: as the extension was built."""
+        `check_backends` None: as the extension was built. `failure_report`: the path that
+        `Failure` names; empty: failures are not reported."""
+
+    def identity(self) -> int:
+        """The number by which a report of a failure names this program."""
 
     def set_backend_options(
         self, options: list[tuple[str, str, list[tuple[str, bool | int | str]]]]
@@ -214,7 +237,7 @@ class BackendContext:
     def release_payload(self) -> None: ...
     def fail_at(self, id: int | str) -> None: ...
     def resize(self, index: int, shape: Sequence[int]) -> Any: ...
-    def event(self, id: int | str, start_ns: int, stop_ns: int) -> None: ...
+    def event(self, id: int | str, start_ns: int, stop_ns: int, metadata: bytes = b"") -> None: ...
 
 def run_kernel(
     name: str,

@@ -47,7 +47,7 @@ from rushlight.ir.findings import OTHER_OPERATORS, Finding, distinct
 from rushlight.ir.kernels import manifest
 from rushlight.ir.operators import SCALAR_RESULTS, kernel_name, out_variant
 from rushlight.ir.quiet import deep_copy
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import in_users_code, source_of
 from rushlight.ir.spec import SCALAR_TYPES
 from rushlight.lower.check_kernels import check_kernels
 from rushlight.lower.specs import unsupported_dtype
@@ -56,6 +56,7 @@ from rushlight.runtime.contract import make_contract
 from rushlight.runtime.load import load
 from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.signature import Signature
+from rushlight.schema.source import Source
 
 Calls = dict[torch.nn.Module, tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -275,7 +276,7 @@ def _graph_breaks(attempt: Attempt) -> list[Finding]:
         torch._dynamo.reset()
     findings = []
     for reason in explained.break_reasons:
-        frames = [f for f in reason.user_stack or [] if Source(file=f.filename).is_users]
+        frames = [f for f in reason.user_stack or [] if in_users_code(f.filename)]
         if not frames:
             continue
         last = frames[-1]

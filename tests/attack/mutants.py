@@ -54,7 +54,7 @@ def make(files: Files, number: int) -> Mutant:
 # --- Bytes ---------------------------------------------------------------------------------------
 
 
-def _damaged(data: bytes, chance: random.Random) -> bytes:
+def damaged(data: bytes, chance: random.Random) -> bytes:
     """Bits, bytes, words, a stretch that is moved, or an end that is cut off."""
     copy = bytearray(data)
     for _ in range(chance.randint(1, 4)):
@@ -81,11 +81,11 @@ def _damaged(data: bytes, chance: random.Random) -> bytes:
 
 
 def _bytes(files: Files, chance: random.Random) -> Files:
-    return files._replace(pte=_damaged(files.pte, chance))
+    return files._replace(pte=damaged(files.pte, chance))
 
 
 def _data_bytes(files: Files, chance: random.Random) -> Files:
-    return files._replace(ptd=_damaged(_data(files), chance))
+    return files._replace(ptd=damaged(_data(files), chance))
 
 
 # --- Tables --------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def _payload(files: Files, chance: random.Random) -> Files:
     index = chance.randrange(len(pte.delegate_blobs))
     payload = bytes(as_bytes(pte.delegate_blobs[index]))
     if chance.random() < 0.2:
-        pte.delegate_blobs[index] = _damaged(payload, chance)
+        pte.delegate_blobs[index] = damaged(payload, chance)
     elif payload[4:8] == b"RC01":
         engine = cpu_engine.unpack(payload)
         tables.mutate([engine], chance)
@@ -172,7 +172,7 @@ def _json(files: Files, chance: random.Random) -> Files:
     text = bytes(as_bytes(pte.named_data[key]))
     way = chance.randrange(8)
     if way == 0:
-        pte.named_data[key] = _damaged(text, chance)
+        pte.named_data[key] = damaged(text, chance)
     elif way == 1:
         del pte.named_data[key]
     elif way == 2:
@@ -181,13 +181,13 @@ def _json(files: Files, chance: random.Random) -> Files:
         try:
             document = json.loads(text)
         except ValueError:
-            pte.named_data[key] = _damaged(text, chance)
+            pte.named_data[key] = damaged(text, chance)
         else:
-            pte.named_data[key] = _changed(document, chance)
+            pte.named_data[key] = changed(document, chance)
     return files._replace(pte=write_pte(pte))
 
 
-def _changed(document: Any, chance: random.Random) -> bytes:
+def changed(document: Any, chance: random.Random) -> bytes:
     """The text of a document with one to three values replaced, taken out or doubled."""
     root = [document]
     for _ in range(chance.randint(1, 3)):

@@ -6,12 +6,14 @@
   orders and bytes of the inputs and expected outputs of its test cases.
 * ``verify bpte= method= index= [rtol=] [atol=]``: whether ExecuTorch finds the outputs of a test
   case to be as expected; else its error.
+* ``verify_in_order bpte= method= count=``: the same of the first test cases, in one load.
 * ``traced_cases dump=``: the indices of the test cases that the blocks of an ETDump are runs of, as
   ExecuTorch's Inspector shows them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,16 @@ def read_bundle(bpte: str) -> dict[str, list[Any]]:
 
 
 def verify(bpte: str, method: str, index: int, rtol: float = 1e-5, atol: float = 1e-8) -> str:
+    return _verified(bpte, method, [index], rtol, atol)[0]
+
+
+def verify_in_order(bpte: str, method: str, count: int) -> list[str]:
+    return _verified(bpte, method, range(count))
+
+
+def _verified(
+    bpte: str, method: str, indices: Iterable[int], rtol: float = 1e-5, atol: float = 1e-8
+) -> list[str]:
     from executorch.extension.pybindings.portable_lib import (
         _load_bundled_program_from_buffer,
         _load_for_executorch_from_bundled_program,
@@ -71,11 +83,14 @@ def verify(bpte: str, method: str, index: int, rtol: float = 1e-5, atol: float =
     bundled = _load_bundled_program_from_buffer(Path(bpte).read_bytes())
     module = _load_for_executorch_from_bundled_program(bundled)
     module.method_names()
-    try:
-        bundled.verify_result_with_bundled_expected_output(method, index, rtol=rtol, atol=atol)
-    except RuntimeError as error:
-        return str(error)
-    return ""
+    told = []
+    for index in indices:
+        try:
+            bundled.verify_result_with_bundled_expected_output(method, index, rtol=rtol, atol=atol)
+            told.append("")
+        except RuntimeError as error:
+            told.append(str(error))
+    return told
 
 
 def traced_cases(dump: str) -> list[int | None]:
@@ -89,4 +104,5 @@ COMMANDS: dict[str, side.Command] = {
     "read_bundle": read_bundle,
     "traced_cases": traced_cases,
     "verify": verify,
+    "verify_in_order": verify_in_order,
 }

@@ -137,6 +137,7 @@ int64_t Graph::id_of(size_t node) const {
 Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePlace& place) {
   Setup setup(values_, n_inputs_ + n_constants_, threads_, allocator, &message);
   for (size_t i = 0; i < nodes_.size(); ++i) {
+    place.enter(id_of(i));
     Status status = setup.begin(nodes_[i], operators_[i]);
     if (status.ok()) {
       const Result<Operator*> made =
@@ -278,6 +279,7 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
   if (workers != nullptr && workers->count() > threads_) workers = nullptr;
   const Frame frame = {bases_, scratch, scratch_size, workers, run.message, run.kv_cache};
   for (size_t i = 0; i < nodes_.size(); ++i) {
+    run.place->enter(id_of(i));
     const uint64_t start = run.tracer != nullptr ? now_ns() : 0;
     const Status status = operators_[i]->run(frame);
     if (!status.ok()) {

@@ -140,13 +140,14 @@ void GrammarState::forced_text(std::string* text) {
 
 // Whether a token that lies below `node` can go on from `places`.
 bool GrammarState::extends(uint32_t node, const Places& places) {
-  const std::vector<TrieNode>& trie = grammar_->vocabulary().trie().nodes();
-  for (uint32_t i = node + 1; i < trie[node].end; i = trie[i].end) {
+  const grammar::TokenTrie& trie = grammar_->vocabulary().trie();
+  const TrieNode& parent = trie.nodes()[node];
+  for (uint32_t i = parent.children; i < parent.children + parent.child_count; ++i) {
     Places after;
-    reader_.advance(places, trie[i].byte, &after);
+    reader_.advance(places, trie.byte(i), &after);
     const bool ends = reader_.close(&after);
     if (after.empty() && !ends) continue;
-    if (trie[i].token >= 0 || extends(i, after)) return true;
+    if (!trie.endings_at(i).empty() || extends(i, after)) return true;
   }
   return false;
 }

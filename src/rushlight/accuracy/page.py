@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib import resources
 
-from rushlight.accuracy.layers import BINS, Layer, line_of, percent
+from rushlight.accuracy.layers import BINS, Layer, percent
 from rushlight.quantization.loss import decibels
 
 _STYLE = """
@@ -79,7 +79,7 @@ def _row(layer: Layer) -> str:
         f'<td class="mono">{escape(tap.op)}</td>'
         f'<td class="number">{percent(layer.blame)}</td><td>{share}</td>{cells}'
         f"<td>{_histogram(layer)}</td>"
-        f'<td class="mono" title="{escape(str(tap.source))}">{escape(line_of(layer))}</td></tr>'
+        f'<td class="mono" title="{escape(str(tap.source))}">{escape(tap.source.brief)}</td></tr>'
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from rushlight.accuracy.layers import Layer, line_of, percent
+from rushlight.accuracy.layers import Layer, percent
 from rushlight.accuracy.page import page
 from rushlight.inspect.text import MAX_ROWS, table_of
 from rushlight.quantization.loss import decibels
@@ -62,7 +62,7 @@ def _lines(report: LossReport) -> Iterator[RenderableType]:
             f"{layer.max_error:.3g}",
             f"{layer.max_value:.3g}",
             percent(layer.saturation),
-            Text(line_of(layer)),
+            Text(layer.tap.source.brief),
         )
     yield table
     left = len(report.layers) - MAX_ROWS

@@ -67,6 +67,19 @@ class Bundle:
             for method in self.methods
         }
 
+    def torch_cases(self, method: str) -> list[tuple[list[Any], list[Any]]]:
+        """The flat inputs and expected outputs of a method's test cases, with tensors of torch.
+
+        Raises:
+            LoadError: one of them is damaged.
+        """
+        from rushlight.bundled.expected import in_torch
+
+        return [
+            ([*map(in_torch, case.inputs)], [*map(in_torch, case.expected_outputs)])
+            for case in self.cases_in_file(method)
+        ]
+
     def to_bytes(self) -> bytes:
         """The content of the file.
 

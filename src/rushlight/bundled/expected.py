@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight import _core
 from rushlight.errors import Code, Error, ExportError
+from rushlight.runtime.arrays import check_tensor, value_of
 from rushlight.runtime.contract import Contract, Dim, Value
 from rushlight.runtime.load import load
 from rushlight.runtime.module import Module
@@ -54,7 +55,7 @@ class Eager:
 
         from rushlight.check.eager import flat_results
 
-        mine = [_as_torch(v.val) if isinstance(v.val, fb.Tensor) else x
+        mine = [in_torch(v) if isinstance(v.val, fb.Tensor) else x
                 for v, x in zip(values, flat, strict=True)]  # fmt: skip
         try:
             results = flat_results(self._captured, mine)
@@ -68,13 +69,22 @@ class Eager:
         ]
 
 
-def _as_torch(tensor: fb.Tensor) -> Any:
+def in_torch(value: fb.Value) -> Any:
+    """A value of a file, as `value_of`, with torch's tensors.
+
+    Raises:
+        LoadError: a tensor's parts contradict each other.
+    """
     import torch
 
     from rushlight.ir.spec import SCALAR_TYPES
 
+    tensor = value.val
+    if not isinstance(tensor, fb.Tensor):
+        return value_of(value)
+    check_tensor(tensor)
     dtype = next(d for d, number in SCALAR_TYPES.items() if number == tensor.scalar_type)
-    order = tensor.dim_order
+    order = list(tensor.dim_order or range(len(tensor.sizes)))
     if 0 in tensor.sizes:
         return torch.empty(tensor.sizes, dtype=dtype)
     flat = torch.frombuffer(bytearray(tensor.data), dtype=dtype)

@@ -31,9 +31,10 @@ from rushlight.capture.rewrites import by_line, by_reason, by_size
 from rushlight.capture.shapes import Wanted, loosened, wanted_sizes
 from rushlight.capture.tracing import tracing
 from rushlight.ir.findings import Finding, distinct
-from rushlight.ir.source import Source, source_in
+from rushlight.ir.source import in_users_code, source_in
 from rushlight.ir.symbols import in_words
 from rushlight.ir.torch_release import guards_of, text_of
+from rushlight.schema.source import Source
 
 
 @dataclass(frozen=True)
@@ -377,7 +378,9 @@ def _branch_break(error: Exception, message: str, attempt: Attempt) -> Iterator[
     told = told.partition("Got graph break/error:")[2].strip() or told
     reason = re.sub(r"\s+", " ", got[1]) if got else _first_line(told)
     inner = source_in(place)
-    yield graph_break(reason.rstrip(".:"), inner if inner.is_users else line_of(error), message)
+    yield graph_break(
+        reason.rstrip(".:"), inner if in_users_code(inner.file) else line_of(error), message
+    )
 
 
 def graph_break(reason: str, source: Source, message: str) -> Finding:

@@ -19,8 +19,9 @@ import sympy
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, uninteresting_files
 from torch.fx.proxy import TracerBase
 
-from rushlight.ir.source import Source
+from rushlight.ir.source import in_users_code
 from rushlight.ir.symbols import ITEM
+from rushlight.schema.source import Source
 
 _STANDARD = sysconfig.get_path("stdlib")
 _TRACER = "/torch/export/"
@@ -31,7 +32,7 @@ def is_users(filename: str) -> bool:
     """Whether code of this file is neither Python's nor torch's nor ours."""
     if filename.startswith(_STANDARD) and "site-packages" not in filename:
         return False
-    return Source(file=filename).is_users
+    return in_users_code(filename)
 
 
 def line_of(error: BaseException) -> Source:

@@ -20,7 +20,8 @@ from rushlight.capture.contract import input_paths
 from rushlight.capture.rewrites import RETURN_IT
 from rushlight.ir.branches import branch, branches
 from rushlight.ir.findings import Finding
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import source_of
+from rushlight.schema.source import Source
 
 # Parts of a graph that only say how it is computed, as `with torch.no_grad()` does.
 _BLOCKS = (

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from rushlight.capture.lines import line_of
 from rushlight.ir.findings import Finding
-from rushlight.ir.source import Source
+from rushlight.schema.source import Source
 
 _RECURRENT = ("torch/nn/modules/rnn.py", "torch/nn/utils/rnn.py")
 

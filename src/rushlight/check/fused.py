@@ -26,7 +26,8 @@ from rushlight.check.eager import as_after_loading, clone, flat_inputs
 from rushlight.check.large_weights import RowInterpreter
 from rushlight.check.tolerance import Tolerance, as_array, difference
 from rushlight.ir.quantized_values import affine_of, dequantizes, quantizes
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import source_of
+from rushlight.schema.source import Source
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 Runs = Callable[[ExportedProgram, Sequence[Any]], list[Any]]

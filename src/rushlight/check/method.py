@@ -15,7 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch.export import ExportedProgram
-from torch.fx import Interpreter, Node
+from torch.fx import Node
 
 from rushlight import _core
 from rushlight.check import advice
@@ -31,7 +31,8 @@ from rushlight.check.tolerance import Tolerance, as_array, difference, quantises
 from rushlight.errors import Code, Error, ExportError, LoadError, RunError
 from rushlight.ir.branches import attribute
 from rushlight.ir.findings import Finding, refusal
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.recorder import Recorder
+from rushlight.ir.source import in_users_code, source_of
 from rushlight.lower.check_kernels import operators_of
 from rushlight.lower.method import LoweredMethod
 from rushlight.pipeline import ExecutorchProgramManager, to_edge
@@ -40,6 +41,7 @@ from rushlight.runtime.forms import PORTABLE, plan_name
 from rushlight.runtime.load import load, load_to_compare
 from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.stepping import Stepper
+from rushlight.schema.source import Source
 
 Lower = Callable[[ExportedProgram], ExecutorchProgramManager]
 """Lowers a captured program for the same backend as the program that is checked."""
@@ -203,19 +205,6 @@ def _shapes(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     return f"such as {', '.join(map(str, shown))}"
 
 
-class _Recorder(Interpreter):
-    """Runs an Edge graph and keeps every node's value."""
-
-    def __init__(self, program: ExportedProgram) -> None:
-        super().__init__(program.graph_module, garbage_collect_values=False)
-        self.values: dict[str, Any] = {}
-
-    def run_node(self, n: Node) -> Any:
-        result = super().run_node(n)
-        self.values[n.name] = result
-        return result
-
-
 def first_departure(
     manager: ExecutorchProgramManager,
     method: str,
@@ -228,7 +217,7 @@ def first_departure(
     """The first node whose value departs from the Edge graph's."""
     lowered = manager.lowered_method(method)
     edge = lowered.program
-    recorder = _Recorder(edge)
+    recorder = Recorder(edge.graph_module, copies=False)
     flat = flat_inputs(edge, args, kwargs)
     with as_after_loading(edge):
         recorder.run(*clone(placeholder_values(edge, flat)))
@@ -248,7 +237,7 @@ def first_departure(
                 what = f"a delegate of {backend}" if backend else str(node.target)
                 text = f"The first node that departs is {name} ({what}): {reason}"
                 source = source_of(node)
-                return Fault(text, source if source.is_users else Source(), backend)
+                return Fault(text, source if in_users_code(source.file) else Source(), backend)
     text = "No single node departs from the Edge graph: a stage before it changed the result"
     return Fault(text, Source())
 

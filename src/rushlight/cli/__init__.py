@@ -1,7 +1,7 @@
 """The command line: `rushlight export | doctor | run | test | bench | inspect | ...`.
 
-`export`, `doctor`, `recipes`, `accuracy` and `debug` import torch, and so does `bench --compare` of
-a model that is not a program yet; each command imports its modules when it runs.
+`export`, `doctor`, `recipes`, `accuracy` and `debug` import torch, and so do `bench --compare` and
+`diff` of a model that is not a program yet; each command imports its modules when it runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from rushlight.cli import (
     accuracy,
     bench,
     debug,
+    diff,
     doctor,
+    explain,
     export,
     inspect,
     llm,
@@ -57,7 +59,7 @@ def _options(
 
 COMMANDS = (
     *(export, doctor, recipes, accuracy, debug),
-    *(run, test, bench, profile, trace, inspect, ops, new_backend),
+    *(run, test, bench, profile, trace, explain, inspect, diff, ops, new_backend),
 )
 for command in COMMANDS:
     app.command(name=command.NAME, help=command.HELP)(command.main)

@@ -168,7 +168,7 @@ def _bench(options: Options, method: str, operators: bool) -> None:
 
 
 def _summary(module: Module, loads: Sequence[int], runs: Sequence[int]) -> Table:
-    from rushlight.inspect.text import pairs_of, size_text
+    from rushlight.inspect.text import pairs_of, size_text, time_text
 
     table = pairs_of(3, right=(1,))
     ordered = sorted(runs)
@@ -186,14 +186,6 @@ def _summary(module: Module, loads: Sequence[int], runs: Sequence[int]) -> Table
     return table
 
 
-def time_text(nanoseconds: float) -> str:
-    """A time with its unit: "1.23 ms"."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.3g} {unit}"
-    return f"{nanoseconds:.0f} ns"
-
-
 def _peak_resident() -> int:
     """The most bytes of memory that this process had resident so far."""
     import resource
@@ -206,7 +198,7 @@ def _peak_resident() -> int:
 def _operators(events: Sequence[TraceEvent]) -> Table:
     from rich.text import Text
 
-    from rushlight.inspect.text import table_of
+    from rushlight.inspect.text import table_of, time_text
 
     spent: dict[str, list[int]] = defaultdict(list)
     for event in events:

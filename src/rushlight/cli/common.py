@@ -82,8 +82,8 @@ def _in_options(message: str) -> str:
     return message
 
 
-def reports_errors(command: F) -> F:
-    """Makes a command print a `rushlight.Error` as one message and exit with code 1."""
+def reports_errors(command: F, *, status: int = 1) -> F:
+    """Makes a command print a `rushlight.Error` as one message and exit with a code."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -98,6 +98,6 @@ def reports_errors(command: F) -> F:
             out = console(stderr=True)
             # In a pipe a line is not broken, so that it can be searched.
             out.print(Text(f"error: {told}", style="red"), soft_wrap=not out.is_terminal)
-            raise typer.Exit(1) from None
+            raise typer.Exit(status) from None
 
     return wrapped  # type: ignore[return-value]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import math
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +15,11 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
-from rushlight.errors import Code, Error
+from rushlight.errors import Code, Error, RunError
 from rushlight.files import write_text
+
+if TYPE_CHECKING:
+    from rushlight.inspect.report import ProgramReport
 
 NAME = "inspect"
 HELP = help_text(
@@ -23,9 +27,25 @@ HELP = help_text(
     (
         "rushlight inspect model.pte",
         "rushlight inspect model.pte --html report.html",
+        "rushlight inspect model.pte --html report.html --trace model.etdp",
         "rushlight inspect model.pte --json",
     ),
 )
+Trace = Annotated[
+    str | None,
+    typer.Option("--trace", metavar="FILE.etdp", help="Times for the page, or for --json."),
+]
+Record = Annotated[
+    str | None, typer.Option("--etrecord", metavar="FILE", help="Stack traces for the page.")
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--gap",
+        metavar="MSE|L1|SNR|cosine",
+        help="How far the trace's values are from those of --etrecord. Needs PyTorch.",
+    ),
+]
 
 
 @reports_errors
@@ -36,9 +56,13 @@ def main(
         typer.Option(
             "--html",
             metavar="PAGE.html",
-            help="Write a page with the memory plan over time and the graph, to explore.",
+            help="Write a page with the memory plan over time, the graph and where the time "
+            "goes, to explore.",
         ),
     ] = None,
+    trace: Trace = None,
+    etrecord: Record = None,
+    gap: Metric = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything as JSON instead of tables.")
     ] = False,
@@ -48,6 +72,12 @@ def main(
     from rushlight.inspect import report_of
 
     report = report_of(model)
+    if trace is not None:
+        _add_times(report, trace, model)
+    if etrecord is not None:
+        _add_stacks(report, etrecord)
+    if gap is not None:
+        _add_gaps(report, gap, trace, etrecord)
     if html is not None:
         from rushlight.inspect.html import page
 
@@ -68,3 +98,46 @@ def main(
         out = console()
         for part in details(report):
             out.print(part)
+
+
+def _add_times(report: ProgramReport, trace: str, model: str) -> None:
+    from rushlight.inspect.trace.inspector import Inspector
+    from rushlight.inspect.trace.times import times_of
+
+    report.times = times_of(Inspector(trace, program=model), report.methods)
+    for times in report.times:
+        if times.unknown:
+            console(stderr=True).print(
+                f"the trace is of another program: {times.method} has no {times.unknown[0]}"
+                + (f", and lacks {len(times.unknown) - 1} more" if len(times.unknown) > 1 else ""),
+                markup=False,
+            )
+
+
+def _add_stacks(report: ProgramReport, etrecord: str) -> None:
+    from rushlight.inspect.trace.origins import RecordOrigins
+
+    report.stacks = {_recorded(report): RecordOrigins(etrecord).stack_traces()}
+
+
+def _recorded(report: ProgramReport) -> str:
+    """The method whose graph readers of a record take."""
+    names = [method.name for method in report.methods]
+    return "forward" if "forward" in names else names[0] if names else ""
+
+
+def _add_gaps(report: ProgramReport, metric: str, trace: str | None, etrecord: str | None) -> None:
+    from rushlight.inspect.model import ValueGap
+    from rushlight.inspect.trace.inspector import Inspector
+
+    if trace is None or etrecord is None:
+        raise RunError(
+            "--gap compares the values of a trace with a record: give --trace FILE.etdp, recorded "
+            "with --values all, and --etrecord FILE",
+            code=Code.INVALID_ARGUMENT,
+        )
+    inspector = Inspector(trace, etrecord=etrecord, debug_buffer_path=f"{trace}.values")
+    for one in inspector.numeric_gaps(metric):
+        value = one.gap[0]
+        shown = value if math.isfinite(value) else str(value)
+        report.gaps.append(ValueGap(_recorded(report), one.aot_ops[-1], metric, shown))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rushlight.cli.bench import time_text
 from rushlight.cli.common import (
     DataOption,
     FormOption,
@@ -97,7 +96,7 @@ def main(
 def _table(profile: Profile, rows: int) -> Table:
     from rich.text import Text
 
-    from rushlight.inspect.text import short_source, table_of
+    from rushlight.inspect.text import short_source, table_of, time_text
 
     rate = f"{_operations(profile)}/s"
     columns = ("time", "share", rate, "of peak", "GB/s", "of peak", "operator", "Python")
@@ -143,7 +142,7 @@ def _share(share: float | None) -> str:
 
 
 def _totals(profile: Profile) -> Table:
-    from rushlight.inspect.text import pairs_of
+    from rushlight.inspect.text import pairs_of, time_text
 
     table = pairs_of(3, right=(1,))
     peaks = profile.peaks

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 NAME = "trace"
 HELP = help_text(
-    "Run a program and write what it did and when: as JSON for chrome://tracing and "
-    "ui.perfetto.dev, or as an ETDump. Needs no PyTorch; inputs that are not given are made up. "
+    "Run a program and write what it did and when: as JSON for ui.perfetto.dev and "
+    "chrome://tracing, or as an ETDump. Needs no PyTorch; inputs that are not given are made up. "
     "Given an ETDump, also one of a phone, turn it into JSON.",
     (
         "rushlight trace model.pte -o trace.json",
@@ -102,8 +102,20 @@ def main(
 def _write_json(output: Path, model: str, dump: ETDump) -> None:
     from rushlight.inspect.program import report_of
     from rushlight.inspect.trace.chrome import chrome_trace
+    from rushlight.inspect.trace.events import TimeScale, blocks_of
+    from rushlight.inspect.trace.identity import mismatches_of
     from rushlight.inspect.trace.origins import ProgramOrigins
+    from rushlight.runtime.source import map_file
+    from rushlight.serialize.bundle import program_in
 
-    origins = ProgramOrigins(Path(model).read_bytes())
-    trace = chrome_trace(dump, origins, report_of(model))
+    origins = ProgramOrigins(program_in(map_file(model)))
+    blocks = blocks_of(dump, None, TimeScale.NS, TimeScale.NS, None, None)
+    mismatches = mismatches_of(blocks, origins)
+    trace = chrome_trace(dump) if mismatches else chrome_trace(dump, origins, report_of(model))
     write_text(output, json.dumps(trace))
+    for mismatch in mismatches:
+        console(stderr=True).print(
+            f"the trace is of another program than {model}: {mismatch}. Its events are written "
+            "without lines and memory",
+            style="yellow", markup=False, soft_wrap=True,
+        )  # fmt: skip

@@ -15,30 +15,15 @@ from torch.fx import Node
 from rushlight.check.tolerance import Tolerance, as_array
 from rushlight.debug.places import Array, Place
 from rushlight.debug.reference import Reference
+from rushlight.inspect.distance import Figures, figures
 from rushlight.ir.quantized_values import affine_of, quantizes
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import in_users_code, source_of
+from rushlight.schema.source import Source
 
 _ONE_UNIT = Tolerance(units=1)
 # Of products whose inputs are quantised as the model runs: one of them may be rounded otherwise.
 _CHOSEN = Tolerance(relative=5e-2)
 _MOST_DIMENSIONS = 5  # whose orders are tried
-
-
-@dataclass(frozen=True)
-class Figures:
-    """How far a value is from another.
-
-    Attributes:
-        max_error: the greatest difference; inf if only one of two elements is finite.
-        max_value: the greatest finite magnitude of the other.
-        sqnr: 10 log10(sum of squares / sum of squared differences) in dB; inf without differences.
-        cosine: of the angle between them as vectors; nan if one is zero.
-    """
-
-    max_error: float
-    max_value: float
-    sqnr: float
-    cosine: float
 
 
 @dataclass(frozen=True)
@@ -115,28 +100,11 @@ def compare(
             known[node.name] = _with_part(known.get(node.name, own[node.name]), part, value)
 
 
-def figures(value: Array, wanted: Array) -> Figures:
-    """How far a value is from the one that is wanted, of the same shape."""
-    one, other = (array.astype(np.float64).reshape(-1) for array in (value, wanted))
-    finite = np.isfinite(one) & np.isfinite(other)
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    error = np.where(same, 0.0, np.where(finite, np.abs(one - other), np.inf))
-    a, b = one[finite], other[finite]
-    signal, noise = float(b @ b), float(error @ error)
-    norm = math.sqrt(float(a @ a) * signal)
-    return Figures(
-        float(error.max(initial=0.0)),
-        float(np.abs(b).max(initial=0.0)),
-        math.inf if noise == 0 else 10 * math.log10(signal / noise) if signal else -math.inf,
-        float(a @ b) / norm if norm else math.nan,
-    )
-
-
 def _source(node: Node, group: Mapping[str, Node]) -> Source:
     """The line of a value: its own, or that of the first node of its operator that has one of the
     user's."""
     sources = [source_of(one) for one in (node, *group.values())]
-    return next((source for source in sources if source.is_users), sources[0])
+    return next((source for source in sources if in_users_code(source.file)), sources[0])
 
 
 def _modules(group: Mapping[str, Node]) -> tuple[str, ...]:

@@ -13,19 +13,11 @@ from torch.fx.node import map_arg
 from rushlight.check.eager import as_after_loading, clone, flat_inputs, placeholder_values
 from rushlight.check.large_weights import RowInterpreter
 from rushlight.check.tolerance import Tolerance, as_array
+from rushlight.ir.recorder import Recorder
 
 
-class _Keeping(RowInterpreter):
-    """Runs a graph and keeps the value of every node, as it was when it was computed."""
-
-    def __init__(self, program: ExportedProgram) -> None:
-        super().__init__(program.graph_module, garbage_collect_values=False)
-        self.values: dict[str, Any] = {}
-
-    def run_node(self, n: Node) -> Any:
-        value = super().run_node(n)
-        self.values[n.name] = clone(value)
-        return value
+class _Recorder(Recorder, RowInterpreter):
+    """Keeps the values of a graph, and what makes the rows of large weights in their place."""
 
 
 class Reference:
@@ -46,12 +38,12 @@ class Reference:
         self.nodes: dict[str, Node] = {node.name: node for node in program.graph.nodes}
         self._program = program
         self._order = {name: place for place, name in enumerate(self.nodes)}
-        keeping = _Keeping(program)
+        recorder = _Recorder(program.graph_module)
         flat = flat_inputs(program, args, kwargs)
         with as_after_loading(program):
             self._given = clone(placeholder_values(program, flat))
-            keeping.run(*self._given)
-        self.values = keeping.values
+            recorder.run(*self._given)
+        self.values = recorder.values
 
     def outputs_of(self, names: Iterable[str], placed: Collection[str]) -> list[Node]:
         """The nodes of a group whose values leave it, in order.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from importlib import resources
 
 import numpy as np
 from rich.console import RenderableType
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from rushlight.debug.compare import Gap
 from rushlight.debug.places import Array, Place
+from rushlight.inspect.html import plain_page
 from rushlight.inspect.text import MAX_ROWS, table_of
 from rushlight.quantization.loss import decibels
 
@@ -76,7 +76,7 @@ def lines(
             decibels(gap.own.sqnr),
             decibels(gap.whole.sqnr),
             f"{shown}|{wanted}",
-            Text(line_of(gap)),
+            Text(gap.source.brief),
             Text(", ".join(gap.modules)),
         )
     yield table
@@ -97,12 +97,6 @@ def _rows(gaps: Sequence[Gap], first: Gap | None) -> Sequence[Gap]:
     middle = 0 if first is None else next(i for i, gap in enumerate(gaps) if gap is first)
     begin = max(0, min(middle - MAX_ROWS // 2, len(gaps) - MAX_ROWS))
     return gaps[begin : begin + MAX_ROWS]
-
-
-def line_of(gap: Gap) -> str:
-    """The value's line: "model.py:12", or "" if it is not known."""
-    source = gap.source
-    return f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else ""
 
 
 def histograms(gap: Gap, bins: int) -> tuple[list[int], list[int]]:
@@ -128,22 +122,9 @@ def _terminal(counts: Sequence[int]) -> str:
 
 def page(gaps: Sequence[Gap], first: Gap | None, verdict: str) -> str:
     """All values as one page without scripts or network access, to be written as UTF-8."""
-    shared = (resources.files("rushlight.inspect") / "page" / "page.css").read_text("utf-8")
     head = "".join(f"<th>{name}</th>" for name in _HEADINGS)
     rows = "\n".join(_row(gap, gap is first) for gap in gaps)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="color-scheme" content="light dark">
-<title>What departs from eager · rushlight</title>
-<style>{shared}{_STYLE}</style>
-</head>
-<body>
-<main>
-<h1>Each value beside eager's</h1>
+    body = f"""<h1>Each value beside eager's</h1>
 <p>{escape(verdict or (_RIGHT if gaps else _NOTHING))}</p>
 <p class="hint">"own" compares a value with what eager computes from the run's own inputs of the
 place, "whole" with eager's value in the whole model. Bars are the run's elements, the line is
@@ -151,11 +132,8 @@ eager's.</p>
 <div class="scroll"><table><thead><tr>{head}</tr></thead>
 <tbody>
 {rows}
-</tbody></table></div>
-</main>
-</body>
-</html>
-"""
+</tbody></table></div>"""
+    return plain_page("What departs from eager", body, _STYLE)
 
 
 def _row(gap: Gap, is_first: bool) -> str:
@@ -169,7 +147,7 @@ def _row(gap: Gap, is_first: bool) -> str:
         f'<td class="mono">{escape(gap.node)}</td>'
         f'<td class="mono">{escape(", ".join(gap.operators))}</td>{cells}'
         f"<td>{_picture(gap)}</td>"
-        f'<td class="mono" title="{escape(str(gap.source))}">{escape(line_of(gap))}</td>'
+        f'<td class="mono" title="{escape(str(gap.source))}">{escape(gap.source.brief)}</td>'
         f'<td class="mono">{escape(", ".join(gap.modules))}</td></tr>'
     )
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
-from rushlight.ir.source import Source
 from rushlight.partition.coverage import Covered
 from rushlight.schema.debug import DebugCall, DebugLine, DebugMap, DebugMethod, DebugNode
+from rushlight.schema.source import Source
 
 
 class DebugMapBuilder:
@@ -66,7 +66,7 @@ class DebugMapBuilder:
                 source.text,
             )
             line = self._lines.setdefault(line, line)
-            self._nodes[key] = DebugNode(name, operator, line, source.module)
+            self._nodes[key] = DebugNode(name, operator, line, source.module, source.handle)
         return self._nodes[key]
 
     def _file(self, path: str) -> str:

@@ -14,12 +14,13 @@ from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.control import FLOW, copy_index, label, move, variable
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.operators import OUT_KERNELS, PRIMS, SCALAR_RESULTS, runtime_name
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import source_of
 from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, dim_order_of
 from rushlight.ir.verify import fail
 from rushlight.lower.method import LoweredMethod, spec_of
 from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.schema import program as schema
+from rushlight.schema.source import Source
 
 _MEMORY_FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1}
 _LAYOUTS = {torch.strided: 0}

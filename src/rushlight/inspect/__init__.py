@@ -15,11 +15,13 @@ from rushlight.inspect.delegation import (
     format_delegated_graph,
     get_delegation_info,
     print_delegated_graph,
+    print_delegation_info,
 )
 from rushlight.inspect.program import memory_of, report_of
 from rushlight.inspect.report import ProgramReport
 from rushlight.inspect.trace.events import Event, EventBlock, PerfData, TimeScale
 from rushlight.inspect.trace.inspector import Inspector
+from rushlight.inspect.trace.numeric_gap import compare_results
 
 if TYPE_CHECKING:
     from rushlight.record.etrecord import ETRecord, generate_etrecord, parse_etrecord
@@ -34,12 +36,14 @@ __all__ = [
     "PerfData",
     "ProgramReport",
     "TimeScale",
+    "compare_results",
     "format_delegated_graph",
     "generate_etrecord",
     "get_delegation_info",
     "memory_of",
     "parse_etrecord",
     "print_delegated_graph",
+    "print_delegation_info",
     "report_of",
 ]
 

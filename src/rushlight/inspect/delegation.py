@@ -102,6 +102,20 @@ def get_delegation_info(graph_module: GraphModule) -> DelegationInfo:
     )
 
 
+def print_delegation_info(graph_module: GraphModule) -> None:
+    """Print the summary and the data frame of `get_delegation_info`.
+
+    Args:
+        graph_module: as there.
+
+    Raises:
+        ExportError: if pandas is not installed.
+    """
+    info = get_delegation_info(graph_module)
+    print(info.get_summary())
+    print(info.get_operator_delegation_dataframe().to_string())
+
+
 def _calls(
     module: GraphModule, delegate: LoweredBackendModule | None
 ) -> Iterator[tuple[Node, LoweredBackendModule | None]]:

@@ -11,8 +11,8 @@ from typing import Any
 from rushlight.inspect.model import ProgramContents
 
 # Concatenated in this order into one script; each file may use the files before it.
-_SCRIPTS = ("dom.js", "program.js", "memory.js", "layout.js", "drawing.js", "graph.js", "tables.js",
-            "main.js")  # fmt: skip
+_SCRIPTS = ("dom.js", "program.js", "memory.js", "layout.js", "drawing.js", "flame.js", "graph.js",
+            "tables.js", "main.js")  # fmt: skip
 
 
 def page(report: ProgramContents) -> str:
@@ -34,6 +34,34 @@ def page(report: ProgramContents) -> str:
         mark, _, after = piece.partition("-->")
         text += [parts[mark], after]
     return "".join(text)
+
+
+def plain_page(title: str, body: str, style: str) -> str:
+    """A page without scripts or network access, in the style of the report, as text.
+
+    Args:
+        title: of the page, as plain text.
+        body: HTML.
+        style: CSS that is added to the report's.
+    """
+    shared = (resources.files("rushlight.inspect") / "page" / "page.css").read_text("utf-8")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="color-scheme" content="light dark">
+<title>{html.escape(title)} · rushlight</title>
+<style>{shared}{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
 
 
 def embedded(value: Any) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.errors import Code, LoadError
+from rushlight.inspect.delegates import delegates_of
 from rushlight.inspect.effects import Effect, check_index, effects_of, operator_name
-from rushlight.inspect.filebytes import same_place
+from rushlight.inspect.kernel_work import cost_of, kernel_work
 from rushlight.inspect.memory import arenas_of
-from rushlight.inspect.model import Delegate, Instruction, Method, Slot, Value
+from rushlight.inspect.model import Instruction, Method, Slot, Value
 from rushlight.inspect.origin import Row, Signature, coverage_of, rows_of
-from rushlight.inspect.payloads import scratch_of
 from rushlight.inspect.values import describe_values, name_results, name_the_rest
 from rushlight.schema import program as fb
 from rushlight.schema.debug import DebugMethod
@@ -36,6 +36,7 @@ def read_method(
     effects = effects_of(plan)
     values = describe_values(plan, signature, debug.values)
     instructions = _instructions(plan, effects, rows_of(debug.instructions, plan))
+    _set_work(instructions, values)
     name_results(values, instructions)
     arenas, views = arenas_of(plan, values, effects)
     blocks = [block for arena in arenas for block in arena.blocks]
@@ -47,7 +48,7 @@ def read_method(
         block.name = values[block.value].name
     inputs = _slots(plan.inputs, values, signature.inputs if signature else [])
     outputs = _slots(plan.outputs, values, signature.outputs if signature else [])
-    delegates = _delegates(pte, plan, instructions)
+    delegates = delegates_of(pte, plan, instructions, values, debug.delegates)
     lent = {slot.value for slot in (*inputs, *outputs) if values[slot.value].role == "caller"}
     return Method(
         name=plan.name,
@@ -117,6 +118,14 @@ def _instruction(
     return made
 
 
+def _set_work(instructions: Sequence[Instruction], values: Sequence[Value]) -> None:
+    """Give each kernel call its work, as far as the file tells."""
+    for instruction in instructions:
+        work = kernel_work(instruction, values)
+        instruction.flops, instruction.bytes = work.flops, work.bytes
+        instruction.cost = cost_of(work)
+
+
 def _slots(indices: Sequence[int], values: Sequence[Value], types: Sequence[str]) -> list[Slot]:
     known = len(types) == len(indices)
     slots = []
@@ -135,34 +144,6 @@ def _signature(
     takes = ", ".join(f"{slot.name}: {slot.text}" for slot in inputs)
     gives = ", ".join(slot.text for slot in outputs)
     return f"{name}({takes}) -> {gives if len(outputs) == 1 else f'({gives})'}"
-
-
-def _delegates(
-    pte: PTEFile, plan: fb.ExecutionPlan, instructions: Sequence[Instruction]
-) -> list[Delegate]:
-    calls: dict[int, list[int]] = {}
-    for i, instruction in enumerate(instructions):
-        calls.setdefault(instruction.delegate, []).append(i)
-    users: dict[int, int] = {}
-    for other in pte.program.execution_plan:
-        for delegate in other.delegates:
-            users[delegate.processed.index] = users.get(delegate.processed.index, 0) + 1
-    same = same_place(pte.delegate_blobs)
-    delegates = []
-    for i, delegate in enumerate(plan.delegates):
-        payload = delegate.processed.index
-        data = as_bytes(pte.delegate_blobs[payload])
-        delegates.append(
-            Delegate(
-                backend=delegate.id,
-                bytes=len(data),
-                scratch=scratch_of(delegate.id, data),
-                shared=users[payload] > 1 or same[payload],
-                calls=calls.get(i, []),
-                specs=[(spec.key, len(as_bytes(spec.value))) for spec in delegate.compile_specs],
-            )
-        )
-    return delegates
 
 
 def _bytes_of_payloads(pte: PTEFile, plan: fb.ExecutionPlan) -> int:

@@ -10,31 +10,10 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from rushlight.schema.source import Source
+
 Actual = tuple[int, ...] | int
 """A value in a run: a tensor's sizes, or a number."""
-
-
-@dataclass(slots=True)
-class Source:
-    """The Python line that an instruction was traced from; unknown fields are "" or 0.
-
-    Attributes:
-        file: the path that was recorded at export.
-        line: counted from 1.
-        function: the function that holds the line.
-        text: the line itself.
-        module: path of the `nn.Module`, such as "encoder.layers.0.norm1".
-    """
-
-    file: str = ""
-    line: int = 0
-    function: str = ""
-    text: str = ""
-    module: str = ""
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.file else ""
-        return ": ".join(part for part in (place, self.text) if part)
 
 
 @dataclass(slots=True)
@@ -80,7 +59,9 @@ class Instruction:
         reads, writes: the tensors and computed numbers among them, with the items of lists.
         delegate: the index of the called delegate; -1 if no delegate is called.
         target: the instruction that a jump goes to; -1 if it is not a jump.
-        source: the Python line; None if it is not known.
+        source: where it comes from; None if it is not known.
+        flops, bytes: its work, see `Work`; None if it is not known.
+        cost: its estimated microseconds on one core, by its work; 0 if that is not known.
     """
 
     kind: str
@@ -92,6 +73,9 @@ class Instruction:
     delegate: int = -1
     target: int = -1
     source: Source | None = None
+    flops: int | None = None
+    bytes: int | None = None
+    cost: float = 0.0
 
 
 @dataclass(slots=True)
@@ -165,6 +149,35 @@ class Arena:
 
 
 @dataclass(slots=True)
+class DelegateNode:
+    """An operator inside a delegate, as its backend runs it.
+
+    Attributes:
+        place: the backend's id for it, as in its events.
+        name: its kind, such as "Product+" for a product with an epilogue; its id if that is not
+            known.
+        inputs: what it reads: the indices of nodes of the delegate that computed it, or -1 - i for
+            argument i of the call; empty if that is not known.
+        results: the types of what it computes, at upper bounds.
+        outputs: the arguments of the call that it writes.
+        nodes: the names of the nodes of the model's graph that it was made from.
+        sources: where they come from, one for each.
+        flops, bytes, cost: as those of `Instruction`.
+    """
+
+    place: str
+    name: str
+    inputs: list[int] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    nodes: list[str] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    flops: int | None = None
+    bytes: int | None = None
+    cost: float = 0.0
+
+
+@dataclass(slots=True)
 class Delegate:
     """A part of a method that a backend runs.
 
@@ -175,6 +188,7 @@ class Delegate:
         shared: whether another delegate uses the same payload.
         calls: the instructions that call it.
         specs: its compile specs: each key, and the number of bytes of its value.
+        nodes: its operators; empty if they are not known.
     """
 
     backend: str
@@ -183,6 +197,7 @@ class Delegate:
     shared: bool
     calls: list[int]
     specs: list[tuple[str, int]]
+    nodes: list[DelegateNode] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -322,6 +337,60 @@ class FormUse:
 
 
 @dataclass(slots=True)
+class Timing:
+    """The time of an operator in a trace.
+
+    Attributes:
+        instruction: the index of the instruction.
+        place: the backend's id of the operator inside a delegate; "" for a kernel, and for a
+            delegate that tells of no operators.
+        ms: milliseconds in one run: the mean.
+        calls: the number of calls in one run: the mean.
+    """
+
+    instruction: int
+    place: str
+    ms: float
+    calls: float
+
+
+@dataclass(slots=True)
+class MethodTimes:
+    """The times of a method in a trace.
+
+    Attributes:
+        method: its name.
+        runs: the number of runs in the trace.
+        ms: milliseconds of a whole run: the mean; 0 if the trace does not tell.
+        timings: its operators, the slowest first.
+        unknown: operators of the trace that the method does not have, in words.
+    """
+
+    method: str
+    runs: int
+    ms: float
+    timings: list[Timing]
+    unknown: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ValueGap:
+    """How far a value of a trace is from that of the recorded program.
+
+    Attributes:
+        method: the method's name.
+        node: the node of the model's graph whose value it is.
+        metric: what `gap` is, such as "SNR".
+        gap: the distance; a text ("inf", "nan") if it is no finite number.
+    """
+
+    method: str
+    node: str
+    metric: str
+    gap: float | str
+
+
+@dataclass(slots=True)
 class ProgramContents:
     """The contents of a program file, as far as they can be read without running it.
 
@@ -335,6 +404,10 @@ class ProgramContents:
         forms: the forms of a fat program, the preferred one first.
         debug_left_out: the parts of the debug map that were left out to keep the file small.
         quantization: the loss by quantization that the export measured, in words; not in the file.
+        times: how long methods and their operators took, from a trace; not in the file.
+        stacks: by method and debug handle (as text), the lines of Python that led to the operator,
+            from an ETRecord; not in the file.
+        gaps: how far values of a trace are from those of an ETRecord; not in the file.
     """
 
     name: str
@@ -350,6 +423,9 @@ class ProgramContents:
     forms: list[FormUse] = field(default_factory=list)
     debug_left_out: list[str] = field(default_factory=list)
     quantization: list[str] = field(default_factory=list)
+    times: list[MethodTimes] = field(default_factory=list)
+    stacks: dict[str, dict[str, str]] = field(default_factory=dict)
+    gaps: list[ValueGap] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report as dicts, lists, strings and numbers."""

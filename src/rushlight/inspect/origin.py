@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight.inspect.model import Covered, Source
+from rushlight.inspect.model import Covered
 from rushlight.runtime import tree as trees
 from rushlight.schema import program as fb
 from rushlight.schema.debug import DebugMap, DebugMethod, DebugNode
+from rushlight.schema.source import Source
 from rushlight.serialize.debug import KEY as DEBUG
 from rushlight.serialize.debug import read_debug
 from rushlight.serialize.segments import Data, as_bytes
@@ -110,7 +111,7 @@ def delegate_rows(debug: DebugMethod, delegate: int) -> dict[str, list[Row]]:
 def unique_sources(rows: Sequence[Row]) -> list[Source]:
     """The Python lines of `rows`, each once."""
     sources = (row.source for row in rows if row.source is not None)
-    return list({astuple(source): source for source in sources}.values())
+    return list({(str(source), source.module): source for source in sources}.values())
 
 
 def _without_namespace(operator: str) -> str:
@@ -123,7 +124,7 @@ def _source(node: DebugNode) -> Source | None:
     """The Python line of a node; None if nothing is known."""
     if not node.line.file and not node.module:
         return None
-    return Source(*node.line, node.module)
+    return node.source
 
 
 def _traced_row(frames: fb.FrameList) -> Row:

@@ -22,11 +22,18 @@ class PayloadNode:
     Attributes:
         work: its own work.
         reads, writes: the bytes of its values, by index of the value.
+        inputs: what it reads: the indices of the nodes that computed it, or -1 - i for the
+            delegate's argument i; each once. Constants are left out.
+        results: the types of what it computes, such as "float32[1, 64]"; at upper bounds.
+        outputs: the delegate's arguments that it writes.
     """
 
     work: Work
     reads: dict[int, int] = field(default_factory=dict)
     writes: dict[int, int] = field(default_factory=dict)
+    inputs: list[int] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
 
 
 def _no_scratch(payload: Buffer) -> int:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from rushlight.inspect.model import Source, Work
+from rushlight.inspect.model import Work
 from rushlight.inspect.work import InstructionWork, Sizes, work_of
 from rushlight.runtime.measures import TraceEvent
 from rushlight.runtime.module import Module
 from rushlight.runtime.peaks import Peaks
 from rushlight.schema.codec import Buffer
+from rushlight.schema.source import Source
 
 _Key = tuple[str, int, str]  # method, instruction, place inside a delegate
 

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from rushlight.inspect.fit import FittingTable
-from rushlight.inspect.model import Source
+from rushlight.schema.source import Source
 
 MAX_ROWS = 20  # of a table that grows with the model; the HTML page shows all rows
 _UNITS = ("B", "KiB", "MiB", "GiB")
@@ -21,6 +21,14 @@ def size_text(count: int) -> str:
         value, unit = value / 1024, unit + 1
     digits = 0 if unit == 0 or value >= 100 else 1 if value >= 10 else 2
     return f"{value:.{digits}f} {_UNITS[unit]}"
+
+
+def time_text(nanoseconds: float) -> str:
+    """A time with its unit: "1.23 ms"."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds:.0f} ns"
 
 
 def table_of(
@@ -60,5 +68,5 @@ def short_source(source: Source | None) -> str:
     """A Python line without the folders of its file."""
     if source is None:
         return ""
-    place = f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else source.module
+    place = source.brief or source.module
     return f"{place}: {source.text}" if source.text else place

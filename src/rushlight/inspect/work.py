@@ -9,22 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.errors import Error
-from rushlight.inspect.model import Actual, Instruction, Value, Work
+from rushlight.inspect.kernel_work import actual_of, kernel_work
+from rushlight.inspect.model import Actual, Value, Work
 from rushlight.inspect.origin import Row, delegate_rows, unique_sources
 from rushlight.inspect.payloads import PayloadNode, joined, nodes_of
 from rushlight.inspect.program import methods_of
 from rushlight.runtime.stepping import Stepper
 from rushlight.schema.codec import Buffer
 from rushlight.serialize.segments import as_bytes
-
-# Products: the positions of the left and of the right matrix [..., depth, columns].
-_PRODUCTS = {
-    "aten::mm": (0, 1),
-    "aten::bmm": (0, 1),
-    "aten::addmm": (1, 2),
-    "aten::baddbmm": (1, 2),
-}
-_TRANSPOSED = 6  # the index of a convolution's argument
 
 
 @dataclass(slots=True)
@@ -70,11 +62,11 @@ def work_of(
         works = []
         for instruction in method.instructions:
             if instruction.kind != "delegate":
-                works.append(InstructionWork(_kernel_work(instruction, method.values)))
+                works.append(InstructionWork(kernel_work(instruction, method.values)))
                 continue
             delegate = plan.delegates[instruction.delegate]
             payload = pte.delegate_blobs[delegate.processed.index]
-            actual = [_actual(method.values[i]) for i in instruction.args]
+            actual = [actual_of(method.values[i]) for i in instruction.args]
             rows = delegate_rows(debug.method(method.name), instruction.delegate)
             nodes = _with_rows(nodes_of(delegate.id, as_bytes(payload), actual), rows)
             works.append(InstructionWork(Work(instruction.op), nodes))
@@ -126,13 +118,6 @@ def _set_sizes(values: Sequence[Value], sizes: Mapping[int, Actual]) -> None:
         value.bytes = element * math.prod(actual)
 
 
-def _actual(value: Value) -> Actual | None:
-    """The sizes or number of a value in a run; None if not known."""
-    if value.kind == "int":
-        return int(value.text)
-    return None if value.kind != "tensor" or value.dynamic else tuple(value.shape)
-
-
 def flops_of(source: str | os.PathLike[str] | Buffer, method: str = "forward") -> int:
     """Operations of all products, convolutions and attention that a method runs."""
     total = 0
@@ -152,33 +137,3 @@ def _with_rows(
         work.nodes = list(dict.fromkeys(row.name for row in listed))
         work.sources = unique_sources(listed)
     return by_id
-
-
-def _kernel_work(instruction: Instruction, values: Sequence[Value]) -> Work:
-    """The work of a kernel call: the bytes of all its tensors, unknown if a size is dynamic."""
-    source = instruction.source
-    work = Work(instruction.op, sources=[] if source is None else [source])
-    if instruction.kind != "kernel":
-        return work
-    tensors = [values[i] for i in dict.fromkeys((*instruction.reads, *instruction.writes))]
-    if any(value.dynamic for value in tensors):
-        return work
-    work.bytes = sum(value.bytes for value in tensors)
-    work.flops = _kernel_flops(instruction, values)
-    return work
-
-
-def _kernel_flops(instruction: Instruction, values: Sequence[Value]) -> int | None:
-    name = instruction.op.partition(".")[0]
-    args = [values[i] for i in instruction.args]
-    if name in _PRODUCTS:
-        left, right = (args[i].shape for i in _PRODUCTS[name])
-        return 2 * math.prod(left) * right[-1]
-    if name == "aten::linear":
-        return 2 * math.prod(args[0].shape) * args[1].shape[0]
-    if name == "aten::convolution":
-        transposed = args[_TRANSPOSED].text == "True"
-        many = args[0 if transposed else instruction.args.index(instruction.writes[0])].shape
-        weight = args[1].shape
-        return 2 * math.prod(many) * math.prod(weight[1:])
-    return None

@@ -19,8 +19,9 @@ from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from rushlight.ir.branches import branches
 from rushlight.ir.findings import Finding, refusal
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import in_users_code, source_of
 from rushlight.ir.symbols import Origins, origin_text, origins_of
+from rushlight.schema.source import Source
 
 aten = torch.ops.aten
 _UNBOUNDED = 2**31 - 1  # sizes are int32 in the file
@@ -119,7 +120,7 @@ class Bounds:
                 "data-dependent-size",
                 f"{what} depends on {about} and has no maximum, so no memory can be planned for it",
                 _bound_advice(first),
-                source_of(first) if source_of(first).is_users else source,
+                source_of(first) if in_users_code(source_of(first).file) else source,
             )
         most = bound_sympy(size.node.expr, self.ranges).upper  # type: ignore[union-attr]
         if most < _UNKNOWN:

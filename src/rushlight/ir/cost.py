@@ -1,7 +1,6 @@
 """Estimates the cost of a node from its arithmetic and from the bytes that it moves.
 
-The formulas for arithmetic are torch's own (`torch.utils.flop_counter`). The rates are those of one
-core of a common processor; only the *share* of a node in a method's cost is meaningful.
+The formulas for arithmetic are torch's own (`torch.utils.flop_counter`); `rates.py` has the rates.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ from torch._ops import OpOverload
 from torch.fx import Node
 from torch.utils.flop_counter import flop_registry
 
+from rushlight.ir.rates import estimated_cost
 from rushlight.ir.rewrite import example
 
-_FLOPS_PER_US = 50e3
-_BYTES_PER_US = 10e3
 # Operators that move no bytes: the runtime shares the memory or reads only the sizes.
 _FREE = frozenset(
     """
@@ -38,7 +36,7 @@ def cost_of(node: Node) -> float:
     values = [n.meta.get("val") for n in node.all_input_nodes]
     tensors = [t for t in pytree.tree_leaves([values, node.meta.get("val")]) if _is_tensor(t)]
     moved: int = sum(_numel(t) * t.dtype.itemsize for t in tensors)
-    return max(_flops(node, target) / _FLOPS_PER_US, moved / _BYTES_PER_US)
+    return estimated_cost(_flops(node, target), moved)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.source import Source
+from rushlight.schema.source import Source
 
 # Kinds of findings; each has a page docs/gallery/<kind>.md with a rewrite that works.
 KINDS = {
@@ -85,14 +85,13 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """The finding as a dictionary for JSON."""
-        source = {"file": self.source.file, "line": self.source.line, "text": self.source.text}
         return {
             "kind": self.kind,
             "problem": self.problem,
             "advice": self.advice,
             "blocks": self.blocks,
             "page": self.page,
-            "source": source if self.source.file else None,
+            "source": asdict(self.source) if self.source.file else None,
         }
 
 

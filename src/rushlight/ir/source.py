@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 import torch
 from torch.fx import Graph, Node
 
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+from rushlight.schema.source import Source, frames_in
+
 # The folders of torch and of this package here, and a pattern of such folders for programs that
 # were captured elsewhere. A user's own folder may match the pattern too.
 _HERE = tuple(
@@ -26,55 +27,32 @@ def _is_library(file: str) -> bool:
     return file.startswith(("<", *_HERE)) or _ELSEWHERE.search(file) is not None
 
 
-@dataclass(frozen=True)
-class Source:
-    """A line of the user's Python; what is not known is 0 or ""."""
-
-    file: str = ""
-    line: int = 0
-    function: str = ""
-    text: str = ""
-    module: str = ""
-
-    @property
-    def is_users(self) -> bool:
-        """Whether the line is known and belongs neither to torch nor to this package."""
-        return bool(self.file) and not _is_library(self.file)
-
-    def __str__(self) -> str:
-        if not self.file:
-            return self.module and f"module {self.module}"
-        place = f"{self.file}:{self.line} in {self.function}"
-        return f"{place}: {self.text}" if self.text else place
+def in_users_code(file: str) -> bool:
+    """Whether a file is known and belongs neither to torch nor to this package."""
+    return bool(file) and not _is_library(file)
 
 
 @lru_cache(maxsize=65536)
 def source_in(trace: str) -> Source:
     """The innermost frame of the user's code in a traceback's text, else the innermost frame."""
-    lines = trace.splitlines()
     chosen: Source | None = None
-    for at, text in enumerate(lines):
-        frame = _FRAME.search(text)
-        if not frame:
-            continue
-        code = lines[at + 1].strip() if at + 1 < len(lines) else ""
-        if _FRAME.search(code):
-            code = ""
-        source = Source(frame["file"], int(frame["line"]), frame["function"], code.rstrip("^~ "))
+    for source in frames_in(trace):
         if chosen is None or not _is_library(source.file) or _is_library(chosen.file):
             chosen = source
     return chosen or Source()
 
 
 def source_of(node: Node) -> Source:
-    """The user's line and the module path that `node` was traced from."""
+    """The user's line, the module path, the operator and the debug handle of a node."""
     frame = source_in(node.meta.get("stack_trace") or "")
     stack = node.meta.get("nn_module_stack") or {}
     path = ""
     for name, _ in stack.values():
         if isinstance(name, str) and not name.startswith("_empty_nn_module_stack"):
             path = name.removeprefix("L['self'].").removeprefix("L['self']")
-    return Source(frame.file, frame.line, frame.function, frame.text, path)
+    operator = str(node.target) if node.op == "call_function" else ""
+    handle = int(node.meta.get("debug_handle", 0))
+    return replace(frame, module=path, operator=operator, handle=handle)
 
 
 def debug_handles(graph: Graph) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._sympy.printers import PythonPrinter
 
 from rushlight.ir.branches import branches
-from rushlight.ir.source import source_of
+from rushlight.ir.source import in_users_code, source_of
 
 # Source text that makes a Python number from a tensor, such as `k.item()`.
 ITEM = re.compile(r"\w+(?:\.\w+(?:\(\))?|\[[^\[\]]*\])*\.(?:item|tolist)\(\)")
@@ -45,7 +44,7 @@ def origin_text(symbol: sympy.Symbol, node: Node) -> str:
     """A text for a symbol that `node` introduces: "the value of `k.item()` (model.py:8)", or
     "size 0 of found (model.py:9)"."""
     source = source_of(node)
-    place = f" ({os.path.basename(source.file)}:{source.line})" if source.is_users else ""
+    place = f" ({source.brief})" if in_users_code(source.file) else ""
     assigned = _ASSIGNED.match(source.text)
     for value in pytree.tree_leaves(node.meta.get("val")):
         if isinstance(value, torch.Tensor) and symbol in _symbols(value):

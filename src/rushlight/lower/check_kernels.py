@@ -12,8 +12,9 @@ from rushlight.errors import Code, ExportError
 from rushlight.ir.findings import OTHER_OPERATORS, Finding, page_of, refusal
 from rushlight.ir.kernels import Manifest
 from rushlight.ir.operators import kernel_name
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import source_of
 from rushlight.lower.method import LoweredMethod, spec_of
+from rushlight.schema.source import Source
 
 # Operators that no kernel runs, because only delegates have what they need, and the advice.
 _DELEGATED = {

@@ -12,9 +12,10 @@ from torch.fx import GraphModule, Node
 
 from rushlight.ir.branches import attribute, branch
 from rushlight.ir.cost import cost_of
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import source_of
 from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.partition.partitioner import DECLINED
+from rushlight.schema.source import Source
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from torch.fx import Graph, Node
 from rushlight.edge.config import ExecutorchBackendConfig
 from rushlight.edge.to_edge import finish
 from rushlight.ir.programs import copy_node, copy_program, make_module
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import source_of
 from rushlight.partition.debug_map import numbered_calls
 from rushlight.partition.flat import flatten
 from rushlight.partition.named_data import NamedDataStoreOutput
 from rushlight.partition.registry import find_stage
 from rushlight.schema.program import CompileSpec
+from rushlight.schema.source import Source
 
 
 class LoweredBackendModule(torch.nn.Module):

@@ -16,6 +16,7 @@ from rushlight.edge import (
 )
 from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.passes.groups_to_channels import groups_to_channels
+from rushlight.edge.passes.taps import taps_to_values
 from rushlight.edge.run_passes import Pass, run_passes
 from rushlight.emit import emit
 from rushlight.errors import Code, ExportError, names_internal_errors
@@ -297,7 +298,7 @@ class EdgeProgramManager:
         for name, program in self._programs.items():
             if config.passes:
                 program = run_passes(program, config.passes, name, self._config)
-            program = groups_to_channels(fold_dequantized(program))
+            program = taps_to_values(groups_to_channels(fold_dequantized(program)))
             progress(f"{name}: lower")
             lowered[name] = lower(program, method=name, remove_view_copy=config.remove_view_copy)
         progress("plan memory")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch.fx import GraphModule, Node
 
-from rushlight.ir.source import source_of
+from rushlight.ir.source import in_users_code, source_of
 
 
 def layer_of(node: Node) -> str:
@@ -18,7 +18,7 @@ def layer_of(node: Node) -> str:
     source = source_of(node)
     what = node.name if node.op != "call_function" else str(node.target).removesuffix(".default")
     place = f" of {source.module}" if source.module else ""
-    line = f" ({source})" if source.file and source.is_users else ""
+    line = f" ({source})" if in_users_code(source.file) else ""
     return f"{what}{place}{line}"
 
 

@@ -11,6 +11,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+from rushlight.ir.source import in_users_code
 from rushlight.quantization.layers import unchanged
 from rushlight.quantization.taps import Tap, find_taps, tapped
 
@@ -125,5 +126,5 @@ def _ratio(noise: float, signal: float) -> float:
 
 def _place(tap: Tap, share: float) -> str:
     source = tap.source
-    line = f", {source.file.rpartition('/')[2]}:{source.line}" if source.is_users else ""
+    line = f", {source.brief}" if in_users_code(source.file) else ""
     return f"{tap.module or tap.name} ({share:.0%}{line})"

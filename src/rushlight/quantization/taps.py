@@ -11,7 +11,8 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.graph import _PyTreeCodeGen
 from torch.utils._pytree import tree_flatten
 
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.source import source_of
+from rushlight.schema.source import Source
 
 _MOVEMENT = frozenset(
     "alias cat chunk clone contiguous copy detach dropout expand flatten getitem index "

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, runtime_checkable
 
 import torch
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
@@ -21,6 +22,7 @@ from rushlight.record.exir_json import Serialized, deserialized, serialized
 from rushlight.schema import program as schema
 from rushlight.schema.debug import DebugMethod
 from rushlight.schema.etrecord import EDGE, MARKER
+from rushlight.serialize.etrecord import RecordArchive, Source, map_in
 
 AnyFile = str | os.PathLike[str] | IO[bytes]
 
@@ -36,10 +38,24 @@ class EdgeManager(Protocol):
         """The program of a method."""
 
 
+@runtime_checkable
+class BundledCases(Protocol):
+    """A `Bundle`, which is of a later stage."""
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that have test cases."""
+
+    def torch_cases(self, method: str) -> list[tuple[list[Any], list[Any]]]:
+        """The flat inputs and expected outputs of a method's test cases."""
+
+
 Programs = ExportedProgram | Mapping[str, ExportedProgram] | EdgeManager
 _EXPORTED = "exported_program"
 _COMPANIONS = ("", "_state_dict", "_constants", "_example_inputs")
-_JSON = ("debug_handle_map", "delegate_map", "instruction_id_to_num_outs_map", "export_graph_id")
+_MAPS = frozenset({"debug_handle_map", "delegate_map", "instruction_id_to_num_outs_map"})
+_GRAPH_ID = "export_graph_id"
+_JSON = (*sorted(_MAPS), _GRAPH_ID)
 _TENSORS = ("reference_outputs", "representative_inputs")
 _IMPLIED = (MARKER, *_JSON, *_TENSORS)
 
@@ -171,15 +187,42 @@ class ETRecord:
             if "debug_handle" in node.meta
         }
 
-    def update_representative_inputs(self, inputs: Sequence[Any]) -> None:
-        """Record the inputs of a test case of `forward`, flat, as tensors."""
-        self.representative_inputs = list(inputs)
+    def update_representative_inputs(self, inputs: Sequence[Any] | BundledCases) -> None:
+        """Record the inputs of a test case of `forward`.
+
+        Args:
+            inputs: flat, as tensors; or a bundled program, whose first test case of `forward`
+                counts. Without one, none are recorded.
+        """
+        if isinstance(inputs, BundledCases):
+            cases = inputs.torch_cases("forward")
+            self.representative_inputs = cases[0][0] if cases else None
+        else:
+            self.representative_inputs = list(inputs)
 
     def update_reference_outputs(
-        self, outputs: Mapping[str, Sequence[Any]] | Sequence[Any]
+        self, outputs: Mapping[str, Sequence[Any]] | Sequence[Any] | BundledCases
     ) -> None:
-        """Record expected outputs: of `forward`'s test cases, or by method."""
-        if isinstance(outputs, Mapping):
+        """Record expected outputs, which the Inspector shows beside those of a traced test case.
+
+        Args:
+            outputs: flat, of each test case of `forward`; or of those of each method; or a bundled
+                program, all of whose test cases count.
+
+        Raises:
+            ExportError: a test case of the bundled program expects nothing.
+        """
+        if isinstance(outputs, BundledCases):
+            expected = {m: [case[1] for case in outputs.torch_cases(m)] for m in outputs.methods}
+            for method, cases in expected.items():
+                if not all(cases):
+                    raise ExportError(
+                        f"test case {cases.index([])} of {method!r} has no expected outputs: "
+                        "bundle it with some",
+                        code=Code.INVALID_ARGUMENT,
+                    )
+            self.reference_outputs = expected
+        elif isinstance(outputs, Mapping):
             self.reference_outputs = {name: list(cases) for name, cases in outputs.items()}
         else:
             self.reference_outputs = {"forward": list(outputs)}
@@ -229,35 +272,39 @@ class ETRecord:
 def parse_etrecord(path: AnyFile) -> ETRecord:
     """Read a record of Rushlight or ExecuTorch, with its programs.
 
-    `Inspector` reads records without torch; this is for what needs the programs.
+    `Inspector` reads records without torch; this is for what needs the programs. One that calls
+    delegates, as ExecuTorch's records may have, is left out with a warning.
 
     Raises:
         LoadError: it cannot be read, or is damaged.
     """
-    where = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-            if MARKER not in names:
-                raise _damaged(f"it has no entry {MARKER}, so it is no ETRecord", where)
-            record = ETRecord()
-            for name in sorted(names):
-                if f"{name}_state_dict" in names:
-                    _take_program(record, name, _read_program(archive, name))
-            for name in names & set(_JSON):
-                setattr(record, name, json.loads(archive.read(name)))
-            for name in names & set(_TENSORS):
-                saved = io.BytesIO(archive.read(name))
-                setattr(record, name, torch.load(saved, weights_only=True))
-            return record
-    except OSError as error:
-        raise LoadError(
-            f"the ETRecord cannot be read: {error.strerror}", code=Code.ACCESS_FAILED, where=where
-        ) from error
-    except (zipfile.BadZipFile, ValueError, KeyError, RuntimeError) as error:
-        if isinstance(error, LoadError):
-            raise
-        raise _damaged(f"{type(error).__name__}: {error}", where) from error
+    with RecordArchive(path) as archive:
+        record = ETRecord()
+        for name in sorted(archive.names):
+            if f"{name}_state_dict" in archive.names and _can_be_read(archive, name):
+                _take_program(record, name, _read_program(archive, name))
+        for name in _MAPS & archive.names:
+            setattr(record, name, map_in(archive, name))
+        if _GRAPH_ID in archive.names:
+            record.export_graph_id = archive.json(_GRAPH_ID)
+        for name in archive.names.intersection(_TENSORS):
+            setattr(record, name, _read_tensors(archive, name))
+        return record
+
+
+def read_reference_outputs(source: Source) -> dict[str, list[Any]]:
+    """The reference outputs of a record by method, without its programs; empty if it has none.
+
+    Raises:
+        LoadError: as `parse_etrecord`.
+    """
+    with RecordArchive(source) as archive:
+        if "reference_outputs" not in archive.names:
+            return {}
+        outputs = _read_tensors(archive, "reference_outputs")
+        if not isinstance(outputs, dict) or not all(isinstance(o, list) for o in outputs.values()):
+            raise archive.damaged("its entry 'reference_outputs' has no list for each method")
+        return outputs
 
 
 def generate_etrecord(
@@ -339,8 +386,31 @@ def _write_program(archive: zipfile.ZipFile, name: str, parts: Serialized) -> No
         archive.writestr(f"{name}{companion}", content)
 
 
-def _read_program(archive: zipfile.ZipFile, name: str) -> ExportedProgram:
+def _can_be_read(archive: RecordArchive, name: str) -> bool:
+    """Whether a program is one of torch alone: payloads of delegates are not read back."""
+    if b"higher_order.executorch_call_delegate" not in archive.read(name):
+        return True
+    warnings.warn(
+        f"the ETRecord's program {name!r} calls delegates and is left out: record the one before "
+        "delegation to compare values with it",
+        stacklevel=3,
+    )
+    return False
+
+
+def _read_program(archive: RecordArchive, name: str) -> ExportedProgram:
     return deserialized(Serialized(*(archive.read(f"{name}{part}") for part in _COMPANIONS)))
+
+
+def _read_tensors(archive: RecordArchive, name: str) -> Any:
+    """What torch.save wrote, without running code of the file."""
+    try:
+        return torch.load(io.BytesIO(archive.read(name)), weights_only=True)
+    except LoadError:
+        raise
+    except Exception as error:  # of damaged archives torch raises many types
+        reason = str(error).partition("\n")[0]
+        raise archive.damaged(f"its entry {name!r} cannot be read ({reason})") from error
 
 
 def _take_program(record: ETRecord, name: str, program: ExportedProgram) -> None:
@@ -357,7 +427,3 @@ def _exists(what: str) -> ExportError:
     return ExportError(
         f"the record has {what} already: make another record", code=Code.INVALID_STATE
     )
-
-
-def _damaged(what: str, where: str) -> LoadError:
-    return LoadError(f"the ETRecord: {what}", code=Code.INVALID_EXTERNAL_DATA, where=where)

@@ -21,6 +21,7 @@ from torch.utils._sympy import functions
 
 from rushlight.errors import Code, ExportError, LoadError
 from rushlight.ir.branches import attribute, branches
+from rushlight.ir.custom_ops import dim_order, executorch
 from rushlight.ir.programs import copy_program
 from rushlight.ir.source import debug_handles
 
@@ -105,6 +106,8 @@ def deserialized(parts: Serialized) -> ExportedProgram:
     Raises:
         LoadError: it is damaged, or calls operators that are not there.
     """
+    dim_order.define()
+    executorch.define()
     try:
         document = json.loads(parts.program)
         module = document["graph_module"]
@@ -283,6 +286,15 @@ class _Newer(_Converter):
 
     def target(self, name: str) -> str:
         return _OPS + name.removeprefix(_EDGE_OPS) if name.startswith(_EDGE_OPS) else name
+
+    def _node(self, entry: Document) -> Document:
+        converted = super()._node(entry)
+        if entry["target"].startswith(f"{_OPS}higher_order."):
+            # ExecuTorch's one result of a branch is a list of one, which torch would take apart.
+            converted["is_hop_single_tensor_return"] = any(
+                "as_tensors" in o for o in entry["outputs"]
+            )
+        return converted
 
     def dtype(self, number: int) -> int:
         return {old: new for new, old in _DTYPES.items()}.get(number, number)

@@ -11,6 +11,7 @@ from rushlight.runtime.backends import (
     register_backend_library,
     unregister_backend,
 )
+from rushlight.runtime.failures import install_crash_report
 from rushlight.runtime.load import load
 from rushlight.runtime.measures import Memory, TraceEvent
 from rushlight.runtime.module import Method, Module
@@ -39,6 +40,7 @@ __all__ = [
     "Verification",
     "backend_registry",
     "include_path",
+    "install_crash_report",
     "load",
     "operator_registry",
     "register_backend",

@@ -62,8 +62,14 @@ class BackendContext(Protocol):
         """In `execute`: give output `args[index]` another shape, within its bound; returns a new
         array to write instead of `args[index]`."""
 
-    def event(self, id: int | str, start_ns: int, stop_ns: int) -> None:
-        """Report the time from `start_ns` to `stop_ns` inside the delegate, for `Module.trace`."""
+    def event(self, id: int | str, start_ns: int, stop_ns: int, metadata: bytes = b"") -> None:
+        """Report the time from `start_ns` to `stop_ns` inside the delegate, for `Module.trace`.
+
+        Args:
+            id: the place, as for `fail_at`.
+            start_ns, stop_ns: on the clock of `time.perf_counter_ns` or any other.
+            metadata: bytes of the backend's own, which `Inspector(delegate_metadata_parser=)` gets.
+        """
 
 
 class Backend(Protocol):

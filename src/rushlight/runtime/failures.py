@@ -6,14 +6,18 @@ something fails.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import TypeVar
 
 from rushlight import _core
-from rushlight.errors import Code, LoadError, RunError
+from rushlight.errors import Code, Error, LoadError, RunError
+from rushlight.files import AnyPath, replacing
 from rushlight.schema.debug import Places
 from rushlight.serialize.debug import KEY, read_debug
 
+E = TypeVar("E", bound=Error)
 _MAX_LISTED = 200
 _MAX_LINES = 3  # of one place inside a delegate
 _MAX_NODES = 8  # of one delegate
@@ -34,7 +38,7 @@ class PythonLines:
     def line(self, method: str, instruction: int) -> str:
         """'model.py:12 in forward: `x + y`'; "" if it is not known."""
         nodes = self._map.method(method).instructions
-        return str(nodes[instruction].line) if 0 <= instruction < len(nodes) else ""
+        return str(nodes[instruction].source) if 0 <= instruction < len(nodes) else ""
 
     def delegate_lines(self, method: str, delegate: int, place: str) -> list[str]:
         """The lines that a place inside a delegate comes from, each once, in order; none if they
@@ -46,7 +50,7 @@ class PythonLines:
             place: the backend's id for the place, as text.
         """
         nodes = self._places(method, delegate).get(place, ())
-        return list(dict.fromkeys(str(node.line) for node in nodes if node.line.file))
+        return list(dict.fromkeys(str(node.source) for node in nodes if node.line.file))
 
     def delegate_nodes(self, method: str, delegate: int) -> list[str]:
         """'mul_1 (aten.mul.Tensor)' for each node that a delegate runs, as far as is known."""
@@ -86,7 +90,7 @@ def python_lines(program: _core.Program) -> PythonLines:
 
 def run_error(failure: _core.Failure, program: _core.Program) -> RunError:
     """The error of a call that failed; raise it from the failure's `__cause__`."""
-    code, message, method, instruction, name, _, delegate, place = failure.args
+    code, message, method, instruction, name, _, delegate, place, report = failure.args
     where = method
     if instruction >= 0:
         where = f"{method}: instruction {instruction}" + (f" ({name})" if name else "")
@@ -99,7 +103,47 @@ def run_error(failure: _core.Failure, program: _core.Program) -> RunError:
             where += f", {line}" if line else ""
     elif method:
         message = _without_prefix(message, method)
-    return RunError(message, code=Code(code), where=where)
+    return write_report(RunError(message, code=Code(code), where=where), report)
+
+
+def write_report(error: E, report: tuple[bytes, bytes] | None) -> E:
+    """Write the report of a failure, and add a note to its error that says so.
+
+    Args:
+        error: the error.
+        report: the path and the content; None if nothing is reported.
+    """
+    if report is None:
+        return error
+    path, content = os.fsdecode(report[0]), report[1]
+    try:
+        with replacing(path) as file:
+            file.write(content)
+        note = f"`rushlight explain {path} MODEL.pte` tells more"
+    except OSError as problem:
+        note = f"the report of this failure cannot be written to {path}: {problem.strerror}"
+    # What add_note() of Python 3.11 does.
+    setattr(error, "__notes__", [*getattr(error, "__notes__", ()), note])  # noqa: B010
+    return error
+
+
+def install_crash_report(path: AnyPath) -> None:
+    """Write a report if this process crashes while a method runs that was loaded with
+    `failure_report`: in a kernel, a backend, or a thread that works for them. On Linux and macOS.
+
+    The signals SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT are handled; then the handler that was
+    there before takes over, such as `faulthandler`'s. `rushlight explain` reads the report.
+
+    Args:
+        path: the report's; written only when something crashes.
+
+    Raises:
+        RunError: there can be no such file, or the system has no signals.
+    """
+    try:
+        _core.install_crash_report(os.fsencode(path))
+    except _core.Failure as failure:
+        raise RunError(failure.args[1], code=Code(failure.args[0])) from None
 
 
 def _inside(
@@ -150,7 +194,7 @@ def load_error(
         where: the program, for the message.
         program: the program with the debug map, if it could be opened.
     """
-    code, message, method, _, name, _, delegate, place = failure.args
+    code, message, method, _, name, _, delegate, place, report = failure.args
     message = _without_prefix(message, where)
     if method:
         message = _without_prefix(message, method)
@@ -162,7 +206,8 @@ def load_error(
         where, message = _inside(
             lines, method, delegate, place, f"{where}: {what}", "", message, failure
         )
-    return LoadError(message, code=Code(code), where=where, advice=_ADVICE.get(Code(code), ""))
+    error = LoadError(message, code=Code(code), where=where, advice=_ADVICE.get(Code(code), ""))
+    return write_report(error, report)
 
 
 def missing_error(
@@ -198,7 +243,8 @@ def missing_error(
     if not text:
         return load_error(failures[0], where, program)
     code = Code.OPERATOR_MISSING if operators else Code.NOT_FOUND
-    return LoadError("\n".join(text), code=code, where=where)
+    error = LoadError("\n".join(text), code=code, where=where)
+    return write_report(error, failures[-1].args[8])
 
 
 def _delegate_text(method: str, delegate: int, nodes: Sequence[str]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, LoadError
+from rushlight.files import AnyPath
 from rushlight.runtime import contract as contracts
 from rushlight.runtime.backends import BackendOptions, read_options
 from rushlight.runtime.choice import load_chosen
@@ -36,6 +38,7 @@ def load(
     methods: Sequence[str] | None = None,
     backend_options: BackendOptions | None = None,
     check_backends: bool | None = None,
+    failure_report: AnyPath | None = None,
 ) -> Module:
     """Load a program (.pte). Needs no torch.
 
@@ -72,6 +75,10 @@ def load(
         check_backends: after every call of a delegate, compare the method's memory with its
             content before, which finds a backend that writes anything but its outputs. Slow, and
             takes as much memory again as the arenas. None: only in a build with assertions.
+        failure_report: a file that is written when a method cannot be loaded, or a call is refused
+            or fails, over the one before: `rushlight explain` says from it what happened, also on
+            another machine. While a method runs, it costs a look at the clock for each
+            instruction. See `rushlight.runtime.install_crash_report`, too.
 
     Returns:
         A module with its methods loaded.
@@ -98,6 +105,7 @@ def load(
         check_backends=check_backends,
         map=map,
         guard=guard,
+        failure_report=failure_report,
     )
     try:
         return _load_methods(core, where, methods, backend, backend_options)
@@ -235,6 +243,7 @@ def open_program(
     check_backends: bool | None = None,
     map: bool = True,
     guard: bool = False,
+    failure_report: AnyPath | None = None,
 ) -> _core.Program:
     """Open and verify a program without loading methods; the arguments are those of `load`.
 
@@ -258,6 +267,7 @@ def open_program(
             check_backends,
             bool(map),
             bool(guard),
+            b"" if failure_report is None else os.path.abspath(os.fsencode(failure_report)),
         )
     except _core.Failure as failure:
         raise load_error(failure, where) from None

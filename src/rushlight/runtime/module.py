@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -17,6 +18,7 @@ from rushlight.runtime.failures import (
     load_error,
     missing_error,
     run_error,
+    write_report,
 )
 from rushlight.runtime.forms import FormChoice
 from rushlight.runtime.measures import CaseResult, Memory
@@ -81,6 +83,9 @@ class Method(NotCopied):
                 raise self._refused()
         except _core.Failure as failure:
             raise run_error(failure, self._program) from failure.__cause__
+        except RunError as refusal:
+            self._report(refusal)
+            raise
         return result if self._structure else self._unflatten(result)
 
     def call_flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -104,6 +109,9 @@ class Method(NotCopied):
                 raise self._refused()
         except _core.Failure as failure:
             raise run_error(failure, self._program) from failure.__cause__
+        except RunError as refusal:
+            self._report(refusal)
+            raise
 
     def verify(
         self, index: int, *, rtol: float | None = None, atol: float | None = None, name: str = ""
@@ -135,6 +143,11 @@ class Method(NotCopied):
             RunError: if they are not what the method takes.
         """
         return self.contract.to_program(self._arguments.flatten(args, kwargs))
+
+    def _report(self, refusal: RunError) -> None:
+        with suppress(_core.Failure):  # within one of the module's own calls
+            text = str(refusal).encode(errors="replace").decode()
+            write_report(refusal, self._core.report_refusal(refusal.code, text))
 
     def _refused(self) -> RunError:
         return RunError(

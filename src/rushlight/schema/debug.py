@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rushlight.schema.source import Source
+
 LEFT_OUT = (
     "source text",
     "module paths",
@@ -24,24 +26,20 @@ class DebugLine(NamedTuple):
     function: str = ""
     text: str = ""
 
-    def __str__(self) -> str:
-        """The line as "model.py:12 in forward: `x + y`"; "" if it is not known."""
-        if not self.file:
-            return ""
-        place = f"{self.file}:{self.number}"
-        if self.function:
-            place += f" in {self.function}"
-        text = self.text.strip()
-        return f"{place}: `{text}`" if text else place
-
 
 class DebugNode(NamedTuple):
-    """A node of a graph; empty strings where nothing is known."""
+    """A node of a graph; empty strings, and a debug handle of 0, where nothing is known."""
 
     name: str = ""
     operator: str = ""
     line: DebugLine = DebugLine()
     module: str = ""
+    handle: int = 0
+
+    @property
+    def source(self) -> Source:
+        """Where it comes from in the model."""
+        return Source(*self.line, self.module, self.operator, self.handle)
 
 
 class DebugCall(NamedTuple):

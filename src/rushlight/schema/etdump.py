@@ -123,7 +123,8 @@ class ProfileEvent:
     #: The delegate's own id for a place in it: this number, or the text that follows.
     delegate_debug_id_int: int = -1
     delegate_debug_id_str: str | None = None
-    #: Bytes of the backend's own; of a whole run or load, the name of its method.
+    #: Bytes of the backend's own; of a delegate's call, the backend's name; of a whole run or load,
+    #: the name of its method.
     delegate_debug_metadata: codec.Buffer | None = None
     #: Ticks of the clock of the platform.
     start_time: int = 0
@@ -132,7 +133,7 @@ class ProfileEvent:
 
 @dataclass(slots=True)
 class Event:
-    """One of its fields is set."""
+    """One of its fields is set; with an allocation also a stretch of no time, of the same name."""
 
     profile_event: ProfileEvent | None = None
     allocation_event: AllocationEvent | None = None

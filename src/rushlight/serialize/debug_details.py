@@ -55,6 +55,7 @@ def write_details(
             "operator": [strings(node.operator) for node in nodes.listed],
             "module": [strings(node.module) for node in nodes.listed] if modules else [],
             "line": _differences([table.get(brief(node.line), 0) for node in nodes.listed]),
+            "handle": _differences([node.handle for node in nodes.listed]),
         },
         "strings": strings.listed,
     }
@@ -151,22 +152,24 @@ def _read_nodes(
     words = _Column(strings)
     stems = columns["stem"]
     modules = columns["module"] or [None] * len(stems)
+    handles = accumulate(columns.get("handle") or [0] * len(stems))
     rows = zip(
         stems,
         columns["number"],
         columns["operator"],
         accumulate(columns["line"]),
         modules,
+        handles,
         strict=True,
     )
-    for stem, difference, operator, line, module in rows:
+    for stem, difference, operator, line, module, handle in rows:
         number = last[stem] = last.get(stem, -1) + difference
         left -= len(words[stem])
-        if left < 0 or number >= _MAX_NUMBER:
+        if left < 0 or number >= _MAX_NUMBER or not 0 <= handle < _MAX_NUMBER:
             raise ValueError("names that are longer than any program's")
         name = words[stem] if number < 0 else f"{words[stem]}_{number:d}"
         path = "" if module is None else words[module]
-        nodes.append(DebugNode(name, words[operator], known[line], path))
+        nodes.append(DebugNode(name, words[operator], known[line], path, int(handle)))
     return _Column(nodes)
 
 

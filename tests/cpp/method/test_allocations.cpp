@@ -1,7 +1,5 @@
 // Once a method is loaded, setting inputs and running it allocates nothing, with one thread or
-// several. The linker wraps malloc and similar functions (see CMakeLists.txt), which operator new
-// calls, too.
-#include <atomic>
+// several.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +7,7 @@
 
 #include "bundle_builder.h"
 #include "check.h"
+#include "count_allocations.h"
 #include "delegates.h"
 #include "engine_images.h"
 #include "engine_payload.h"
@@ -21,45 +20,13 @@
 #include "rushlight/module/module.h"
 #include "rushlight/module/thread_pool.h"
 
-namespace {
-std::atomic<size_t> g_allocations{0};
-}
-
 extern "C" {
-void* __real_malloc(size_t);
-void* __real_calloc(size_t, size_t);
-void* __real_realloc(void*, size_t);
 void* __real_mmap(void*, size_t, int, int, int, long);
-void* __wrap_malloc(size_t size) {
-  ++g_allocations;
-  return __real_malloc(size);
-}
-void* __wrap_calloc(size_t n, size_t size) {
-  ++g_allocations;
-  return __real_calloc(n, size);
-}
-void* __wrap_realloc(void* old, size_t size) {
-  ++g_allocations;
-  return __real_realloc(old, size);
-}
 void* __wrap_mmap(void* at, size_t size, int protection, int flags, int file, long offset) {
-  ++g_allocations;
+  ++rushlight::test::g_allocations;
   return __real_mmap(at, size, protection, flags, file, offset);
 }
 }
-
-void* operator new(size_t size) {
-  void* memory = __wrap_malloc(size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-void* operator new(size_t size, const std::nothrow_t&) noexcept { return __wrap_malloc(size); }
-void* operator new[](size_t size) { return operator new(size); }
-void* operator new[](size_t size, const std::nothrow_t&) noexcept { return __wrap_malloc(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
 using namespace rushlight;
 using namespace rushlight::test;
@@ -112,6 +79,30 @@ void test_method() {
   Result<Method*> method = module.method("forward");
   CHECK(method.ok() && module.threads() == PoolWorkers(4).count());
   if (method.ok()) check_runs_without_allocation(*method.value(), "test kernels on threads");
+}
+
+// A run that notes its instructions, one that fails, an input that is refused, and a crash.
+void test_failure_report() {
+  Plan plan = add_plan();
+  plan.call("test::always_fails", {plan.outputs[0]}, "");
+  FailureReport report;
+  for (const std::vector<uint8_t>& file : {file_of(add_plan()), file_of(plan)}) {
+    Loaded loaded(file);
+    MethodOptions options = {};
+    options.failure.report = &report;
+    CHECK(loaded.load("forward", options).ok());
+    if (loaded.method.n_instructions() == 1) {
+      check_runs_without_allocation(loaded.method, "with a report");
+      continue;
+    }
+    const std::vector<float> ones(6, 1.0f);
+    set_ones(loaded.method, ones);
+    g_allocations = 0;
+    CHECK(!loaded.method.execute().ok() && report.has_failure());
+    report.clear();
+    CHECK(loaded.method.report_crash(11, 0, true) == &report && report.has_failure());
+    CHECK(g_allocations == 0);
+  }
 }
 
 // Backends in C++, and one behind the C struct; also with the comparison of memory.
@@ -294,6 +285,7 @@ int main(int argc, char** argv) {
   CHECK(g_allocations == before + 1);  // the counter works
   test_method();
   test_bundle();
+  test_failure_report();
   test_delegates();
   test_dynamic_sizes();
   test_recurrent();

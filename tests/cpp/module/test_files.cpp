@@ -51,6 +51,27 @@ void test_mapped_and_read() {
   CHECK(empty.open(kPath, {}, message).ok() && empty.size() == 0);
 }
 
+void test_large_files_are_mapped_where_huge_pages_fit() {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  const std::string whole(4 * kHugePage, 'a');
+  // One that ends with a page, and one that does not.
+  for (const char* rest : {"", "b"}) {
+    write((whole + rest).c_str());
+    FileMap file;
+    Message message;
+    CHECK(file.open(kPath, {}, message).ok());
+    CHECK(file.size() == whole.size() + std::strlen(rest));
+    CHECK(file.data()[whole.size() - 1] == 'a');
+    CHECK(std::memcmp(file.data() + whole.size(), rest, std::strlen(rest)) == 0);
+#if defined(__linux__)
+    CHECK(reinterpret_cast<uintptr_t>(file.data()) % kHugePage == 0);
+#endif
+    file.release(0, file.size());
+    CHECK(file.data()[kHugePage] == 'a');
+  }
+  std::remove(kPath);
+}
+
 void test_what_is_no_file() {
   const auto refused = [](const char* path, const char* why) {
     FileMap file;
@@ -207,6 +228,7 @@ void test_data_pairs() {
 
 int main() {
   test_mapped_and_read();
+  test_large_files_are_mapped_where_huge_pages_fit();
   test_what_is_no_file();
   test_watched();
   test_replaced();

@@ -106,6 +106,25 @@ void test_trace(const std::string& runner, const std::string& with) {
   check_prints(run(runner + " test_runner_scale.pte --etdump-values all", false), "usage: ");
 }
 
+// A failed run, and a load that fails, leave a report; a good run leaves none.
+void test_failure_report(const std::string& runner, const std::string& with) {
+  const char* path = "test_runner_report.bin";
+  const std::string reporting = runner + " test_runner_scale.pte --failure-report " + path;
+  (void)run(reporting + with, true);
+  CHECK(taken(path).empty());
+  check_prints(run(reporting + with + " --input test_runner_input.bin", false),
+               "  rushlight explain test_runner_report.bin test_runner_scale.pte tells more\n");
+  std::string report = taken(path);
+  CHECK(report.size() == sizeof(FailureReport) && report.substr(0, 4) == "RLFR");
+  CHECK(report.find("Scale") != std::string::npos);
+  (void)run(reporting, false);  // without the library, there is no such backend
+  report = taken(path);
+  CHECK(report.size() == sizeof(FailureReport));
+  CHECK(report.find("no backend Scale") != std::string::npos);
+  check_prints(run(runner + " test_runner_scale.pte --failure-report /no/r.bin" + with, false),
+               "/no/r.bin cannot be written: ");
+}
+
 // The test cases of a bundled program; without --verify it runs like the program in it.
 void test_verify(const std::string& runner, const std::string& with) {
   const std::vector<Table> x = {floats({2}, {1, 2}).value()};
@@ -148,6 +167,7 @@ void test_runner(const std::string& runner, const std::string& library) {
     check_prints(run(runner + " test_runner_scale.pte --print" + option + with, true), "3 3");
   }
   test_trace(runner, with);
+  test_failure_report(runner, with);
   test_verify(runner, with);
   check_prints(run(runner + " .", false), ".: it is a directory, not a file");
   const std::string failed =

@@ -53,6 +53,7 @@ struct Traced {
   std::string names() const {
     std::string names;
     for (const Record* r = recorder.first(); r != nullptr; r = recorder.next(*r)) {
+      if (r->kind == RecordKind::Allocation) continue;
       const StringView name = recorder.text(r->name);
       names += std::string(name.data(), name.size());
       names += r->kind == RecordKind::Block ? ": " : r->kind == RecordKind::Value ? "= " : " ";
@@ -76,8 +77,8 @@ void test_events() {
   const std::string run = "Execute: native_call_add.out OPERATOR_CALL Method::execute ";
   CHECK(traced.names() == kLoad + run + run);
   const Record* record = traced.recorder.first();
-  CHECK(record->number == 1);
-  record = traced.recorder.next(*traced.recorder.next(*record));
+  CHECK(record->number == 3);  // with two allocations
+  for (int i = 0; i < 4; ++i) record = traced.recorder.next(*record);
   CHECK(record->number == 3 && traced.recorder.text(record->metadata) == "forward");
   record = traced.recorder.next(*record);
   CHECK(record->chain == 0 && record->instruction == 0 && record->first <= record->second);
@@ -85,6 +86,24 @@ void test_events() {
   CHECK(traced.recorder.first() == nullptr);
   traced.run();
   CHECK(traced.names() == run);
+}
+
+// What a load keeps, and the most scratch of a run.
+void test_memory() {
+  Traced traced(size_t{1} << 16, 0, ValueLevel::None);
+  traced.run();
+  std::string told;
+  for (const Record* r = traced.recorder.first(); r != nullptr; r = traced.recorder.next(*r)) {
+    if (r->kind != RecordKind::Allocation) continue;
+    const StringView name = traced.recorder.text(r->name);
+    told += std::string(name.data(), name.size());
+    if (name == "planned memory 1") {
+      CHECK(r->first == traced.loaded.program.method_meta("forward")->arena_bytes(0));
+    }
+    if (name == "structures") CHECK(r->first > 0);
+    told += "; ";
+  }
+  CHECK(told == "planned memory 1; structures; ");  // the kernel takes no scratch
 }
 
 // Runs know the test case that they are of, loads do not.
@@ -150,6 +169,7 @@ void write_files(const std::string& path) {
 
 int main(int argc, char** argv) {
   test_events();
+  test_memory();
   test_bundled_case();
   test_values();
   test_full();

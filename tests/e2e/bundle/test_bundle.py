@@ -202,6 +202,30 @@ def test_each_case_begins_as_after_a_load() -> None:
     assert all(module["forward"].verify(i).passed for i in (2, 0, 1))
 
 
+def test_executorch_goes_on_from_the_state_of_the_case_before(
+    executorch: Any, tmp_path: Path
+) -> None:
+    class Total(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("total", torch.zeros(2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.total.add_(x)
+            return self.total * 1
+
+    path = tmp_path / "m.bpte"
+    bundle = rl.bundle(rl.export(Total(), (torch.ones(2),)), [(torch.ones(2),)] * 2)
+    bundle.save(path, quiet=True)
+    assert all(result.passed for result in bundle.test())
+    # Each passes there after a load of its own.
+    assert [executorch.call("verify", bpte=path, method="forward", index=i) for i in (0, 1)] == [
+        *("", ""),
+    ]
+    first, second = executorch.call("verify_in_order", bpte=path, method="forward", count=2)
+    assert first == "" and "failed" in second
+
+
 @pytest.mark.parametrize("backend", ["cpu", "xnnpack"])
 def test_a_quantised_program_keeps_its_tolerance(backend: str) -> None:
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)).eval()

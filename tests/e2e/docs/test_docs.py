@@ -85,11 +85,14 @@ def test_readme_commands_run(tmp_path: Path) -> None:
         for line in code.splitlines()
         if line.startswith("rushlight ")
     ]
-    assert len(commands) == 14
+    assert len(commands) == 15
     (tmp_path / "model.py").write_text(BUILD, encoding="utf-8")
     np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
     model, x = torch.nn.Linear(4, 2).eval(), torch.ones(3, 4)
     rl.bundle(rl.export(model, (x,)), [(x,)]).save(tmp_path / "model.bpte", quiet=True)
+    module = rl.load(rl.export(model, (x,)).buffer, failure_report=tmp_path / "report.bin")
+    with pytest.raises(rl.RunError):
+        module(np.ones((4, 4), np.float32))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in commands:
         done = subprocess.run(

@@ -42,14 +42,14 @@ def test_the_page_has_rows() -> None:
 
 @pytest.fixture(scope="module")
 def preamble(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """The folder in which the page's first code block ran, and its names."""
-    match = re.search(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
-    assert match is not None
+    """The folder in which the page's code blocks ran, and their names."""
+    blocks = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
+    assert len(blocks) == 2
     folder = tmp_path_factory.mktemp("migration")
     names: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        exec(match[1], names)
+        exec("\n".join(blocks), names)
     return folder, names
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import peft
 import pytest
 import torch
-import transformers
+from encoder_models import small_encoder
+from llm_models import small_model
 
 import rushlight.llm
 from rushlight import _core
@@ -18,82 +19,22 @@ from rushlight.llm.runner import Runner
 
 RANK = 12
 LENGTH = 70
+ONE_LAYER = {
+    "num_hidden_layers": 1,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_attention_heads": 4,
+    "attention_bias": True,
+}
 
 
-def _llama(**changes: Any) -> Any:
-    config = transformers.LlamaConfig(
-        **{
-            "vocab_size": 320,
-            "hidden_size": 64,
-            "intermediate_size": 96,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-            "attention_bias": True,
-            "max_position_embeddings": 512,
-            "eos_token_id": None,
-            "bos_token_id": None,
-            **changes,
-        }
-    )
-    return _drawn(transformers.LlamaForCausalLM(config))
-
-
-def _gpt2() -> Any:
-    config = transformers.GPT2Config(
-        vocab_size=320,
-        n_embd=48,
-        n_layer=2,
-        n_head=4,
-        n_positions=256,
-        eos_token_id=None,
-        bos_token_id=None,
-    )
-    return _drawn(transformers.GPT2LMHeadModel(config))
-
-
-def _phi3() -> Any:
-    config = transformers.Phi3Config(
-        vocab_size=320,
-        hidden_size=64,
-        intermediate_size=96,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        pad_token_id=0,
-        eos_token_id=None,
-        bos_token_id=None,
-    )
-    return _drawn(transformers.Phi3ForCausalLM(config))
-
-
-def _gemma2() -> Any:
-    config = transformers.Gemma2Config(
-        vocab_size=320,
-        hidden_size=64,
-        intermediate_size=96,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=16,
-        max_position_embeddings=512,
-        sliding_window=32,
-        eos_token_id=None,
-        bos_token_id=None,
-    )
-    return _drawn(transformers.Gemma2ForCausalLM(config))
-
-
-def _drawn(model: Any) -> Any:
-    """The model with weights that make its logits differ clearly."""
+def _model(family: str, **changes: Any) -> Any:
+    """A small model without an end token, the same at each call."""
     torch.manual_seed(5)
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            torch.nn.init.normal_(parameter, 0, 1.5 * parameter.shape[1] ** -0.5)
-        else:
-            torch.nn.init.normal_(parameter, 1, 0.1)
-    return model.eval().requires_grad_(False)
+    model = small_model(family, **changes)
+    for config in (model.config, model.generation_config):
+        config.eos_token_id = config.bos_token_id = None
+    return model
 
 
 def _adapted(model: Any, seed: int, folder: Path, **options: Any) -> Any:
@@ -124,26 +65,26 @@ def _logprobs(model: Any, tokens: list[int]) -> tuple[torch.Tensor, float]:
     return chosen[:, 0], float(logits.abs().max())
 
 
-def _check_equal(model: Any, runner: Runner, adapter: Any) -> None:
+def _check_equal(model: Any, runner: Runner, adapter: Any, allowed: float = 1e-4) -> None:
     """Compare the probabilities of a text, and a text that is written, with `model`."""
     tokens = _tokens(11)
     wanted, greatest = _logprobs(model, tokens)
     got = torch.tensor(runner.score(tokens, adapter=adapter))
-    assert (got - wanted).abs().max() < 1e-3 * greatest
+    assert (got - wanted).abs().max() < allowed * greatest
     reply = runner.generate(tokens, adapter=adapter, max_tokens=24, temperature=0, logprobs=True)
     written = [*tokens, *reply.tokens]
     wanted, greatest = _logprobs(model, written)
     got = torch.tensor([token.logprob for token in reply.choices[0].tokens])
-    assert (got - wanted[-24:]).abs().max() < 1e-3 * greatest
+    assert (got - wanted[-24:]).abs().max() < allowed * greatest
     with torch.no_grad():
         logits = model(torch.tensor([written])).logits[0]
     assert logits[len(tokens) - 1 : -1].argmax(-1).tolist() == reply.tokens
 
 
-OPTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "llama": (_llama, {}),
+OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("llama3", {}),
     "llama-some": (
-        _llama,
+        "llama3",
         {
             "target_modules": ["q_proj", "v_proj", "down_proj"],
             "rank_pattern": {"v_proj": 3},
@@ -151,27 +92,27 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "use_rslora": True,
         },
     ),
-    "llama-one-layer": (_llama, {"target_modules": ["o_proj"], "layers_to_transform": [1]}),
-    "gpt2": (_gpt2, {"fan_in_fan_out": True}),
-    "phi3": (_phi3, {}),
-    "gemma2": (_gemma2, {}),
+    "llama-one-layer": ("llama3", {"target_modules": ["o_proj"], "layers_to_transform": [1]}),
+    "gpt2": ("gpt2", {"fan_in_fan_out": True}),
+    "phi3": ("phi3", {}),
+    "gemma2": ("gemma2", {}),
 }
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", OPTIONS)
 def test_logits_equal_peft(case: str, tmp_path: Path) -> None:
-    make, options = OPTIONS[case]
-    model = make()
+    family, options = OPTIONS[case]
+    model = _model(family)
     base = tmp_path / "m.pte"
     program = rushlight.llm.export(model, context=128, batch=32, adapters=RANK, verify=False)
     program.save(base, quiet=True)
     adapted = _adapted(model, 1, tmp_path / "lora", **options)
     runner = rushlight.llm.load(base, threads=1, kv="float32")
-    for dtype in ("float32", "float16"):
+    for dtype, allowed in (("float32", 1e-4), ("float16", 5e-3)):
         out = tmp_path / f"{dtype}.ptd"
         rushlight.llm.adapter(tmp_path / "lora", base=base, out=out, dtype=dtype)
-        _check_equal(adapted, runner, runner.load_adapter(out))
+        _check_equal(adapted, runner, runner.load_adapter(out), allowed)
     _check_equal(model, runner, None)
 
 
@@ -186,7 +127,7 @@ class Files:
     """
 
     def __init__(self, folder: Path, quantize: str) -> None:
-        self.model = _llama(num_hidden_layers=1)
+        self.model = _model("llama", **ONE_LAYER)
         self.base = folder / "m.pte"
         program = rushlight.llm.export(
             self.model, context=256, batch=64, quantize=quantize, adapters=RANK, verify=False
@@ -349,7 +290,7 @@ def test_other_forms_of_a_model_take_its_adapters(
 ) -> None:
     # The same model in another form, which takes lower ranks.
     low = tmp_path / "low.pte"
-    model = _llama(num_hidden_layers=1)
+    model = _model("llama", **ONE_LAYER)
     program = rushlight.llm.export(model, context=64, adapters=8, verify=False)
     program.save(low, quiet=True)
     refusing = rushlight.llm.load(low, threads=1)
@@ -382,15 +323,6 @@ def test_forms_without_adapters_are_refused() -> None:
         ({"adapters": True}, "from 1 to 256"),
     ):
         with pytest.raises(ExportError, match=reason):
-            rushlight.llm.export(_llama(num_hidden_layers=1), **{"adapters": 8, **options})
-    encoder = transformers.BertModel(
-        transformers.BertConfig(
-            vocab_size=100,
-            hidden_size=32,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=48,
-        )
-    )
+            rushlight.llm.export(_model("llama", **ONE_LAYER), **{"adapters": 8, **options})
     with pytest.raises(ExportError, match="an encoder takes none"):
-        rushlight.llm.export(encoder.eval(), adapters=8)
+        rushlight.llm.export(small_encoder("bert"), adapters=8)

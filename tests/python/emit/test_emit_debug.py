@@ -7,7 +7,7 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 import pytest
 
 from rushlight.emit.debug import DebugMapBuilder, _relative
-from rushlight.ir.source import Source
+from rushlight.schema.source import Source
 
 
 @pytest.mark.parametrize(

@@ -361,7 +361,7 @@ def test_debug_map_gives_names_and_lines() -> None:
     shown = report_of(program(method, debug=debug)).methods[0]
     assert shown.values[2].name == "total" and shown.values[1].name == "block.weight"
     source = shown.instructions[0].source
-    assert source is not None and str(source) == "model.py:7: return x + y"
+    assert source is not None and str(source) == "model.py:7 in forward: `return x + y`"
     assert source.module == "block.add" and source.function == "forward"
     assert "model.py:7" in _details(report_of(program(method, debug=debug)))
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import rushlight
-from rushlight.ir.source import Source, source_in
+from rushlight.ir.source import in_users_code, source_in
 
 
 def trace(*files: str) -> str:
@@ -20,7 +20,7 @@ def trace(*files: str) -> str:
     ["model.py", "/home/me/rushlight/model.py", "/srv/torch/nets/model.py", "torch/model.py"],
 )
 def test_a_folder_of_the_user_may_have_any_name(file: str) -> None:
-    assert Source(file).is_users
+    assert in_users_code(file)
     library = str(Path(torch.__file__).parent / "nn" / "functional.py")
     assert source_in(trace(file, library)).file == file
 
@@ -36,4 +36,4 @@ def test_a_folder_of_the_user_may_have_any_name(file: str) -> None:
     ],
 )
 def test_lines_of_libraries_are_not_the_users(file: str) -> None:
-    assert not Source(file).is_users
+    assert not in_users_code(file)

@@ -16,6 +16,7 @@ from runtime_programs import MethodBuilder, binary, delegated, program
 import rushlight as rl
 from rushlight import runtime
 from rushlight.errors import Code
+from rushlight.inspect import Inspector
 from rushlight.schema import program as fb
 
 ONES = np.ones(2, np.float32)
@@ -359,6 +360,37 @@ def test_events_inside_a_delegate() -> None:
         ("12", 1, "model.py:12 in forward: `x + y`"),
     ]
     assert not backend.contexts[0].is_traced  # between calls
+
+
+def test_metadata_of_events() -> None:
+    """Bytes of the backend's own reach the parser of the Inspector, by either kind of id."""
+    calls = iter(range(1, 10))
+
+    def execute(context: Any, args: Any) -> None:
+        told = f"cycles {next(calls)}".encode()
+        context.event("mul", 100, 250, told)
+        context.event(12, 300, 301, metadata=b"\0\xff")
+        context.event(13, 301, 302)
+        args[1][...] = args[0]
+
+    with registered("Test", Recorder(execute=execute)):
+        module = rl.load(program(delegated("Test", 2), blobs=[b""]), trace=True)
+    module(ONES)
+    module(ONES)
+    dump = module.trace.to_bytes()[0]
+
+    def parser(told: list[bytes]) -> dict[str, Any]:
+        return {"last": told[-1], "runs": len(told)}
+
+    def told(**options: Any) -> dict[Any, Any]:
+        events = Inspector(etdump_data=dump, **options).event_blocks[-1].events
+        return {e.delegate_debug_identifier: e.delegate_debug_metadatas for e in events}
+
+    assert {**told(), None: []} == {
+        "mul": [b"cycles 1", b"cycles 2"], 12: [b"\0\xff"] * 2, 13: [], None: []
+    }  # fmt: skip
+    parsed = told(delegate_metadata_parser=parser)
+    assert parsed["mul"] == {"last": b"cycles 2", "runs": 2} and parsed[13] == []
 
 
 def test_released_payloads_give_memory_back(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from runtime_programs import delegated, program
 import rushlight as rl
 from rushlight import runtime
 from rushlight.errors import Code
+from rushlight.inspect import Inspector
 
 if TYPE_CHECKING:
     from packages import Package
@@ -88,6 +89,9 @@ def test_errors_of_a_library_reach_the_user(scale: Path) -> None:
     assert run.value.code == Code.INVALID_ARGUMENT
     module(ONES)
     assert [e.inside for e in module.trace.events()] == ["", "mul", "7"]
+    events = Inspector(etdump_data=module.trace.to_bytes()[0]).event_blocks[-1].events
+    told = {e.delegate_debug_identifier: e.delegate_debug_metadatas for e in events}
+    assert told["mul"] == [struct.pack("f", 3)] and told[7] == []
     with pytest.raises(rl.LoadError) as load:
         rl.load(program(delegated("Scale", 2), blobs=[b"SCL1\0"]))
     assert load.value.code == Code.DELEGATE_INVALID_COMPATIBILITY

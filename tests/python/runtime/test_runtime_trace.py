@@ -10,6 +10,7 @@ from runtime_programs import MethodBuilder, add, program
 
 import rushlight as rl
 from rushlight.errors import Code
+from rushlight.inspect import Inspector, memory_of
 from rushlight.runtime import TraceOptions
 from rushlight.schema import etdump
 
@@ -48,7 +49,7 @@ def test_all_runs_are_kept() -> None:
     abs_events = ["native_call_abs.out", "OPERATOR_CALL"]
     blocks = [(run.name, names(run)) for run in runs(module)]
     assert blocks == [
-        *[("Default", ["Method::init"])] * 2,
+        *[("Default", ["planned memory 1", "structures", "Method::init"])] * 2,
         ("Execute", [*add_events, "Method::execute"]),
         ("Execute", [*add_events, *abs_events, "Method::execute"]),
         ("Execute", [*add_events, "Method::execute"]),
@@ -63,6 +64,21 @@ def test_all_runs_are_kept() -> None:
             assert profile is not None and profile.start_time <= profile.end_time
     module.trace.clear()
     assert module.trace.events() == [] and runs(module) == []
+
+
+def test_memory() -> None:
+    """What loads keep, by memory id, and the scratch of runs; the reports say the same."""
+    data = two_methods()
+    module = rl.load(data, trace=True)
+    for method in ("double", "both", "both"):
+        module[method](X)
+    blocks = Inspector(etdump_data=module.trace.to_bytes()[0]).event_blocks
+    arenas = {name: parts["arenas"] for name, parts in memory_of(data).items()}
+    loads = {block.method: block.memory for block in blocks if block.name == "Default"}
+    assert {name: taken["planned memory 1"] for name, taken in loads.items()} == arenas
+    assert all(set(taken) == {"planned memory 1", "structures"} for taken in loads.values())
+    assert 0 < sum(taken["structures"] for taken in loads.values()) <= module.memory.peak
+    assert [b.memory for b in blocks if b.name == "Execute"] == [{}] * 2
 
 
 def test_values() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import shutil
@@ -39,7 +40,7 @@ def line(number: int, text: str = "y = x", file: str = "model.py") -> DebugLine:
 
 def node(name: str, number: int, module: str = "layer", **of_line: str) -> DebugNode:
     operator = f"aten.{name.rpartition('_')[0]}.default"
-    return DebugNode(name, operator, line(number, **of_line), module)
+    return DebugNode(name, operator, line(number, **of_line), module, number)
 
 
 def rich_map() -> DebugMap:
@@ -232,7 +233,13 @@ def test_damaged_maps_are_read_in_parts_or_not_at_all() -> None:
 
 
 def _details_of(whole: bytes) -> bytes:
-    return whole[whole.rindex(b"x\xda") :]
+    """The end that is compressed: lines before it, or bytes in it, may look like its beginning."""
+    for at in range(len(whole)):
+        if whole.startswith(b"x\xda", at):
+            with contextlib.suppress(zlib.error):
+                zlib.decompress(whole[at:])
+                return whole[at:]
+    raise AssertionError("the map has no details")
 
 
 def _details(document: Any) -> bytes:
@@ -305,7 +312,7 @@ def test_names_that_few_bytes_claim_are_refused(stem: str, first: int) -> None:
     document["strings"].append(stem)
     columns["stem"] += [len(document["strings"]) - 1] * more
     columns["number"] += [first + 1, *([0] * (more - 1))]
-    for column in ("operator", "module", "line"):
+    for column in ("operator", "module", "line", "handle"):
         columns[column] += [0] * more
     tracemalloc.start()
     decoded = read_debug(_details(document)).methods["forward"]

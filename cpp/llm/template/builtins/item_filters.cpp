@@ -239,21 +239,14 @@ Status key_of(RunContext& run, const Value& value, const Value& path, bool keeps
 }
 
 struct Keyed {
-  std::vector<Value> keys;
+  Value key;
   Value item;
 };
 
 Status is_before(RunContext& run, const Keyed& a, const Keyed& b, bool* before) {
-  *before = false;
-  for (size_t i = 0; i < a.keys.size(); ++i) {
-    bool equal = false;
-    RL_TRY(check_equal(run, a.keys[i], b.keys[i], &equal));
-    if (equal) continue;
-    Order order = Order::None;
-    RL_TRY(order_of(run, a.keys[i], b.keys[i], &order));
-    *before = order == Order::Less;
-    break;
-  }
+  Order order = Order::None;
+  RL_TRY(order_of(run, a.key, b.key, &order));
+  *before = order == Order::Less;
   return Code::Ok;
 }
 
@@ -307,11 +300,14 @@ Status sort(RunContext& run, const Value& value, const Arguments& arguments, Val
   RL_TRY(items_of(run, value, &list));
   std::vector<Keyed> keyed;
   for (const Value& item : list->items) {
-    keyed.push_back({{}, item});
+    // Jinja compares lists of keys, in which values that have no order may be equal.
+    std::vector<Value> keys;
     for (const Value& path : paths_of(parts[2])) {
-      keyed.back().keys.emplace_back();
-      RL_TRY(key_of(run, item, path, is_true(parts[1]), &keyed.back().keys.back()));
+      keys.emplace_back();
+      RL_TRY(key_of(run, item, path, is_true(parts[1]), &keys.back()));
     }
+    keyed.push_back({{}, item});
+    RL_TRY(run.make_items(Kind::List, std::move(keys), &keyed.back().key));
   }
   return sorted_items(run, is_true(parts[0]), &keyed, out);
 }
@@ -327,10 +323,10 @@ Status dictsort(RunContext& run, const Value& value, const Arguments& arguments,
   }
   std::vector<Keyed> keyed;
   for (const Entry& entry : value.as<DictObject>().entries) {
-    keyed.push_back({{Value()}, {}});
+    keyed.emplace_back();
     RL_TRY(run.make_items(Kind::Tuple, {entry.first, entry.second}, &keyed.back().item));
     RL_TRY(key_of(run, by == "key" ? entry.first : entry.second, Value::missing(),
-                  is_true(parts[0]), &keyed.back().keys[0]));
+                  is_true(parts[0]), &keyed.back().key));
   }
   return sorted_items(run, is_true(parts[2]), &keyed, out);
 }

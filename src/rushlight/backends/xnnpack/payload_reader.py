@@ -65,7 +65,35 @@ def xnnpack_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list
         for tensor in (value.tensor for value in values.values())
         if tensor.external_id != _NONE
     )
-    return [_node(node.xnode_union, values if known else {}) for node in graph.xnodes]
+    nodes = [_node(node.xnode_union, values if known else {}) for node in graph.xnodes]
+    _link(nodes, [node.xnode_union for node in graph.xnodes], values)
+    return nodes
+
+
+def _link(
+    nodes: Sequence[PayloadNode], operations: Sequence[object], values: Mapping[int, _Value]
+) -> None:
+    """Set what each node reads from others and gives them."""
+    writers: dict[int, int] = {}
+    for at, (node, operation) in enumerate(zip(nodes, operations, strict=True)):
+        reads, writes = _operands(operation)
+        inputs = [writers.get(number, _argument(values.get(number))) for number in reads]
+        node.inputs = [number for number in dict.fromkeys(inputs) if number is not None]
+        for number in writes:
+            writers[number] = at
+            value = values.get(number)
+            if value is None:
+                continue
+            dims = ", ".join(map(str, value.tensor.dims or ()))
+            node.results.append(f"{value.datatype.name.lower()}[{dims}]")
+            if value.tensor.external_id != _NONE:
+                node.outputs.append(value.tensor.external_id)
+
+
+def _argument(value: _Value | None) -> int | None:
+    """-1 - i for the delegate's argument i; None for a constant."""
+    external = None if value is None else value.tensor.external_id
+    return None if external is None or external == _NONE else -1 - external
 
 
 def _values(graph: fb.Graph) -> Iterator[tuple[int, _Value]]:
@@ -104,13 +132,15 @@ def _node(operation: object, values: Mapping[int, _Value]) -> PayloadNode:
     if not values:  # sizes are unknown, but not which values a node reads and writes
         return PayloadNode(Work(kind), dict.fromkeys(reads, 0), dict.fromkeys(writes, 0))
     try:
-        sizes = [{v: values[v].bytes for v in numbers} for numbers in (reads, writes)]
+        read_bytes, written_bytes = (
+            {v: values[v].bytes for v in numbers} for numbers in (reads, writes)
+        )
         flops = _flops(operation, [values[v].tensor.dims or [] for v in (*reads, *writes)])
         is_integer = _is_integer(operation, [values[v].datatype for v in (*reads, *writes)])
     except (KeyError, IndexError):
         return PayloadNode(Work(kind))
-    moved = {**sizes[0], **sizes[1]}
-    return PayloadNode(Work(kind, flops, sum(moved.values()), is_integer=is_integer), *sizes)
+    moved = sum({**read_bytes, **written_bytes}.values())
+    return PayloadNode(Work(kind, flops, moved, is_integer=is_integer), read_bytes, written_bytes)
 
 
 def _operands(operation: object) -> tuple[list[int], list[int]]:

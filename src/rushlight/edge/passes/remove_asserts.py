@@ -16,7 +16,7 @@ from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.rewrite import replace
-from rushlight.ir.source import source_of
+from rushlight.ir.source import in_users_code, source_of
 from rushlight.ir.symbols import in_words
 
 aten = torch.ops.aten
@@ -77,7 +77,7 @@ def remove_asserts(
 def _name_line(node: Node) -> None:
     """Give an assertion the user's line that computes its operand: torch adds most of them."""
     about: Node | None = node
-    while about is not None and not source_of(about).is_users:
+    while about is not None and not in_users_code(source_of(about).file):
         about = next(iter(about.all_input_nodes), None)
     if about is not None and "stack_trace" in about.meta:
         node.meta["stack_trace"] = about.meta["stack_trace"]

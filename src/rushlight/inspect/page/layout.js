@@ -1,9 +1,10 @@
 // A layered drawing of a graph: every node below what it depends on, crossings and bends reduced.
 
 const BOX = { width: 168, height: 40, column: 22, row: 34 };
+const MAX_BENT = 40; // layers; a longer edge takes no room, and gets no bends
 
 // nodes: [{id}], edges: [[from id, to id]] without cycles. Returns nodes with x, y (their centre),
-// and a path of points for every edge.
+// and for every edge a path of points, and whether it is too long to lead around other nodes.
 function layered(nodes, edges) {
   const byNode = new Map(nodes.map((node) => [node.id, { node, above: [], below: [], layer: 0 }]));
   const links = edges.map(([from, to]) => [byNode.get(from), byNode.get(to)]);
@@ -15,7 +16,10 @@ function layered(nodes, edges) {
     for (const item of layer) item.y = y * (BOX.height + BOX.row) + BOX.height / 2;
   }
   const placed = [...byNode.values()].map(({ node, x, y }) => ({ ...node, x, y }));
-  return { nodes: placed, edges: chains.map((chain) => chain.map(({ x, y }) => [x, y])) };
+  const edgesDrawn = chains.map((chain) => ({
+    points: chain.map(({ x, y }) => [x, y]), long: chain[1].layer - chain[0].layer > 1,
+  }));
+  return { nodes: placed, edges: edgesDrawn };
 }
 
 // A node's layer is one below the lowest of what it depends on; sources sink to their first user.
@@ -52,6 +56,7 @@ function withBends(byNode, links) {
   for (const item of byNode.values()) put(item);
   const chains = links.map(([from, to]) => {
     const chain = [from];
+    if (to.layer - from.layer > MAX_BENT) return [from, to];
     for (let layer = from.layer + 1; layer < to.layer; layer += 1) {
       const bend = { bend: true, above: [], below: [], layer };
       put(bend);

@@ -66,8 +66,6 @@ function drawSummary() {
       el("ul", {}, report.executorch.map((reason) => el("li", {}, reason))))] : [])).childNodes);
 }
 
-const methods = report.methods.map((raw) => () => raw.made || (raw.made = new Method(raw)));
-
 function showMethod(index) {
   for (const [i, button] of [...byId("methods").children].entries()) {
     button.setAttribute("aria-pressed", String(i === index));
@@ -93,12 +91,14 @@ function start() {
       el("p", { class: "empty" }, "This program has no methods."), kindBar(), ...remarks());
     return;
   }
-  new MemoryChart(byId("memory"));
+  const memory = new MemoryChart(byId("memory"));
   const graph = new GraphList(byId("graph"));
   new Drawing(graph.stage);
+  new Flame(byId("flame"));
+  Object.assign(shows, { method: showMethod, memory: (value) => memory.reveal(value) });
   byId("methods").append(...(report.methods.length > 1 ? report.methods.map((method, i) =>
     el("button", { type: "button", onclick: () => showMethod(i) }, method.name)) : []));
-  byId("tables").append(...[formTable(), coverageTable(), operatorTable(), constantTable(),
+  byId("tables").append(...[formTable(), timeTable(), gapTable(), coverageTable(), operatorTable(), constantTable(),
     delegateTable(), namedDataTable()].filter(Boolean));
   showMethod(0);
 

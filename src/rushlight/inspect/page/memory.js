@@ -1,6 +1,7 @@
 // The memory plan over time: one rectangle per block, instructions to the right, offsets upwards;
 // below it the bytes that are live at each instruction.
 
+const MAX_USERS = 24; // of a block that are listed
 const PLAN = { left: 76, right: 16, top: 22, height: 380, gap: 40, live: 84, bottom: 26 };
 
 class MemoryChart {
@@ -22,10 +23,23 @@ class MemoryChart {
       return;
     }
     if (!this.arena) return;
-    if ("selected" in what && this.pinned && this.pinned.writer !== view.selected) {
+    if ("selected" in what && this.pinned && this.pinned.writer !== view.at) {
       this.pinned = null;
     }
     this.mark();
+  }
+
+  // Shows and keeps the block of a value.
+  reveal(value) {
+    for (const arena of view.method.arenas) {
+      const block = arena.blocks.find((one) => one.value === value || (one.views || []).includes(value));
+      if (!block) continue;
+      this.resetRange();
+      this.show(arena);
+      this.pinned = block;
+      this.mark();
+      this.root.scrollIntoView({ block: "start" });
+    }
   }
 
   resetRange() {
@@ -286,6 +300,16 @@ class MemoryChart {
         ["also as", shown]));
   }
 
+  // The instructions that fill and use the block that is kept.
+  links() {
+    const { value, views = [] } = this.pinned;
+    const own = new Set([value, ...views]);
+    const users = view.method.instructions.filter(({ reads, writes }) =>
+      [...reads, ...writes].some((one) => own.has(one)));
+    return el("div", { class: "links" }, el("h4", {}, "In the graph"), users.slice(0, MAX_USERS).map(
+      ({ index, op }) => goButton(view.method.name, index, `#${index} ${shortOp(op)}`)));
+  }
+
   click(target, instruction) {
     const block = target && target.block;
     this.pinned = block || null;
@@ -297,7 +321,7 @@ class MemoryChart {
   // Shows what is searched for, chosen and pinned.
   mark() {
     if (!this.rects) return;
-    const { hits, selected } = view;
+    const { hits, at: selected } = view;
     for (const rect of this.rects) {
       const { block } = rect;
       const writer = block.writer ?? -1;
@@ -307,7 +331,7 @@ class MemoryChart {
     this.place(this.chosen, selected >= 0 ? selected : null, selected + 1);
     const outside = selected + 1 <= this.range[0] || selected >= this.range[1];
     if (selected < 0 || outside) this.place(this.chosen, null);
-    this.detail.replaceChildren(this.pinned ? this.describe(this.pinned) :
+    this.detail.replaceChildren(this.pinned ? el("div", {}, this.describe(this.pinned), this.links()) :
       el("p", { class: "hint" }, "Point at a block to see its tensor, click to keep it; " +
         "drag to zoom, double-click to see all."));
   }

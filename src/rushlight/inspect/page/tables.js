@@ -2,9 +2,15 @@
 
 const SHOWN_FIRST = 200; // rows before "show all"
 
-// columns: [{title, text(row), value(row)?, number?, render(row)?}]
-function table(title, note, columns, rows) {
+// All tables of the page, which tell what they say about a node: `rowsAbout(method, node)`, and show
+// a row: `reveal(row)`.
+const tables = [];
+
+// columns: [{title, text(row), value(row)?, number?, render(row)?}]; isAbout(row, method, node) tells
+// whether a row is about a node of the graph.
+function table(title, note, columns, rows, isAbout) {
   const body = el("tbody");
+  const shown = new Map(); // rows, to their elements
   let order = null, rising = true, all = rows.length <= SHOWN_FIRST;
   const valueOf = (column, row) => (column.value || column.text)(row);
   const draw = () => {
@@ -15,9 +21,12 @@ function table(title, note, columns, rows) {
         return (x < y ? -1 : x > y ? 1 : 0) * (rising ? 1 : -1);
       });
     }
-    body.replaceChildren(...(all ? sorted : sorted.slice(0, SHOWN_FIRST)).map((row) =>
-      el("tr", {}, columns.map((column) => el("td", { class: column.class },
-        column.render ? column.render(row) : column.text(row))))));
+    shown.clear();
+    for (const row of all ? sorted : sorted.slice(0, SHOWN_FIRST)) {
+      shown.set(row, el("tr", {}, columns.map((column) => el("td", { class: column.class },
+        column.render ? column.render(row) : column.text(row)))));
+    }
+    body.replaceChildren(...shown.values());
   };
   const heads = columns.map((column) => el("th", {
     class: column.class, "aria-sort": "none" }, el("button", { type: "button", onclick: (event) => {
@@ -28,11 +37,24 @@ function table(title, note, columns, rows) {
     draw();
   } }, column.title)));
   draw();
-  const more = all ? null : el("button", { type: "button", onclick: (event) => {
+  const more = all ? null : el("button", { type: "button", onclick: () => showAll() },
+    `show all ${count(rows.length)}`);
+  const showAll = () => {
     all = true;
-    event.currentTarget.remove();
+    if (more) more.remove();
     draw();
-  } }, `show all ${count(rows.length)}`);
+  };
+  tables.push({
+    title,
+    rowsAbout: (method, node) =>
+      (isAbout ? rows.filter((row) => isAbout(row, method, node)) : []),
+    reveal(row) {
+      if (!shown.has(row)) showAll();
+      for (const other of document.querySelectorAll("tr.on")) other.classList.remove("on");
+      shown.get(row).classList.add("on");
+      shown.get(row).scrollIntoView({ block: "center" });
+    },
+  });
   return el("section", {}, el("h2", {}, `${title} `, el("span", { class: "hint" }, note)),
     el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, heads)), body)), more);
 }
@@ -59,7 +81,7 @@ function operatorTable() {
     { title: "ExecuTorch 1.4.1", text: (row) => (row.executorch ? "has it" : "lacks it"),
       render: (row) => el("span", { class: row.executorch ? "hint" : "bad" },
         row.executorch ? "has it" : "lacks it") },
-  ], report.operators);
+  ], report.operators, (row, method, { part, op }) => !part && op === row.name);
 }
 
 function constantTable() {
@@ -75,7 +97,21 @@ function constantTable() {
     { title: "used by", text: (row) => plural(row.uses.length, "tensor"),
       value: (row) => row.uses.length, render: (row) => el("span", {
         title: row.uses.slice(0, 12).join("\n") }, plural(row.uses.length, "tensor")) },
-  ], report.constants);
+    { title: "first read by", class: "mono", text: () => "", render: (row) => firstReader(row) },
+  ], report.constants, (row, method, { part, instruction }) => !part &&
+    instruction.args.some((value) => isOf(method.values[value], row)));
+}
+
+// Whether a value has the data of a constant of the report.
+const isOf = (value, constant) => (constant.index ? value.constant === constant.index :
+  value.role === "external" && value.name === constant.name);
+
+function firstReader(constant) {
+  for (const { name, instructions, values } of report.methods) {
+    const at = instructions.findIndex(({ args }) => args.some((value) => isOf(values[value], constant)));
+    if (at >= 0) return goButton(name, at, `${name} #${at}`);
+  }
+  return "";
 }
 
 function delegateTable() {
@@ -88,10 +124,12 @@ function delegateTable() {
     { title: "payload", class: "number", text: (row) => count(row.bytes), value: (row) => row.bytes },
     { title: "shared", text: (row) => (row.shared ? "yes" : "") },
     { title: "called at", class: "mono", text: (row) => row.calls.map((at) => `#${at}`).join(" "),
-      value: (row) => row.calls[0] ?? -1 },
+      value: (row) => row.calls[0] ?? -1,
+      render: (row) => row.calls.map((at) => [goButton(row.method, at, `#${at}`), " "]).flat() },
     { title: "compile specs", class: "mono",
       text: (row) => row.specs.map(([key, bytes]) => `${key} (${bytes} bytes)`).join(", ") },
-  ], rows);
+  ], rows, (row, method, { instruction }) => row.method === method.name &&
+    row.calls.includes(instruction.index));
 }
 
 // Where each operator call runs, what it is estimated to cost, and why it stayed.
@@ -107,6 +145,8 @@ function coverageTable() {
   return table("Where it runs", `${taken} of ${plural(rows.length, "call")} delegated`, [
     { title: "method", text: (row) => row.method },
     { title: "operator", class: "mono", text: (row) => row.op },
+    { title: "node", class: "mono", text: (row) => row.name,
+      render: (row) => goButton(row.method, row.name, row.name) },
     { title: "backend", text: (row) => row.backend || "portable kernels",
       render: (row) => el("span", { class: row.backend ? "" : "bad" },
         row.backend ? `${row.backend} #${row.part}` : "portable kernels") },
@@ -115,8 +155,54 @@ function coverageTable() {
     { title: "", class: "wide", text: () => "", value: (row) => row.share,
       render: (row) => bar(row.share, 1) },
     { title: "why it stayed, or a note", text: (row) => row.why },
+    { title: "module", class: "mono", text: (row) => (row.source || {}).module || "" },
     { title: "Python", class: "mono", text: (row) => sourceText(row.source) },
-  ], rows.sort((a, b) => b.share - a.share));
+  ], rows.sort((a, b) => b.share - a.share),
+  (row, method, node) => row.method === method.name && node.names.includes(row.name));
+}
+
+// How far values of a trace are from those of a record.
+function gapTable() {
+  const rows = report.gaps || [];
+  if (!rows.length) return null;
+  return table("Numeric gap", plural(rows.length, "value"), [
+    { title: "method", text: (row) => row.method },
+    { title: "node", class: "mono", text: (row) => row.node,
+      render: (row) => goButton(row.method, row.node, row.node) },
+    { title: rows[0].metric, class: "number", value: (row) => Number(row.gap),
+      text: (row) => (typeof row.gap === "string" ? row.gap : row.gap.toPrecision(4)) },
+  ], rows, (row, method, node) => row.method === method.name && node.names.includes(row.node));
+}
+
+// The operators of a trace, the slowest first.
+function timeTable() {
+  const rows = (report.times || []).flatMap(({ method: name, timings }) => {
+    const at = report.methods.findIndex((method) => method.name === name);
+    if (at < 0) return [];
+    const method = methods[at]();
+    return timings.map((timing) => {
+      const { instruction, place } = timing;
+      const id = place ? `${instruction}/${place}` : instruction;
+      return { ...timing, id, method: name, share: timing.ms / (method.ms || 1),
+        node: method.nodes.get(id) || method.nodes.get(instruction) };
+    });
+  });
+  if (!rows.length) return null;
+  return table("Time", plural(rows.length, "operator"), [
+    { title: "method", text: (row) => row.method },
+    { title: "node", class: "mono", text: (row) => idText(row.id), value: (row) => instructionOf(row.id),
+      render: (row) => goButton(row.method, row.id, idText(row.id)) },
+    { title: "operator", class: "mono", text: (row) => row.node.title },
+    { title: "time", class: "number", text: (row) => duration(row.ms), value: (row) => row.ms },
+    { title: "share", class: "number", text: (row) => percent(row.share, 1), value: (row) => row.share },
+    { title: "", class: "wide", text: () => "", value: (row) => row.share,
+      render: (row) => bar(row.share, 1) },
+    { title: "calls", class: "number", text: (row) => String(+row.calls.toFixed(2)),
+      value: (row) => row.calls },
+    { title: "module", class: "mono", text: (row) => row.node.module },
+    { title: "Python", class: "mono", text: (row) => sourceText(row.node.sources[0]) },
+  ], rows, (row, method, { id, ids }) => row.method === method.name &&
+    (row.id === id || ids.includes(row.id)));
 }
 
 function formTable() {

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rushlight.inspect.model import Method, ProgramContents
-from rushlight.inspect.trace.events import FRAMEWORK_EVENTS
+from rushlight.inspect.trace.events import FRAMEWORK_EVENTS, delegate_id, method_of
 from rushlight.inspect.trace.origins import Origin, Origins
-from rushlight.inspect.trace.statistics import line_of
+from rushlight.inspect.trace.statistics import line_of, module_of
 from rushlight.schema import etdump as fb
 
 Json = dict[str, Any]
@@ -66,9 +66,11 @@ class _Writer:
         if run.name == _DROPPED:
             return
         times = [event.profile_event for event in run.events if event.profile_event is not None]
-        method = _method(times)
+        method = method_of(run)
         inside: list[fb.ProfileEvent] = []
         for event in times:
+            if event.instruction_id < 0 and event.name:
+                continue  # memory that was taken
             if event.name in FRAMEWORK_EVENTS:
                 yield self._complete(event.name, _RUNTIME, event, {"method": method})
             elif not event.name:
@@ -97,7 +99,7 @@ class _Writer:
         arrow = {"name": "call", "cat": "delegate", "id": self._arrows, "pid": _PROCESS}
         yield {**arrow, "ph": "s", "tid": _RUNTIME, "ts": self._time(call.start_time)}
         for event in mine:
-            place = _place(event)
+            place = delegate_id(event.delegate_debug_id_int, event.delegate_debug_id_str)
             origin = self._origin(method, event, place)
             label = ", ".join(node.op for node in origin.nodes) if origin is not None else ""
             told = {"instruction": event.instruction_id, "place": place, **_told(origin)}
@@ -153,29 +155,16 @@ def _named(what: str, thread: int, name: str) -> Json:
     return {"name": what, "ph": "M", "pid": _PROCESS, "tid": thread, "args": {"name": name}}
 
 
-def _method(times: Sequence[fb.ProfileEvent]) -> str:
-    """The method's name, which Rushlight keeps with the event of the whole run."""
-    for event in times:
-        if event.name in FRAMEWORK_EVENTS:
-            return bytes(event.delegate_debug_metadata or b"").decode(errors="replace")
-    return ""
-
-
-def _place(event: fb.ProfileEvent) -> int | str | None:
-    if event.delegate_debug_id_int >= 0:
-        return event.delegate_debug_id_int
-    return event.delegate_debug_id_str
-
-
 def _told(origin: Origin | None) -> Json:
     if origin is None:
         return {}
     lines = [line for node in origin.nodes if (line := line_of(node.stack_trace))]
-    modules = [list(node.modules)[-1] for node in origin.nodes if node.modules]
+    modules = filter(None, (module_of(node.modules) for node in origin.nodes))
     return {
         "operators": [node.op for node in origin.nodes],
         "lines": list(dict.fromkeys(lines)),
         "modules": list(dict.fromkeys(modules)),
+        "debug handles": origin.handles,
     }
 
 

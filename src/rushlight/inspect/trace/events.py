@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -100,7 +100,7 @@ class Event:
         perf_data: the times; None for values without times.
         op_types: the operators of the model that it was made from.
         delegate_debug_identifier: the delegate's id for a place in it; None outside of delegates.
-        debug_handles: those of the ETRecord; None without one.
+        debug_handles: those of the ETRecord or the program; None without both.
         num_outputs: how many values the instruction gives.
         stack_traces: by node of the graph, the Python lines that it comes from.
         module_hierarchy: by node, the modules that it is in, from the outermost.
@@ -125,12 +125,18 @@ class Event:
     delegate_debug_metadatas: Any = field(default_factory=list)
     start_time: list[int] = field(default_factory=list)
     _instruction_id: int | None = None
+    _backend: str = ""
 
     @property
     def instruction(self) -> int | None:
         """The index of its instruction; None for an event of a whole run."""
         is_whole = self.name in FRAMEWORK_EVENTS
         return None if is_whole or self._instruction_id == -1 else self._instruction_id
+
+    @property
+    def backend(self) -> str:
+        """Of the call of a delegate, its backend by the trace itself; "" if that does not tell."""
+        return self._backend
 
     def as_dict(self, units: str = "") -> dict[str, Any]:
         """A row of a table."""
@@ -168,6 +174,8 @@ class EventBlock:
         run_output: the outputs of the method, if they were recorded.
         reference_output: those that the ETRecord or the bundled program has for the test case.
         method: the method's name; "" if the trace does not tell.
+        memory: the bytes that were taken of each memory, the most of all runs: by a load "planned
+            memory 1" and the like, and "structures"; by runs "scratch", the most of an instruction.
     """
 
     name: str
@@ -178,6 +186,7 @@ class EventBlock:
     run_output: list[Any] = field(default_factory=list)
     reference_output: list[Any] | None = None
     method: str = ""
+    memory: dict[str, int] = field(default_factory=dict)
 
     def to_dataframe(
         self, include_units: bool = False, include_delegate_debug_data: bool = False
@@ -230,6 +239,7 @@ class _Runs:
 
     parts: dict[_Key, list[_Parts]] = field(default_factory=dict)
     outputs: list[fb.Value] = field(default_factory=list)
+    memory: dict[str, int] = field(default_factory=dict)
 
 
 def blocks_of(
@@ -252,11 +262,13 @@ def blocks_of(
     groups: dict[tuple[Any, ...], _Runs] = {}
     for run in dump.run_data:
         parts, outputs = _places(run)
-        signature = (run.name, run.bundled_input_index, _method(run), tuple(parts))
+        signature = (run.name, run.bundled_input_index, method_of(run), tuple(parts))
         runs = groups.setdefault(signature, _Runs())
         for key, one in parts.items():
             runs.parts.setdefault(key, []).append(one)
         runs.outputs = runs.outputs or outputs
+        for memory, taken in _memory(run):
+            runs.memory[memory] = max(taken, runs.memory.get(memory, 0))
     divisor = time_factor(source, target)
     blocks = []
     for (name, index, method, _), runs in groups.items():
@@ -273,12 +285,21 @@ def blocks_of(
                 None if index < 0 else index,
                 [value_of(value, buffer) for value in runs.outputs],
                 method=method,
+                memory=runs.memory,
             )
         )
     return blocks
 
 
-def _method(run: fb.RunData) -> str:
+def _memory(run: fb.RunData) -> Iterator[tuple[str, int]]:
+    """The memories of which a run took bytes."""
+    for event in run.events:
+        taken = event.allocation_event
+        if taken is not None and 1 <= taken.allocator_id <= len(run.allocators):
+            yield run.allocators[taken.allocator_id - 1].name, taken.allocation_size
+
+
+def method_of(run: fb.RunData) -> str:
     """The name of a run's method, which Rushlight keeps with the event of the whole run."""
     for event in run.events:
         profile = event.profile_event
@@ -322,6 +343,12 @@ def _places(run: fb.RunData) -> tuple[dict[_Key, _Parts], list[fb.Value]]:
     return places, outputs
 
 
+def delegate_id(number: int, text: str | None) -> int | str | None:
+    """A delegate's id for a place in it, of the two fields that an event has for it; None outside
+    of delegates."""
+    return number if number >= 0 else text
+
+
 def _signed(chain: int) -> int:
     return chain - (1 << 64) if chain >= 1 << 63 else chain
 
@@ -335,7 +362,7 @@ def _event(
     parser: Parser | None,
 ) -> Event:
     _, instruction, number, text, name = key
-    identifier = number if number >= 0 else text
+    identifier = delegate_id(number, text)
     event = Event(
         name or "" if identifier is None else str(identifier),
         delegate_debug_identifier=identifier,
@@ -354,6 +381,8 @@ def _event(
             event.start_time.append(one.start_time)
             told.append(bytes(one.delegate_debug_metadata or b""))
     event.perf_data = PerfData(times) if times else None
+    if event.name == "DELEGATE_CALL" and told:
+        event._backend = told[0].decode(errors="replace")
     if identifier is not None and any(told):
         event.delegate_debug_metadatas = parser(told) if parser is not None else told
     last = next((parts.values for parts in reversed(runs) if parts.values), [])

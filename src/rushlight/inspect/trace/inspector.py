@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import warnings
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from rushlight.errors import Code, LoadError, RunError
 from rushlight.inspect.trace.etdump import read_etdump
@@ -20,7 +22,8 @@ from rushlight.inspect.trace.events import (
     time_factor,
 )
 from rushlight.inspect.trace.events import pandas as _pandas
-from rushlight.inspect.trace.expected import add_expected
+from rushlight.inspect.trace.expected import add_expected, add_reference_outputs
+from rushlight.inspect.trace.identity import fit_of
 from rushlight.inspect.trace.numeric_gap import (
     Distance,
     NumericGap,
@@ -28,7 +31,7 @@ from rushlight.inspect.trace.numeric_gap import (
     gaps_of,
     reference_of,
 )
-from rushlight.inspect.trace.origins import Origins, ProgramOrigins, RecordOrigins
+from rushlight.inspect.trace.origins import Origin, Origins, ProgramOrigins, RecordOrigins
 from rushlight.inspect.trace.statistics import (
     Change,
     Group,
@@ -39,7 +42,14 @@ from rushlight.inspect.trace.statistics import (
     operators_of,
     outliers_of,
 )
+from rushlight.runtime.source import map_file
 from rushlight.serialize.bundle import is_bundle, program_in, read_bundle
+from rushlight.serialize.etrecord import Source
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+    from rushlight.record.etrecord import ETRecord
 
 AnyPath = str | os.PathLike[str]
 _NOT_PRINTED = (
@@ -56,7 +66,8 @@ class Inspector:
     Args:
         etdump_path: the path of an ETDump.
         etdump_data: or its bytes.
-        etrecord: the path of an ETRecord, for operators, modules and stack traces.
+        etrecord: an ETRecord, its path or an open binary file: gives operators, modules and stack
+            traces.
         source_time_scale: the unit of the trace; nanoseconds unless the platform's clock has
             another.
         target_time_scale: the unit of all times that are shown.
@@ -73,6 +84,9 @@ class Inspector:
 
     Attributes:
         event_blocks: what the trace has, runs with the same events put together.
+        mismatches: why runs are not of the program or record that was given, in words; empty if
+            all are. Such runs are shown without operators, modules and lines, with a
+            RuntimeWarning.
 
     Raises:
         LoadError: a file cannot be read, or does not belong to the trace.
@@ -83,7 +97,7 @@ class Inspector:
         self,
         etdump_path: AnyPath | None = None,
         etdump_data: bytes | None = None,
-        etrecord: AnyPath | None = None,
+        etrecord: Source | ETRecord | None = None,
         source_time_scale: TimeScale = TimeScale.NS,
         target_time_scale: TimeScale = TimeScale.MS,
         debug_buffer_path: AnyPath | None = None,
@@ -115,23 +129,46 @@ class Inspector:
         )
         self._etrecord = etrecord
         self._origins: Origins | None = None
+        self.mismatches: list[str] = []
         if etrecord is not None:
-            self._origins = RecordOrigins(etrecord, _graph_name(reference_graph_name))
+            source = _source_of(etrecord)
+            self._origins = RecordOrigins(source, _graph_name(reference_graph_name))
+            add_reference_outputs(self.event_blocks, source)
         elif program is not None:
-            content = _read(program, "program")
+            content = map_file(program)
             self._origins = ProgramOrigins(program_in(content))
             if is_bundle(content):
                 add_expected(self.event_blocks, read_bundle(content))
         for block in self.event_blocks:
-            for event in block.events:
-                self._find_origin(block, event)
+            self._find_origins(block)
+        if self.mismatches:
+            warnings.warn(
+                f"the trace is of another program: {'; '.join(self.mismatches)}. Its events are "
+                f"shown without lines; give the {'program' if etrecord is None else 'ETRecord'} of "
+                "the same export",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
-    def _find_origin(self, block: EventBlock, event: Event) -> None:
-        if self._origins is None or event.instruction is None:
+    def _find_origins(self, block: EventBlock) -> None:
+        """Where the events of a block come from, unless it is of another program."""
+        if self._origins is None:
             return
-        origin = self._origins.origin(
-            block.method, event.instruction, event.delegate_debug_identifier
-        )
+        method = block.method
+        if block.name == "Execute":
+            fit = fit_of(block, self._origins)
+            method = fit.method
+            if fit.mismatch:
+                self.mismatches.append(fit.mismatch)
+                return
+        for event in block.events:
+            if event.instruction is not None:
+                origin = self._origins.origin(
+                    method, event.instruction, event.delegate_debug_identifier
+                )
+                self._set_origin(event, origin)
+
+    def _set_origin(self, event: Event, origin: Origin | None) -> None:
         if origin is None:
             return
         event.debug_handles = origin.handles
@@ -168,6 +205,8 @@ class Inspector:
             block.to_dataframe(include_units, include_delegate_debug_data)
             for block in self.event_blocks
         ]
+        if not any(block.events for block in self.event_blocks):  # the columns, without rows
+            return EventBlock("", [Event("")]).to_dataframe(include_units)[:0]
         return _pandas().concat(frames, ignore_index=True)
 
     def print_data_tabular(
@@ -259,14 +298,7 @@ class Inspector:
     ) -> list[NumericGap]:
         """The rows of `calculate_numeric_gap`, which needs pandas."""
         wanted = distance_of(distance)
-        if self._etrecord is None:
-            raise RunError(
-                "numeric gaps need an ETRecord: give etrecord=, of the program that ran",
-                code=Code.INVALID_STATE,
-            )
-        from rushlight.record.etrecord import parse_etrecord
-
-        record = parse_etrecord(self._etrecord)
+        record = self._record()
         if record.representative_inputs is None:
             raise RunError(
                 "the ETRecord has no representative inputs: call "
@@ -275,6 +307,30 @@ class Inspector:
             )
         program = reference_of(record, reference_graph)
         return gaps_of(self.event_blocks, program, record.representative_inputs, wanted)
+
+    def get_exported_program(self, graph: str | None = None) -> ExportedProgram:
+        """A program of the ETRecord.
+
+        Args:
+            graph: as `calculate_numeric_gap` takes it.
+
+        Raises:
+            RunError: there is no ETRecord, or it has no such program.
+        """
+        return reference_of(self._record(), None if graph is None else _graph_name(graph))
+
+    def _record(self) -> ETRecord:
+        if self._etrecord is None:
+            raise RunError(
+                "numeric gaps and programs need an ETRecord: give etrecord=, of what ran",
+                code=Code.INVALID_STATE,
+            )
+        from rushlight.record.etrecord import parse_etrecord
+
+        given = self._etrecord
+        if hasattr(given, "save"):
+            return cast("ETRecord", given)
+        return parse_etrecord(given)
 
     def get_op_list(
         self, event_block: str, show_delegated_ops: bool = True
@@ -295,6 +351,15 @@ class Inspector:
                 for op in dict.fromkeys(event.op_types):
                     by_op.setdefault(op, []).append(event)
         return by_op
+
+
+def _source_of(etrecord: Source | ETRecord) -> Source:
+    """Where a record is read from: its path, or a file with its content."""
+    if not hasattr(etrecord, "save"):
+        return etrecord
+    file = io.BytesIO()
+    etrecord.save(file)
+    return file
 
 
 def _graph_name(name: str) -> str:

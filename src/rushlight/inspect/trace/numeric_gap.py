@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +79,58 @@ def distance_of(name: str | Distance) -> Distance:
             code=Code.INVALID_ARGUMENT,
         )
     return DISTANCES[name.strip().upper()]
+
+
+_METRICS: dict[str, Distance] = {"snr": _snr, "mse": _mse, "cosine_similarity": _cosine}
+
+
+def compare_results(
+    reference_output: Sequence[Any], run_output: Sequence[Any], metrics: Sequence[str] | None = None
+) -> dict[str, list[float | None]]:
+    """Print and return how far the outputs of a run are from those that are expected.
+
+    Args:
+        reference_output, run_output: of `EventBlock`, or other arrays or tensors; what is neither
+            is not compared and gives None.
+        metrics: some of "snr" (in dB), "mse" and "cosine_similarity"; all by default.
+
+    Raises:
+        RunError: there is no such metric, or the outputs have other numbers or sizes.
+    """
+    for name in metrics or ():
+        if name not in _METRICS:
+            raise RunError(
+                f"metrics has {name!r}: choose some of {', '.join(_METRICS)}",
+                code=Code.INVALID_ARGUMENT,
+            )
+    pairs = [
+        (_array(one), _array(other))
+        for one, other in zip(reference_output, run_output, strict=False)
+    ]
+    if len(reference_output) != len(run_output) or any(
+        a is not None and b is not None and a.shape != b.shape for a, b in pairs
+    ):
+        raise RunError(
+            f"the outputs have the sizes {_sizes(run_output)}, and {_sizes(reference_output)} are "
+            "expected: give outputs of the same method on the same inputs",
+            code=Code.INVALID_ARGUMENT,
+        )
+    results = {name: [_distance(_METRICS[name], *pair) for pair in pairs]
+               for name in metrics or _METRICS}  # fmt: skip
+    for name, values in results.items():
+        print(f"{name}: {', '.join('-' if v is None else f'{v:.5g}' for v in values)}")
+    return results
+
+
+def _distance(metric: Distance, wanted: Array | None, value: Array | None) -> float | None:
+    if wanted is None or value is None:
+        return None
+    return metric(*(array.astype(np.float64).reshape(-1) for array in (wanted, value)))
+
+
+def _sizes(outputs: Sequence[Any]) -> str:
+    arrays = map(_array, outputs)
+    return ", ".join("none" if a is None else str(list(a.shape)) for a in arrays) or "none"
 
 
 def reference_of(record: ETRecord, graph: str | None) -> ExportedProgram:
@@ -173,21 +225,16 @@ def _values(program: ExportedProgram, inputs: Any) -> dict[str, Any]:
     """The values of a program's nodes."""
     import torch
     from torch.export.graph_signature import InputKind
-    from torch.fx import Interpreter, Node
 
-    class Keeping(Interpreter):
-        def run_node(self, n: Node) -> Any:
-            value = super().run_node(n)
-            values[n.name] = value.clone() if isinstance(value, torch.Tensor) else value
-            return value
+    from rushlight.ir.recorder import Recorder
 
-    values: dict[str, Any] = {}
     remaining = iter(inputs)
     held = {**program.constants, **program.state_dict}
     flat = [
         next(remaining) if spec.kind == InputKind.USER_INPUT else held[str(spec.target)].clone()
         for spec in program.graph_signature.input_specs
     ]
+    recorder = Recorder(program.graph_module)
     with torch.no_grad():
-        Keeping(program.graph_module, garbage_collect_values=False).run(*flat)
-    return values
+        recorder.run(*flat)
+    return recorder.values

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rushlight.errors import Code, LoadError
+from rushlight.inspect.effects import operator_name
 from rushlight.inspect.origin import debug_of
 from rushlight.schema import program as fb
 from rushlight.schema.codec import Buffer
 from rushlight.schema.debug import DebugMap, DebugNode
-from rushlight.schema.etrecord import EDGE, MARKER
+from rushlight.schema.etrecord import EDGE
+from rushlight.serialize.etrecord import RecordArchive, Source, map_in
 from rushlight.serialize.pte import read_pte
 
+_HANDLES = "debug_handle_map"
+_LONGEST = 100  # characters of a kernel's name that are compared, since traces cut long ones
 _DIALECT = "executorch.exir.dialects.edge.ops."
+_CONTROL_FLOW = "torch.ops.higher_order."
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Origin:
 
     Attributes:
         nodes: the nodes that it was made from.
-        handles: their debug handles; None without an ETRecord.
+        handles: their debug handles; None if they are not known.
         backend: of an event of a delegate, or of its call.
         num_outputs: how many values the instruction gives.
     """
@@ -54,8 +56,58 @@ class Origin:
     num_outputs: int = 1
 
 
+@dataclass(frozen=True)
+class Call:
+    """What an instruction of a program calls, as far as it is known.
+
+    Attributes:
+        kind: "kernel", "delegate", "move", "jump" or "free"; "" if not known.
+        backend: a delegate's; "" if not known.
+        operators: the kernel ("aten::add.out"), or the operators of the model that it computes
+            ("aten.add.Tensor"); empty if not known.
+        places: the delegate's ids of the places inside it; empty if not known.
+    """
+
+    kind: str = ""
+    backend: str = ""
+    operators: Sequence[str] = ()
+    places: Collection[str] = ()
+
+    def is_of(self, kernel: str) -> bool:
+        """Whether it may be a call of a kernel of this name."""
+        if self.kind not in ("", "kernel"):
+            return False
+        return not self.operators or any(_computes(kernel, name) for name in self.operators)
+
+    def has_place(self, place: int | str | None) -> bool:
+        """Whether there may be such a place inside the delegate."""
+        # As ExecuTorch does: an id may contain what the map knows.
+        return not self.places or any(known in str(place) for known in self.places)
+
+    def __str__(self) -> str:
+        called = [self.backend] if self.backend else self.operators
+        names = f" of {', '.join(called)}" if called else ""
+        return f"a {self.kind or 'call'}{names}"
+
+
+def _computes(kernel: str, operator: str) -> bool:
+    """Whether a kernel, "add.out", may compute an operator, "aten::add.out" of a program or
+    "aten.add.Tensor" of a record."""
+    if "::" in operator:
+        return operator.rpartition("::")[2][:_LONGEST] == kernel[:_LONGEST]
+    # Views and copies of the runtime's own stand for several operators.
+    return kernel.startswith("et_") or kernel.partition(".")[0] in operator.split(".")
+
+
 class Origins(Protocol):
     """Tells where events come from."""
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """The names of all methods."""
+
+    def call(self, method: str, instruction: int) -> Call | None:
+        """What an instruction calls; None if there is no such instruction."""
 
     def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
         """The origin of an instruction, or of a place inside its delegate; None if not known."""
@@ -75,6 +127,29 @@ class ProgramOrigins:
         file = read_pte(pte)
         self._plans = {plan.name: plan for plan in file.program.execution_plan}
         self._debug: DebugMap = debug_of(file.named_data)
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """See `Origins`; with the forms of a fat program."""
+        return list(self._plans)
+
+    def call(self, method: str, instruction: int) -> Call | None:
+        """See `Origins`."""
+        plan, debug = self._plans[method], self._debug.method(method)
+        instructions = plan.chains[0].instructions if plan.chains else []
+        if not 0 <= instruction < len(instructions):
+            return None
+        call = instructions[instruction].instr_args
+        if isinstance(call, fb.KernelCall):
+            return Call("kernel", operators=[operator_name(plan.operators[call.op_index])])
+        if isinstance(call, fb.DelegateCall):
+            index = call.delegate_index
+            inside = debug.delegates[index] if index < len(debug.delegates) else {}
+            backend = plan.delegates[index].id if index < len(plan.delegates) else ""
+            return Call("delegate", backend, places=list(inside))
+        if isinstance(call, fb.MoveCall):
+            return Call("move")
+        return Call("jump" if isinstance(call, fb.JumpFalseCall) else "free")
 
     def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
         """See `Origins`. Without a method's name the program must have one method."""
@@ -97,16 +172,15 @@ class ProgramOrigins:
         else:
             known = list(debug.delegates[index].get(str(place), ()))
         nodes = list(dict.fromkeys(known))
-        return Origin([_of_debug(node) for node in nodes], None, backend)
+        handles = [node.handle for node in nodes if node.handle]
+        one = backend is None and len(handles) == 1
+        return Origin(
+            [_of_debug(node) for node in nodes], handles[0] if one else handles or None, backend
+        )
 
 
 def _of_debug(node: DebugNode) -> OriginNode:
-    line = node.line
-    trace = None
-    if line.file:
-        place = f'File "{line.file}", line {line.number}'
-        trace = f"{place}, in {line.function}" if line.function else place
-        trace += f"\n    {line.text.strip()}" if line.text else ""
+    trace = node.source.as_frame or None
     parts = node.module.split(".") if node.module else []
     modules = {".".join(parts[: i + 1]): "" for i in range(len(parts))}
     return OriginNode(node.name, node.operator, trace, modules)
@@ -116,43 +190,45 @@ class RecordOrigins:
     """An ETRecord (a zip archive that begins with `ETRECORD_V0`), read without torch.
 
     Args:
-        path: the archive's.
+        source: the archive's path, or an open binary file.
         graph: which of its graphs has the nodes; the edge program before delegation by default.
 
     Raises:
         LoadError: it cannot be read, or lacks what it needs, which is named.
     """
 
-    def __init__(self, path: str | os.PathLike[str], graph: str = EDGE) -> None:
-        where = os.fspath(path)
-        try:
-            with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
-                if MARKER not in names:
-                    raise _damaged(f"it has no entry {MARKER}, so it is no ETRecord", where)
-                self._handles = _json(archive, "debug_handle_map", where)
-                self._delegates = _json(archive, "delegate_map", where, optional=True)
-                self._counts = _json(
-                    archive, "instruction_id_to_num_outs_map", where, optional=True
-                )
-                methods = [
-                    name
-                    for name in names
-                    if name.startswith(f"{graph}/") and f"{name}_state_dict" in names
-                ]
-                entries = [n for n in (graph, f"{graph}/forward", *methods) if n in names]
-                if not entries:
-                    raise _damaged(
-                        f"it has no program {graph!r}: save it with the edge program", where
-                    )
-                self._nodes = _nodes(_json(archive, entries[0], where), where)
-        except OSError as error:
-            raise LoadError(
-                f"the ETRecord cannot be read: {error.strerror}", code=Code.ACCESS_FAILED,
-                where=where,
-            ) from error  # fmt: skip
-        except zipfile.BadZipFile as error:
-            raise _damaged(f"it is no zip archive ({error})", where) from None
+    def __init__(self, source: Source, graph: str = EDGE) -> None:
+        with RecordArchive(source) as archive:
+            self._handles = map_in(archive, _HANDLES)
+            if not self._handles:
+                _warn(archive, f"entry {_HANDLES!r}")
+            self._delegates = map_in(archive, "delegate_map")
+            self._counts = map_in(archive, "instruction_id_to_num_outs_map")
+            self._nodes = _nodes_in(archive, graph)
+
+    def stack_traces(self) -> dict[str, str]:
+        """By debug handle, as text: the lines of Python that led to the operator."""
+        traces = {str(handle): nodes[0].stack_trace for handle, nodes in self._nodes.items()}
+        return {handle: trace for handle, trace in traces.items() if trace}
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """See `Origins`."""
+        return list(self._handles)
+
+    def call(self, method: str, instruction: int) -> Call | None:
+        """See `Origins`. Instructions that come from no node of the model are not in records."""
+        by_instruction = self._handles.get(method, {})
+        if instruction > max(map(int, by_instruction), default=-1):
+            return None
+        delegate = self._delegates.get(method, {}).get(str(instruction))
+        if delegate is not None:
+            places = list(delegate.get("delegate_map") or {})
+            return Call("delegate", str(delegate.get("name") or ""), places=places)
+        handles = by_instruction.get(str(instruction))
+        named = [handles] if isinstance(handles, int) else handles or []
+        operators = [node.op for handle in named for node in self._nodes.get(handle, ())]
+        return Call("kernel" if operators else "", operators=operators)
 
     def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
         """See `Origins`."""
@@ -166,8 +242,10 @@ class RecordOrigins:
             inside = delegate.get("delegate_map") or {}
             handles = inside.get(str(place))
             if handles is None:
-                # As ExecuTorch does: a key that the id of the event contains.
-                handles = next((v for k, v in inside.items() if k in str(place)), None)
+                # As ExecuTorch does: a key that the id of the event contains, the last one; but a
+                # number in "Convolution #1" is no key.
+                texts = [k for k in inside if not k.isdecimal() and k in str(place)]
+                handles = inside[texts[-1]] if texts else None
         nodes = [
             node
             for handle in ([handles] if isinstance(handles, int) else handles or [])
@@ -181,41 +259,47 @@ class RecordOrigins:
         )
 
 
-def _json(
-    archive: zipfile.ZipFile, entry: str, where: str, optional: bool = False
-) -> dict[str, Any]:
-    try:
-        document = json.loads(archive.read(entry))
-    except KeyError:
-        if optional:
-            return {}
-        raise _damaged(f"it has no entry {entry!r}: generate it anew", where) from None
-    except (ValueError, RecursionError, zipfile.BadZipFile) as error:
-        raise _damaged(f"its entry {entry!r} cannot be read ({error})", where) from None
-    if not isinstance(document, dict):
-        raise _damaged(f"its entry {entry!r} is no object of JSON", where)
-    return document
+def _nodes_in(archive: RecordArchive, graph: str) -> dict[int, list[OriginNode]]:
+    """The nodes of a record's graph by their debug handles; of one that it lacks, none."""
+    names = archive.names
+    methods = [n for n in names if n.startswith(f"{graph}/") and f"{n}_state_dict" in names]
+    entry = next((n for n in (graph, f"{graph}/forward", *sorted(methods)) if n in names), None)
+    if entry is None and graph != EDGE:
+        graphs = sorted({n.removesuffix("_state_dict") for n in names if n.endswith("_state_dict")})
+        raise archive.damaged(f"it has no program {graph!r}; it has {', '.join(graphs) or 'none'}")
+    if entry is None:
+        _warn(archive, f"program {graph!r}")
+        return {}
+    return _nodes(archive.json(entry), archive)
 
 
-def _nodes(program: dict[str, Any], where: str) -> dict[int, list[OriginNode]]:
+def _warn(archive: RecordArchive, lacking: str) -> None:
+    warnings.warn(
+        f"the ETRecord {archive.where} has no {lacking}: the trace is shown without operators, "
+        "modules and lines; save the record with its edge program and the finished one",
+        stacklevel=5,
+    )
+
+
+def _nodes(program: Any, archive: RecordArchive) -> dict[int, list[OriginNode]]:
     """The nodes of a serialised program, and of its branches, by their debug handles."""
     nodes: dict[int, list[OriginNode]] = {}
     try:
         for node in _with_branches(program["graph_module"]["graph"]):
             metadata = node["metadata"]
-            handle = metadata.get("debug_handle")
+            handle, trace = metadata.get("debug_handle"), metadata.get("stack_trace")
             if not handle:
                 continue
             name = node["name"] or node["outputs"][0]["as_tensor"]["name"]
             made = OriginNode(
                 f"{name}_",  # as ExecuTorch's Inspector names nodes
-                str(node["target"]).removeprefix(_DIALECT),
-                metadata.get("stack_trace"),
+                str(node["target"]).removeprefix(_DIALECT).removeprefix(_CONTROL_FLOW),
+                None if trace is None else str(trace),
                 _modules(metadata.get("nn_module_stack", "")),
             )
             nodes.setdefault(int(handle), []).append(made)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise _damaged(f"its program is not one of torch.export ({error!r})", where) from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise archive.damaged(f"its program is not one of torch.export ({error!r})") from None
     return nodes
 
 
@@ -236,7 +320,3 @@ def _modules(stack: str) -> dict[str, Any]:
         if key:
             modules[key] = tuple(rest.rsplit(",", 1))
     return modules
-
-
-def _damaged(what: str, where: str) -> LoadError:
-    return LoadError(f"the ETRecord: {what}", code=Code.INVALID_EXTERNAL_DATA, where=where)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from rushlight.errors import Code, RunError
 from rushlight.inspect.trace.events import Event, EventBlock
+from rushlight.schema.source import frames_in
 
 Key = Literal["module", "line", "kind", "operator"]
 KEYS: tuple[Key, ...] = ("module", "line", "kind", "operator")
-_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _WHOLE = ("OPERATOR_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
 _DEVIATIONS = 5.0  # from the median, in median deviations, of a time that is an outlier
 # Two-sided quantiles of Student's t at 95 %, by degrees of freedom.
@@ -61,14 +61,16 @@ class Outlier:
 
 @dataclass(frozen=True)
 class Change:
-    """The time of an operator in two traces.
+    """A time before and after a change.
 
     Attributes:
-        name: the operator: its place, and what it computes.
-        before, after: the mean times, in the traces' target unit; nan if it is not there.
-        ratio: after / before.
-        low, high: the ends of the ratio's 95 % confidence interval (by Fieller's theorem's first
-            order: Welch's interval of the difference, divided by `before`).
+        name: what took the time; of an operator, its place and what it computes.
+        before, after: the mean times in the traces' target unit, or the medians of runs by turns;
+            nan if it is not there.
+        ratio: after / before; of runs by turns, the median of the ratios of neighbours.
+        low, high: the ends of the ratio's 95 % confidence interval. Of two traces it is Welch's
+            interval of the difference of means, divided by `before` as if that were exact; of runs
+            by turns, two of the ratios by their ranks, whatever their distribution.
     """
 
     name: str
@@ -123,15 +125,24 @@ def _key(event: Event, key: Key) -> str:
         return ", ".join(event.op_types) or event.name
     if key == "line":
         return next(filter(None, map(line_of, event.stack_traces.values())), "")
-    deepest = max(event.module_hierarchy.values(), key=len, default={})
-    return list(deepest)[-1] if deepest else ""
+    return module_of(max(event.module_hierarchy.values(), key=len, default={}))
+
+
+def module_of(modules: Mapping[str, Any]) -> str:
+    """The path of the innermost module, "encoder.0"; "" for the model itself. Records have names
+    of torch.export for keys, and paths with types for values; programs have only paths."""
+    if not modules:
+        return ""
+    key, value = list(modules.items())[-1]
+    path = value[0] if isinstance(value, tuple) and len(value) == 2 else key
+    return str(path).removeprefix("L['self'].").removeprefix("L['self']")
 
 
 def line_of(stack_trace: str | None) -> str:
     """The innermost line of a stack trace that is not torch's: "model.py:12"; "" if none is."""
-    frames = [] if stack_trace is None else list(_LINE.finditer(stack_trace))
-    mine = [f for f in frames if not re.search(r"[/\\]torch[/\\]", f["file"])] or frames
-    return f"{mine[-1]['file']}:{mine[-1]['line']}" if mine else ""
+    frames = frames_in(stack_trace or "")
+    mine = [f for f in frames if not re.search(r"[/\\]torch[/\\]", f.file)] or frames
+    return mine[-1].position if mine else ""
 
 
 def outliers_of(blocks: Iterable[EventBlock]) -> list[Outlier]:
@@ -160,6 +171,37 @@ def changes_between(before: Sequence[EventBlock], after: Sequence[EventBlock]) -
     for name in dict.fromkeys([*one, *other]):
         changes.append(_change(name, one.get(name, []), other.get(name, [])))
     return sorted(changes, key=lambda c: -abs(np.nan_to_num(c.after) - np.nan_to_num(c.before)))
+
+
+def change_of_turns(name: str, before: Sequence[float], after: Sequence[float]) -> Change:
+    """The change of a time that was measured by turns, so that whatever else the machine does is
+    the same for neighbours.
+
+    Args:
+        name: what was measured.
+        before, after: the times; those with the same index were measured one after the other, and
+            what one has more is left out.
+    """
+    count = min(len(before), len(after)) or None
+    one, other = np.array(before[:count]), np.array(after[:count])
+    if not len(one) or not len(other) or not one.all():
+        a, b = (float(np.median(t)) if len(t) else math.nan for t in (one, other))
+        return Change(name, a, b, math.nan, math.nan, math.nan)
+    ratios = other / one
+    low, high = median_interval(ratios.tolist())
+    a, b, ratio = (float(np.median(t)) for t in (one, other, ratios))
+    return Change(name, a, b, ratio, low, high)
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The 95 % confidence interval of a median, whatever the distribution: the values whose ranks
+    it lies between. From minus to plus infinity for fewer than six values."""
+    count, ordered = len(values), sorted(values)
+    below, rank = 0.5**count, 0  # the chance that at most `rank` values are below the median
+    while rank < count and below <= 0.025:
+        rank += 1
+        below += math.comb(count, rank) * 0.5**count
+    return (ordered[rank - 1], ordered[count - rank]) if rank else (-math.inf, math.inf)
 
 
 def _times(blocks: Sequence[EventBlock]) -> dict[str, list[float]]:

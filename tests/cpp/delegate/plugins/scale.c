@@ -83,7 +83,8 @@ static int32_t execute(void* self, void* handle, const rl_call_v1* call) {
   ((float*)y.data)[y.nbytes / sizeof(float)] = 1;
 #endif
   if (call->is_traced) {
-    host->event(call->context, text("mul"), 0, start, host->now_ns());
+    const rl_bytes_v1 told = {&scale->factor, sizeof scale->factor};
+    host->event_with(call->context, text("mul"), 0, start, host->now_ns(), told);
     host->event(call->context, text(""), 7, start, host->now_ns());
   }
   ++scale->calls;

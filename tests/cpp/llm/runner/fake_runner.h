@@ -47,6 +47,24 @@ inline GenerateOptions greedy(size_t count) {
   return options;
 }
 
+// Every way to change probabilities, together.
+inline SamplingOptions all_of_sampling() {
+  SamplingOptions options;
+  options.logit_bias = {{3, 0.5f}};
+  options.repetition_penalty = 1.1f;
+  options.presence_penalty = 0.1f;
+  options.frequency_penalty = 0.1f;
+  options.dry_multiplier = 0.5f;
+  options.temperature = 0.8f;
+  options.top_k = 40;
+  options.top_p = 0.95f;
+  options.min_p = 0.01f;
+  options.typical_p = 0.9f;
+  options.seed = 3;
+  options.logprobs = 5;
+  return options;
+}
+
 inline Tokens prompt_of(uint64_t seed, size_t count, size_t vocabulary = 97) {
   Tokens tokens;
   for (size_t i = 0; i < count; ++i) {

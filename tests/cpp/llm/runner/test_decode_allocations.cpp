@@ -1,45 +1,10 @@
-// While texts are decoded nothing is allocated but pages, which come from the caller's memory. The
-// linker wraps malloc and similar functions (see CMakeLists.txt), which operator new calls, too.
-#include <atomic>
+// While texts are decoded nothing is allocated but pages, which come from the caller's memory.
 #include <cstdio>
-#include <cstdlib>
 
 #include "../adapters/adapter_files.h"
 #include "check.h"
+#include "count_allocations.h"
 #include "fake_runner.h"
-
-namespace {
-std::atomic<size_t> g_allocations{0};
-}
-
-extern "C" {
-void* __real_malloc(size_t);
-void* __real_calloc(size_t, size_t);
-void* __real_realloc(void*, size_t);
-void* __wrap_malloc(size_t size) {
-  ++g_allocations;
-  return __real_malloc(size);
-}
-void* __wrap_calloc(size_t n, size_t size) {
-  ++g_allocations;
-  return __real_calloc(n, size);
-}
-void* __wrap_realloc(void* old, size_t size) {
-  ++g_allocations;
-  return __real_realloc(old, size);
-}
-}
-
-void* operator new(size_t size) {
-  void* memory = __wrap_malloc(size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-void* operator new[](size_t size) { return operator new(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
 using namespace rushlight;
 using namespace rushlight::test;
@@ -110,15 +75,7 @@ void test_decoding() {
                   std::make_unique<Characters>(fake.vocabulary), options, &message)
             .ok());
   GenerateOptions generate;
-  generate.sampling.top_k = 40;
-  generate.sampling.top_p = 0.95f;
-  generate.sampling.min_p = 0.01f;
-  generate.sampling.typical_p = 0.9f;
-  generate.sampling.repetition_penalty = 1.1f;
-  generate.sampling.frequency_penalty = 0.1f;
-  generate.sampling.dry_multiplier = 0.5f;
-  generate.sampling.logprobs = 5;
-  generate.sampling.seed = 3;
+  generate.sampling = all_of_sampling();
   generate.ignore_eos = true;
   generate.stop = {"never seen", "nor this"};
   auto adapter = Adapter::read(file.bytes(), runner.facts().adapters, &message);

@@ -135,16 +135,7 @@ class Usable {
 
 GenerateOptions all_options() {
   GenerateOptions options = greedy(12);
-  options.sampling.temperature = 0.8f;
-  options.sampling.top_k = 40;
-  options.sampling.top_p = 0.95f;
-  options.sampling.typical_p = 0.9f;
-  options.sampling.repetition_penalty = 1.1f;
-  options.sampling.frequency_penalty = 0.1f;
-  options.sampling.dry_multiplier = 0.5f;
-  options.sampling.logprobs = 5;
-  options.sampling.logit_bias = {{3, 0.5f}};
-  options.sampling.seed = 3;
+  options.sampling = all_of_sampling();
   options.ignore_eos = true;
   options.echo = true;
   options.stop = {"a stop string that is longer than what lies in a string itself", "<end>"};

@@ -11,7 +11,7 @@ from torch import nn
 
 import rushlight as rl
 from rushlight.errors import RunError
-from rushlight.inspect import Inspector, parse_etrecord
+from rushlight.inspect import Inspector, compare_results, parse_etrecord
 from rushlight.runtime import TraceOptions
 
 LAST = "aten_linear_default_1"
@@ -62,3 +62,17 @@ def test_what_is_missing_is_said(folder: Path) -> None:
         inspector(folder, "inputs.etrecord").numeric_gaps("MSE", "mine")
     with pytest.raises(RunError, match="need an ETRecord"):
         Inspector(folder / "m.etdp").numeric_gaps("MSE")
+
+
+def test_outputs_are_compared_by_all_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted, got = [torch.tensor([3.0, 4.0]), 5, np.ones(2)], [np.array([3.0, 5.0]), 5, np.ones(2)]
+    results = compare_results(wanted, got)
+    assert results["mse"] == [0.5, None, 0.0]
+    assert results["snr"] == [pytest.approx(10 * np.log10(25)), None, float("inf")]
+    assert results["cosine_similarity"][0] == pytest.approx(29 / (5 * np.sqrt(34)))
+    assert "mse: 0.5, -, 0" in capsys.readouterr().out
+    assert list(compare_results(wanted, got, ["mse"])) == ["mse"]
+    with pytest.raises(RunError, match="metrics has 'psnr': choose some of snr, mse"):
+        compare_results(wanted, got, ["psnr"])
+    with pytest.raises(RunError, match=r"sizes \[2\], none, and \[2\], none, \[2\] are expected"):
+        compare_results(wanted, got[:2])

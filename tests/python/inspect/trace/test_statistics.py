@@ -40,7 +40,7 @@ def test_groups(backend: str, tmp_path: Path) -> None:
         module(x.numpy())
     inspector = Inspector(etdump_data=module.trace.to_bytes()[0], etrecord=path)
     modules = {group.key: group for group in inspector.group_by("module")}
-    assert {"L__self__first", "L__self__second"} <= set(modules)
+    assert {"first", "second"} <= set(modules)
     for by in ("module", "line", "kind", "operator"):
         groups = inspector.group_by(by)
         assert sum(group.share for group in groups) == pytest.approx(1)

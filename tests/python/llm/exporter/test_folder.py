@@ -22,6 +22,7 @@ import rushlight.llm
 from rushlight.cli import app
 from rushlight.llm.exporter.checkpoint import INDEX
 from rushlight.llm.exporter.folder import read_folder
+from rushlight.llm.exporter.generation import check_generation
 
 NEW_EOS = [2, 7]
 
@@ -92,10 +93,10 @@ def test_gpt2_without_its_prefix_is_read(tmp_path: Path) -> None:
     assert torch.equal(read.model.transformer.wte.weight, model.transformer.wte.weight)
 
 
-def test_defaults_for_texts_that_have_no_effect_are_told(folder: Path) -> None:
-    _generation(folder, no_repeat_ngram_size=3, num_beams=1, suppress_tokens=[], top_k=-1)
-    with pytest.warns(RuntimeWarning, match="has no_repeat_ngram_size, which the runner does not"):
-        rl.llm.export(folder, verify=False)
+def test_defaults_for_texts_that_have_no_effect_are_told() -> None:
+    generation = {"no_repeat_ngram_size": 3, "num_beams": 1, "suppress_tokens": [], "top_k": -1}
+    with pytest.warns(RuntimeWarning, match="x has no_repeat_ngram_size, which the runner"):
+        check_generation(generation, 320, Path("x"))
 
 
 @pytest.mark.parametrize("package", ["transformers", "tokenizers"])

@@ -99,7 +99,7 @@ def test_metadata_methods_have_executorchs_names(plain: rl.Program) -> None:
 
 
 def test_a_method_for_hidden_states(model: Any, plain: rl.Program) -> None:
-    program = rl.llm.export(model, context=96, batch=32, embed=True)
+    program = rl.llm.export(model, context=96, batch=32, embed=True, verify=False)
     tokens = torch.arange(5)
     with torch.no_grad():
         wanted = model.base_model(tokens[None]).last_hidden_state[0]

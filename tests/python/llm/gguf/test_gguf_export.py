@@ -111,23 +111,26 @@ def test_integers_of_other_sizes_are_requantised_as_floats_are(tmp_path: Path) -
     model = small_model("qwen3", **SHALLOW)
     path = write_gguf(model, tmp_path / "m.gguf", "Q8_0")
     take_weights(model, path)
-    tokens = torch.randint(0, 320, (40,))
     got, wanted = (
-        Session(rushlight.llm.export(one, context=512, quantize="8da4w", verify=False)).give(tokens)
-        for one in (path, model)
+        {
+            name: layer
+            for name, layer in converted_step(one, Recipe("8da4w")).named_modules()
+            if isinstance(layer, QuantizedLinear)
+        }
+        for one in (read_gguf(path).model, model)
     )
-    # The embedding, which stays as it is, is computed from integers here.
-    assert (got - wanted).norm() < 1e-3 * wanted.norm()
+    assert len(got) == 8 and got.keys() == wanted.keys()
+    for name, layer in wanted.items():
+        assert torch.equal(got[name].integers, layer.integers)
+        torch.testing.assert_close(got[name].scales, layer.scales)
 
 
 def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
-    sizes = []
-    for tied in (True, False):
-        model = small_model("llama", **SHALLOW, vocab_size=4096, tie_word_embeddings=tied)
-        path = write_gguf(model, tmp_path / "m.gguf", "Q8_0")
-        sizes.append(len(rushlight.llm.export(path, context=64, verify=False).buffer))
-    matrix = 4096 * 256 * (1 + 2 / 32)
-    assert sizes[1] - sizes[0] == pytest.approx(matrix, rel=0.02)
+    model = small_model("llama", **SHALLOW, vocab_size=4096, tie_word_embeddings=True)
+    path = write_gguf(model, tmp_path / "m.gguf", "Q8_0")
+    size = len(rushlight.llm.export(path, context=64, verify=False).buffer)
+    numbers = sum(parameter.numel() for parameter in model.parameters())
+    assert size == pytest.approx(numbers * (1 + 2 / 32), rel=0.05)  # two thirds are the embedding
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,15 @@ import pytest
 
 from rushlight.llm.grammar import Grammar, State, Vocabulary
 
-_PARTS = (*'abtx019_-.<>/@ \n\t"\\{}[]:,é日😀\x7f', "the", "tool", "call", "AB", "\\n", "ß")
+_PARTS = (
+    *'abtx019_-.<>/@ \n\t"\\{}[]:,é日😀\x7f\u2028\xa0',
+    "the",
+    "tool",
+    "call",
+    "AB",
+    "\\n",
+    "ß",
+)
 REGEXES = (
     r"[^<]*",
     r"[^<]*<tool>[a-z]+",
@@ -23,10 +31,22 @@ REGEXES = (
     r"x[^日]*日?",
     r"[\s\S]{2,9}",
     r"a\w*|b[^a]*",
+    r"[^\n]{1,30}(\n[^\n]{1,9})*",
+    r"[A-Z][a-z]* [A-Z]?[a-z]*",
+    r"(the|tool) \S{1,40}.*ab",
+    r"[a-z]{1,5}(-[a-z0-9]{2,70})+",
+    r".{70}",
 )
 SCHEMAS: tuple[Any, ...] = (
     {"type": "string", "pattern": "b"},
+    {"type": "string", "pattern": "t$"},
+    {"type": "string", "pattern": "^.{1,9}$"},
+    {"type": "string", "pattern": "b|t.*tt", "maxLength": 7},
+    {"type": "string", "pattern": "^(a{60}|t)a*$", "maxLength": 61},
+    {"type": "string", "pattern": "^\\S+$", "minLength": 2},
+    {"type": "string", "format": "hostname"},
     {"type": "string", "minLength": 3, "maxLength": 12},
+    {"type": "string", "minLength": 1, "maxLength": 100},
     {"type": "array", "items": {"type": "string", "maxLength": 4}},
     {"type": "object", "patternProperties": {"^x": {"type": "integer"}, "t$": {"type": "null"}}},
     {
@@ -40,12 +60,19 @@ SCHEMAS: tuple[Any, ...] = (
 
 @cache
 def _pieces() -> list[bytes]:
-    """Also the same piece twice, and pieces that begin or end within a character."""
+    """Also the same piece twice, and pieces that begin or end within a character.
+
+    Three in four are plain text, as they are of most vocabularies; some are longer than what is
+    taken at once.
+    """
     draw = random.Random("pieces")
-    drawn = ["".join(draw.choices(_PARTS, k=draw.choice((1, 2, 2, 3, 4, 6)))) for _ in range(500)]
+    drawn = ["".join(draw.choices(_PARTS, k=draw.choice((1, 2, 2, 3, 4, 6)))) for _ in range(400)]
     pieces = [text.encode() for text in drawn]
     cut = [piece[draw.randrange(len(piece)) :] for piece in pieces[:60]]
     cut += [piece[: draw.randrange(1, len(piece) + 1)] for piece in pieces[:60]]
+    plain = {"".join(draw.choices("abtxe 019é日", k=draw.randint(1, 7))) for _ in range(2600)}
+    long = ["a" * 31, "a" * 32, "a" * 33, "at" * 30, "é" * 32, " " * 66, "t" * 300]
+    pieces += [text.encode() for text in (*sorted(plain), *long)]
     return [b"</s>", *(bytes([byte]) for byte in range(256)), *pieces, *cut, *pieces[:20]]
 
 
@@ -55,13 +82,12 @@ def _vocabulary() -> Vocabulary:
 
 
 def _walk(grammar: Grammar, draw: random.Random) -> int:
-    """Compares all masks of a text; how many there were."""
+    """Compares all masks of a text, by a third of the tokens each; how many there were."""
     state = State(grammar)
     for length in range(12):
-        accepted = [state.fork().accept(token) for token in range(len(_pieces()))]
         mask = state.mask()
-        differ = [_pieces()[token] for token in np.flatnonzero(mask != np.array(accepted))]
-        assert not differ
+        for token in range(draw.randrange(3), len(_pieces()), 3):
+            assert state.fork().accept(token) == mask[token], _pieces()[token]
         # The end is drawn seldom, long tokens more often than others.
         some = draw.choices([*np.flatnonzero(mask[1:]) + 1] or [0], k=3)
         token = int(max(some, key=lambda t: len(_pieces()[t])))

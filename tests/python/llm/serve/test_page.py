@@ -6,8 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,10 @@ import pytest
 from servers import CHAT, EndlessRunner, ask, serving
 
 import rushlight.llm.serve
+from browsing import needs_chromium
 
 PAGE = Path(rushlight.llm.serve.__file__).parent / "page"
 FILES = sorted(path.name for path in PAGE.iterdir())
-ENVIRONMENT = Path(__file__).resolve().parents[4] / ".venv-browser"
-PLAYWRIGHT = "playwright==1.65.2"
 
 
 def _read(name: str) -> str:
@@ -122,40 +119,6 @@ def test_requests_and_events_where_node_is_installed(tmp_path: Path) -> None:
 
 
 # --- in Chromium --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium, driven by Playwright, which is installed into a folder of its own."""
-    from filelock import FileLock
-
-    with FileLock(f"{ENVIRONMENT}.lock"):
-        if not (ENVIRONMENT / "playwright").is_dir():
-            install = [sys.executable, "-m", "pip", "install", "--quiet"]
-            subprocess.run([*install, "--target", str(ENVIRONMENT), PLAYWRIGHT], check=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ENVIRONMENT))
-        from playwright.sync_api import sync_playwright  # type: ignore[import-not-found]
-
-        with sync_playwright() as playwright:
-            chromium = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-            )
-            yield chromium
-            chromium.close()
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    page = browser.new_page()
-    page.faults = []
-    page.on("pageerror", lambda error: page.faults.append(str(error)))
-    page.on("console", lambda line: line.type == "error" and page.faults.append(line.text))
-    yield page
-    page.close()
-
-
-needs_chromium = pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is missing")
 
 
 def _ask(page: Any, text: str) -> None:

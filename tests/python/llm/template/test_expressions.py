@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rushlight.llm.template import ChatTemplate, TemplateError
@@ -152,9 +152,11 @@ def _is_refused_on_purpose(source: str, theirs: str, why: str) -> bool:
 
 
 @settings(
-    max_examples=1500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=600, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(EXPRESSIONS)
+@example("{'a': none, 'q': none}|dictsort(by='value')")  # compares values
+@example("[none, none]|sort")  # compares lists of values, which are equal
 def test_expressions_have_the_value_that_jinja_gives_them(expression: str) -> None:
     _check("{{ " + expression + " }}")
 

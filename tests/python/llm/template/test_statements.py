@@ -71,7 +71,7 @@ def test_what_is_not_supported_is_refused_by_name(source: str) -> None:
     assert ours is None and REFUSED[source] in why and "line 1" in why
 
 
-@pytest.mark.parametrize("signs", itertools.product(["", "-", "+"], repeat=2))
+@pytest.mark.parametrize("signs", list(itertools.product(["", "-", "+"], repeat=2)))
 @pytest.mark.parametrize("tag", ["if true", "raw", "set x = 1", "for i in [1, 2]"])
 @pytest.mark.parametrize(
     "around", ["", "\n", "  \n  ", "\n\n", " a \n b ", "\t\n\u00a0", "\r\n \r"]

@@ -33,7 +33,8 @@ def _training() -> list[str]:
     return [corpus.prose()[:200_000], corpus.code()[:100_000], *corpus.texts("training", 100_000)]
 
 
-def _bpe(normalizer: Any, pre_tokenizer: Any) -> Peer:
+@cache
+def _characters() -> str:
     """BPE over characters with byte fallback, as Llama 2 and Gemma have it."""
     marks = Peer(models.BPE(unk_token="<unk>", fuse_unk=True))
     marks.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
@@ -46,7 +47,11 @@ def _bpe(normalizer: Any, pre_tokenizer: Any) -> Peer:
     source["model"] |= {"byte_fallback": True, "fuse_unk": True}
     source["added_tokens"] = source["added_tokens"][:3]
     source["pre_tokenizer"] = None
-    peer = Peer.from_str(json.dumps(source))
+    return json.dumps(source)
+
+
+def _bpe(normalizer: Any, pre_tokenizer: Any) -> Peer:
+    peer = Peer.from_str(_characters())
     if normalizer is not None:
         peer.normalizer = normalizer
     if pre_tokenizer is not None:

@@ -1,0 +1,334 @@
+"""`rushlight diff`: two versions of a program beside each other, and rules for what may change."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rushlight.cli.common import (
+    ThreadsOption,
+    TracebackOption,
+    console,
+    help_text,
+    reports_errors,
+)
+from rushlight.cli.run import InputOption, SeedOption
+from rushlight.errors import Code, Error, LoadError, RunError
+from rushlight.files import write_text
+
+if TYPE_CHECKING:
+    from rushlight.inspect.diff.model import MethodDiff, ProgramDiff, RunDiff
+    from rushlight.inspect.diff.rules import Rule
+    from rushlight.inspect.diff.verdicts import Verdict
+    from rushlight.runtime.module import Method, Module
+
+NAME = "diff"
+HELP = help_text(
+    "Compare two programs: contract, sizes, memory plan, operators, delegation, and with --run or "
+    "--input results and times on the same inputs. Each is a .pte or .bpte file, or a model, which "
+    "is exported first. The exit code is 0 if no rule is broken, 1 if one is, 2 if the programs "
+    "cannot be compared. Of two files, needs no PyTorch.",
+    (
+        "rushlight diff before.pte after.pte",
+        "rushlight diff before.pte after.pte --run --html diff.html",
+        'rushlight diff before.pte after.pte --input x.npy --fail-if "latency > 1.05x" '
+        '--fail-if "accuracy < 40 dB"',
+        "rushlight diff before.pte model.py:build --backend cpu --rules rules.txt",
+    ),
+)
+_FILES = (".pte", ".bpte")
+
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="RULE",
+        help='What must not be: "latency > 1.05x", "memory > 1.0x", "size > +100 KB", "accuracy < '
+        '40 dB", "delegated < 95 %", "contract changed". Give it once for each rule.',
+    ),
+]
+Rules = Annotated[
+    Path | None,
+    typer.Option("--rules", metavar="FILE", help="A text file of rules, one a line; # comments."),
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="What models are exported for (default: portable), and the form of fat programs.",
+    ),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        metavar="FILE.ptd",
+        help="The data file, if the weights are in one; twice if each program has its own.",
+    ),
+]
+
+
+@partial(reports_errors, status=2)
+def main(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A file, or model.py:build.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The other.")],
+    inputs: InputOption = None,
+    run: Annotated[
+        bool, typer.Option("--run", help="Run both; inputs that are not given are made up.")
+    ] = False,
+    fail_if: FailIf = None,
+    rules: Rules = None,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", "-m", metavar="NAME", help="Run this one; all by default."),
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Timed runs of each.")] = 40,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PAGE.html", help="Write everything as a page.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything as JSON instead of tables.")
+    ] = False,
+    backend: Backend = None,
+    data: Data = None,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = None,
+    traceback: TracebackOption = False,
+) -> None:
+    """The command; `HELP` is its help page."""
+    from rushlight.inspect.diff.compare import compare_files
+    from rushlight.inspect.diff.verdicts import judge, needs_runs
+
+    wanted = _rules(fail_if or [], rules)
+    with tempfile.TemporaryDirectory(prefix="rushlight-diff-") as folder:
+        files = (
+            _file(before, Path(folder) / "before.pte", backend),
+            _file(after, Path(folder) / "after.pte", backend),
+        )
+        diff = compare_files(*files, backend)
+        diff.before, diff.after = (
+            shown if model.endswith(_FILES) else model
+            for model, shown in zip((before, after), (diff.before, diff.after), strict=True)
+        )
+        if run or inputs or method or needs_runs(wanted):
+            programs = [
+                _Program(file, one, backend, threads)
+                for file, one in zip(files, _data(data or []), strict=True)
+            ]
+            for one in _chosen(diff.methods, method):
+                one.run = _run(programs, one, inputs or [], seed, repeat)
+        verdicts = judge(diff, wanted)
+    if html is not None:
+        from rushlight.inspect.diff.show import page
+
+        _write(html, page(diff, verdicts))
+    _print(diff, verdicts, as_json)
+    if any(verdict.outcome == "failed" for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def _print(diff: ProgramDiff, verdicts: Sequence[Verdict], as_json: bool) -> None:
+    if as_json:
+        told = {**diff.to_json(), "rules": [vars(verdict) for verdict in verdicts]}
+        typer.echo(json.dumps(told, indent=1))
+        return
+    from rushlight.inspect.diff.show import terminal
+
+    out = console()
+    for part in terminal(diff, verdicts):
+        out.print(part)
+
+
+def _rules(texts: Sequence[str], file: Path | None) -> list[Rule]:
+    from rushlight.inspect.diff.rules import parse_rule, parse_rules
+
+    rules = []
+    if file is not None:
+        try:
+            rules = parse_rules(file.read_text("utf-8"), str(file))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+            raise RunError(
+                f"--rules {str(file)!r} cannot be read: {reason}; give a text file of rules",
+                code=Code.ACCESS_FAILED,
+            ) from error
+    return [*rules, *map(parse_rule, texts)]
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise Error(
+            f"cannot write {str(path)!r}: {error.strerror}; check the path",
+            code=Code.ACCESS_FAILED,
+        ) from error
+
+
+def _file(model: str, made: Path, backend: str | None) -> Path:
+    """The program file: the one that is named, or one that is exported of the model."""
+    if model.endswith(_FILES):
+        return Path(model)
+    if ":" not in model and not model.endswith(".pt2"):
+        raise RunError(
+            f"{model!r} is no program and no model: give a .pte or .bpte file, or FILE.py:NAME",
+            code=Code.INVALID_ARGUMENT,
+        )
+    from rushlight.cli.export import Stages
+
+    with Stages(console(stderr=True)) as stages:
+        stages("import PyTorch")
+        from rushlight.api import export
+        from rushlight.cli.target import read_target
+
+        stages("read the model")
+        target = read_target(model)
+        stages(f"export {model}")
+        program = export(
+            target.model, target.args, target.kwargs, backend=backend or "portable", verify=False
+        )
+    program.save(made, quiet=True)
+    return made
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+class _Program:
+    """One of the programs that run.
+
+    Attributes:
+        file: its path.
+        module: the program, loaded; None if it cannot be.
+        refused: why it cannot be loaded; "" if it can.
+    """
+
+    def __init__(self, file: Path, data: str | None, form: str | None, threads: int | None) -> None:
+        self.file = file
+        self._data, self._form, self._threads = data, form, threads
+        self.module: Module | None = None
+        self.refused = ""
+        try:
+            self.module = self.load()
+        except LoadError as error:
+            self.refused = f"it cannot be loaded: {error}"
+
+    def load(self, trace: bool = False) -> Module:
+        """The program, loaded anew.
+
+        Raises:
+            LoadError: it cannot be loaded here.
+        """
+        from rushlight.inspect import report_of
+        from rushlight.runtime.load import load
+
+        chosen = self._form if report_of(self.file).forms else None
+        return load(self.file, backend=chosen, data=self._data, threads=self._threads, trace=trace)
+
+
+def _data(files: Sequence[str]) -> Sequence[str | None]:
+    """The data file of each program."""
+    if len(files) > 2:
+        raise RunError(
+            f"--data is given {len(files)} times: give it once for both programs, or twice",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return [*files, *files][:2] if files else [None, None]
+
+
+def _chosen(methods: Sequence[MethodDiff], name: str | None) -> Sequence[MethodDiff]:
+    chosen = [m for m in methods if name in (None, m.name, m.after_name)]
+    if not chosen and name is not None:
+        known = ", ".join(m.name for m in methods) or "none"
+        raise RunError(
+            f"--method {name!r} is not in both programs; methods of both: {known}",
+            code=Code.NOT_FOUND,
+        )
+    return chosen
+
+
+def _run(
+    programs: Sequence[_Program], method: MethodDiff, inputs: Sequence[str], seed: int, repeat: int
+) -> RunDiff:
+    """Both programs on the same inputs; what fails is told in a note."""
+    from rushlight.inspect.diff.model import RunDiff
+    from rushlight.inspect.diff.runs import Side, run_both
+
+    names = method.name, method.after_name
+    modules = [program.module for program in programs if program.module is not None]
+    if len(modules) < len(programs):
+        return RunDiff(note="; ".join(p.refused for p in programs if p.refused))
+    methods = [module[name] for module, name in zip(modules, names, strict=True)]
+    flat = _inputs(methods, inputs, seed)
+    if isinstance(flat, str):
+        return RunDiff(note=flat)
+    before, after = (
+        Side(program.file, module, partial(program.load, True), name, values)
+        for program, module, name, values in zip(programs, modules, names, flat, strict=True)
+    )
+    try:
+        return run_both(before, after, repeat if method.operators else 0)
+    except Error as error:
+        return RunDiff(note=f"a run failed: {error}")
+
+
+def _inputs(methods: Sequence[Method], options: Sequence[str], seed: int) -> list[list[Any]] | str:
+    """Flattened inputs for both programs, or why there are none.
+
+    Raises:
+        RunError: an input that was given cannot be read, or is none of the first program's.
+    """
+    from rushlight.cli.inputs import complete, read_inputs
+
+    known = read_inputs(options, methods[0].contract.inputs)
+    refused: list[str] = []
+    for first, second in (methods, reversed(methods)):
+        try:
+            flat = complete(first, known, random=True, seed=seed)
+            _check(first, flat)
+            fitted = _fitted(second, flat)
+        except RunError as error:
+            refused.append(str(error))
+            continue
+        return [flat, fitted] if first is methods[0] else [fitted, flat]
+    return f"no inputs that both programs take were found ({refused[0]}): give --input"
+
+
+def _fitted(method: Method, flat: Sequence[Any]) -> list[Any]:
+    """The inputs of another program as this one takes them: in its own float dtypes.
+
+    Raises:
+        RunError: it does not take them.
+    """
+    import numpy as np
+
+    from rushlight.runtime.arrays import numpy_dtype
+
+    values = method.contract.inputs
+    if len(values) != len(flat):
+        raise RunError(
+            f"one program takes {len(flat)} inputs, the other {len(values)}",
+            code=Code.INVALID_ARGUMENT,
+        )
+    fitted = []
+    for value, one in zip(values, flat, strict=True):
+        if value.kind == "tensor" and isinstance(one, np.ndarray):
+            dtype = numpy_dtype(value.dtype, f"{value.name} takes")
+            if one.dtype != dtype and all(d.kind not in "iub" for d in (one.dtype, dtype)):
+                one = one.astype(dtype)
+        fitted.append(one)
+    _check(method, fitted)
+    return fitted
+
+
+def _check(method: Method, flat: Sequence[Any]) -> None:
+    """RunError if a method does not take these inputs."""
+    args, kwargs = method.contract.in_spec.unflatten(iter(flat))
+    method.flatten(args, kwargs)

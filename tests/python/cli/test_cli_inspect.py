@@ -1,0 +1,72 @@
+"""What `rushlight inspect` adds to a report from traces and records, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+
+import rushlight as rl
+from rushlight.cli import app
+from rushlight.inspect import parse_etrecord
+from rushlight.runtime import TraceOptions
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program, a trace with values, and records without and with inputs."""
+    folder = tmp_path_factory.mktemp("inspected")
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).eval()
+    x = torch.randn(2, 4)
+    program = rl.export(model, (x,), backend="cpu", etrecord=folder / "m.etrecord")
+    program.save(folder / "m.pte", quiet=True)
+    module = rl.load(program.buffer, trace=TraceOptions(values="all"))
+    module(x.numpy())
+    module.trace.save(folder / "m.etdp")
+    record = parse_etrecord(folder / "m.etrecord")
+    record.update_representative_inputs([x])
+    record.save(folder / "inputs.etrecord")
+    return folder
+
+
+def inspect(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+def test_times_stacks_and_gaps(folder: Path) -> None:
+    options = ["--trace", folder / "m.etdp", "--etrecord", folder / "inputs.etrecord"]
+    code, printed = inspect(folder / "m.pte", "--json", *options, "--gap", "cosine")
+    assert code == 0
+    report = json.loads(printed)
+    [times] = report["times"]
+    assert times["method"] == "forward" and times["runs"] == 1 and times["timings"]
+    handles = {
+        str(source["handle"])
+        for delegate in report["methods"][0]["delegates"]
+        for node in delegate["nodes"]
+        for source in node["sources"]
+    }
+    assert handles == set(report["stacks"]["forward"])
+    assert all('File "' in stack for stack in report["stacks"]["forward"].values())
+    covered = [call["name"] for call in report["methods"][0]["coverage"]]
+    assert [gap["node"] for gap in report["gaps"]] == [covered[1], covered[2]]
+    assert all(gap["gap"] > 0.999 for gap in report["gaps"])
+
+
+def test_what_does_not_fit_is_said(folder: Path) -> None:
+    pte, trace = folder / "m.pte", folder / "m.etdp"
+    for options, message in (
+        (["--gap", "MSE", "--trace", trace], "give --trace FILE.etdp, recorded with --values all"),
+        (["--trace", folder / "none.etdp"], "the trace cannot be read: No such file"),
+        (["--trace", pte], "this is no ETDump"),
+        (["--etrecord", pte], "it is no zip archive"),
+        (["--trace", trace, "--etrecord", folder / "m.etrecord", "--gap", "MSE"],
+         "has no representative inputs"),
+    ):  # fmt: skip
+        code, printed = inspect(pte, "--json", *options)
+        assert code != 0 and message in " ".join(printed.split()), printed
