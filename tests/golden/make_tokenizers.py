@@ -92,6 +92,9 @@ def main() -> None:
         "word_piece": _word_piece,
         "bpe": lambda: _sentence_piece("bpe"),
         "unigram": lambda: _sentence_piece("unigram"),
+        # The same of version 2 of the table.
+        "byte_level_2": _byte_level,
+        "unigram_2": lambda: _sentence_piece("unigram"),
     }
     for name, make in makers.items():
         path = FOLDER / f"tokenizer_{name}.table"

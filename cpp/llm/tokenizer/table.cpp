@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kMagic[4] = {'R', 'L', 'T', 'K'};
 constexpr uint32_t kMostSections = 64, kMostProbes = 256, kMostOperations = 64;
-constexpr uint32_t kLongestPiece = 1 << 16;
+constexpr uint32_t kLongestPiece = 1 << 16, kMostPairBits = 1 << 24;
 
 struct Header {
   char magic[4];
@@ -62,6 +62,9 @@ enum SectionKind : uint32_t {
   kLabels,
   kCharsmapPages,
   kCharsmapClasses,
+  kPairBits,
+  kByteJoins,
+  kCharacterRanks,
   kSectionKinds,
 };
 
@@ -153,6 +156,9 @@ Status Reader::read(Table* table) {
   RL_TRY(get(kKinds, &table->kinds));
   RL_TRY(get(kBytes, &table->bytes));
   RL_TRY(get(kPairs, &table->pairs));
+  RL_TRY(get(kPairBits, &table->pair_bits));
+  RL_TRY(get(kByteJoins, &table->byte_joins));
+  RL_TRY(get(kCharacterRanks, &table->character_ranks));
   RL_TRY(get(kWords, &table->words));
   RL_TRY(get(kCharacterPages, &table->character_pages));
   RL_TRY(get(kCharacters, &table->characters));
@@ -271,6 +277,13 @@ bool is_power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 Status Reader::check_bpe(const Table& table) {
   if (!is_power_of_two(table.pairs.size()) || table.settings.pair_probes > kMostProbes) {
     return fault("the table of pairs", table.settings.pair_probes);
+  }
+  if (table.pair_bits.size() > kMostPairBits) {
+    return fault("the bits of pairs", static_cast<uint32_t>(table.pair_bits.size()));
+  }
+  if (!table.byte_joins.empty() && (table.byte_joins.size() != kBytePlaces * kBytePlaces ||
+                                    table.character_ranks.size() != table.characters.size())) {
+    return fault("the joins of bytes", static_cast<uint32_t>(table.byte_joins.size()));
   }
   for (const Pair& pair : table.pairs) {
     if (pair.left != kNone && pair.token >= vocabulary_) return fault("a pair", pair.token);

@@ -13,6 +13,7 @@
 namespace rushlight::llm {
 
 constexpr uint32_t kTableVersion = 2;   // and those before it are read
+constexpr size_t kBytePlaces = 65;      // 64 of the bytes of longer characters, and one of ASCII
 constexpr uint32_t kNone = 0xFFFFFFFF;  // no token, no value
 
 // SentencePiece adds the scores of unigram models in single precision, tokenizers in double.
@@ -131,6 +132,7 @@ struct PieceTrie {
 constexpr uint8_t kReplacedAlone = 1;   // is replaced, begins a text that is kept, or is a space
 constexpr uint8_t kBeginsReplaced = 2;  // longer texts that are replaced begin with it
 constexpr uint8_t kSecondReplaced = 4;  // is the second character of such a text
+constexpr uint8_t kKeptSpace = 8;       // is the space, and in no text that is replaced or kept
 
 struct Table {
   Settings settings = {};
@@ -139,9 +141,12 @@ struct Table {
   Span<const uint8_t> kinds;
   Span<const uint32_t> bytes;  // the token of each byte
   Span<const Pair> pairs;
+  Span<const uint64_t> pair_bits;        // by their hash, whether there may be such a pair
   Span<const uint32_t> words;            // tokens, by the hash of their bytes
   Span<const uint16_t> character_pages;  // for 256 characters each, their page of `characters`
-  Span<const uint32_t> characters;       // tokens
+  Span<const uint32_t> characters;       // tokens; of models over bytes, those of whole ones
+  Span<const uint32_t> character_ranks;  // by which the last of a character's bytes are merged
+  Span<const uint32_t> byte_joins;       // the least ranks that join parts of two characters
   Trie model;                            // values: tokens
   PieceTrie piece_trie;                  // in its place, of unigram models since version 2
   Trie raw_added, added;                 // values: indices of added tokens
@@ -170,17 +175,34 @@ struct Table {
 
   // The token of a character, or kNone.
   uint32_t character(uint32_t code) const {
-    if (character_pages.empty() || code > 0x10FFFF) return kNone;
-    return characters[size_t{character_pages[code >> 8]} << 8 | (code & 255)];
+    return character_pages.empty() ? kNone : characters[character_place(code)];
+  }
+  // Where a character stands in `characters`.
+  size_t character_place(uint32_t code) const {
+    const uint32_t known = code <= 0x10FFFF ? code : 0;
+    return size_t{character_pages[known >> 8]} << 8 | (known & 255);
   }
   // What SentencePiece's map of characters may do with a character. Version 1 does not tell.
   uint8_t charsmap_class(uint32_t code) const {
     if (charsmap_pages.empty() || code > 0x10FFFF) return kReplacedAlone;
     return charsmap_classes[size_t{charsmap_pages[code >> 8]} << 8 | (code & 255)];
   }
+  // The least rank of a merge that joins a part of a character that ends with `left` with what
+  // follows, or what stands before `right` with a part of the character that this begins.
+  uint32_t joins(char left, char right) const {
+    const auto place = [](char byte) {
+      return (byte & 0x80) == 0 ? size_t{64} : size_t{static_cast<uint8_t>(byte)} & 63;
+    };
+    return byte_joins[place(left) * kBytePlaces + place(right)];
+  }
   // The merge of two tokens, or null.
   const Pair* pair(uint32_t left, uint32_t right) const {
     const uint64_t key = (uint64_t{left} << 32 | right) * 0x9E3779B97F4A7C15u;
+    // Most pairs are none, and the bits are so few that the processor's caches hold them.
+    if (!pair_bits.empty()) {
+      const uint64_t bit = ((key >> 32) * (uint64_t{pair_bits.size()} * 64)) >> 32;
+      if ((pair_bits[static_cast<size_t>(bit / 64)] >> (bit % 64) & 1) == 0) return nullptr;
+    }
     const size_t mask = pairs.size() - 1;
     size_t slot = static_cast<size_t>(key >> 32) & mask;
     for (uint32_t i = 0; i < settings.pair_probes; ++i) {

@@ -7,7 +7,7 @@
 namespace rushlight::llm {
 namespace {
 
-constexpr size_t kShort = 32;  // symbols that are searched for the next merge one after the other
+constexpr size_t kShort = 128;  // symbols that are searched for the next merge one after the other
 
 // All bytes of the character as tokens, if there is one for each.
 template <class Add>
@@ -22,17 +22,37 @@ bool add_bytes(const Table& table, StringView character, const Add& add) {
   return true;
 }
 
-// The symbols that a word begins with: its bytes or its characters.
+// The bytes from `i` on that are one symbol at first, and its token.
+struct First {
+  size_t bytes;
+  uint32_t code, token;
+};
+
+First first_symbol(const Table& table, StringView word, size_t i) {
+  const char* text = word.data();
+  const Point point = read_point(text + i, word.size() - i);
+  if (!table.has(kByteLevel)) return {point.bytes, point.code, table.character(point.code)};
+  const auto first = static_cast<uint8_t>(text[i]);
+  if (first >= 0xC0 && !table.byte_joins.empty() && !table.character_pages.empty()) {
+    const size_t place = table.character_place(point.code), end = i + point.bytes;
+    const uint32_t rank = table.character_ranks[place];
+    if (rank != kNone && (i == 0 || rank < table.joins(text[i - 1], text[i])) &&
+        (end == word.size() || rank < table.joins(text[end - 1], text[end]))) {
+      return {point.bytes, point.code, table.characters[place]};
+    }
+  }
+  return {1, 0, table.bytes[first]};
+}
+
+// The symbols that a word begins with.
 void first_symbols(const Table& table, StringView word, std::vector<Symbol>* symbols) {
   symbols->clear();
   const auto add = [&](uint32_t token) { symbols->push_back({token, kNone, kNone}); };
   bool after_unknown = false;
   for (size_t i = 0; i < word.size();) {
     const char* text = word.data() + i;
-    const bool bytes = table.has(kByteLevel);
-    const Point point = bytes ? Point{0, 1} : read_point(text, word.size() - i);
-    const uint32_t token =
-        bytes ? table.bytes[static_cast<uint8_t>(*text)] : table.character(point.code);
+    const First point = first_symbol(table, word, i);
+    const uint32_t token = point.token;
     i += point.bytes;
     if (token != kNone || table.has(kMergeUnknown)) {
       add(token != kNone ? token : table.settings.vocabulary + point.code);
@@ -83,7 +103,8 @@ class LongWord {
     for (uint32_t i = 0; i < n; ++i) {
       list_.push_back({(*symbols)[i].token, i == 0 ? kNone : i - 1, i + 1 < n ? i + 1 : kNone});
     }
-    for (uint32_t i = 0; i + 1 < n; ++i) push(i);
+    for (uint32_t i = 0; i + 1 < n; ++i) add(i);
+    std::make_heap(heap_.begin(), heap_.end(), later);
     while (!heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end(), later);
       const Merge merge = heap_.back();
@@ -100,13 +121,17 @@ class LongWord {
   static bool later(const Merge& a, const Merge& b) {
     return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
   }
-  void push(uint32_t left) {
+  // Adds the merge of a symbol with the next one, if there is one, behind the heap.
+  bool add(uint32_t left) {
     const LinkedSymbol& symbol = list_[left];
     const uint32_t right_token = list_[symbol.next].token;
     const Pair* pair = table_.pair(symbol.token, right_token);
-    if (pair == nullptr) return;
+    if (pair == nullptr) return false;
     heap_.push_back({pair->rank, left, symbol.token, right_token, pair->token});
-    std::push_heap(heap_.begin(), heap_.end(), later);
+    return true;
+  }
+  void push(uint32_t left) {
+    if (add(left)) std::push_heap(heap_.begin(), heap_.end(), later);
   }
   void apply(const Merge& merge) {
     LinkedSymbol& left = list_[merge.left];

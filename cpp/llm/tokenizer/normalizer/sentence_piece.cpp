@@ -58,7 +58,14 @@ void sentence_piece(const Table& table, uint32_t flags, StringView text, std::st
     return (table.charsmap_class(code) & kBeginsReplaced) != 0 &&
            (table.charsmap_class(following) & kSecondReplaced) != 0;
   };
+  const bool keeps_space = (table.charsmap_class(' ') & kKeptSpace) != 0;
   while (i < text.size()) {
+    if (keeps_space && text.data()[i] == ' ') {
+      if (!after_space) add_space();
+      after_space = collapse;
+      ++i;
+      continue;
+    }
     const size_t plain = end_of_plain(table, text, i, joins);
     if (plain > i) {
       out->append(text.data() + i, plain - i);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntFlag
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ class CharacterClass(IntFlag):
     REPLACED_ALONE = 1
     BEGINS_REPLACED = 2
     SECOND_REPLACED = 4
+    KEPT_SPACE = 8
 
 
 class _Reached(NamedTuple):
@@ -53,7 +54,7 @@ def character_classes(charsmap: bytes, kept: Iterable[bytes]) -> dict[int, int]:
         charsmap: the map, or nothing.
         kept: texts that are looked for before those of the map.
     """
-    classes = {ord(" "): int(CharacterClass.REPLACED_ALONE)}
+    classes: dict[int, int] = {}
 
     def add(codes: Numbers, flag: CharacterClass) -> None:
         for code in codes.tolist():
@@ -61,9 +62,15 @@ def character_classes(charsmap: bytes, kept: Iterable[bytes]) -> dict[int, int]:
 
     starts = [ord(text.decode()[0]) for text in kept if text]
     add(np.array(starts, np.int64), CharacterClass.REPLACED_ALONE)
-    if not charsmap:
-        return classes
-    units = np.frombuffer(parts(charsmap)[0], "<u4").astype(np.int64)
+    if charsmap:
+        _add_map(np.frombuffer(parts(charsmap)[0], "<u4").astype(np.int64), add)
+    if ord(" ") not in classes:
+        add(np.array([ord(" ")]), CharacterClass.KEPT_SPACE)
+    add(np.array([ord(" ")]), CharacterClass.REPLACED_ALONE)
+    return classes
+
+
+def _add_map(units: Numbers, add: Callable[[Numbers, CharacterClass], None]) -> None:
     first = _reached(units, _children(units[:1]))
     second = _reached(units, first.places)
     begins = first.codes[second.origins]
@@ -73,7 +80,6 @@ def character_classes(charsmap: bytes, kept: Iterable[bytes]) -> dict[int, int]:
     # C++ takes it that ASCII characters do not join each other.
     ascii_pairs = (begins < 0x80) & (second.codes < 0x80)
     add(np.unique(begins[ascii_pairs]), CharacterClass.REPLACED_ALONE)
-    return classes
 
 
 def _children(units: Numbers) -> Numbers:

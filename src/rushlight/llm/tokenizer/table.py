@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from rushlight.errors import Code, ExportError
 from rushlight.llm.tokenizer.charsmap import character_classes, parts
+from rushlight.llm.tokenizer.merges import whole_characters
 from rushlight.llm.tokenizer.operations import Normalize, Operation
 from rushlight.llm.tokenizer.tries import NONE, breadth_first, pages_of, piece_trie
 
 VERSION = 2
 LONGEST_PIECE = 1 << 16  # tables of longer ones would take minutes to make
 _MOST_PROBES = 64
+_BITS_PER_PAIR = 16
 Words = npt.NDArray[np.uint32]
 
 
@@ -61,6 +63,9 @@ class Section(IntEnum):
     LABELS = auto()
     CHARSMAP_PAGES = auto()
     CHARSMAP_CLASSES = auto()
+    PAIR_BITS = auto()
+    BYTE_JOINS = auto()
+    CHARACTER_RANKS = auto()
 
 
 class Model(IntEnum):
@@ -176,8 +181,15 @@ def write_table(tokens: Tokens) -> bytes:
             [tokens.bytes_of.get(byte, NONE) for byte in range(256)], "<u4"
         )
     if tokens.model == Model.BPE:
-        sections[Section.PAIRS], pair_probes = _pairs(tokens.merges)
-        sections |= _characters(tokens.characters)
+        pairs, pair_probes = _pairs(tokens.merges)
+        sections |= pairs | _characters(tokens.characters)
+        if tokens.flags & Flag.BYTE_LEVEL:
+            whole = whole_characters(tokens.merges, tokens.bytes_of)
+            sections |= _characters(whole.tokens)
+            if whole.tokens:
+                ranks = {ord(one): rank for one, rank in whole.ranks.items()}
+                sections[Section.CHARACTER_RANKS] = pages_of(ranks, NONE, "<u4")[1]
+                sections[Section.BYTE_JOINS] = np.array(whole.joins, "<u4")
     if tokens.flags & Flag.IGNORE_MERGES:
         sections[Section.WORDS], word_probes = _words(tokens.words)
     if tokens.model == Model.WORD_PIECE:
@@ -301,7 +313,7 @@ def _hashed(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], int,
         places *= 2
 
 
-def _pairs(merges: Mapping[tuple[int, int], tuple[int, int]]) -> tuple[Words, int]:
+def _pairs(merges: Mapping[tuple[int, int], tuple[int, int]]) -> tuple[dict[Section, Any], int]:
     keys = np.array(list(merges), np.uint64).reshape(-1, 2)
     results = np.array(list(merges.values()), np.uint64).reshape(-1, 2)
     with np.errstate(over="ignore"):
@@ -309,7 +321,11 @@ def _pairs(merges: Mapping[tuple[int, int], tuple[int, int]]) -> tuple[Words, in
     place, places, probes = _hashed(hashes)
     table = np.full((places, 4), NONE, np.uint32)
     table[place] = np.concatenate([keys, results], axis=1)
-    return table.reshape(-1), probes
+    words = max(1, len(keys) * _BITS_PER_PAIR // 64)
+    bit = ((hashes >> np.uint64(32)) * np.uint64(words * 64)) >> np.uint64(32)
+    bits = np.zeros(words, np.uint64)
+    np.bitwise_or.at(bits, (bit // 64).astype(np.int64), np.uint64(1) << bit % np.uint64(64))
+    return {Section.PAIRS: table.reshape(-1), Section.PAIR_BITS: bits}, probes
 
 
 def _words(words: Mapping[bytes, int]) -> tuple[Words, int]:

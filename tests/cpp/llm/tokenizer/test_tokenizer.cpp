@@ -115,6 +115,8 @@ void huge_texts_leave_small_buffers() {
   is_small(scratch.linked);
   is_small(scratch.merges);
   is_small(scratch.paths);
+  is_small(scratch.seconds);
+  is_small(scratch.letters);
   is_small(scratch.codes);
   for (const std::string& text : scratch.normalized) is_small(text);
   for (const std::string& text : scratch.pieces) is_small(text);
@@ -159,14 +161,16 @@ int main(int argc, char** argv) {
   const Opened bpe = open(folder + "/tokenizer_bpe.table");
   const Opened unigram = open(folder + "/tokenizer_unigram.table");
   const Opened word_piece = open(folder + "/tokenizer_word_piece.table");
+  const Opened byte_level_2 = open(folder + "/tokenizer_byte_level_2.table");
+  const Opened unigram_2 = open(folder + "/tokenizer_unigram_2.table");
   texts_come_back(byte_level.tokenizer);
   special_tokens_are_text_where_they_must(byte_level.tokenizer);
   streams_give_whole_characters(byte_level.tokenizer);
-  for (const Opened* opened : {&byte_level, &bpe, &unigram}) {
+  for (const Opened* opened : {&byte_level, &bpe, &unigram, &byte_level_2, &unigram_2}) {
     long_runs_end(opened->tokenizer);
     huge_texts_leave_small_buffers();
   }
-  for (const Opened* opened : {&byte_level, &bpe, &unigram, &word_piece}) {
+  for (const Opened* opened : {&byte_level, &bpe, &unigram, &word_piece, &unigram_2}) {
     damaged_tables_are_refused(*opened);
   }
   threads_do_not_disturb_each_other(byte_level.tokenizer, unigram.tokenizer);

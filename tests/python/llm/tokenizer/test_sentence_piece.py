@@ -56,6 +56,28 @@ def test_near_ties_are_decided_by_the_text_before() -> None:
     assert differ > 2  # such texts do depend on what stands before
 
 
+def test_characters_are_replaced_by_rules_of_any_kind(tmp_path: Path) -> None:
+    rules = {"ab": "c", "一丁": "x", " x": "y", "e\u0301": "é", "é\u0302": "ế", "z": "zz", "ก": ""}
+    path = tmp_path / "rules.tsv"
+    code = lambda text: " ".join(f"{ord(one):X}" for one in text)  # noqa: E731
+    path.write_text("".join(f"{code(old)}\t{code(new)}\n" for old, new in rules.items()))
+    draw = random.Random("rules")
+    parts = [*"abceéxyz一丁丂กข \u0301\u0302", " ", "▁", "<sep>", "<", "  "]
+    texts = ["".join(draw.choices(parts, k=draw.randrange(1, 30))) for _ in range(2000)]
+    for kind in ("unigram", "bpe"):
+        peer = sentence_piece.train_on(
+            texts,
+            model_type=kind,
+            vocab_size=80,
+            hard_vocab_limit=False,
+            normalization_rule_tsv=str(path),
+            user_defined_symbols=["<sep>", "一ก"],
+        )
+        ours = Tokenizer.from_source(peer)
+        for text in texts:
+            assert ours.encode(text, parse_special=False) == peer.encode(text), text
+
+
 def test_a_folder_says_which_tokens_surround_a_text(tmp_path: Path) -> None:
     peer = sentence_piece.train("llama2")
     (tmp_path / "tokenizer.model").write_bytes(b"nonsense")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -44,19 +44,22 @@ FAMILIES: dict[str, dict[str, Any]] = {
 @cache
 def train(family: str, size: int = 2000, text: str | None = None) -> Any:
     """A `SentencePieceProcessor` of a family with a vocabulary of `size`."""
-    import sentencepiece
-
     texts = [corpus.prose()[:200_000], corpus.code()[:100_000], *corpus.texts("training", 50_000)]
     lines = "\n".join(texts if text is None else [text]).replace("\0", "").split("\n")
+    return train_on(lines, vocab_size=size, max_sentence_length=100_000, **FAMILIES[family])
+
+
+def train_on(lines: Iterable[str], **options: Any) -> Any:
+    """A `SentencePieceProcessor` trained on some lines."""
+    import sentencepiece
+
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
         model_writer=model,
-        vocab_size=size,
         num_threads=1,
         minloglevel=2,
-        max_sentence_length=100_000,
-        **FAMILIES[family],
+        **options,
     )
     return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 
