@@ -128,7 +128,7 @@ class Components {
     for (const State& state : automaton.states) {
       for (const Call& call : state.calls) called[state.rule].push_back(call.rule);
     }
-    of_.assign(called.size(), kNone);
+    index_.assign(called.size(), kNone);
     first_ = order_;
     for (uint32_t rule = 0; rule < called.size(); ++rule) {
       if (order_[rule] == 0) visit(rule, called);
@@ -136,7 +136,7 @@ class Components {
   }
 
   const std::vector<std::vector<uint32_t>>& all() const { return all_; }
-  uint32_t of(uint32_t rule) const { return of_[rule]; }
+  uint32_t of(uint32_t rule) const { return index_[rule]; }
 
  private:
   struct Step {
@@ -153,7 +153,7 @@ class Components {
         const uint32_t other = called[rule][path.back().next++];
         if (order_[other] == 0) {
           enter(other, &path);
-        } else if (of_[other] == kNone) {
+        } else if (index_[other] == kNone) {
           first_[rule] = std::min(first_[rule], order_[other]);
         }
         continue;
@@ -174,13 +174,13 @@ class Components {
     all_.emplace_back();
     for (uint32_t member = kNone; member != rule; open_.pop_back()) {
       member = open_.back();
-      of_[member] = static_cast<uint32_t>(all_.size() - 1);
+      index_[member] = static_cast<uint32_t>(all_.size() - 1);
       all_.back().push_back(member);
     }
   }
 
   std::vector<std::vector<uint32_t>> all_;
-  std::vector<uint32_t> of_;
+  std::vector<uint32_t> index_;  // by rule: in all_
   // By rule: when it was met, and the first rule met that it calls back; 0 if not yet.
   std::vector<uint32_t> order_, first_;
   std::vector<uint32_t> open_;  // rules that are in no component yet
