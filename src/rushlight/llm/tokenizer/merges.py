@@ -63,7 +63,7 @@ def whole_characters(merges: Merges, bytes_of: Mapping[int, int]) -> WholeCharac
     tokens: dict[str, int] = {}
     ranks: dict[bytes, int] = {}
     for token, text in texts.items():
-        if text[0] >= 0xC2 and len(text) == _size(text[0]):
+        if text[0] >= 0xC2 and _is_character(text):
             made, rank = _merged([bytes_of[byte] for byte in text], merges)
             ranks[text] = rank
             if made == [token]:
@@ -76,7 +76,7 @@ def whole_characters(merges: Merges, bytes_of: Mapping[int, int]) -> WholeCharac
         if 0x80 <= after[0] < 0xC0:
             continue  # within a character
         last, first = _last(before), after[: _size(after[0])]
-        is_whole = len(last) == _size(last[0]) and len(first) == _size(first[0])
+        is_whole = _is_character(last) and _is_character(first)
         if not is_whole or rank <= max(ranks.get(last, -1), ranks.get(first, -1)):
             at = _place(before[-1]) * _PLACES + _place(after[0])
             joins[at] = min(joins[at], rank)
@@ -90,6 +90,14 @@ def _place(byte: int) -> int:
 def _size(first: int) -> int:
     """The bytes of a character that begins with this one; 0 for one that begins none."""
     return 1 if first < 0x80 else 0 if first < 0xC2 else 2 if first < 0xE0 else 3 + (first >= 0xF0)
+
+
+def _is_character(text: bytes) -> bool:
+    """Whether these bytes are one, and valid."""
+    try:
+        return len(text.decode()) == 1
+    except UnicodeDecodeError:
+        return False
 
 
 def _last(text: bytes) -> bytes:

@@ -100,6 +100,19 @@ def test_parts_of_characters_are_merged_in_their_order() -> None:
     assert whole > 30  # of the vocabularies have tokens of whole characters
 
 
+def test_tokens_that_no_text_has_are_no_characters() -> None:
+    tiktoken = pytest.importorskip("tiktoken")
+    odd = [b"\xc0\xc3", b"\xc3\xc3", b"\xe0\x80", b"\xe0\x80\x80", b"\xed\xa0", b"\xed\xa0\x80"]
+    odd += [b"\xf5\x80", b"\xa9\xc0", "é".encode(), "中".encode()[:2], "中".encode(), b"\x80\x80"]
+    ranks = {text: at for at, text in enumerate([*(bytes([one]) for one in range(256)), *odd])}
+    peer = tiktoken.Encoding(
+        "odd", pat_str=byte_level.LLAMA3, mergeable_ranks=ranks, special_tokens={}
+    )
+    ours = Tokenizer.from_source(peer)
+    for text in ("中é中é", "é", "退\ud7ff中", "\U00040000é"):
+        assert ours.encode(text) == peer.encode_ordinary(text)
+
+
 def _is_character(text: bytes) -> bool:
     return len(text.decode("utf-8", "replace")) == 1 and "\ufffd" not in text.decode(
         "utf-8", "replace"
