@@ -228,6 +228,8 @@ class RecordOrigins:
         handles = by_instruction.get(str(instruction))
         named = [handles] if isinstance(handles, int) else handles or []
         operators = [node.op for handle in named for node in self._nodes.get(handle, ())]
+        if any("." not in operator for operator in operators):
+            return Call()  # of a branch or a loop: a jump, a move or a copy
         return Call("kernel" if operators else "", operators=operators)
 
     def origin(self, method: str, instruction: int, place: int | str | None) -> Origin | None:
