@@ -234,6 +234,8 @@ class RecordOrigins:
         handles = by_instruction.get(str(instruction))
         named = [handles] if isinstance(handles, int) else handles or []
         operators = [node.op for handle in named for node in self._nodes.get(handle, ())]
+        if any("." not in operator for operator in operators):
+            return Call()  # of a branch or a loop: a jump, a move or a copy
         is_kernel = operators and method in self._delegates
         return Call("kernel" if is_kernel else "", operators=operators)
 
