@@ -1,6 +1,7 @@
 """Writes a language model in the form of one runtime, in the environment of that runtime.
 
-Each command returns the CPU seconds and the peak memory that it took; a process has one command.
+Each command returns the CPU seconds and the peak memory that it took. What a first export imports
+and keeps counts in it alone: memory of others in one process is that of their weights.
 `source` is a folder of Hugging Face, `shape` the sizes in it.
 
 Commands: `rushlight`, `gguf`, `checkpoint` (for `executorch`), `executorch`, `onnxruntime`.
@@ -47,6 +48,7 @@ class _PrivatePeak(threading.Thread):
 def _measured(make: Callable[[], object]) -> dict[str, float]:
     """CPU seconds of this process and its children, and peaks of memory over that at first: of all
     memory, and of that of this process which no file backs."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak of the resident size
     private = -side.status_bytes("RssAnon")
     sampled = _PrivatePeak()
     sampled.start()

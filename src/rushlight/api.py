@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 
 from rushlight.capture import Model, capture
 from rushlight.capture.tracing import one_at_a_time
-from rushlight.check import Lower, accepts, check_contracts, check_method, lent_cache
+from rushlight.check import Lower, accepts, check_contracts, check_method, lent_cache, to_run
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError, answers_keywords
 from rushlight.forms import (
@@ -27,6 +27,7 @@ from rushlight.forms import (
     takes_anything,
 )
 from rushlight.ir.kernels import Manifest, manifest
+from rushlight.ir.mapped_weights import large_weights_in_files
 from rushlight.lower.check_kernels import check_kernels
 from rushlight.other_shapes import other_inputs
 from rushlight.pipeline import (
@@ -119,6 +120,7 @@ class Program:
     "of names to programs, export({'name': program})"
 )
 @one_at_a_time
+@large_weights_in_files()
 def export(
     model: Model | Mapping[str, Model],
     args: tuple[Any, ...] = (),
@@ -349,14 +351,17 @@ def _verify(
         return []
     args, kwargs = program.example_inputs
     chosen, lower = form.name if is_fat else None, _lowering(form, config)
-    with lent_cache(program, args, kwargs) as cache:
-        is_equal = check_method(
-            manager, name, program, args, kwargs, form=chosen, lower=lower, kv_cache=cache
-        )
-    for other_args, other_kwargs in other_inputs(program, lambda i: accepts(manager, name, *i)):
-        with lent_cache(program, other_args, other_kwargs) as cache:
-            check_method(
-                manager, name, program, other_args, other_kwargs,
-                if_eager_runs=True, form=chosen, lower=lower, kv_cache=cache,
+    with to_run(manager) as file:
+        with lent_cache(program, args, kwargs) as cache:
+            is_equal = check_method(
+                manager, name, program, args, kwargs,
+                form=chosen, lower=lower, kv_cache=cache, file=file,
             )  # fmt: skip
+        others = other_inputs(program, lambda i: accepts(manager, name, *i, file))
+        for other_args, other_kwargs in others:
+            with lent_cache(program, other_args, other_kwargs) as cache:
+                check_method(
+                    manager, name, program, other_args, other_kwargs,
+                    if_eager_runs=True, form=chosen, lower=lower, kv_cache=cache, file=file,
+                )  # fmt: skip
     return [] if is_equal else [f"{plan}: {_ROUNDED}"]

@@ -11,6 +11,7 @@ from rushlight.check.method import (
     check_method,
     first_departure,
 )
+from rushlight.check.to_run import to_run
 from rushlight.check.tolerance import Tolerance, quantises, tolerance_of
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "first_departure",
     "lent_cache",
     "quantises",
+    "to_run",
     "tolerance_of",
 ]

@@ -43,7 +43,10 @@ class RowInterpreter(Interpreter):
         if n.target is _LINEAR and n.args[1] in self._in_rows:
             args, kwargs = self.fetch_args_kwargs_from_env(n)
             return _product(*args, **kwargs)
-        return super().run_node(n)
+        value = super().run_node(n)
+        read = (self.env.get(one) for one in n.all_input_nodes)
+        were_read(sum(one.nbytes for one in read if isinstance(one, torch.Tensor)))
+        return value
 
 
 class _Rows:

@@ -27,6 +27,7 @@ from rushlight.check.eager import (
     placeholder_values,
 )
 from rushlight.check.fused import Fault, Runs, fault_in_quantised
+from rushlight.check.to_run import to_run
 from rushlight.check.tolerance import Tolerance, as_array, difference, quantises, tolerance_of
 from rushlight.errors import Code, Error, ExportError, LoadError, RunError
 from rushlight.ir.branches import attribute
@@ -97,11 +98,21 @@ def accepts(
     method: str,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
+    file: str | bytes | None = None,
 ) -> bool:
-    """Whether the finished program's contract allows these inputs."""
+    """Whether the finished program's contract allows these inputs.
+
+    Args:
+        manager: the finished program.
+        method: the method.
+        args, kwargs: the inputs.
+        file: what `to_run` gives for the finished program; default: its bytes.
+    """
     try:
         # All forms have one contract; the portable one loads without a check of its answer.
-        load(manager.buffer, backend=PORTABLE, methods=[method])[method].flatten(args, kwargs)
+        load(file or manager.buffer, backend=PORTABLE, methods=[method])[method].flatten(
+            args, kwargs
+        )
     except RunError:
         return False
     return True
@@ -119,7 +130,7 @@ def check_method(
     form: str | None = None,
     lower: Lower = _portable,
     kv_cache: _core.KvCache | None = None,
-    file: str | None = None,
+    file: str | bytes | None = None,
 ) -> bool:
     """Run one method in the runtime and compare it with eager.
 
@@ -137,7 +148,7 @@ def check_method(
         lower: lowers the pieces of a quantised program for the same backend.
         kv_cache: the key-value cache that a language model's method uses; eager uses its active
             `EagerCache`.
-        file: where the finished program was written, so that its bytes are mapped and not copied.
+        file: what `to_run` gives for the finished program; default: its bytes.
 
     Returns:
         Whether the results are eager's; False if they depend on how single values are rounded.
@@ -192,9 +203,10 @@ def _running(lower: Lower, kv_cache: _core.KvCache | None) -> Runs:
     """A function that lowers a program with `lower` and runs it on flat inputs."""
 
     def run(program: ExportedProgram, flat: Sequence[Any]) -> list[Any]:
-        method = load(lower(program).buffer)["forward"]
-        method.set_kv_cache(kv_cache)
-        return method.call_flat(tuple(flat), {})
+        with to_run(lower(program)) as file:
+            method = load(file)["forward"]
+            method.set_kv_cache(kv_cache)
+            return method.call_flat(tuple(flat), {})
 
     return run
 
@@ -212,7 +224,7 @@ def first_departure(
     kwargs: Mapping[str, Any],
     tolerance: Tolerance,
     kv_cache: _core.KvCache | None = None,
-    file: str | None = None,
+    file: str | bytes | None = None,
 ) -> Fault:
     """The first node whose value departs from the Edge graph's."""
     lowered = manager.lowered_method(method)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import lcm
@@ -11,7 +10,7 @@ import numpy as np
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.mapped_weights import own_bytes
+from rushlight.ir.mapped_weights import digest, own_bytes
 from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
 from rushlight.schema.flat_tensor import TensorLayout
 
@@ -110,8 +109,8 @@ class NamedDataStore:
         home[key] = DataEntry(index, alignment, layout)
 
     def _index(self, key: str, data: bytes | np.ndarray, where: str) -> int:
-        digest = hashlib.sha256(data if isinstance(data, bytes) else data.data).digest()
-        index = self._by_content.get(digest, len(self._output.buffers))
+        content = digest(data)
+        index = self._by_content.get(content, len(self._output.buffers))
         if self._keys.setdefault(key, index) != index:
             old = len(self._output.buffers[self._keys[key]])
             raise ExportError(
@@ -121,7 +120,7 @@ class NamedDataStore:
                 where=where,
             )
         if index == len(self._output.buffers):
-            self._by_content[digest] = index
+            self._by_content[content] = index
             self._output.buffers.append(data if isinstance(data, bytes) else own_bytes(data))
         return index
 

@@ -17,11 +17,13 @@ from rushlight.emit import EmittedProgram
 from rushlight.errors import Code, ExportError
 from rushlight.files import replacing_all
 from rushlight.ir.kernels import registered
+from rushlight.ir.mapped_weights import IN_MEMORY, files_of_weights, in_parts, weights_in_files
 from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
 from rushlight.lower import LoweredMethod
 from rushlight.lower.check_kernels import operators_of
 from rushlight.record.etrecord import ETRecord
 from rushlight.schema import program as schema
+from rushlight.schema.codec import Buffer
 from rushlight.schema.debug import DebugMap
 from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.serialize.data_files import DataFiles
@@ -53,6 +55,7 @@ class ExecutorchProgramManager:
         self._more: dict[str, Data] = {}
         self._buffer: bytes | None = None
         self._external: DataFiles | None = None
+        self._weights = files_of_weights()
 
     @property
     def methods(self) -> set[str]:
@@ -140,6 +143,13 @@ class ExecutorchProgramManager:
         self._buffer = None
 
     @property
+    def is_large(self) -> bool:
+        """Whether its weights are too large for copies in memory: some lie in files, or many
+        constants do in the model itself."""
+        in_files = self._weights is not None and self._weights.is_used
+        return in_files or sum(one.nbytes for one in self._emitted.constants) > IN_MEMORY
+
+    @property
     def payloads(self) -> list[bytes]:
         """The payloads of all delegates."""
         return list(self._emitted.payloads)
@@ -183,7 +193,8 @@ class ExecutorchProgramManager:
         if self._buffer is not None:
             open_file.write(self._buffer)
         else:  # directly from the tensors, without a copy of the weights
-            write_pte_to(open_file, self._file(), **self._alignments())
+            with weights_in_files(self._weights):
+                write_pte_to(_InParts(open_file), self._file(), **self._alignments())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the .pte to `path`, and each external data file beside it.
@@ -231,6 +242,17 @@ class ExecutorchProgramManager:
                 entries.append((tag, key, NamedTensor(data, entry.tensor_layout, entry.alignment)))
         self._external = DataFiles(entries)
         return self._external
+
+
+class _InParts:
+    """A file that is written a part at a time, and the memory of what was written given back."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, data: Buffer) -> int:
+        """Write all of it; returns the bytes."""
+        return sum(self._file.write(part) for part in in_parts(data))
 
 
 class _Alignments(TypedDict):

@@ -11,7 +11,7 @@ import itertools
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import BinaryIO
+from typing import Protocol
 
 from rushlight.errors import Code, ExportError, LoadError
 from rushlight.schema import program as fb
@@ -75,8 +75,15 @@ def write_pte(
     )
 
 
+class Sink(Protocol):
+    """What a program is written to, such as an open file."""
+
+    def write(self, data: Buffer, /) -> int:
+        """Write bytes; returns their number."""
+
+
 def write_pte_to(
-    file: BinaryIO,
+    file: Sink,
     pte: PTEFile,
     *,
     constant_alignment: int = 16,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -23,6 +22,7 @@ from rushlight.backends.cpu.passes.in_place import add_in_place
 from rushlight.backends.cpu.patterns.fuse import fuse_patterns
 from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
+from rushlight.ir.mapped_weights import digest
 from rushlight.ir.spec import SCALAR_TYPES, raw_bytes
 from rushlight.partition import (
     BackendDetails,
@@ -242,7 +242,7 @@ def _constants(graph: Graph, store: NamedDataStore) -> Iterator[fb.Constant]:
 
 def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:
     data = raw_bytes(tensor)
-    key = f"cpu/{hashlib.sha256(data.data).hexdigest()[:32]}"
+    key = f"cpu/{digest(data).hex()[:32]}"
     store.add_named_data(key, data, alignment=_ALIGNMENT)
     return fb.Constant(key, data.nbytes)
 

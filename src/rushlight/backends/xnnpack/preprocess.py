@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -14,6 +13,7 @@ from rushlight.backends.xnnpack.graph import UNLIMITED, PayloadNode, Stored
 from rushlight.backends.xnnpack.operators import OPERATORS, arithmetic_of
 from rushlight.backends.xnnpack.payload import write_payload
 from rushlight.ir.bounds import Bounds
+from rushlight.ir.mapped_weights import digest
 from rushlight.ir.spec import raw_bytes
 from rushlight.partition import (
     BackendDetails,
@@ -140,7 +140,7 @@ class Writer:
     def _add_constant(self, tensor: torch.Tensor, prefix: str = "") -> int:
         """The index of a new constant; its key is the prefix and the SHA-256 of its bytes."""
         data = raw_bytes(tensor.contiguous())
-        key = prefix + hashlib.sha256(data.data).hexdigest()
+        key = prefix + digest(data).hex()
         self._store.add_named_data(key, data, alignment=_ALIGNMENT)
         self._constants.append(fb.ConstantDataOffset(_NOT_READ, data.nbytes, key))
         return len(self._constants) - 1

@@ -9,6 +9,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.xnnpack.graph import Elements, Stored
+from rushlight.ir.mapped_weights import Filled, rows_at_once
 from rushlight.ir.quantized_values import Affine, Constant, affine_of, chosen_of, dequantizes
 from rushlight.ir.source import source_of
 from rushlight.schema import xnnpack as fb
@@ -182,8 +183,11 @@ def integers_of(weights: Weights, data: torch.Tensor, dim: int) -> Stored:
 
 def _in_pairs(data: torch.Tensor) -> torch.Tensor:
     """Integers from -8 to 7 [rows, columns], plus 8, two in a byte, the first in the low bits."""
-    raised = (data + 8).to(torch.uint8)
-    return raised[:, 0::2] | (raised[:, 1::2] << 4)
+    made = Filled([data.shape[0], data.shape[1] // 2], torch.uint8)
+    for part in data.split(rows_at_once(data.shape[1])):
+        raised = (part + 8).to(torch.uint8)
+        made.add(raised[:, 0::2] | (raised[:, 1::2] << 4))
+    return made.tensor
 
 
 def scale_of(affine: Affine, constant: Constant) -> float:

@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 
 from rushlight.api import Program
 from rushlight.api import export as export_program
+from rushlight.check import to_run
 from rushlight.errors import Code, ExportError
 from rushlight.forms import Form, forms_of
 from rushlight.ir.mapped_weights import also_release, weights_in_files, were_read
@@ -32,7 +33,7 @@ from rushlight.llm.exporter.generation import check_generation
 from rushlight.llm.exporter.recipes import Recipe, convert_layers
 from rushlight.llm.exporter.step import Step, capture_step, copied
 from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, tokenizer_of
-from rushlight.llm.exporter.verify import check_steps, written
+from rushlight.llm.exporter.verify import check_steps
 from rushlight.llm.gguf.model import GgufModel, read_gguf
 from rushlight.llm.packages import needs_packages
 
@@ -157,7 +158,7 @@ def _verify(
     say: Callable[[str], None],
 ) -> None:
     """Check the methods of a finished program."""
-    with written(program.manager) as file:
+    with to_run(program.manager) as file:
         were_read()
         for name, one in captured.items():
             say(f"{name}: verify")

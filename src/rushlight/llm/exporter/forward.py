@@ -125,7 +125,7 @@ def check_forward(
     program: ExportedProgram,
     about: Description,
     partitioners: Sequence[Partitioner],
-    file: str,
+    file: str | bytes,
 ) -> None:
     """Compare a prompt's logits with eager's, and a continued text with the same text as a whole.
 
@@ -135,7 +135,7 @@ def check_forward(
         program: its captured program.
         about: the model.
         partitioners: those that the program was lowered with.
-        file: where the program was written.
+        file: what `to_run` gives for the program.
 
     Raises:
         ExportError: as `check_method`; or the cache does not hold what was stored.

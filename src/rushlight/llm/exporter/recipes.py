@@ -140,20 +140,26 @@ def _is_linear(layer: Any) -> bool:
 
 def _stored(layer: Any, bits: int | None, recipe: Recipe, name: str) -> Tensor | QuantizedWeight:
     weight = layer.weight
+    if isinstance(weight, QuantizedWeight) and _is_kept(weight, bits, recipe):
+        return weight
+    if bits is not None:
+        return quantised(_rows(layer), bits, recipe.group_of(bits), name)
     if isinstance(weight, QuantizedWeight):
-        if _is_kept(weight, bits, recipe):
-            return weight
-        weight = weight.real()
-    weight = weight.detach()
-    if type(layer).__name__ == "Conv1D":  # GPT-2's linear layer, [in, out]
-        weight = weight.t()
-    if bits is None:
+        weight = weight.converted(recipe.dtype or torch.float32)
+    else:
+        weight = _rows(layer)
         own = torch.float32 if weight.dtype == torch.float64 else weight.dtype
         dtype = recipe.dtype or own
-        if dtype != weight.dtype:
-            weight = to_file(weight.to(dtype))
-        return torch.nn.Parameter(weight, requires_grad=False)
-    return quantised(weight, bits, recipe.group_of(bits), name).to_file()
+        weight = weight if dtype == weight.dtype else to_file(weight, dtype)
+    return torch.nn.Parameter(weight, requires_grad=False)
+
+
+def _rows(layer: Any) -> Any:
+    """The weight with a row for each output: of GPT-2's linear layer, [in, out], the transpose."""
+    weight = layer.weight
+    if isinstance(weight, Tensor):
+        weight = weight.detach()
+    return weight.t() if type(layer).__name__ == "Conv1D" else weight
 
 
 def _is_kept(weight: QuantizedWeight, bits: int | None, recipe: Recipe) -> bool:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import os
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch.export import ExportedProgram
@@ -14,7 +11,6 @@ from torch.export import ExportedProgram
 from rushlight import _core
 from rushlight.check import check_method
 from rushlight.check.tolerance import Tolerance, quantises
-from rushlight.errors import Code, ExportError
 from rushlight.ir.custom_ops.cached_attention import EagerCache
 from rushlight.llm.description import Description
 from rushlight.partition import Partitioner
@@ -31,7 +27,7 @@ def check_steps(
     program: ExportedProgram,
     about: Description,
     partitioners: Sequence[Partitioner],
-    file: str,
+    file: str | bytes,
 ) -> None:
     """Run steps of two sequences, and compare their results with eager's.
 
@@ -41,7 +37,7 @@ def check_steps(
         program: its captured program.
         about: the model.
         partitioners: those that the program was lowered with.
-        file: where the program was written.
+        file: what `to_run` gives for the program.
 
     Raises:
         ExportError: as `check_method`.
@@ -72,30 +68,3 @@ def check_steps(
                 lower=lower, kv_cache=cache, file=file,
             )  # fmt: skip
             gc.collect()  # modules that were loaded, whose methods refer to them
-
-
-@contextlib.contextmanager
-def written(manager: ExecutorchProgramManager) -> Iterator[str]:
-    """A file with the program, which is there for as long as the context: a runtime maps it, so
-    that its weights are not in memory once more.
-
-    Args:
-        manager: the finished program.
-
-    Raises:
-        ExportError: the file cannot be written.
-    """
-    with contextlib.ExitStack() as stack:
-        try:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rushlight-"))
-            path = os.path.join(folder, "program.pte")
-            with open(path, "wb") as file:
-                manager.write_to_file(file)
-        except OSError as error:
-            raise ExportError(
-                f"cannot write the program to {tempfile.gettempdir()} to verify it: "
-                f"{error.strerror}; make room there, set TMPDIR to another folder, or pass "
-                f"verify=False",
-                code=Code.ACCESS_FAILED,
-            ) from error
-        yield path

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.mapped_weights import give_back
+from rushlight.ir.mapped_weights import Filled, give_back
 from rushlight.llm.gguf.blocks import (
     FORMS,
     OFFSET_FORMS,
@@ -151,8 +151,8 @@ class GgufFile:
         depth = info.shape[-1]
         form = FORMS.get(info.type.name) or OFFSET_FORMS[info.type.name]
         bits, group = getattr(form, "bits", _BITS), form.group
-        integers = torch.empty(rows, depth, dtype=torch.int8)
-        scales = torch.empty(rows, depth // group)
+        integers = Filled([rows, depth], torch.int8)
+        scales = Filled([rows, depth // group], torch.float32)
         signal = noise = 0.0
         at_once = max(_AT_ONCE // depth, 1)
         blocks = self._blocks(info).reshape(rows, -1)
@@ -167,13 +167,13 @@ class GgufFile:
                 made = numbers.reshape(*factors.shape, -1) * factors[..., None].astype(np.float64)
                 signal += float(np.square(real).sum())
                 noise += float(np.square(made.reshape(real.shape) - real).sum())
-            integers[part] = torch.from_numpy(numbers.reshape(-1, depth))
-            scales[part] = torch.from_numpy(factors.reshape(-1, depth // group))
+            if not np.isfinite(factors).all():
+                raise self._no_numbers(name)
+            integers.add(torch.from_numpy(numbers))
+            scales.add(torch.from_numpy(factors))
         if isinstance(form, OffsetForm):
             self._note(name, info, signal, noise, group)
-        elif not bool(torch.isfinite(scales).all()):
-            raise self._no_numbers(name)
-        return QuantizedWeight(integers, scales, bits).to_file()
+        return QuantizedWeight(integers.tensor, scales.tensor, bits)
 
     def _requantised(self, name: str, form: OffsetForm, blocks: Bytes) -> tuple[Integers, Floats]:
         """Integers [blocks, elements] and scales [blocks, groups] of some blocks."""

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from rushlight.ir.custom_ops import executorch
 from rushlight.ir.custom_ops.fake_quantize import SIZES, fake_quantize_groups
-from rushlight.ir.mapped_weights import to_file
+from rushlight.ir.mapped_weights import Filled, rows_at_once, to_file
 
 Tensor = torch.Tensor
 executorch.define()
@@ -52,6 +52,19 @@ class QuantizedWeight:
         groups = self.scales.shape[1]
         return self.integers.shape[1] // groups if groups > 1 else 0
 
+    @property
+    def shape(self) -> torch.Size:
+        """Rows and depth."""
+        return self.integers.shape
+
+    def converted(self, dtype: torch.dtype) -> Tensor:
+        """The numbers in a floating dtype, made some rows at a time."""
+        made = Filled(self.shape, dtype)
+        count = rows_at_once(4 * self.shape[1])
+        for first in range(0, len(self.integers), count):
+            made.add(self[first : first + count].real())
+        return made.tensor
+
     def real(self) -> Tensor:
         """The numbers that the integers stand for."""
         groups = self.integers.unflatten(1, (self.scales.shape[1], -1))
@@ -62,8 +75,8 @@ class QuantizedWeight:
         """The same weights in a file, if weights lie in files."""
         return QuantizedWeight(to_file(self.integers), to_file(self.scales), self.bits)
 
-    def __getitem__(self, rows: Tensor) -> QuantizedWeight:
-        """Some rows, in an order that is given."""
+    def __getitem__(self, rows: Tensor | slice) -> QuantizedWeight:
+        """Some rows, in an order that may be given."""
         return QuantizedWeight(self.integers[rows], self.scales[rows], self.bits)
 
 

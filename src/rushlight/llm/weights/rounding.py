@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.mapped_weights import Filled
 from rushlight.llm.weights.layers import QuantizedWeight
 
 Tensor = torch.Tensor
@@ -13,7 +14,9 @@ _MOST = 0.5  # of a group's largest weight is clipped by the smallest of these s
 _AT_ONCE = 1 << 18  # elements that are rounded at a time: they stay in a cache
 
 
-def quantised(weight: Tensor, bits: int, group_size: int, name: str) -> QuantizedWeight:
+def quantised(
+    weight: Tensor | QuantizedWeight, bits: int, group_size: int, name: str
+) -> QuantizedWeight:
     """A matrix as integers with a scale for each group of neighbours in a row, or for each row.
 
     Scales of groups are bfloat16 numbers, which are stored in two bytes. The scale of a group has
@@ -32,12 +35,12 @@ def quantised(weight: Tensor, bits: int, group_size: int, name: str) -> Quantize
     rows, depth = weight.shape
     if group_size and depth % group_size:
         bits, group_size = 8, 0
-    integers = torch.empty(rows, depth, dtype=torch.int8)
-    scales = torch.empty(rows, depth // group_size if group_size else 1)
+    integers = Filled([rows, depth], torch.int8)
+    scales = Filled([rows, depth // group_size if group_size else 1], torch.float32)
     count = max(_AT_ONCE // max(depth, 1), 1)
     for first in range(0, rows, count):
         part = slice(first, first + count)
-        real = weight[part].float()
+        real = weight[part].real() if isinstance(weight, QuantizedWeight) else weight[part].float()
         if not bool(torch.isfinite(real).all()):
             raise ExportError(
                 f"the weights of {name} have NaN or infinite elements, which no integers stand "
@@ -47,9 +50,9 @@ def quantised(weight: Tensor, bits: int, group_size: int, name: str) -> Quantize
             )
         groups = real.unflatten(1, (-1, group_size or depth))
         scale = _scales(groups, bits)
-        scales[part] = scale
-        integers[part] = _round(groups, scale, bits).flatten(1).to(torch.int8)
-    return QuantizedWeight(integers, scales, bits)
+        scales.add(scale)
+        integers.add(_round(groups, scale, bits))
+    return QuantizedWeight(integers.tensor, scales.tensor, bits)
 
 
 def _scales(groups: Tensor, bits: int) -> Tensor:

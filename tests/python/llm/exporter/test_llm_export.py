@@ -13,8 +13,8 @@ from llm_models import Session, described, small_model
 
 import rushlight as rl
 import rushlight.llm
+from rushlight.check import to_run
 from rushlight.llm.description import KEY
-from rushlight.llm.exporter.verify import written
 from rushlight.schema import cpu_engine as fb
 from rushlight.serialize.pte import read_pte
 
@@ -123,7 +123,7 @@ def test_a_program_is_verified_from_a_file(
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     told = r"cannot write the program to .*set TMPDIR"
-    with pytest.raises(rl.ExportError, match=told), written(plain.manager):
+    with pytest.raises(rl.ExportError, match=told), to_run(plain.manager):
         pass
 
 

@@ -171,11 +171,10 @@ class Builder:
         view = self.constant(key, lambda: torch.full((1,), value).to(dtype))
         return view.moved(view.meta.expand(sizes))
 
-    def stored(self, key: tuple[Any, ...], make: Callable[[], torch.Tensor], node: Node) -> View:
-        """Packed weights in the dtype in which weights of products are stored: that of the constant
-        `node`, if it is given in a half type."""
-        dtype = self._half_dtypes.get(node, self._weights)
-        return self.constant(key, lambda: make().to(dtype))
+    def dtype_of(self, node: Node) -> torch.dtype:
+        """The dtype in which weights of products are stored: that of the constant `node`, if it is
+        given in a half type."""
+        return self._half_dtypes.get(node, self._weights)
 
     def is_zero(self, node: Node) -> bool:
         """Whether a value is known to be zero in all elements."""
@@ -191,13 +190,13 @@ class Builder:
 
     def linear_weight(self, node: Node) -> View:
         """The panels of a constant matrix [columns, depth], as a linear layer has it."""
-        data = self._data[node]
-        return self.stored((node, "rows"), lambda: pack.panels(data.t()), node)
+        data, dtype = self._data[node], self.dtype_of(node)
+        return self.constant((node, "rows"), lambda: pack.panels(data.t(), dtype))
 
     def matrix(self, node: Node) -> View:
         """The panels of a constant matrix [depth, columns]."""
-        data = self._data[node]
-        return self.stored((node, "columns"), lambda: pack.panels(data), node)
+        data, dtype = self._data[node], self.dtype_of(node)
+        return self.constant((node, "columns"), lambda: pack.panels(data, dtype))
 
     def bias(self, node: Any) -> View | None:
         """A constant bias as products read it; None for none."""

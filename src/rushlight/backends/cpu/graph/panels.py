@@ -5,21 +5,29 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
+from rushlight.ir.mapped_weights import Filled, rows_at_once
 from rushlight.schema.cpu_engine import ConvolutionKind
 
 PANEL = 16
 
 
-def panels(matrix: torch.Tensor) -> torch.Tensor:
+def panels(matrix: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
     """A matrix [depth, columns] in panels of 16 columns, the last one filled up with zeros.
+
+    Args:
+        matrix: the matrix.
+        dtype: what its elements are converted to; default: its own.
 
     Returns:
         a vector: element (i, j) at ((j // 16) * depth + i) * 16 + j % 16.
     """
     depth, columns = matrix.shape
-    # A pad of nothing would be a copy, too.
-    padded = functional.pad(matrix, (0, -columns % PANEL)) if columns % PANEL else matrix
-    return padded.reshape(depth, -1, PANEL).transpose(0, 1).contiguous().view(-1)
+    made = Filled([-(-columns // PANEL) * PANEL * depth], dtype or matrix.dtype)
+    for part in matrix.split(-(-rows_at_once(4 * depth) // PANEL) * PANEL, 1):
+        fill = -part.shape[1] % PANEL
+        padded = functional.pad(part, (0, fill)) if fill else part  # a pad of nothing copies, too
+        made.add(padded.reshape(depth, -1, PANEL).transpose(0, 1))
+    return made.tensor
 
 
 def bias(vector: torch.Tensor) -> torch.Tensor:

@@ -16,11 +16,11 @@ from torch.nn import functional
 from rushlight.backends.cpu.graph.panels import PANEL
 from rushlight.backends.cpu.integers.facts import GREATEST, Quantization, Weights
 from rushlight.errors import Code, ExportError
+from rushlight.ir.mapped_weights import Filled, rows_at_once, were_read
 from rushlight.schema.cpu_engine import ConvolutionKind
 
 _TERMS = 4  # that one instruction multiplies and adds
 _HALF_TERMS = 8  # of 4 bits
-_AT_ONCE = 256  # panels that are packed or summed at a time
 _MAX_INT32 = 2**31 - 1
 
 
@@ -96,7 +96,7 @@ def panels(matrix: torch.Tensor) -> torch.Tensor:
     Returns:
         bytes: element (i, j) at (j // 16) * depth * 16 + (i // 4) * 64 + (j % 16) * 4 + i % 4.
     """
-    return _interleaved(matrix, _TERMS).reshape(-1)
+    return _packed(matrix, _TERMS, matrix.dtype)
 
 
 def half_panels(matrix: torch.Tensor) -> torch.Tensor:
@@ -106,20 +106,30 @@ def half_panels(matrix: torch.Tensor) -> torch.Tensor:
         bytes, 64 for eight terms of 16 columns: byte (j % 16) * 4 + i has term i in its low half
         and term i + 4 in its high one. Depth is filled up to a multiple of 8 with zeros.
     """
-    # Some panels at a time: what lies between is four times as large as the result.
-    return torch.cat([_half_panels(part) for part in matrix.split(_AT_ONCE * PANEL, 1)])
+    return _packed(matrix, _HALF_TERMS, torch.uint8)
 
 
-def _half_panels(matrix: torch.Tensor) -> torch.Tensor:
-    terms = _interleaved(matrix, _HALF_TERMS).to(torch.uint8) & 15  # [panels, depth / 8, 16, 8]
-    low, high = terms[..., :_TERMS], terms[..., _TERMS:]
-    return (low | high << 4).reshape(-1)
+def _packed(matrix: torch.Tensor, terms: int, dtype: torch.dtype) -> torch.Tensor:
+    """Panels with four bytes for so many terms of a column, some panels at a time."""
+    depth, columns = matrix.shape
+    groups = -(-depth // terms)
+    made = Filled([groups * _TERMS * -(-columns // PANEL) * PANEL], dtype)
+    for part in matrix.split(-(-rows_at_once(depth) // PANEL) * PANEL, 1):
+        numbers = _interleaved(part, terms)  # [panels, groups, 16, terms]
+        made.add(numbers if terms == _TERMS else _in_halves(numbers))
+    return made.tensor
+
+
+def _in_halves(numbers: torch.Tensor) -> torch.Tensor:
+    bits = numbers.to(torch.uint8) & 15
+    return bits[..., :_TERMS] | bits[..., _TERMS:] << 4
 
 
 def _interleaved(matrix: torch.Tensor, terms: int) -> torch.Tensor:
     """A matrix as [panels, depth / terms, 16, terms], filled up with zeros."""
     depth, width = matrix.shape
-    padded = functional.pad(matrix, (0, -width % PANEL, 0, -depth % terms))
+    fill = (0, -width % PANEL, 0, -depth % terms)
+    padded = functional.pad(matrix, fill) if any(fill) else matrix  # filling nothing in copies, too
     parts = padded.reshape(-1, terms, padded.shape[1] // PANEL, PANEL)
     return parts.permute(2, 0, 3, 1).contiguous()
 
@@ -150,13 +160,15 @@ def scales_of(weights: Weights) -> torch.Tensor:
     groups = weights.scales.shape[1]
     if groups == 1:
         return columns(weights.scales[:, 0])
-    scales = columns(weights.scales.t())
+    scales = weights.scales
     for half in (torch.bfloat16, torch.float16):
-        halves = scales.to(half)
-        if torch.equal(halves.float(), scales):
-            scales = halves
+        parts = scales.split(rows_at_once(4 * groups))
+        if all(torch.equal(part.to(half).float(), part) for part in parts):
+            scales = scales.to(half)
             break
-    return scales.reshape(groups, -1, PANEL).transpose(0, 1).contiguous().reshape(-1)
+    # Rows that fill the last panel up are zero.
+    filled = functional.pad(scales, (0, 0, 0, -len(scales) % PANEL))
+    return filled.reshape(-1, PANEL, groups).transpose(1, 2).contiguous().reshape(-1)
 
 
 def shares_of(weights: Weights) -> torch.Tensor:
@@ -164,13 +176,17 @@ def shares_of(weights: Weights) -> torch.Tensor:
     sum of its weights, or with groups the float32 sum of scale * weight."""
     groups = weights.scales.shape[1]
     rows = weights.data.reshape(len(weights.data), groups, -1)
-    sums = torch.empty(len(rows), groups, dtype=torch.int32)
-    for first in range(0, len(rows), _AT_ONCE * PANEL):  # torch widens what it sums
-        part = slice(first, first + _AT_ONCE * PANEL)
-        sums[part] = rows[part].sum(2, dtype=torch.int32)
-    if groups == 1:
-        return columns(sums[:, 0])
-    return columns((sums.double() * weights.scales.double()).sum(1).float())
+    shares = torch.empty(len(rows), dtype=torch.int32 if groups == 1 else torch.float32)
+    count = rows_at_once(4 * depth_of(weights))  # torch widens what it sums
+    for first in range(0, len(rows), count):
+        part = slice(first, first + count)
+        sums = rows[part].sum(2, dtype=torch.int32)
+        if groups == 1:
+            shares[part] = sums[:, 0]
+        else:
+            shares[part] = (sums.double() * weights.scales[part].double()).sum(1).float()
+        were_read(rows[part].nbytes)
+    return columns(shares)
 
 
 def depth_of(weights: Weights) -> int:

@@ -235,7 +235,7 @@ def _embedding(b: Builder, node: Node) -> View:
     data, scales = b.data(args["weight"]), b.data(args["weight_scales"])
     assert data is not None and scales is not None
     limits = args["weight_quant_min"], args["weight_quant_max"]
-    if limits != (-8, 7) or not bool(((data >= -8) & (data <= 7)).all()):
+    if limits != (-8, 7) or not -8 <= int(data.min()) <= int(data.max()) <= 7:
         limits = -128, 127  # the operator does not hold integers to the limits that it is given
     weights = Weights(args["weight"], 0, data, scales.reshape(len(data), -1), *limits)
     panels, stored = _weights(b, node, weights)

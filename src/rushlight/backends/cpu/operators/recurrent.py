@@ -46,7 +46,8 @@ def _recurrent(b: Builder, node: Node) -> list[View]:
     layer = recurrence_of(node)
     assert layer is not None
     key = tuple(layer.matrices)
-    weights = b.stored((*key, "weights"), lambda: _packed(b, layer), key[0])
+    dtype = b.dtype_of(key[0])
+    weights = b.constant((*key, "weights"), lambda: _packed(b, layer).to(dtype))
     return _layers(b, layer, _data(b, layer.layers[0].hidden).shape, weights)
 
 

@@ -16,7 +16,7 @@ from rushlight.backends.cpu.graph.rewrite import Rewriter, only_user, traced_sha
 from rushlight.backends.cpu.integers import calls
 from rushlight.backends.cpu.integers.facts import Weights
 from rushlight.ir.custom_ops.adapter import adapter
-from rushlight.ir.mapped_weights import to_file
+from rushlight.ir.mapped_weights import Filled
 
 aten = torch.ops.aten
 _PRODUCTS = (calls.dynamic_product, calls.weight_only_product)
@@ -52,7 +52,11 @@ def _adapter_of(node: Node) -> Node | None:
 def _join(r: Rewriter, nodes: list[Node]) -> None:
     first, *others = nodes
     parts: list[Weights] = [node.args[2] for node in nodes]  # type: ignore[misc]
-    data = to_file(torch.cat([part.data for part in parts]))
+    rows = sum(len(part.data) for part in parts)
+    made = Filled([rows, *parts[0].data.shape[1:]], parts[0].data.dtype)
+    for part in parts:
+        made.add(part.data)
+    data = made.tensor
     scales = torch.cat([part.scales for part in parts])
     constant = r.constant((*((part.node, part.columns) for part in parts), "joined"), data)
     weights = Weights(constant, 0, data, scales, parts[0].low, parts[0].high)
