@@ -39,6 +39,7 @@ InputOption = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
+        "--inputs",
         "-i",
         metavar="[NAME=]FILE",
         help="A .npy file for the next input or the one called NAME, or a .npz file with inputs "

@@ -17,7 +17,6 @@ from rushlight.serialize.etrecord import RecordArchive, Source, map_in
 from rushlight.serialize.pte import read_pte
 
 _HANDLES = "debug_handle_map"
-_DIGITS = 10  # of the index of an instruction
 _LONGEST = 100  # characters of a kernel's name that are compared, since traces cut long ones
 _DIALECT = "executorch.exir.dialects.edge.ops."
 _CONTROL_FLOW = "torch.ops.higher_order."
@@ -84,8 +83,11 @@ class Call:
         """Whether there may be such a place inside the delegate."""
         if not self.places or str(place) in self.places:
             return True
+        texts = [known for known in self.places if not known.isdecimal()]
+        if not texts:  # a name that the backend gave when it ran cannot be compared with numbers
+            return not str(place).isdecimal()
         # As ExecuTorch does: an id may contain a text that the map knows.
-        return any(not known.isdecimal() and known in str(place) for known in self.places)
+        return any(text in str(place) for text in texts)
 
     def __str__(self) -> str:
         called = [self.backend] if self.backend else self.operators
@@ -221,12 +223,10 @@ class RecordOrigins:
         """See `Origins`."""
         return list(self._handles)
 
-    def call(self, method: str, instruction: int) -> Call | None:
-        """See `Origins`. Instructions that come from no node of the model are not in records."""
+    def call(self, method: str, instruction: int) -> Call:
+        """See `Origins`. Instructions that come from no node of the model are not in records, nor
+        are those of branches in ExecuTorch's."""
         by_instruction = self._handles.get(method, {})
-        known = (int(at) for at in by_instruction if at.isdecimal() and len(at) <= _DIGITS)
-        if instruction > max(known, default=-1):
-            return None
         delegate = self._delegates.get(method, {}).get(str(instruction))
         if delegate is not None:
             places = list(delegate.get("delegate_map") or {})
