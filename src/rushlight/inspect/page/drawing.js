@@ -206,7 +206,7 @@ class Drawing {
       svg("rect", { x: left, y: top, width: BOX.width, height: BOX.height, rx: node ? 6 : 20 }),
       svg("rect", { class: "stripe", x: left, y: top + 7, width: 4, height: BOX.height - 14, rx: 2 }),
       svg("text", { class: "title", x: left + 14, y: top + 17 }, cut(title, 20)),
-      svg("text", { x: left + 14, y: top + 32 }, cut(node ? node.out : slot.text, time ? 16 : 25)),
+      svg("text", { x: left + 14, y: top + 32 }, cut(node ? node.out : slot.text, time ? 14 : 25)),
       svg("title", {}, this.about(place)));
     const corner = (dy, text) => svg("text", {
       class: "number", x: left + BOX.width - 8, y: top + dy, "text-anchor": "end" }, text);
