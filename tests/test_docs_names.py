@@ -358,7 +358,7 @@ def test_the_order_inside_that_is_told_is_the_one_that_is_held(
 def test_what_does_not_exist_is_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "`rl.lode(x)`, `rushlight.runtime.Runtym`, `Module::opens`, `rushlight run --inputs`, "
+        "`rl.lode(x)`, `rushlight.runtime.Runtym`, `Module::opens`, `rushlight run --inputz`, "
         "`cpp/no_such/file.h`, `rl.load(x, thread=1)`, `Module.forks()`\n"
         "```python\nfrom rushlight.edge import NoSuch\n```\n",
         encoding="utf-8",
