@@ -158,9 +158,7 @@ void Method::reset_scratch() {
 }
 
 // Tells the tracer how much scratch a run took.
-void Method::trace_memory() {
-  tracer_->allocation("scratch", -1, scratch_peak_);
-}
+void Method::trace_memory() { tracer_->allocation("scratch", -1, scratch_peak_); }
 
 // Runs the instruction at *pc and moves *pc to the next one.
 template <bool kObserved>
