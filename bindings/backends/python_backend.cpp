@@ -8,10 +8,13 @@
 #include <thread>
 #include <utility>
 
+#include "arrays/arrays.h"
 #include "arrays/values.h"
+#include "backends/exceptions.h"
 #include "failure.h"
 #include "gil.h"
 #include "program/session.h"
+#include "rushlight/core/host_tensor.h"
 
 namespace rushlight::python {
 
@@ -50,6 +53,24 @@ std::string text_of_id(nb::handle id) {
   return text;
 }
 
+// The id of a place inside a delegate, as tracers take it.
+class PlaceId {
+ public:
+  explicit PlaceId(nb::handle id) : is_number_(PyLong_Check(id.ptr())) {
+    if (!is_number_) text_ = text_of_id(id);
+    if (is_number_ ? !nb::try_cast(id, number_) : text_.empty()) refuse_id(id);
+  }
+  operator DelegateId() const { return {is_number_ ? nullptr : text_.c_str(), number_}; }
+
+ private:
+  bool is_number_;
+  std::string text_;
+  int64_t number_ = 0;
+};
+
+constexpr int64_t kMaxElements = INT64_MAX / 16;  // of any dtype: their bytes can be counted
+constexpr uint8_t kRowMajor[kMaxRank] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 // Reads a shape; returns its rank, or kMaxRank + 1 for a greater one.
 size_t read_sizes(nb::handle shape, int32_t (&sizes)[kMaxRank + 1]) {
   const bool is_shape = PySequence_Check(shape.ptr()) != 0;
@@ -60,74 +81,6 @@ size_t read_sizes(nb::handle shape, int32_t (&sizes)[kMaxRank + 1]) {
   if (fits) return rank;
   refuse(Code::InvalidArgument, std::string("a shape is a sequence of numbers of 32 bits, not ") +
                                     nb::repr(shape).c_str());
-}
-
-bool is_kind(const nb::python_error& error, PyObject* kind) { return error.matches(kind); }
-
-// The code that fits an exception: its own, if it is one of ours.
-Code code_of(const nb::python_error& error) {
-  const nb::object own = nb::getattr(error.value(), "code", nb::none());
-  if (PyLong_Check(own.ptr())) {
-    const auto code = static_cast<Code>(PyLong_AsUnsignedLongMask(own.ptr()));
-    const bool known = std::string(code_name(code)) != "?" && code != Code::Ok;
-    if (known && code != Code::EndOfMethod) return code;
-  }
-  if (is_kind(error, PyExc_MemoryError)) return Code::DelegateMemoryAllocationFailed;
-  if (is_kind(error, PyExc_NotImplementedError)) return Code::NotSupported;
-  return Code::Internal;
-}
-
-// Empties the frames that an exception and those before it passed through: their variables may
-// show memory of this call, and whoever catches the exception may print them much later.
-void forget_frames(nb::object error) {
-  constexpr int kMaxExceptions = 16;  // exceptions of a chain, which may be circular
-  try {
-    const nb::object clear = nb::module_::import_("traceback").attr("clear_frames");
-    for (int i = 0; i < kMaxExceptions && !error.is_none(); ++i) {
-      const nb::object traceback = error.attr("__traceback__");
-      if (!traceback.is_none()) clear(traceback);
-      const nb::object cause = error.attr("__cause__");
-      error = cause.is_none() ? nb::object(error.attr("__context__")) : cause;
-    }
-  } catch (...) {
-    PyErr_Clear();
-  }
-}
-
-// The message becomes "ValueError: text"; the exception itself is kept for the Python face.
-Status take_error(const nb::python_error& error, Message& message) {
-  std::string kind = "an exception";
-  std::string text;
-  try {
-    kind = nb::cast<std::string>(nb::str(error.type().attr("__name__")));
-    text = nb::cast<std::string>(nb::str(error.value()));
-  } catch (...) {  // an exception whose text cannot be read
-    PyErr_Clear();
-  }
-  keep_cause(nb::borrow(error.value()));
-  forget_frames(nb::borrow(error.value()));
-  const Code code = code_of(error);
-  return message.fail(code, "%s%s%s", kind.c_str(), text.empty() ? "" : ": ", text.c_str());
-}
-
-// Exceptions that do not come from Python: a Failure, or bad_alloc.
-Status take_other(const Failure& failure, Message& message) {
-  return message.fail(failure.code, "%s", failure.message.c_str());
-}
-
-// Runs `body` with the GIL; whatever it throws becomes a Status.
-template <typename Body>
-Status guarded(Message& message, Body body) {
-  try {
-    body();
-    return {};
-  } catch (const nb::python_error& error) {
-    return take_error(error, message);
-  } catch (const Failure& failure) {
-    return take_other(failure, message);
-  } catch (const std::exception& error) {
-    return message.fail(Code::Internal, "%s", error.what());
-  }
 }
 
 // The array over an argument, kept from call to call: tensors mostly stay where they are. Backends
@@ -317,15 +270,36 @@ bool BackendContext::is_traced() const { return run_ != nullptr && run_->tracer 
 
 void BackendContext::event(nb::handle id, uint64_t start_ns, uint64_t stop_ns, nb::bytes metadata) {
   if (!is_traced()) return;
-  const Span<const uint8_t> told = {static_cast<const uint8_t*>(metadata.data()), metadata.size()};
-  if (PyLong_Check(id.ptr())) {
-    int64_t number = 0;
-    if (!nb::try_cast(id, number)) refuse_id(id);
-    run_->tracer->delegate_event({nullptr, number}, start_ns, stop_ns, told);
-  } else {
-    const std::string text = text_of_id(id);
-    run_->tracer->delegate_event({text.c_str(), 0}, start_ns, stop_ns, told);
+  run_->tracer->delegate_event(PlaceId(id), start_ns, stop_ns,
+                               {static_cast<const uint8_t*>(metadata.data()), metadata.size()});
+}
+
+bool BackendContext::wants_value(nb::handle id) const {
+  return is_traced() && run_->wants_value(PlaceId(id));
+}
+
+void BackendContext::value(nb::handle id, nb::handle array) {
+  if (run_ == nullptr) refuse(Code::InvalidState, "value() is for execute()");
+  if (!wants_value(id)) return;
+  ArrayRef values;
+  std::string why;
+  const Borrowed borrowed = values.borrow(array.ptr(), &why);
+  if (borrowed == Borrowed::NotAnArray) {
+    why = std::string("an array is expected, not ") + Py_TYPE(array.ptr())->tp_name;
   }
+  if (borrowed != Borrowed::Yes) {
+    refuse(Code::InvalidArgument, std::string("the value of ") + nb::repr(id).c_str() + ": " + why);
+  }
+  const Layout& layout = values.layout();
+  const HostTensor shape(layout.dtype, layout.shape(), nullptr);
+  if (!shape.valid() || shape.tensor().numel > kMaxElements) {
+    refuse(Code::InvalidArgument, std::string("the value of ") + nb::repr(id).c_str() +
+                                      " has more elements than memory can hold");
+  }
+  const auto* data = static_cast<const uint8_t*>(values.dense(kRowMajor));
+  const Status status =
+      run_->tell_value(PlaceId(id), layout.dtype, layout.shape(), {data, layout.nbytes()});
+  if (!status.ok()) refuse(status.code(), run_->message->text());
 }
 
 void BackendContext::begin(const BackendRun* run, EValue* const* args, size_t n_args) {
@@ -472,7 +446,9 @@ void init_backend_context(nb::module_& m) {
       .def("fail_at", &BackendContext::fail_at, nb::arg("id"))
       .def("resize", &BackendContext::resize, nb::arg("index"), nb::arg("shape"))
       .def("event", &BackendContext::event, nb::arg("id"), nb::arg("start_ns"), nb::arg("stop_ns"),
-           nb::arg("metadata") = nb::bytes("", 0));
+           nb::arg("metadata") = nb::bytes("", 0))
+      .def("wants_value", &BackendContext::wants_value, nb::arg("id"))
+      .def("value", &BackendContext::value, nb::arg("id"), nb::arg("array"));
 }
 
 }  // namespace rushlight::python

@@ -36,6 +36,8 @@ class BackendContext {
   void fail_at(nb::handle id);
   nb::object resize(size_t index, nb::handle shape);
   void event(nb::handle id, uint64_t start_ns, uint64_t stop_ns, nb::bytes metadata);
+  bool wants_value(nb::handle id) const;
+  void value(nb::handle id, nb::handle array);
   bool is_traced() const;
 
   // Between the two, the context belongs to a call.

@@ -1,5 +1,6 @@
 #include "rushlight/delegate/backend.h"
 
+#include "rushlight/core/host_tensor.h"
 #include "rushlight/core/shape_text.h"
 
 namespace rushlight {
@@ -10,6 +11,12 @@ namespace {
   va_start(args, format);
   format_to(buffer, size, format, args);
   va_end(args);
+}
+
+// The dtypes that readers of traces know.
+bool is_recorded(DType dtype) {
+  return is_floating(dtype) || is_integral(dtype) || dtype == DType::Bool ||
+         dtype == DType::Complex64 || dtype == DType::Complex128;
 }
 
 }  // namespace
@@ -38,6 +45,46 @@ Status BackendRun::resize(Tensor& output, Span<const int32_t> sizes) const {
                        : sizes.size() != output.rank         ? "that rank"
                        : output.dynamism == Dynamism::Static ? "these alone"
                                                              : "no room for more");
+}
+
+Status BackendRun::tell_value(DelegateId id, DType dtype, Span<const int32_t> sizes,
+                              Span<const uint8_t> bytes) const {
+  if (!wants_value(id)) return {};
+  DelegatePlace at;
+  at.set(id.number);
+  if (id.text != nullptr) at.set(StringView(id.text));
+  if (!is_recorded(dtype)) {
+    return message->fail(Code::InvalidArgument,
+                         "the value of %s has dtype %d (%s), which traces cannot hold: convert it "
+                         "to float32 or an integer dtype",
+                         at.text(), static_cast<int>(dtype), dtype_name(dtype));
+  }
+  const HostTensor tensor(dtype, sizes, bytes.data());
+  if (!tensor.valid()) {
+    return message->fail(Code::InvalidArgument,
+                         "the value of %s has sizes %s, which no tensor can have: at most %zu "
+                         "dimensions, none negative, with strides of 32 bits",
+                         at.text(), ShapeText(sizes).text(), kMaxRank);
+  }
+  const Tensor& value = tensor;
+  const size_t width = element_size(dtype);
+  const auto numel = static_cast<uint64_t>(value.numel);
+  if (bytes.size() / width != numel || bytes.size() % width != 0 ||
+      (bytes.data() == nullptr && numel > 0)) {
+    return message->fail(Code::InvalidArgument,
+                         "the value of %s has %zu bytes%s, but its sizes %s and dtype %s take %llu "
+                         "elements of %zu bytes",
+                         at.text(), bytes.size(), bytes.data() == nullptr ? " at NULL" : "",
+                         ShapeText(sizes).text(), dtype_name(dtype),
+                         static_cast<unsigned long long>(numel), width);
+  }
+  int64_t wide[2][kMaxRank];
+  for (size_t i = 0; i < value.rank; ++i) {
+    wide[0][i] = value.sizes[i];
+    wide[1][i] = value.strides[i];
+  }
+  tracer->delegate_value(id, {bytes.data(), dtype, {wide[0], value.rank}, {wide[1], value.rank}});
+  return {};
 }
 
 Status BackendTable::add(const char* id, Backend* backend) {

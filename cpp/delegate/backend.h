@@ -84,6 +84,15 @@ struct BackendRun {
   // Gives an output the sizes of the result, and memory if it has no bound. Fails with a message
   // that has both shapes.
   Status resize(Tensor& output, Span<const int32_t> sizes) const;
+  // Whether the value of a place inside the delegate is recorded.
+  bool wants_value(DelegateId id) const {
+    return tracer != nullptr && tracer->wants_delegate_value(id);
+  }
+  // Tells the value of a place, whose elements lie without gaps in row-major order; does nothing
+  // if it is not wanted. Fails with a message for a dtype that traces cannot hold, for sizes that
+  // no tensor has, and for bytes that are not as many as those take.
+  Status tell_value(DelegateId id, DType dtype, Span<const int32_t> sizes,
+                    Span<const uint8_t> bytes) const;
 };
 
 // One handle is used by one thread at a time; handles of methods that run on several threads are

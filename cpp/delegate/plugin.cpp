@@ -62,14 +62,23 @@ void* allocate(void* context, size_t bytes, size_t alignment) {
   return is_power && memory != nullptr ? memory->allocate(bytes, alignment) : nullptr;
 }
 
+// The id of a place as tracers take it: texts have a closing NUL.
+class PlaceId {
+ public:
+  PlaceId(rl_text_v1 text, int64_t number) : number_(number) { text_.set(view(text)); }
+  operator DelegateId() const { return {text_.empty() ? nullptr : text_.text(), number_}; }
+
+ private:
+  DelegatePlace text_;
+  int64_t number_;
+};
+
 void event_with(void* context, rl_text_v1 id, int64_t number, uint64_t start, uint64_t stop,
                 rl_bytes_v1 metadata) {
   Tracer* tracer = context_of(context).tracer;
   if (tracer == nullptr) return;
-  DelegatePlace name;  // tracers take texts with a closing NUL
-  name.set(view(id));
   tracer->delegate_event(
-      {name.empty() ? nullptr : name.text(), number}, start, stop,
+      PlaceId(id, number), start, stop,
       {static_cast<const uint8_t*>(metadata.data), metadata.data != nullptr ? metadata.size : 0});
 }
 
@@ -153,14 +162,47 @@ int32_t value(void* context, size_t index, rl_value_v1* to) {
   return RL_OK;
 }
 
+// Sizes may only be read as far as a tensor can have them.
+bool are_sizes(const int32_t* sizes, uint32_t rank) {
+  return rank <= kMaxRank && (sizes != nullptr || rank == 0);
+}
+
+int32_t fail_sizes(void* context) {
+  explain(context, text_of("sizes are NULL, or more than the 16 that a tensor can have"));
+  return RL_INVALID_ARGUMENT;
+}
+
 int32_t resize(void* context, size_t index, const int32_t* sizes, uint32_t rank) {
   const Context& call = context_of(context);
-  if (call.run == nullptr || (sizes == nullptr && rank > 0)) return RL_INVALID_ARGUMENT;
+  if (call.run == nullptr) return RL_INVALID_ARGUMENT;
+  if (!are_sizes(sizes, rank)) return fail_sizes(context);
   if (index < call.run->n_inputs || index >= call.n_args || !call.args[index]->is_tensor()) {
     explain(context, text_of("resize() is for outputs"));
     return RL_INVALID_ARGUMENT;
   }
   const Status status = call.run->resize(call.args[index]->tensor(), {sizes, rank});
+  return static_cast<int32_t>(status.code());
+}
+
+int32_t wants_value(void* context, rl_text_v1 id, int64_t number) {
+  const Context& call = context_of(context);
+  if (call.run == nullptr || call.tracer == nullptr) return 0;
+  return call.run->wants_value(PlaceId(id, number)) ? 1 : 0;
+}
+
+int32_t tell_value(void* context, rl_text_v1 id, int64_t number, int32_t dtype,
+                   const int32_t* sizes, uint32_t rank, rl_bytes_v1 data) {
+  const Context& call = context_of(context);
+  if (call.run == nullptr) return RL_INVALID_ARGUMENT;
+  if (wants_value(context, id, number) == 0) return RL_OK;
+  if (!are_sizes(sizes, rank)) return fail_sizes(context);
+  if (dtype < 0 || dtype > INT8_MAX) {
+    explain(context, text_of("the dtype of a value is none of ExecuTorch's numbers"));
+    return RL_INVALID_ARGUMENT;
+  }
+  const Status status =
+      call.run->tell_value(PlaceId(id, number), static_cast<DType>(dtype), {sizes, rank},
+                           {static_cast<const uint8_t*>(data.data), data.size});
   return static_cast<int32_t>(status.code());
 }
 
@@ -177,7 +219,9 @@ constexpr rl_host_v1 kHost = {RL_BACKEND_V1_VERSION,
                               release_payload,
                               value,
                               resize,
-                              event_with};
+                              event_with,
+                              wants_value,
+                              tell_value};
 
 // A number that is no code of ours is the backend's own: it goes into the text.
 Status status_of(int32_t code, Message& message) {

@@ -131,6 +131,14 @@ typedef struct rl_host_v1 {
   /* As event(), with bytes of the backend's own, which readers of traces hand to its parser. */
   void (*event_with)(void* context, rl_text_v1 id, int64_t number, uint64_t start_ns,
                      uint64_t stop_ns, rl_bytes_v1 metadata);
+  /* In execute alone: not 0 if the value of a place inside the delegate is recorded; the id is as
+   * for event(). */
+  int32_t (*wants_value)(void* context, rl_text_v1 id, int64_t number);
+  /* In execute alone: the value of a place, a tensor whose elements lie without gaps in row-major
+   * order. It is copied if it is wanted. RL_INVALID_ARGUMENT for a dtype that traces cannot hold,
+   * for sizes that no tensor has, and for data of another size. */
+  int32_t (*tell_value)(void* context, rl_text_v1 id, int64_t number, int32_t dtype,
+                        const int32_t* sizes, uint32_t rank, rl_bytes_v1 data);
 } rl_host_v1;
 
 typedef struct rl_init_v1 {
@@ -145,7 +153,7 @@ typedef struct rl_init_v1 {
 
 typedef struct rl_call_v1 {
   uint32_t size;
-  uint32_t is_traced; /* 0: event() does nothing */
+  uint32_t is_traced; /* 0: event() and tell_value() do nothing */
   const rl_host_v1* host;
   void* context;
   size_t n_args;

@@ -49,8 +49,8 @@ class Tracer {
   // A stretch inside the delegate that is called or loaded. The metadata are the backend's own.
   virtual void delegate_event(DelegateId id, uint64_t start, uint64_t stop,
                               Span<const uint8_t> metadata) = 0;
-  // Whether delegates should tell the values between their operators.
-  virtual bool wants_delegate_values() const = 0;
+  // Whether the value of a place inside the delegate that is called is wanted.
+  virtual bool wants_delegate_value(DelegateId id) const = 0;
   virtual void delegate_value(DelegateId id, const DelegateValue& value) = 0;
   // Bytes that were taken from a memory: of a load all that stays, of a run the most that one
   // instruction took. `index` is a memory id of the plan, which the name ends with; -1: none.

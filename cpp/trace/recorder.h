@@ -63,7 +63,7 @@ class TraceRecorder : public Tracer {
   void end_instruction(const InstructionArguments* arguments) override;
   void delegate_event(DelegateId id, uint64_t start, uint64_t stop,
                       Span<const uint8_t> metadata) override;
-  bool wants_delegate_values() const override { return level_ == ValueLevel::All; }
+  bool wants_delegate_value(DelegateId id) const override { return wants_values(&id); }
   void delegate_value(DelegateId id, const DelegateValue& value) override;
   void allocation(const char* memory, int32_t index, uint64_t bytes) override;
   void output(const EValue& value) override;

@@ -288,7 +288,7 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
     }
     if (run.tracer != nullptr) {
       run.tracer->delegate_event({nullptr, id_of(i)}, start, now_ns(), {});
-      if (run.tracer->wants_delegate_values()) tell_values(*run.tracer, i);
+      if (run.wants_value({nullptr, id_of(i)})) tell_values(*run.tracer, i);
     }
   }
   return {};

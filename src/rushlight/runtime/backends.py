@@ -45,7 +45,7 @@ class BackendContext(Protocol):
 
     @property
     def is_traced(self) -> bool:
-        """Whether calls of `event` are recorded."""
+        """Whether a trace is recorded: calls of `event` and `value` do nothing without one."""
 
     def named_data(self, key: str) -> memoryview | None:
         """The bytes of this name in the program or its data file, read-only and not copied; None
@@ -69,6 +69,18 @@ class BackendContext(Protocol):
             id: the place, as for `fail_at`.
             start_ns, stop_ns: on the clock of `time.perf_counter_ns` or any other.
             metadata: bytes of the backend's own, which `Inspector(delegate_metadata_parser=)` gets.
+        """
+
+    def wants_value(self, id: int | str) -> bool:
+        """Whether a call of `value` for this place is recorded."""
+
+    def value(self, id: int | str, array: Any) -> None:
+        """In `execute`: report what a place inside the delegate computed, for traces with values
+        (`TraceOptions(values=)`) and `rushlight debug`. Does nothing if it is not wanted.
+
+        Args:
+            id: the place, as for `event`.
+            array: a NumPy array, a torch tensor or another array on the CPU, which is copied.
         """
 
 

@@ -27,7 +27,7 @@ class CountingTracer : public rushlight::Tracer {
   void end_instruction(const rushlight::InstructionArguments*) override {}
   void delegate_event(rushlight::DelegateId, uint64_t, uint64_t,
                       rushlight::Span<const uint8_t>) override {}
-  bool wants_delegate_values() const override { return false; }
+  bool wants_delegate_value(rushlight::DelegateId) const override { return false; }
   void delegate_value(rushlight::DelegateId, const rushlight::DelegateValue&) override {}
   void output(const rushlight::EValue&) override {}
 };

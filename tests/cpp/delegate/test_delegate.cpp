@@ -65,7 +65,7 @@ class RecordingTracer : public Tracer {
            std::to_string(arguments->first_written) + " ";
   }
   void delegate_event(DelegateId, uint64_t, uint64_t, Span<const uint8_t>) override {}
-  bool wants_delegate_values() const override { return false; }
+  bool wants_delegate_value(DelegateId) const override { return false; }
   void delegate_value(DelegateId, const DelegateValue&) override {}
   void output(const EValue& value) override { log += value.is_tensor() ? "out" : "scalar"; }
 };

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "delegates.h"
 #include "rushlight/module/backend_library.h"
+#include "rushlight/trace/recorder.h"
 
 using namespace rushlight;
 using namespace rushlight::test;
@@ -100,6 +101,7 @@ int32_t probing_execute(void*, void* handle, const rl_call_v1* call) {
   CHECK(host->resize(call->context, 0, sizes, 1) == RL_INVALID_ARGUMENT);  // an input
   CHECK(host->resize(call->context, 1, nullptr, 1) == RL_INVALID_ARGUMENT);
   CHECK(host->resize(call->context, 1, sizes, 2) != RL_OK);
+  CHECK(host->resize(call->context, 1, sizes, UINT32_MAX) == RL_INVALID_ARGUMENT);
   host->explain(call->context, {"", 0});
   return -5;
 }
@@ -124,6 +126,82 @@ void test_host_functions() {
   CHECK(loaded.load("forward", method_options).ok());
   CHECK(run_on(loaded.method, {1, 2}).code() == Code::Internal);
   CHECK(says(loaded.method.message(), "(Sound): the backend returned -5"));
+}
+
+int32_t probing_values_init(void*, const rl_init_v1* init, void**) {
+  CHECK(init->host->wants_value(init->context, {nullptr, 0}, 3) == 0);
+  CHECK(init->host->tell_value(init->context, {nullptr, 0}, 3, 6, nullptr, 0, {nullptr, 0}) ==
+        RL_INVALID_ARGUMENT);  // only allowed in execute
+  return RL_OK;
+}
+
+// Values that cannot be, and then some that can.
+int32_t probing_values(void* self, void*, const rl_call_v1* call) {
+  const rl_host_v1* host = call->host;
+  const float numbers[] = {1, 2, 3, 4};
+  const auto tell = [&](int32_t dtype, const int32_t* sizes, uint32_t rank, rl_bytes_v1 data) {
+    return host->tell_value(call->context, {nullptr, 0}, 3, dtype, sizes, rank, data);
+  };
+  const rl_bytes_v1 four = {numbers, sizeof numbers}, none = {nullptr, 0};
+  const int32_t sizes[] = {2, 2}, negative[] = {-2, -2}, empty[] = {0, 2};
+  int32_t huge[17];
+  for (int32_t& size : huge) size = INT32_MAX;
+  huge[0] = 0;
+  const bool traced = *static_cast<bool*>(self);
+  CHECK((host->wants_value(call->context, {nullptr, 0}, 3) != 0) == traced);
+  if (!traced) return tell(-1, nullptr, 5, none);  // not even read
+  for (const int32_t dtype : {-1, 8, 12, 16, 18, 23, 30, 100, 262, INT32_MIN, INT32_MAX}) {
+    CHECK(tell(dtype, sizes, 2, four) == RL_INVALID_ARGUMENT);
+  }
+  CHECK(tell(6, nullptr, 2, four) == RL_INVALID_ARGUMENT);
+  CHECK(tell(6, negative, 2, four) == RL_INVALID_ARGUMENT);
+  CHECK(tell(6, huge, 4, none) == RL_INVALID_ARGUMENT);
+  CHECK(tell(6, huge + 1, 2, four) == RL_INVALID_ARGUMENT);
+  CHECK(tell(6, sizes, 17, four) == RL_INVALID_ARGUMENT);
+  CHECK(tell(6, sizes, UINT32_MAX, four) == RL_INVALID_ARGUMENT);
+  CHECK(tell(6, sizes, 2, {nullptr, sizeof numbers}) == RL_INVALID_ARGUMENT);
+  CHECK(tell(6, sizes, 2, {numbers, sizeof numbers - 1}) == RL_INVALID_ARGUMENT);
+  CHECK(tell(7, sizes, 2, four) == RL_INVALID_ARGUMENT);
+  CHECK(tell(6, sizes, 2, four) == RL_OK);
+  CHECK(tell(6, empty, 2, none) == RL_OK);
+  CHECK(tell(6, nullptr, 0, {numbers, sizeof numbers[0]}) == RL_OK);
+  return tell(0, sizes, 2, {numbers, 3});
+}
+
+void test_values() {
+  bool traced = false;
+  rl_backend_v1 backend = sound();
+  backend.self = &traced;
+  backend.init = probing_values_init;
+  backend.execute = probing_values;
+  PluginBackend plugin;
+  Message message;
+  BackendTable table;
+  CHECK(plugin.adopt(&backend, message).ok() && table.add(plugin.id(), &plugin).ok());
+  std::vector<uint8_t> memory(TraceRecorder::kLeastMemory), bytes(1024);
+  ValueBuffer values({bytes.data(), bytes.size()});
+  TraceRecorder recorder({memory.data(), memory.size()}, &values, ValueLevel::All);
+  MethodOptions options = {};
+  options.backends = &table;
+  Loaded untraced(one_delegate_file("Sound", {1}));
+  CHECK(untraced.load("forward", options).ok() && run_on(untraced.method, {1, 2}).ok());
+  traced = true;
+  options.tracer = &recorder;
+  Loaded loaded(one_delegate_file("Sound", {1}));
+  CHECK(loaded.load("forward", options).ok());
+  CHECK(run_on(loaded.method, {1, 2}).code() == Code::InvalidArgument);
+  CHECK(says(loaded.method.message(),
+             "(Sound): the value of 3 has 3 bytes, but its sizes (2, 2) and dtype uint8 take 4 "
+             "elements of 1 bytes"));
+  size_t told = 0;
+  for (const Record* r = recorder.first(); r != nullptr; r = recorder.next(*r)) {
+    if (r->kind == RecordKind::Value) told += r->number == 3 ? 1 : 100;
+  }
+  CHECK(told == 3 && recorder.dropped_values() == 0);
+  const StringView other[] = {"0/4"};
+  recorder.choose_values(other);
+  traced = false;  // 0/3 is not wanted
+  CHECK(run_on(loaded.method, {1, 2}).ok());
 }
 
 struct Opened {
@@ -193,6 +271,7 @@ void test_no_library(const char* not_a_library) {
 int main(int argc, char** argv) {
   test_hostile_structs();
   test_host_functions();
+  test_values();
   if (argc != 4) return check_result();  // no shared libraries on this system
   test_library(argv[1]);
   test_overrun(argv[2]);

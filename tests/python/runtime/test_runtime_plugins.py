@@ -98,6 +98,26 @@ def test_errors_of_a_library_reach_the_user(scale: Path) -> None:
     assert "(Scale), at 7 inside: the payload is not 'SCL1' and a factor. The" in str(load.value)
 
 
+def test_values_of_a_library_in_c(scale: Path) -> None:
+    runtime.register_backend_library(scale)
+
+    def told(values: Any) -> dict[Any, Any]:
+        module = rl.load(_scaled(), trace=runtime.TraceOptions(values=values))
+        module(ONES)
+        dump, buffer = module.trace.to_bytes()
+        events = Inspector(etdump_data=dump, debug_buffer=buffer).event_blocks[-1].events
+        return {
+            e.delegate_debug_identifier: [value.tolist() for value in e.debug_data]
+            for e in events
+            if e.is_delegated_op
+        }
+
+    assert told("all") == {"mul": [[3, 3]], 7: [[3, 3]]}
+    assert told("none") == told("outputs") == {"mul": [], 7: []}
+    assert told(["0/7"]) == {"mul": [], 7: [[3, 3]]}
+    assert told(["0/mul", "0/8"]) == {"mul": [[3, 3]], 7: []}
+
+
 def test_events_of_a_load_belong_to_no_call(scale: Path) -> None:
     runtime.register_backend_library(scale)
     later = delegated("Scale", 2)

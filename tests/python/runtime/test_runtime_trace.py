@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from backend_doubles import Recorder, registered
 from runtime_programs import MethodBuilder, add, delegated, program
 
@@ -17,6 +19,7 @@ from rushlight.runtime import TraceOptions
 from rushlight.schema import etdump
 
 X = np.array([1, -2], np.float32)
+HUGE = torch.ones(1, 1, dtype=torch.float64).expand(2**31 - 1, 1)  # takes 8 bytes of memory
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 
 
@@ -118,6 +121,93 @@ def test_metadata_of_events() -> None:
     }  # fmt: skip
     parsed = told(delegate_metadata_parser=parser)
     assert parsed["mul"] == {"last": b"cycles 2", "runs": 2} and parsed[13] == []
+
+
+def test_values_of_backends() -> None:
+    """What a backend in Python tells of its places is shown at their events, in the same order."""
+    grid = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
+    read_only = np.broadcast_to(np.float32(3), (2, 2))
+    told: list[tuple[int | str, Any, Any]] = [
+        ("mul", X, X),
+        ("mul", X[:0], X[:0]),
+        (12, grid.T[::-1, 1:], grid.T[::-1, 1:]),
+        (1 << 40, np.float64(2.5), np.float64(2.5)),
+        ("wide", torch.tensor([1.5, -2], dtype=torch.bfloat16), np.array([1.5, -2], np.float32)),
+        ("wide", read_only, read_only),
+        ("flags", np.array([True, False]), np.array([True, False])),
+        ("complex", np.array([1 + 2j]), np.array([1 + 2j])),
+    ]
+    wanted = []
+
+    def execute(context: Any, args: Any) -> None:
+        wanted.append([context.wants_value(id) for id, _, _ in told])
+        context.event(12, 300, 301)
+        for id, value, _ in told:
+            context.value(id, value)
+        context.value("input", args[0])  # lent for the call alone
+        args[1][...] = args[0]
+
+    def recorded(trace: Any) -> dict[Any, list[Any]]:
+        with registered("Test", Recorder(execute=execute)):
+            module = rl.load(program(delegated("Test", 2), blobs=[b""]), trace=trace)
+        for _ in range(2):
+            assert (module(X) == X).all()
+        if not trace:
+            return {}
+        dump, values = module.trace.to_bytes()
+        block = Inspector(etdump_data=dump, debug_buffer=values).event_blocks[-1]
+        return {
+            e.delegate_debug_identifier: e.debug_data
+            for e in block.events
+            if e.is_delegated_op and e.debug_data
+        }
+
+    values = recorded(TraceOptions(values="all"))
+    assert values.pop("input")[0].tolist() == X.tolist() and all(map(all, wanted))
+    expected: dict[Any, list[Any]] = {}
+    for id, _, array in told:
+        expected.setdefault(id if id != 1 << 40 else str(id), []).append(array)
+    assert values.keys() == expected.keys()
+    for id, arrays in expected.items():
+        assert [a.dtype for a in values[id]] == [a.dtype for a in arrays]
+        for shown, array in zip(values[id], arrays, strict=True):
+            np.testing.assert_array_equal(shown, array, strict=True)
+    wanted.clear()
+    assert recorded(TraceOptions(values=["0/12"])).keys() == {12}
+    assert [sum(flags) for flags in wanted] == [1, 1]
+    wanted.clear()
+    for trace in (False, True, TraceOptions(values="outputs")):
+        assert recorded(trace) == {}
+    assert not any(map(any, wanted))
+
+
+@pytest.mark.parametrize(
+    ("id", "value", "says"),
+    [
+        ("mul", [1.0], "the value of 'mul': an array is expected, not list"),
+        ("mul", np.array(["a"]), "the value of 'mul': an array of dtype <U1 cannot be passed"),
+        (3, np.zeros(2, ">f4"), "the value of 3: an array of dtype >f4 cannot be passed"),
+        (3, HUGE.expand(-1, 2**31 - 1), "the value of 3 has more elements than memory can hold"),
+        (3, HUGE[:0, None].expand(0, 2**31 - 1, 2**31 - 1), "the value of 3 has more elements"),
+        (1.5, X, "is a text or a number of 64 bits, not 1.5"),
+        ("", X, "is a text or a number of 64 bits, not ''"),
+        (1 << 64, X, "is a text or a number of 64 bits, not 18446744073709551616"),
+    ],
+)  # fmt: skip
+def test_values_that_are_refused(id: Any, value: Any, says: str) -> None:
+    with registered("Test", Recorder(execute=lambda context, args: context.value(id, value))):
+        options = TraceOptions(values="all")
+        module = rl.load(program(delegated("Test", 2), blobs=[b""]), trace=options)
+    with pytest.raises(rl.RunError, match=re.escape(says)) as caught:
+        module(X)
+    assert caught.value.code == Code.INVALID_ARGUMENT
+
+
+def test_values_outside_of_runs() -> None:
+    backend = Recorder(init=lambda context: context.value(3, X))
+    refused = pytest.raises(rl.LoadError, match=r"value\(\) is for execute\(\)")
+    with registered("Test", backend), refused:
+        rl.load(program(delegated("Test", 2), blobs=[b""]))
 
 
 def test_values() -> None:
