@@ -47,6 +47,12 @@ Metric = Annotated[
         help="How far the trace's values are from those of --etrecord. Needs PyTorch.",
     ),
 ]
+Failure = Annotated[
+    str | None,
+    typer.Option(
+        "--failure", metavar="REPORT", help="A failed run's report, whose place the page shows."
+    ),
+]
 
 
 @reports_errors
@@ -64,6 +70,7 @@ def main(
     trace: Trace = None,
     etrecord: Record = None,
     gap: Metric = None,
+    failure: Failure = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything as JSON instead of tables.")
     ] = False,
@@ -79,6 +86,8 @@ def main(
         _add_stacks(report, etrecord)
     if gap is not None:
         _add_gaps(report, gap, trace, etrecord)
+    if failure is not None:
+        _add_failure(report, failure, model)
     if html is not None:
         from rushlight.inspect.html import page
 
@@ -144,3 +153,19 @@ def _add_gaps(report: ProgramReport, metric: str, trace: str | None, etrecord: s
         value = one.gap[0]
         shown = value if math.isfinite(value) else str(value)
         report.gaps.append(ValueGap(_recorded(report), one.aot_ops[-1], metric, shown))
+
+
+def _add_failure(report: ProgramReport, failure: str, model: str) -> None:
+    from rushlight.inspect.explain import explain
+    from rushlight.inspect.model import FailedCall
+
+    told = explain(failure, model)
+    for doubt in told.doubts:
+        console(stderr=True).print(f"note: {doubt}", markup=False)
+    read = told.report
+    # Of another program, an instruction may be one that is not here.
+    counts = {method.name: len(method.instructions) for method in report.methods}
+    at = -1 if read.instruction is None else read.instruction
+    at = at if at < counts.get(read.method, 0) else -1
+    call = FailedCall(read.method, at, told.place, told.what, told.message, told.why)
+    report.failures.append(call)

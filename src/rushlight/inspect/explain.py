@@ -129,6 +129,11 @@ class Explanation:
     nodes: list[ExplainedNode] = field(default_factory=list)
     events: list[ExplainedEvent] = field(default_factory=list)
 
+    @property
+    def message(self) -> str:
+        """The error's text, without the place, which other fields name."""
+        return _message(self.report)
+
     def to_json(self) -> dict[str, Any]:
         """The explanation as numbers, texts, lists and dictionaries."""
         return asdict(self)
@@ -394,7 +399,7 @@ def _lines(made: Explanation) -> Iterator[str]:
     yield from (f"note: {doubt}" for doubt in made.doubts)
     yield made.what
     if report.message:
-        yield f"  {_message(report)}"
+        yield f"  {made.message}"
     if made.why:
         yield f"  usual cause: {made.why}"
     yield from _operator_lines(made)
@@ -409,7 +414,6 @@ def _lines(made: Explanation) -> Iterator[str]:
 
 
 def _message(report: FailureReport) -> str:
-    """The message without the place, which other lines name."""
     text = report.message
     places = [report.method, f"instruction {report.instruction} ({report.name})"]
     if report.delegate is not None:

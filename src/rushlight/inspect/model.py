@@ -391,6 +391,27 @@ class ValueGap:
 
 
 @dataclass(slots=True)
+class FailedCall:
+    """What failed on a device, from a report of the runtime.
+
+    Attributes:
+        method: the method's name.
+        instruction: its index; -1 if none had begun.
+        place: inside its delegate, by the backend's own id; "" if it is not known.
+        what: what failed, in words.
+        message: the error's text.
+        why: the usual cause, in words.
+    """
+
+    method: str
+    instruction: int
+    place: str
+    what: str
+    message: str
+    why: str
+
+
+@dataclass(slots=True)
 class ProgramContents:
     """The contents of a program file, as far as they can be read without running it.
 
@@ -408,6 +429,7 @@ class ProgramContents:
         stacks: by method and debug handle (as text), the lines of Python that led to the operator,
             from an ETRecord; not in the file.
         gaps: how far values of a trace are from those of an ETRecord; not in the file.
+        failures: what reports of failed runs tell; not in the file.
     """
 
     name: str
@@ -426,6 +448,7 @@ class ProgramContents:
     times: list[MethodTimes] = field(default_factory=list)
     stacks: dict[str, dict[str, str]] = field(default_factory=dict)
     gaps: list[ValueGap] = field(default_factory=list)
+    failures: list[FailedCall] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report as dicts, lists, strings and numbers."""

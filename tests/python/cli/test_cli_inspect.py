@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 import rushlight as rl
 from rushlight.cli import app
+from rushlight.errors import RunError
 from rushlight.inspect import parse_etrecord
 from rushlight.runtime import TraceOptions
 
@@ -56,6 +58,22 @@ def test_times_stacks_and_gaps(folder: Path) -> None:
     covered = [call["name"] for call in report["methods"][0]["coverage"]]
     assert [gap["node"] for gap in report["gaps"]] == [covered[1], covered[2]]
     assert all(gap["gap"] > 0.999 for gap in report["gaps"])
+
+
+def test_reports_of_failures(tmp_path: Path) -> None:
+    table = nn.Embedding(20, 4)
+    rl.export(table, (torch.tensor([1, 2]),), backend="cpu").save(tmp_path / "m.pte")
+    rl.export(nn.ReLU(), (torch.ones(2),)).save(tmp_path / "other.pte")
+    module = rl.load(tmp_path / "m.pte", failure_report=tmp_path / "r.bin")
+    with pytest.raises(RunError, match="77"):
+        module(np.array([1, 77]))
+    code, printed = inspect(tmp_path / "m.pte", "--json", "--failure", tmp_path / "r.bin")
+    assert code == 0
+    [failure] = json.loads(printed)["failures"]
+    assert (failure["method"], failure["instruction"], failure["place"]) == ("forward", 0, "0")
+    assert failure["message"] == "index 77 at position 1 is not within 0..19"
+    code, printed = inspect(tmp_path / "other.pte", "--failure", tmp_path / "r.bin")
+    assert code == 0 and "the report is of another program" in " ".join(printed.split())
 
 
 def test_what_does_not_fit_is_said(folder: Path) -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import rushlight as rl
 from browsing import needs_chromium
 from rushlight.cli import app
+from rushlight.errors import RunError
 from rushlight.inspect import Inspector, parse_etrecord
 from rushlight.runtime import TraceOptions
 
@@ -215,6 +217,21 @@ def test_gaps_lead_to_the_graph(page: Any, folder: Path) -> None:
     assert name in facts.get("nodes", facts.get("node", "")).split(", ")
     page.click(".mentions button:text('Numeric gap')")
     assert name in page.inner_text("tr.on") and page.faults == []
+
+
+def test_failures_lead_to_the_graph(page: Any, folder: Path) -> None:
+    program = rl.export(nn.Embedding(20, 4), (torch.tensor([1, 2]),), backend="cpu")
+    program.save(folder / "table.pte")
+    module = rl.load(folder / "table.pte", failure_report=folder / "r.bin")
+    with pytest.raises(RunError, match="77"):
+        module(np.array([1, 77]))
+    _open(page, folder, "table.pte", "--failure", folder / "r.bin")
+    section = page.locator("#tables section:has(h2:text('What failed'))")
+    assert "index 77 at position 1 is not within 0..19" in section.inner_text()
+    section.locator("button.go").click()
+    assert "embedding" in page.inner_text(".instruction-detail")
+    page.click(".mentions button:text('What failed')")
+    assert "index 77" in page.inner_text("tr.on") and page.faults == []
 
 
 def test_methods_branches_and_other_traces(page: Any, folder: Path) -> None:

@@ -98,8 +98,8 @@ function start() {
   Object.assign(shows, { method: showMethod, memory: (value) => memory.reveal(value) });
   byId("methods").append(...(report.methods.length > 1 ? report.methods.map((method, i) =>
     el("button", { type: "button", onclick: () => showMethod(i) }, method.name)) : []));
-  byId("tables").append(...[formTable(), timeTable(), gapTable(), coverageTable(), operatorTable(), constantTable(),
-    delegateTable(), namedDataTable()].filter(Boolean));
+  byId("tables").append(...[failureTable(), formTable(), timeTable(), gapTable(), coverageTable(),
+    operatorTable(), constantTable(), delegateTable(), namedDataTable()].filter(Boolean));
   showMethod(0);
 
   const box = byId("search");

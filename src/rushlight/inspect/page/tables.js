@@ -161,6 +161,22 @@ function coverageTable() {
   (row, method, node) => row.method === method.name && node.names.includes(row.name));
 }
 
+// What failed on a device.
+function failureTable() {
+  const rows = (report.failures || []).map((row) => ({ ...row,
+    id: row.place ? `${row.instruction}/${row.place}` : row.instruction }));
+  if (!rows.length) return null;
+  return table("What failed", plural(rows.length, "report"), [
+    { title: "method", text: (row) => row.method },
+    { title: "node", class: "mono", text: (row) => (row.instruction < 0 ? "" : idText(row.id)),
+      render: (row) => (row.instruction < 0 ? "" : goButton(row.method, row.id, idText(row.id))) },
+    { title: "what", text: (row) => row.what },
+    { title: "error", text: (row) => row.message },
+    { title: "usual cause", text: (row) => row.why },
+  ], rows, (row, method, { id, ids }) => row.method === method.name &&
+    (row.id === id || ids.includes(row.id)));
+}
+
 // How far values of a trace are from those of a record.
 function gapTable() {
   const rows = report.gaps || [];
