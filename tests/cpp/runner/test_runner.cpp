@@ -90,8 +90,9 @@ void test_trace(const std::string& runner, const std::string& with) {
   const std::string events = taken(path);
   CHECK(events.size() > 12 && events.substr(8, 4) == "ED00");
   CHECK(taken(values).empty());
-  // The output of two runs; with all values the call's arguments, too; by a name that is not there.
-  const size_t kept[] = {64 + 8, 5 * 64 + 8, 64 + 8, 5 * 64 + 8};
+  // The output of two runs; with all values the call's arguments and both places of the delegate,
+  // too; by a name that is not there.
+  const size_t kept[] = {64 + 8, 9 * 64 + 8, 64 + 8, 9 * 64 + 8};
   const char* levels[] = {"outputs", "all", "aten::none,1", "Scale"};
   for (size_t i = 0; i < 4; ++i) {
     (void)run(trace + " --repeat 2 --etdump-values " + levels[i] + with, true);
