@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
+from rushlight.cli.common import (
+    TracebackOption,
+    console,
+    help_text,
+    reports_errors,
+    write_output,
+)
 from rushlight.errors import Code, ExportError
-from rushlight.files import write_text
 
 if TYPE_CHECKING:
     from rushlight.accuracy import Budgeted
@@ -147,13 +152,7 @@ def main(
         console().print(search)
     console().print(report)
     if html is not None:
-        try:
-            write_text(html, report.html())
-        except OSError as error:
-            raise ExportError(
-                f"cannot write {str(html)!r}: {error.strerror}; check the path",
-                code=Code.ACCESS_FAILED,
-            ) from error
+        write_output(html, report.html())
 
 
 def _by_recipe(target: Target, recipe: str, data: Any, shapes: Any, stages: Stages) -> Any:

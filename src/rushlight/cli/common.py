@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from rushlight.errors import Error
+from rushlight.errors import Code, Error
+from rushlight.files import write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,6 +74,21 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
     return Console(stderr=stderr, width=width, highlight=False)
+
+
+def write_output(path: str | os.PathLike[str], text: str) -> None:
+    """Write what a command makes, such as a page.
+
+    Raises:
+        Error: the file cannot be written; says why.
+    """
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise Error(
+            f"cannot write {os.fspath(path)!r}: {error.strerror}; check the path",
+            code=Code.ACCESS_FAILED,
+        ) from error
 
 
 def _in_options(message: str) -> str:

@@ -7,9 +7,14 @@ from typing import Annotated
 
 import typer
 
-from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
-from rushlight.errors import Code, ExportError
-from rushlight.files import write_text
+from rushlight.cli.common import (
+    TracebackOption,
+    console,
+    help_text,
+    reports_errors,
+    write_output,
+)
+from rushlight.errors import Code, Error
 
 NAME = "debug"
 HELP = help_text(
@@ -100,10 +105,7 @@ def main(
         )
     console().print(departures)
     if html is not None:
-        try:
-            write_text(html, departures.html())
-        except OSError as error:
-            raise _unusable(html, error, "written") from error
+        write_output(html, departures.html())
     if departures.first is not None and replay is not None:
         write_replay(departures, departures.first, replay, backend)
     if departures.verdict:
@@ -117,12 +119,8 @@ def _trace(path: Path) -> tuple[bytes, bytes]:
         try:
             contents.append(file.read_bytes())
         except OSError as error:
-            raise _unusable(file, error, "read") from error
+            raise Error(
+                f"{str(file)!r} cannot be read: {error.strerror}; check the path",
+                code=Code.ACCESS_FAILED,
+            ) from error
     return (contents[0], contents[1])
-
-
-def _unusable(path: Path, error: OSError, done: str) -> ExportError:
-    return ExportError(
-        f"{str(path)!r} cannot be {done}: {error.strerror}; check the path",
-        code=Code.ACCESS_FAILED,
-    )

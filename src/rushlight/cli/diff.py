@@ -17,10 +17,10 @@ from rushlight.cli.common import (
     console,
     help_text,
     reports_errors,
+    write_output,
 )
 from rushlight.cli.run import InputOption, SeedOption
 from rushlight.errors import Code, Error, LoadError, RunError
-from rushlight.files import write_text
 
 if TYPE_CHECKING:
     from rushlight.inspect.diff.model import MethodDiff, ProgramDiff, RunDiff
@@ -128,7 +128,7 @@ def main(
     if html is not None:
         from rushlight.inspect.diff.show import page
 
-        _write(html, page(diff, verdicts))
+        write_output(html, page(diff, verdicts))
     _print(diff, verdicts, as_json)
     if any(verdict.outcome == "failed" for verdict in verdicts):
         raise typer.Exit(1)
@@ -160,16 +160,6 @@ def _rules(texts: Sequence[str], file: Path | None) -> list[Rule]:
                 code=Code.ACCESS_FAILED,
             ) from error
     return [*rules, *map(parse_rule, texts)]
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_text(path, text)
-    except OSError as error:
-        raise Error(
-            f"cannot write {str(path)!r}: {error.strerror}; check the path",
-            code=Code.ACCESS_FAILED,
-        ) from error
 
 
 def _file(model: str, made: Path, backend: str | None) -> Path:

@@ -15,9 +15,9 @@ from rushlight.cli.common import (
     console,
     help_text,
     reports_errors,
+    write_output,
 )
-from rushlight.errors import Code, Error, RunError
-from rushlight.files import write_text
+from rushlight.errors import Code, RunError
 
 if TYPE_CHECKING:
     from rushlight.inspect.report import ProgramReport
@@ -92,13 +92,7 @@ def main(
         from rushlight.inspect.html import page
 
         text = page(report)
-        try:
-            write_text(html, text)
-        except OSError as error:
-            raise Error(
-                f"cannot write {html!r}: {error.strerror}; check the path",
-                code=Code.ACCESS_FAILED,
-            ) from error
+        write_output(html, text)
         console(stderr=as_json).print(f"wrote {html} ({len(text):,} bytes)", markup=False)
     if as_json:
         typer.echo(json.dumps(report.to_json(), indent=1))

@@ -18,10 +18,10 @@ from rushlight.cli.common import (
     console,
     help_text,
     reports_errors,
+    write_output,
 )
 from rushlight.cli.run import InputOption, SeedOption
 from rushlight.errors import Code, RunError
-from rushlight.files import write_text
 
 if TYPE_CHECKING:
     from rushlight.schema.etdump import ETDump
@@ -112,7 +112,7 @@ def _write_json(output: Path, model: str, dump: ETDump) -> None:
     blocks = blocks_of(dump, None, TimeScale.NS, TimeScale.NS, None, None)
     mismatches = mismatches_of(blocks, origins)
     trace = chrome_trace(dump) if mismatches else chrome_trace(dump, origins, report_of(model))
-    write_text(output, json.dumps(trace))
+    write_output(output, json.dumps(trace))
     for mismatch in mismatches:
         console(stderr=True).print(
             f"the trace is of another program than {model}: {mismatch}. Its events are written "

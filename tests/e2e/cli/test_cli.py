@@ -365,9 +365,13 @@ def test_inspect_knows_parameters_and_lines(folder: Path) -> None:
     assert "forward(x: float32[3, 4]) -> float32[3, 2]" in text
 
 
-def test_page_that_cannot_be_written(folder: Path) -> None:
-    message = _bad("inspect", "model.pte", "--html", "no/where.html")
-    assert "cannot write 'no/where.html'" in message
+@pytest.mark.parametrize(
+    ("command", "status"), [("inspect --html", 1), ("trace -o", 1), ("diff model.pte --html", 2)]
+)
+def test_what_cannot_be_written(folder: Path, command: str, status: int) -> None:
+    result = _run(*command.split(), "no/where.json", "model.pte")
+    assert result.exit_code == status
+    assert "error: cannot write 'no/where.json': No such file or directory" in result.stderr
 
 
 # --- errors ---------------------------------------------------------------------------------------
