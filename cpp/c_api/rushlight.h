@@ -406,6 +406,207 @@ RL_API rl_status rl_module_trace_save(rl_module* module, const char* path, rl_er
  * `reports_failures`. Threads: one at a time. */
 RL_API rl_status rl_module_failure_report(rl_module* module, rl_bytes_v1* report, rl_error* error);
 
+/* ---- language models ----------------------------------------------------------------------- */
+
+typedef struct rl_llm rl_llm;
+typedef struct rl_session rl_session;
+typedef struct rl_grammar rl_grammar;
+typedef struct rl_adapter rl_adapter;
+
+enum { RL_CACHE_AUTOMATIC = 0, RL_CACHE_FLOAT32 = 1, RL_CACHE_FLOAT16 = 2, RL_CACHE_INT8 = 3 };
+
+typedef struct rl_llm_options {
+  uint32_t size;
+  uint32_t threads;      /* as in rl_module_options, and so are the next four */
+  uint64_t memory_limit; /* without the cache */
+  const char* data_path;
+  uint32_t reads_file;
+  uint32_t guards_file;
+  uint32_t cache;            /* RL_CACHE_...: the type of keys and values */
+  uint32_t max_texts;        /* that are computed at once; 0: 32 */
+  uint64_t cache_limit;      /* bytes; 0: four texts as long as the context */
+  uint64_t prefill_rows;     /* rows of prompts in a step that also decodes; 0: 128 */
+  const char* chat_template; /* in place of the program's */
+} rl_llm_options;
+
+/* Opens a program with a language model. `options` may be NULL. *llm is to be closed. Errors: as
+ * rl_module_open(); RL_NOT_SUPPORTED: the program has no language model. Threads: any. */
+RL_API rl_status rl_llm_open(const char* path, const rl_llm_options* options, rl_llm** llm,
+                             rl_error* error);
+/* The same for a program in memory, which must stay as it is until the model, its sessions,
+ * grammars and adapters are closed. Threads: any. */
+RL_API rl_status rl_llm_open_memory(const void* data, size_t bytes, const rl_llm_options* options,
+                                    rl_llm** llm, rl_error* error);
+/* Closes a handle; NULL is nothing to close. A model lives until its sessions, grammars and
+ * adapters are closed, too. RL_INVALID_STATE while a thread uses the handle. Threads: one at a
+ * time. */
+RL_API rl_status rl_llm_close(rl_llm* llm, rl_error* error);
+
+typedef struct rl_llm_info {
+  uint32_t size;
+  int32_t cache_dtype; /* of keys and values; -1 for an encoder, which has none */
+  uint64_t vocabulary;
+  uint64_t context;     /* positions of a text */
+  uint64_t hidden;      /* elements of an embedding; 0: it makes none */
+  uint64_t page_bytes;  /* of the cache, of 64 tokens */
+  uint64_t cache_bytes; /* that are taken now */
+  uint64_t cache_limit;
+  uint32_t has_tokenizer;
+  uint32_t has_chat_template;
+} rl_llm_info;
+
+/* What a model is. Threads: any. */
+RL_API rl_status rl_llm_describe(rl_llm* llm, rl_llm_info* info, rl_error* error);
+
+/* What RL_ADD_SPECIAL adds is what surrounds each text, such as a token for its beginning;
+ * RL_PARSE_SPECIAL reads the texts of special tokens as these: not for texts of others. */
+enum { RL_ADD_SPECIAL = 1, RL_PARSE_SPECIAL = 2, RL_SKIP_SPECIAL = 4 };
+
+/* The next three fill an array of the caller with at most `capacity` items and set *count to how
+ * many there are, which an array of NULL asks for; RL_INVALID_ARGUMENT if there are more, and
+ * nothing is written then. RL_NOT_SUPPORTED if the program has no tokenizer, or no chat template.
+ * Threads: any.
+ *
+ * The tokens of a text; `flags` are RL_ADD_SPECIAL and RL_PARSE_SPECIAL. */
+RL_API rl_status rl_llm_encode(rl_llm* llm, rl_text_v1 text, uint32_t flags, int32_t* tokens,
+                               size_t capacity, size_t* count, rl_error* error);
+/* The text of tokens, in UTF-8 and without a NUL; `flags` is RL_SKIP_SPECIAL or 0. */
+RL_API rl_status rl_llm_decode(rl_llm* llm, const int32_t* tokens, size_t n_tokens, uint32_t flags,
+                               char* text, size_t capacity, size_t* count, rl_error* error);
+/* The tokens of a conversation by the model's chat template. `json` is an object with "messages",
+ * "add_generation_prompt", "tools" and what else the template reads. */
+RL_API rl_status rl_llm_encode_chat(rl_llm* llm, rl_text_v1 json, int32_t* tokens, size_t capacity,
+                                    size_t* count, rl_error* error);
+
+/* What a text may be: it matches a regular expression, or is JSON that a schema accepts. To be
+ * closed. RL_INVALID_ARGUMENT says what is wrong with it. Threads: any. */
+RL_API rl_status rl_grammar_from_regex(rl_llm* llm, rl_text_v1 pattern, rl_grammar** grammar,
+                                       rl_error* error);
+RL_API rl_status rl_grammar_from_json_schema(rl_llm* llm, rl_text_v1 schema, rl_grammar** grammar,
+                                             rl_error* error);
+RL_API rl_status rl_grammar_close(rl_grammar* grammar, rl_error* error);
+
+/* An adapter (LoRA) of the model, mapped. To be closed. Threads: any. */
+RL_API rl_status rl_adapter_open(rl_llm* llm, const char* path, rl_adapter** adapter,
+                                 rl_error* error);
+RL_API rl_status rl_adapter_close(rl_adapter* adapter, rl_error* error);
+
+typedef struct rl_generate_options {
+  uint32_t size;
+  uint32_t n;          /* texts for the prompt; 1 in a session */
+  uint64_t max_tokens; /* of output; 0: as many as the context has room for */
+  uint64_t seed;
+  float temperature; /* 0: always the most probable token */
+  float top_p;
+  float min_p;
+  float typical_p;
+  uint32_t top_k; /* 0: all */
+  float repetition_penalty;
+  float presence_penalty;
+  float frequency_penalty;
+  const rl_text_v1* stop;     /* texts that end the output, which are not part of it */
+  const int32_t* stop_tokens; /* besides the model's own end tokens */
+  uint32_t n_stop;
+  uint32_t n_stop_tokens;
+  uint32_t ignores_end; /* 1: the model's own end tokens do not end the output */
+  uint32_t echoes;      /* 1: the output begins with the prompt */
+  uint32_t has_special; /* 1: the text has the special tokens */
+  uint32_t shifts;      /* 1: in a full context, half of what follows `keep` tokens is dropped */
+  uint64_t keep;
+  uint32_t guesses;    /* the most tokens that speculation proposes; 0: none */
+  int32_t logprobs;    /* not negative: pieces have log probabilities */
+  rl_grammar* grammar; /* NULL: anything */
+  rl_adapter* adapter; /* NULL: the model alone, or the session's own */
+} rl_generate_options;
+
+/* What the model's makers recommend; to be changed and handed over. Threads: any. */
+RL_API rl_status rl_llm_default_options(rl_llm* llm, rl_generate_options* options, rl_error* error);
+
+enum {
+  RL_FINISH_NONE = 0, /* it goes on */
+  RL_FINISH_STOP = 1, /* an end token, a stop token or a stop text */
+  RL_FINISH_LENGTH = 2,
+  RL_FINISH_CONTEXT = 3, /* the context is full */
+  RL_FINISH_CANCELLED = 4,
+  RL_FINISH_FAILED = 5
+};
+
+/* What is new of a text; all is lent until the callback returns. */
+typedef struct rl_piece {
+  uint32_t size;
+  uint32_t choice; /* which of the n texts */
+  rl_text_v1 text; /* whole characters, in UTF-8 */
+  const int32_t* tokens;
+  const float* logprobs; /* of the tokens; NULL unless they were asked for */
+  uint32_t n_tokens;     /* 0 while a long prompt is read, and in a last piece */
+  uint32_t finish;       /* RL_FINISH_... */
+} rl_piece;
+
+/* Not 0: end all texts of this call. It is called by the thread that generates. */
+typedef int32_t (*rl_piece_fn)(void* userdata, const rl_piece* piece);
+
+typedef struct rl_statistics {
+  uint32_t size;
+  uint32_t finish; /* of the last text that ended */
+  uint64_t prompt_tokens;
+  uint64_t reused_tokens; /* of the prompt, that were in the cache */
+  uint64_t output_tokens; /* of all texts */
+  uint64_t guessed_tokens;
+  uint64_t accepted_tokens;
+  uint64_t recomputed_tokens;
+  uint64_t steps;
+  uint64_t submitted_ns; /* by a clock of any origin */
+  uint64_t started_ns;
+  uint64_t first_token_ns;
+  uint64_t finished_ns;
+} rl_statistics;
+
+/* Generates texts after a prompt and returns when they have ended. `options` NULL: the defaults;
+ * `write` and `statistics` may be NULL. Texts of several threads are computed together. A text that
+ * was ended by `write` or rl_session_cancel() is no error. Errors: RL_INVALID_ARGUMENT names the
+ * option or the token; RL_OUT_OF_RESOURCES: the cache has no room. Threads: any. */
+RL_API rl_status rl_llm_generate(rl_llm* llm, const int32_t* prompt, size_t n_prompt,
+                                 const rl_generate_options* options, rl_piece_fn write,
+                                 void* userdata, rl_statistics* statistics, rl_error* error);
+
+/* Vectors of texts, rl_llm_info.hidden numbers each, one after the other. `normalizes`: to the
+ * length 1; `truncates`: texts beyond the context are cut, otherwise refused. RL_INVALID_ARGUMENT
+ * if `capacity` numbers are too few, RL_NOT_SUPPORTED if the model makes none. Threads: any. */
+RL_API rl_status rl_llm_embed(rl_llm* llm, const rl_text_v1* texts, uint32_t n_texts,
+                              uint32_t normalizes, uint32_t truncates, float* vectors,
+                              size_t capacity, rl_error* error);
+
+/* A text that is kept, with its cache. To be closed. Threads: any. */
+RL_API rl_status rl_session_open(rl_llm* llm, rl_session** session, rl_error* error);
+/* From a file of rl_session_save(). `adapter` may be NULL. RL_INVALID_EXTERNAL_DATA for one that is
+ * damaged, or of another model, adapter or type of cache. Threads: any. */
+RL_API rl_status rl_session_restore(rl_llm* llm, const char* path, rl_adapter* adapter,
+                                    rl_session** session, rl_error* error);
+/* As rl_llm_close(). */
+RL_API rl_status rl_session_close(rl_session* session, rl_error* error);
+
+/* Adds the prompt to the text, and then what is generated: see rl_llm_generate(). An empty prompt
+ * goes on with the text as it is. Threads: one at a time. */
+RL_API rl_status rl_session_generate(rl_session* session, const int32_t* prompt, size_t n_prompt,
+                                     const rl_generate_options* options, rl_piece_fn write,
+                                     void* userdata, rl_statistics* statistics, rl_error* error);
+/* Ends what another thread generates in the session, at the next token. Does nothing if there is
+ * none. Threads: any. */
+RL_API rl_status rl_session_cancel(rl_session* session, rl_error* error);
+/* A session with the same text, which shares its cache. Threads: one at a time. */
+RL_API rl_status rl_session_fork(rl_session* session, rl_session** copy, rl_error* error);
+/* Drops the last `count` tokens. Threads: one at a time. */
+RL_API rl_status rl_session_rewind(rl_session* session, size_t count, rl_error* error);
+/* Replaces the text; the cache of what both begin with is kept. Threads: one at a time. */
+RL_API rl_status rl_session_set_tokens(rl_session* session, const int32_t* tokens, size_t n_tokens,
+                                       rl_error* error);
+/* The tokens of the text, as rl_llm_encode() gives tokens. Threads: one at a time. */
+RL_API rl_status rl_session_tokens(rl_session* session, int32_t* tokens, size_t capacity,
+                                   size_t* count, rl_error* error);
+/* Writes the text and its cache to a file. RL_ACCESS_FAILED if that cannot be done; what was there
+ * stays then. Threads: one at a time. */
+RL_API rl_status rl_session_save(rl_session* session, const char* path, rl_error* error);
+
 #ifdef __cplusplus
 }
 #endif
