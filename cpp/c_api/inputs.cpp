@@ -160,12 +160,13 @@ bool is_near(double a, double b) {
   return distance <= 1e-4 + 1e-5 * (b < 0 ? -b : b);
 }
 
+constexpr char kFixed[] =
+    "the program was exported with another value and holds no other; for a value that changes, "
+    "export with a 0-d tensor";
+
 // Whether a scalar is one that the contract allows; nullptr, or what is wrong.
 const char* check_scalar(const ValueContract& contract, const ValueMeta& meta,
                          const rl_value_v1& value) {
-  constexpr char kFixed[] =
-      "the program was exported with another value and holds no other; for a value that changes, "
-      "export with a 0-d tensor";
   switch (meta.tag) {
     case Tag::Int:
       if (contract.is_fixed) return value.i == meta.i ? nullptr : kFixed;

@@ -1,4 +1,6 @@
 // Language models: opening them, their tokenizer and template, grammars, adapters, embeddings.
+#include <algorithm>
+
 #include "rushlight/c_api/llm_object.h"
 #include "rushlight/llm/evaluate/embed.h"
 #include "rushlight/llm/json/parse.h"
@@ -227,13 +229,15 @@ rl_status rl_llm_embed(rl_llm* llm, const rl_text_v1* texts, uint32_t n_texts, u
         const auto items = items_of(texts, n_texts, "texts", message);
         RL_TRY(items.status());
         RL_TRY(check_given(vectors, "vectors", message));
+        const size_t needed = model->runner.facts().hidden * items.value().size();
+        if (needed > capacity) return fail_room(capacity, needed, message);
         std::vector<StringView> views;
         for (const rl_text_v1 text : items.value()) views.push_back(view_of(text));
         const llm::EmbedOptions wanted = {normalizes != 0, truncates != 0, nullptr};
         const auto numbers = llm::embed(
             model->runner, Span<const StringView>(views.data(), views.size()), wanted, message);
         RL_TRY(numbers.status());
-        return give_items<float>({numbers.value().data(), numbers.value().size()}, vectors,
-                                 capacity, nullptr, message);
+        std::copy(numbers.value().begin(), numbers.value().end(), vectors);
+        return {};
       });
 }

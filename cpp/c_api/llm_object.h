@@ -56,15 +56,17 @@ struct Request {
 Status generate(Model& model, llm::Session* session, const std::atomic<bool>* cancelled,
                 Span<const int32_t> prompt, const Request& request, Message* message);
 
+inline Status fail_room(size_t capacity, size_t needed, Message* message) {
+  return message->fail(Code::InvalidArgument, "there is room for %zu items, and there are %zu",
+                       capacity, needed);
+}
+
 // Copies items to an array of the caller, which may be NULL, and sets *count to their number.
 template <class T>
 Status give_items(Span<const T> items, T* to, size_t capacity, size_t* count, Message* message) {
   if (count != nullptr) *count = items.size();
   if (to == nullptr) return check_given(count, "count", message);
-  if (items.size() > capacity) {
-    return message->fail(Code::InvalidArgument, "there is room for %zu items, and there are %zu",
-                         capacity, items.size());
-  }
+  if (items.size() > capacity) return fail_room(capacity, items.size(), message);
   if (!items.empty()) std::memcpy(to, items.data(), items.size() * sizeof(T));
   return {};
 }
