@@ -46,12 +46,14 @@ bool order_of(Source* source) {
   return true;
 }
 
-// The bytes from the first element on that a tensor with strides has.
+// The bytes from the first element on that a tensor with strides has; UINT64_MAX for more than any
+// memory.
 uint64_t extent_of(const Source& source) {
   if (source.numel == 0) return 0;
   int64_t last = 0;
   for (size_t k = 0; k < source.rank; ++k) {
     if (source.strides[k] > 0) last += int64_t{source.sizes[k] - 1} * source.strides[k];
+    if (last > INT64_MAX / 64) return UINT64_MAX;
   }
   return (static_cast<uint64_t>(last) + 1) * element_size(source.dtype);
 }

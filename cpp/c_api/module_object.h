@@ -31,6 +31,12 @@ struct MethodFace {
     size_t bytes = 0;
   };
 
+  // Frees what belongs to the method while it is loaded.
+  void forget() {
+    for (Output& output : outputs) output = Output();
+    for (std::vector<uint64_t>& copy : copies) std::vector<uint64_t>().swap(copy);
+  }
+
   Contract contract;
   std::vector<int32_t> symbols;               // the sizes of a call; -1: not known yet
   std::vector<std::vector<uint64_t>> copies;  // of inputs that cannot be read where they lie

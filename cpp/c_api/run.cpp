@@ -153,7 +153,8 @@ rl_status rl_module_unload(rl_module* module, const char* method, rl_error* erro
                                const Result<size_t> index = object.find(method, &failing.message);
                                if (!index.ok()) return index.status();
                                object.module.unload(method);
-                               object.faces[index.value()].reset();
+                               MethodFace* face = object.faces[index.value()].get();
+                               if (face != nullptr) face->forget();  // its names stay lent
                                return {};
                              });
 }

@@ -322,7 +322,7 @@ RL_API rl_status rl_module_run(rl_module* module, const char* method, const rl_v
                                rl_error* error);
 
 /* Where an output is to be written from now on. `data` must be aligned for its dtype, and live
- * until another memory is set or the method is unloaded; a result that is greater than `bytes`
+ * until other memory is set or the method is unloaded; a result that is greater than `bytes`
  * fails the run. NULL: the module's memory again. An output that the program plans in an arena is
  * copied when the run has ended. Threads: one at a time. */
 RL_API rl_status rl_module_set_output(rl_module* module, const char* method, uint32_t index,

@@ -82,9 +82,7 @@ def _options(library: Library, llm: ctypes.c_void_p, **fields: Any) -> Any:
 def _generate(library: Library, name: str, handle: Any, tokens: list[int], options: Any) -> Reader:
     reader = Reader(library)
     prompt = (ctypes.c_int32 * len(tokens))(*tokens)
-    library.call(
-        name, handle, prompt, len(tokens), ctypes.byref(options), reader.write, None, None
-    )
+    library.call(name, handle, prompt, len(tokens), ctypes.byref(options), reader.write, None, None)
     return reader
 
 
