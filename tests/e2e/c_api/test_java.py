@@ -1,4 +1,4 @@
-"""The Java binding: its own tests pass, and a program gives what it gives in Python, bit for bit."""
+"""The Java binding: its own tests pass, and a program gives the bits that it gives in Python."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 from c_library import PATH
+from codegen.c_header import HEADERS, ROOT
 
 import rushlight as rl
-from codegen.c_header import HEADERS, ROOT
 
 JAVA = ROOT / "bindings" / "java" / "src"
 
