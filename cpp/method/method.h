@@ -265,9 +265,6 @@ class Method {
   void start();
   Status finish();
   Status fail_limit(uint32_t pc);
-  bool is_cancelled() const {
-    return options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed);
-  }
   Status fail_at(uint32_t pc, Status status);
   Status load_all(const Program& program, StringView name, const MethodMemory& memory);
   void report_load(const MethodMemory& memory, Status status) const;

@@ -125,11 +125,12 @@ Status Method::run() {
   start();
   KernelContext context(message_, scratch_, options_.workers, &blocks_, options_.generator);
   uint64_t left = options_.max_instructions;
+  const std::atomic<bool>* const cancelled = options_.cancelled;
   uint32_t pc = 0;
   while (pc < n_instructions_) {
     const uint32_t at = pc;
     if (left-- == 0) return fail_limit(at);
-    if (is_cancelled()) {
+    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
       return fail_at(at, message_.fail(Code::Cancelled, "the run was cancelled before it"));
     }
     const Status status = run_one<kObserved>(context, &pc);
