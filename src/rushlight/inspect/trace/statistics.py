@@ -94,7 +94,7 @@ class OperatorChange(Change):
         source: its module and its line of Python; empty if neither trace tells them.
     """
 
-    source: Source = Source()
+    source: Source
 
 
 def operators_of(block: EventBlock) -> list[Event]:
