@@ -179,7 +179,19 @@ def gaps_of(
         program: the recorded program, whose nodes have debug handles.
         inputs: the inputs of the run, flat.
         distance: see `Distance`.
+
+    Raises:
+        RunError: no event has a value.
     """
+    blocks = list(blocks)
+    recorded = (value for block in blocks for event in block.events for value in event.debug_data)
+    if all(_array(value) is None for value in recorded):
+        raise RunError(
+            "the trace has no values of operators to compare: record them with "
+            "TraceOptions(values='all'), and give their file, NAME.etdp.values, as "
+            "debug_buffer_path",
+            code=Code.INVALID_STATE,
+        )
     values = _values(program, inputs)
     by_handle: dict[int, list[Any]] = {}
     for node in program.graph.nodes:

@@ -59,6 +59,9 @@ def test_what_is_missing_is_said(folder: Path) -> None:
         inspector(folder, "m.etrecord").numeric_gaps("MSE")
     with pytest.raises(RunError, match="distance='far': choose one of MSE, L1, SNR, COSINE"):
         inspector(folder, "inputs.etrecord").numeric_gaps("far")
+    without = Inspector(folder / "m.etdp", etrecord=folder / "inputs.etrecord")
+    with pytest.raises(RunError, match=r"has no values of operators .* as debug_buffer_path"):
+        without.numeric_gaps("MSE")
     with pytest.raises(RunError, match=r"no graph 'mine'; it has .*edge_dialect"):
         inspector(folder, "inputs.etrecord").numeric_gaps("MSE", "mine")
     with pytest.raises(RunError, match="need an ETRecord"):
