@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -88,3 +89,19 @@ def test_what_does_not_fit_is_said(folder: Path) -> None:
     ):  # fmt: skip
         code, printed = inspect(pte, "--json", *options)
         assert code != 0 and message in " ".join(printed.split()), printed
+
+
+def test_a_record_without_its_edge_program(folder: Path) -> None:
+    """It is told as a message, and the rest is shown."""
+    record = folder / "cut.etrecord"
+    with ZipFile(folder / "m.etrecord") as whole, ZipFile(record, "w") as cut:
+        for name in whole.namelist():
+            if not name.startswith("edge_dialect"):
+                cut.writestr(name, whole.read(name))
+    page = folder / "cut.html"
+    options = ["--trace", folder / "m.etdp", "--etrecord", record, "--html", page]
+    code, told = inspect(folder / "m.pte", *options)
+    told = " ".join(told.split())
+    assert code == 0 and "has no program 'edge_dialect_exported_program'" in told
+    assert "warning: the ETRecord" in told and "UserWarning" not in told
+    assert "aten.linear" in page.read_text("utf-8")
