@@ -201,12 +201,12 @@ def _record_attribute(self: Any, name: str) -> Any:
 
 
 def _record_init(self: Any, *args: Any, **kwargs: Any) -> None:
-    given = {name.removeprefix("_"): value for name, value in kwargs.items()}
-    for name in given.keys() & SHAPED:
-        value = given[name] or {}
+    named = {name.removeprefix("_"): value for name, value in kwargs.items()}
+    for name in named.keys() & SHAPED:
+        value = named[name] or {}
         is_one = isinstance(value, torch.export.ExportedProgram)
-        given[name] = {"forward": value} if is_one else value
-    _INIT(self, *args, **given)
+        named[name] = {"forward": value} if is_one else value
+    _INIT(self, *args, **named)
 
 
 _INIT, _ADD = RECORD.__init__, RECORD.add_executorch_program

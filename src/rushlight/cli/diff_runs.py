@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rushlight.runtime.module import Method, Module
 
 _BUNDLE = ".bpte"
-_Given = Mapping[int, Any]  # inputs by position
+_Known = Mapping[int, Any]  # inputs by position
 
 
 class Runs:
@@ -101,10 +101,10 @@ class Runs:
         modules = [program.module for program in self._programs if program.module is not None]
         return [module[name] for module, name in zip(modules, names, strict=True)]
 
-    def _read(self, method: MethodDiff) -> _Given:
+    def _read(self, method: MethodDiff) -> _Known:
         return read_inputs(self._options, self._methods(method)[0].contract.inputs)
 
-    def _cases(self, method: MethodDiff) -> Iterator[tuple[str, _Given]]:
+    def _cases(self, method: MethodDiff) -> Iterator[tuple[str, _Known]]:
         """The test cases of the first bundled program that has some of the method: their names and
         inputs."""
         from rushlight.runtime.arrays import value_of
@@ -119,7 +119,7 @@ class Runs:
             if names:
                 return
 
-    def _run(self, method: MethodDiff, case: str, known: _Given) -> RunDiff:
+    def _run(self, method: MethodDiff, case: str, known: _Known) -> RunDiff:
         """Both programs on the same inputs; those of a test case as if they were just loaded."""
         from rushlight.inspect.diff.model import RunDiff
         from rushlight.inspect.diff.runs import Side, run_both
@@ -206,27 +206,27 @@ class _Program:
         return load(self.file, threads=self._threads)
 
 
-def _tokens_of(given: _Given, values: Sequence[Value]) -> list[int] | None:
+def _tokens_of(inputs: _Known, values: Sequence[Value]) -> list[int] | None:
     """The tokens that were given for a language model.
 
     Raises:
         RunError: something else was given, too.
     """
-    others = [values[i].name for i in given if i > 0]
+    others = [values[i].name for i in inputs if i > 0]
     if others:
         raise RunError(
             f"--input {others[0]}: the runner of language models makes all inputs but the tokens; "
             f"give {values[0].name} alone",
             code=Code.INVALID_ARGUMENT,
         )
-    if not given:
+    if not inputs:
         return None
     from rushlight.llm.options import read_tokens
 
-    return read_tokens(f"--input {values[0].name}", given[0])
+    return read_tokens(f"--input {values[0].name}", inputs[0])
 
 
-def _inputs(methods: Sequence[Method], known: _Given, seed: int) -> list[list[Any]]:
+def _inputs(methods: Sequence[Method], known: _Known, seed: int) -> list[list[Any]]:
     """Flattened inputs for both programs.
 
     Args:

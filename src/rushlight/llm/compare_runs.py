@@ -44,13 +44,13 @@ def compare_runs(
         RunError: a model refuses the tokens, or fails.
     """
     runners = (before, after)
-    given, results = _tokens(runners, tokens)
+    ids, results = _tokens(runners, tokens)
     told = "given" if tokens is not None else "of a fixed text" if results[0] else "in order"
-    made = RunDiff(f"{len(given)} tokens {told}, by the runner of language models")
+    made = RunDiff(f"{len(ids)} tokens {told}, by the runner of language models")
     names = ["tokens"] if results[0] else []
-    calls: Calls = [_vector(r, given) for r in runners]
+    calls: Calls = [_vector(r, ids) for r in runners]
     if method == "step":
-        calls = [_logprobs(r, given) for r in runners]
+        calls = [_logprobs(r, ids) for r in runners]
     names.append("log probabilities" if method == "step" else "embedding")
     for result, call in zip(results, calls, strict=True):
         result.append(call())
@@ -59,7 +59,7 @@ def compare_runs(
     made.latency, made.runs = change_of_turns("latency", one, other), repeat
     made.after_interval = median_interval(other)
     if method == "step":
-        times = by_turns([_generation(r, given[:1]) for r in runners], repeat)
+        times = by_turns([_generation(r, ids[:1]) for r in runners], repeat)
         made.kinds = [change_of_turns(f"generating {_GENERATED} tokens", *times)]
     return made
 

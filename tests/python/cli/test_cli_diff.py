@@ -179,10 +179,10 @@ def test_language_models_are_run_by_their_runner(tmp_path: Path) -> None:
     assert runs["step"]["latency"]["ratio"] > 0
     assert [kind["name"] for kind in runs["step"]["kinds"]] == ["generating 16 tokens"]
     np.save(tmp_path / "t.npy", np.array([5, 3, 1]))
-    given = json_of(path, path, "--method", "step", "--input", tmp_path / "t.npy", "--repeat", 6)
-    [step] = [method["run"] for method in given["methods"] if method["name"] == "step"]
-    assert step["inputs"].startswith("3 tokens given")
-    assert step["outputs"][0]["before"] == "float32[2]"
+    made = json_of(path, path, "--method", "step", "--input", tmp_path / "t.npy", "--repeat", 6)
+    [shorter] = [method["run"] for method in made["methods"] if method["name"] == "step"]
+    assert shorter["inputs"].startswith("3 tokens given")
+    assert shorter["outputs"][0]["before"] == "float32[2]"
     code, told = run(path, path, "--method", "step", "--input", f"wanted={tmp_path / 't.npy'}")
     assert code == 2 and "makes all inputs but the tokens" in " ".join(told.split())
 

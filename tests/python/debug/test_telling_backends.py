@@ -61,9 +61,9 @@ class Telling(Interpreter):
         for call in program["calls"]:
             one = {**program, "calls": [call], "outputs": [{"node": call["name"]}]}
             one["inputs"] = list(known)
-            step = Interpretation.__new__(Interpretation)
-            step.program, step.data = {**one, "written": {}}, {}
-            [result] = step.run(list(known.values()))
+            part = Interpretation.__new__(Interpretation)
+            part.program, part.data = {**one, "written": {}}, {}
+            [result] = part.run(list(known.values()))
             if call["name"] == self.wrong:
                 result.view(-1)[2] += 1
             known[call["name"]] = result
