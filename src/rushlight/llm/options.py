@@ -250,6 +250,8 @@ def _read_stop(options: _core.LlmOptions, name: str, value: Any) -> None:
     is_list = isinstance(texts, Sequence) and not isinstance(texts, bytes | bytearray)
     if not is_list or not all(isinstance(text, str) for text in texts):
         raise _wrong(name, value, "a text, or a list of texts")
+    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
+        raise _wrong(name, value, "texts without halves of surrogate pairs, which no output has")
     options.stop = list(texts)
 
 

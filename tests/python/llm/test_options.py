@@ -247,6 +247,7 @@ def test_values_out_of_range(given: dict[str, Any], told: str) -> None:
         ({"seed": -1}, "seed=-1"),
         ({"stop": 5}, "stop=5"),
         ({"stop": b""}, "stop=b''"),
+        ({"stop": ["the", "\ud800"]}, "stop=.*without halves of surrogate pairs"),
         ({"stop": bytearray()}, "stop=bytearray"),
         ({"temperature": 10**400}, "temperature=.*none beyond 1e308"),
         ({"logit_bias": {1: -(10**400)}}, "logit_bias=.*none beyond 1e308"),
