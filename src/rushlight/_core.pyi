@@ -4,7 +4,7 @@ Built from `bindings/`. What fails raises `Failure`.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -266,6 +266,8 @@ def kernel_signatures() -> dict[str, str]: ...
 class LlmOptions:
     """How texts are generated; `rushlight.llm.options` reads what callers write."""
 
+    most_n: ClassVar[int]
+    most_guesses: ClassVar[int]
     max_tokens: int
     stop: list[str]
     stop_tokens: list[int]

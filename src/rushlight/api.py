@@ -15,6 +15,7 @@ from rushlight.capture import Model, capture
 from rushlight.capture.tracing import one_at_a_time
 from rushlight.check import Lower, accepts, check_contracts, check_method, lent_cache, to_run
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
+from rushlight.edge.config import checked_config
 from rushlight.errors import Code, ExportError, answers_keywords
 from rushlight.forms import (
     Backend,
@@ -192,7 +193,8 @@ def export(
         TypeError: an argument that `export` does not take.
     """
     say = progress or (lambda stage: None)
-    planning = memory or MemoryPlanningPass()
+    compile_config = checked_config("compile_config", compile_config, EdgeCompileConfig)
+    planning = checked_config("memory", memory, MemoryPlanningPass)
     config = ExecutorchBackendConfig(memory_planning_pass=planning, debug=debug)
     forms = forms_of(backend)
     limit = _limit(strict)
