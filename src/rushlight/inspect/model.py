@@ -364,7 +364,7 @@ class MethodTimes:
         runs: the number of runs in the trace.
         ms: milliseconds of a whole run: the mean; 0 if the trace does not tell.
         timings: its operators, the slowest first.
-        unknown: operators of the trace that the method does not have, in words.
+        unknown: what of the trace does not fit the method, in words.
     """
 
     method: str
