@@ -24,7 +24,7 @@ from rushlight.ir.dialect import OUT
 from rushlight.ir.findings import refusal
 from rushlight.ir.operators import out_arguments, out_variant
 from rushlight.ir.rewrite import KEPT_META
-from rushlight.ir.source import source_of
+from rushlight.ir.source import OPERATOR, operator_of, source_of
 from rushlight.ir.spec import TensorSpec, dim_order_of
 from rushlight.ir.verify import fail, verify
 from rushlight.lower.control_flow import lower_control_flow
@@ -158,6 +158,8 @@ class _Lowering:
         node = self.graph.call_function(target, args, kwargs)
         node.meta.update({k: like.meta[k] for k in KEPT_META if k in like.meta})
         node.meta["edge_node"] = f"{self.within}{like.name}"
+        if like.op == "call_function":
+            node.meta[OPERATOR] = operator_of(like)
         self.written.append(node)
         return node
 
