@@ -85,6 +85,36 @@ class WordCache {
   std::vector<Entry> entries_;
 };
 
+// Pairs of tokens that stay two tokens beside each other, the last one seen in each place; as
+// WordCache, for all tokenizers of a thread.
+class PairCache {
+ public:
+  bool holds(uint32_t tokenizer, int32_t left, int32_t right) const {
+    if (entries_.empty()) return false;
+    const Entry& entry = entries_[place(left, right)];
+    return entry.owner == tokenizer && entry.left == left && entry.right == right;
+  }
+  void store(uint32_t tokenizer, int32_t left, int32_t right) {
+    if (entries_.empty()) entries_.resize(kEntries);
+    entries_[place(left, right)] = {tokenizer, left, right};
+  }
+
+ private:
+  static constexpr size_t kEntries = 16384;
+
+  struct Entry {
+    uint32_t owner = 0;  // 0: nobody
+    int32_t left = 0, right = 0;
+  };
+
+  static size_t place(int32_t left, int32_t right) {
+    const uint64_t key = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+    return static_cast<size_t>(key * 0x9E3779B97F4A7C15u >> 50);
+  }
+
+  std::vector<Entry> entries_;
+};
+
 // One symbol of a word that is being merged, in a list without gaps or, for long words, linked.
 struct Symbol {
   uint32_t token;
@@ -131,6 +161,7 @@ struct Scratch {
   }
 
   WordCache cache;
+  PairCache pairs;
   std::vector<Symbol> symbols;
   std::vector<LinkedSymbol> linked;
   std::vector<Merge> merges;

@@ -180,13 +180,6 @@ void append_unknown(const Table& table, StringView character, std::vector<int32_
 }
 
 void encode_bpe(const Table& table, StringView word, Scratch* scratch, std::vector<int32_t>* out) {
-  if (table.has(kIgnoreMerges)) {
-    const uint32_t token = table.word(word);
-    if (token != kNone) {
-      out->push_back(static_cast<int32_t>(token));
-      return;
-    }
-  }
   std::vector<Symbol>& symbols = scratch->symbols;
   first_symbols(table, word, &symbols);
   if (symbols.size() > kShort) {
