@@ -115,11 +115,10 @@ class PairCache {
   std::vector<Entry> entries_;
 };
 
-// One symbol of a word that is being merged, in a list without gaps or, for long words, linked.
+// One symbol of a word that is being merged; of a long word, in a list.
 struct Symbol {
   uint32_t token;
-  uint32_t rank;    // of the merge with its right neighbour, or kNone
-  uint32_t merged;  // what that merge gives
+  uint32_t merged;  // what the merge with its right neighbour gives
 };
 
 struct LinkedSymbol {
@@ -136,6 +135,11 @@ struct Letter {
   uint32_t label;  // in the trie of pieces
 };
 
+// A part of a word: where it begins in the word, and its first token.
+struct Segment {
+  size_t begin, first;
+};
+
 // The best path to a position.
 struct BestPath {
   double score;
@@ -149,6 +153,7 @@ struct Scratch {
 
   // Gives back the buffers that a huge text left larger than that.
   void shrink() {
+    shrink(&segments);
     shrink(&symbols);
     shrink(&linked);
     shrink(&merges);
@@ -162,6 +167,7 @@ struct Scratch {
 
   WordCache cache;
   PairCache pairs;
+  std::vector<Segment> segments;
   std::vector<Symbol> symbols;
   std::vector<LinkedSymbol> linked;
   std::vector<Merge> merges;

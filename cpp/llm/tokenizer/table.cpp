@@ -220,6 +220,7 @@ Status Reader::check_trie(Trie* checked, size_t values, const char* what) {
   for (uint32_t child = trie.first[0]; child < trie.first[1]; ++child) {
     checked->starts[trie.labels[child]] = child;
   }
+  if (trie.first[1] - trie.first[0] == 1) checked->only_start = trie.labels[trie.first[0]];
   return {};
 }
 

@@ -81,7 +81,8 @@ constexpr uint32_t kLeftStrip = 1, kRightStrip = 2, kSingleWord = 4, kSpecialAdd
 struct Trie {
   Span<const uint32_t> first, values;
   Span<const uint8_t> labels;
-  uint32_t starts[256] = {};  // the root's children
+  uint32_t starts[256] = {};    // the root's children
+  uint32_t only_start = kNone;  // the byte with which all texts begin, if there is one
 
   bool empty() const { return values.size() <= 1; }
   // The child of `node` for `byte`, or 0.

@@ -26,7 +26,7 @@ void WordEncoder::encode(StringView word) {
   if (word.empty()) return;
   const Model model = table_.settings.model;
   if (model == Model::Bpe && table_.has(kByteLevel)) return bytes(word);
-  if (model == Model::Bpe || model == Model::Unigram32) return character_segments(word);
+  if (model == Model::Bpe || model == Model::Unigram32) return characters(word);
   cached(look_up(word, identity_));
 }
 
@@ -74,22 +74,18 @@ void WordEncoder::bytes(StringView word) {
 // A merge that joins parts of two characters may yet join two segments. The tokens of two texts
 // are those of both together if the last token of the one and the first of the other are.
 void WordEncoder::byte_segments(StringView word) {
-  Segment before{0, begin_};
-  bool apart = true;
+  scratch_.segments.clear();
+  bool settled = true;
   cut(word, [&](size_t begin, size_t end, const Point& first) {
-    if (!apart) return;
+    if (!settled) return;
     const StringView text(word.data() + begin, end - begin);
-    const Segment segment{begin, out_.size()};
-    if (text.size() == word.size() || !(text.size() == first.bytes && add_character(first, text))) {
+    scratch_.segments.push_back({begin, out_.size()});
+    if (text.size() != first.bytes || !add_character(first, text)) {
       byte_segment(text, text.size() == word.size());
     }
-    if (begin == 0 || stands_apart(word, segment)) {
-      before = segment;
-    } else {
-      apart = join(word, segment, end, &before);
-    }
+    settled = settle(word, end);
   });
-  if (apart) return;
+  if (settled) return;
   out_.resize(begin_);
   encode_bpe(table_, word, &scratch_, &out_);
 }
@@ -105,40 +101,58 @@ bool WordEncoder::stands_apart(StringView word, const Segment& segment) const {
          scratch_.pairs.holds(identity_, out_[segment.first - 1], out_[segment.first]);
 }
 
-// Merges the segment together with the one before it. False: that one may then be joined with what
-// stands before it, or both are too long.
-bool WordEncoder::join(StringView word, const Segment& segment, size_t end, Segment* before) {
-  if (end - before->begin > kLongestJoin) return false;
-  const size_t both = out_.size();
-  encode_bpe(table_, {word.data() + before->begin, end - before->begin}, &scratch_, &out_);
-  const auto from = out_.begin() + static_cast<ptrdiff_t>(before->first);
-  const auto to = out_.begin() + static_cast<ptrdiff_t>(both);
-  if (out_.size() - both == both - before->first && std::equal(from, to, to)) {
-    scratch_.pairs.store(identity_, out_[segment.first - 1], out_[segment.first]);
-    out_.resize(both);
-    *before = segment;
-    return true;
+// Merges the last segment, which ends at `end`, together with those before it that it may be joined
+// with. False: they are too long.
+bool WordEncoder::settle(StringView word, size_t end) {
+  std::vector<Segment>& segments = scratch_.segments;
+  while (segments.size() > 1 && !stands_apart(word, segments.back())) {
+    const Segment last = segments.back(), before = segments[segments.size() - 2];
+    if (end - before.begin > kLongestJoin) return false;
+    const size_t both = out_.size();
+    encode_bpe(table_, {word.data() + before.begin, end - before.begin}, &scratch_, &out_);
+    const auto from = out_.begin() + static_cast<ptrdiff_t>(before.first);
+    const auto to = out_.begin() + static_cast<ptrdiff_t>(both);
+    if (static_cast<size_t>(out_.end() - to) == both - before.first && std::equal(from, to, to)) {
+      scratch_.pairs.store(identity_, out_[last.first - 1], out_[last.first]);
+      out_.resize(both);
+      break;
+    }
+    out_.erase(from, to);
+    segments.pop_back();
   }
-  const bool same_begin = before->begin == 0 || out_[before->first] == out_[both];
-  out_.erase(from, to);
-  return same_begin;
+  return true;
 }
 
 // A segment waits until the next one is looked up, so that its line of the cache has come by then.
-void WordEncoder::character_segments(StringView word) {
-  LookUp waiting;
+void WordEncoder::characters(StringView word) {
+  LookUp segments[2];
+  size_t turn = 0;
+  const auto flush = [&] {
+    LookUp& waiting = segments[1 - turn];
+    if (!waiting.text.empty()) character_segment(waiting);
+    waiting.text = {};
+  };
   cut(word, [&](size_t begin, size_t end, const Point& first) {
     const StringView text(word.data() + begin, end - begin);
     if (text.size() == first.bytes) {
-      if (!waiting.text.empty()) cached(waiting);
-      waiting = {};
+      flush();
       if (add_character(first, text)) return;
     }
-    const LookUp next = look_up(text, identity_);
-    if (!waiting.text.empty()) cached(waiting);
-    waiting = next;
+    segments[turn] = look_up(text, identity_);
+    flush();
+    turn = 1 - turn;
   });
-  if (!waiting.text.empty()) cached(waiting);
+  flush();
+}
+
+void WordEncoder::character_segment(const LookUp& one) {
+  const size_t begin = out_.size();
+  if (table_.settings.model == Model::Unigram32) {
+    if (one.entry == nullptr || !append_after(one)) model(one.text);
+  } else {
+    cached(one);
+  }
+  fuse_unknown(begin);
 }
 
 // A segment of one character, if its token can be told without the model.
@@ -160,39 +174,36 @@ bool WordEncoder::add_character(const Point& point, StringView text) {
     token = point.code < 0x80 ? table_.bytes[point.code] : table_.character(point.code);
     if (token == kNone) return false;
   }
-  const size_t begin = out_.size();
   if (token != kNone) {
     out_.push_back(static_cast<int32_t>(token));
-  } else {
+  } else if (table_.has(kByteFallback) || !fuses_unknown() || !ends_unknown(out_.size())) {
     append_unknown(table_, text, &out_);
-    fuse_unknown(begin);
   }
   return true;
 }
 
-// Neighbouring unknown characters are one token, across segments as well.
+// Neighbouring unknown characters are one token, where segments meet as well.
 void WordEncoder::fuse_unknown(size_t begin) {
-  if (begin == begin_ || begin == out_.size()) return;
-  const auto unknown = static_cast<int32_t>(table_.settings.unknown);
-  const bool fuses = table_.settings.model == Model::Unigram32 || table_.has(kFuseUnknown);
-  if (fuses && out_[begin] == unknown && out_[begin - 1] == unknown) {
+  if (begin != out_.size() && ends_unknown(begin) && ends_unknown(begin + 1) && fuses_unknown()) {
     out_.erase(out_.begin() + static_cast<ptrdiff_t>(begin));
   }
 }
 
+bool WordEncoder::fuses_unknown() const {
+  return table_.settings.model == Model::Unigram32 || table_.has(kFuseUnknown);
+}
+
+// Whether the word's tokens before `end` end with an unknown one.
+bool WordEncoder::ends_unknown(size_t end) const {
+  return end > begin_ && out_[end - 1] == static_cast<int32_t>(table_.settings.unknown);
+}
+
 void WordEncoder::cached(const LookUp& one) {
+  if (one.entry == nullptr) return model(one.text);
+  if (one.entry->holds(one.key, one.owner)) return append(*one.entry);
   const size_t begin = out_.size();
-  if (one.entry == nullptr) {
-    model(one.text);
-  } else if (table_.settings.model == Model::Unigram32) {
-    cached_after(one);
-  } else if (one.entry->holds(one.key, one.owner)) {
-    append(*one.entry);
-  } else {
-    model(one.text);
-    store(one, begin);
-  }
-  fuse_unknown(begin);
+  model(one.text);
+  store(one, begin);
 }
 
 // The tokens from `begin` on.
@@ -202,23 +213,29 @@ void WordEncoder::store(const LookUp& one, size_t begin) {
   one.entry->store(one.key, one.owner, out_.data() + begin, n);
 }
 
-// A text whose tokens depend on the score before it, if that exceeds the entry's limit.
-void WordEncoder::cached_after(const LookUp& one) {
+// A text whose tokens depend on the score before it if that exceeds the entry's limit: false, and
+// nothing is appended.
+bool WordEncoder::append_after(const LookUp& one) {
   const size_t begin = out_.size();
   WordCache::Entry* entry = one.entry;
   if (entry->holds(one.key, one.owner)) {
-    if (std::fabs(score_) >= entry->limit * kLimitStep) return model(one.text);
+    if (std::fabs(score_) >= entry->limit * kLimitStep) return false;
     append(*entry);
-    return add_scores(begin);
+    add_scores(begin);
+    return true;
   }
   const double limit = encode_unigram_anywhere(table_, one.text, &scratch_, &out_);
   const size_t n = out_.size() - begin;
   const bool fits = n <= WordCache::kMostTokens;
   entry->store(one.key, one.owner, out_.data() + begin, fits ? n : 0);
   entry->limit = fits ? limit_of(limit) : 0;
-  if (std::fabs(score_) < limit) return add_scores(begin);
-  out_.resize(begin);
-  model(one.text);
+  const bool is_within = std::fabs(score_) < limit;
+  if (is_within) {
+    add_scores(begin);
+  } else {
+    out_.resize(begin);
+  }
+  return is_within;
 }
 
 // Of the tokens from `begin` on.

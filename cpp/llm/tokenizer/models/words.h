@@ -33,10 +33,6 @@ class WordEncoder {
     uint32_t owner = 0;
     WordCache::Entry* entry = nullptr;
   };
-  // A part of a word: where it begins in the word, and its first token.
-  struct Segment {
-    size_t begin, first;
-  };
 
   LookUp look_up(StringView text, uint32_t owner);
   template <class Use>
@@ -45,12 +41,15 @@ class WordEncoder {
   void byte_segments(StringView word);
   void byte_segment(StringView text, bool is_word);
   bool stands_apart(StringView word, const Segment& segment) const;
-  bool join(StringView word, const Segment& segment, size_t end, Segment* before);
-  void character_segments(StringView word);
+  bool settle(StringView word, size_t end);
+  void characters(StringView word);
+  void character_segment(const LookUp& one);
   bool add_character(const Point& point, StringView text);
   void fuse_unknown(size_t begin);
+  bool fuses_unknown() const;
+  bool ends_unknown(size_t end) const;
   void cached(const LookUp& one);
-  void cached_after(const LookUp& one);
+  bool append_after(const LookUp& one);
   void store(const LookUp& one, size_t begin);
   void add_scores(size_t begin);
   void append(const WordCache::Entry& entry);
