@@ -35,7 +35,7 @@ constexpr uint32_t kByteLevel = 1;          // symbols are bytes, not characters
 constexpr uint32_t kByteFallback = 2;       // unknown characters become the tokens of their bytes
 constexpr uint32_t kFuseUnknown = 4;        // neighbouring unknown characters are one token
 constexpr uint32_t kIgnoreMerges = 8;       // a word of the vocabulary is taken as it is
-constexpr uint32_t kSpacesBeginWords = 16;  // no piece joins a word with the U+2581 after it
+constexpr uint32_t kSpacesBeginWords = 16;  // version < 3: no piece joins a word with a U+2581
 constexpr uint32_t kMergeUnknown =
     32;  // characters of no token may be merged, as SentencePiece does
 

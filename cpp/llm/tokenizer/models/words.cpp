@@ -97,8 +97,12 @@ void WordEncoder::byte_segment(StringView text, bool is_word) {
 
 // Whether no merge joins the segment with the one before it, as far as is known.
 bool WordEncoder::stands_apart(StringView word, const Segment& segment) const {
-  return table_.joins(word.data()[segment.begin - 1], word.data()[segment.begin]) == kNone ||
-         scratch_.pairs.holds(identity_, out_[segment.first - 1], out_[segment.first]);
+  const size_t first = segment.first;
+  if (table_.joins(word.data()[segment.begin - 1], word.data()[segment.begin]) == kNone)
+    return true;
+  // A damaged table may have no tokens for some bytes.
+  if (first == begin_ || first == out_.size()) return true;
+  return scratch_.pairs.holds(identity_, out_[first - 1], out_[first]);
 }
 
 // Merges the last segment, which ends at `end`, together with those before it that it may be joined

@@ -96,8 +96,7 @@ class Flag(IntFlag):
     BYTE_FALLBACK = 2
     FUSE_UNKNOWN = 4
     IGNORE_MERGES = 8
-    SPACES_BEGIN_WORDS = 16
-    MERGE_UNKNOWN = 32
+    MERGE_UNKNOWN = 32  # 16 is of versions before 3
     SPACED_SPECIAL = 64
 
 
