@@ -35,6 +35,7 @@ class MethodLoader {
   void resolve_kernels();
   Status check_missing();
   Status check_kernel_arguments();
+  Status check_kernel_schema(const Kernel& kernel);
   bool is_view(const Instruction& instruction) const;
   Status keep_view_targets();
   Status init_delegates();

@@ -170,6 +170,7 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
   switch (instruction.kind) {
     case InstructionKind::Kernel:
       if (instruction.checked) status = check_memory(instruction, parts_.kernels[before]);
+      context.set_kernel(parts_.kernels[before]);
       if (status.ok()) status = instruction.fn(context, instruction.args);
       reset_scratch<kObserved>();
       break;

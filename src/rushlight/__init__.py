@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rushlight.bundled.bundle import load_bundle
     from rushlight.bundled.case import TestCase
     from rushlight.bundled.make import bundle
+    from rushlight.custom.operator import CustomOp, custom_op
     from rushlight.errors import Code, Error, ExportError, LoadError, RunError
     from rushlight.pipeline import (
         EdgeProgramManager,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Code",
+    "CustomOp",
     "EdgeProgramManager",
     "Error",
     "ExecutorchProgramManager",
@@ -46,6 +48,7 @@ __all__ = [
     "RunError",
     "TestCase",
     "bundle",
+    "custom_op",
     "export",
     "load",
     "load_bundle",
@@ -60,6 +63,7 @@ _HOMES = {
     "rushlight.bundled.bundle": ("load_bundle",),
     "rushlight.bundled.case": ("TestCase",),
     "rushlight.bundled.make": ("bundle",),
+    "rushlight.custom.operator": ("CustomOp", "custom_op"),
     "rushlight.errors": ("Code", "Error", "ExportError", "LoadError", "RunError"),
     "rushlight.pipeline.edge_manager": (
         "EdgeProgramManager",
