@@ -198,7 +198,7 @@ class _Lowering:
 
     def _update(self, node: Node, how: InPlace) -> None:
         """A call that writes tensors, each of them state itself or else a copy."""
-        args, kwargs = list(self._map(node.args)), self._map(dict(node.kwargs))
+        args, kwargs = list(self._map(node.args)), dict(self._map(node.kwargs))
         for at in how.written:
             if (node, at) not in self.in_place:
                 spec = spec_of(args[at])

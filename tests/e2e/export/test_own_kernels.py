@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from own_kernels import build_library
 
 import rushlight as rl
 from rushlight import runtime
 from rushlight.runtime.registries import registered_kernels
 
-SOURCE = Path(__file__).resolve().parents[2] / "cpp" / "kernel" / "plugins" / "snake.cpp"
 SNAKE = "acme::snake(Tensor x, float a) -> Tensor"
 X = torch.randn(3, 4)
 
@@ -33,14 +32,9 @@ class Model(torch.nn.Module):
         return snake(x * 2, 1.5) + 1
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kernels of tests/cpp/kernel/plugins/snake.cpp, built with the package's headers alone."""
-    path = tmp_path_factory.mktemp("kernels") / "libacme.so"
-    flags = ["-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
-    command = ["g++", *flags, f"-I{runtime.include_path()}", str(SOURCE), "-o", str(path)]
-    subprocess.run(command, check=True)
-    return path
+    return build_library(tmp_path_factory.mktemp("kernels"))
 
 
 @pytest.fixture(autouse=True)
