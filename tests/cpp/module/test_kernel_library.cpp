@@ -1,5 +1,5 @@
 // Kernels of separately built libraries: a module that is given their path, or a table that is
-// linked. Arguments: a library of kernels, and one that is none.
+// linked. Arguments: a library of kernels, one that is none, and one that writes past its output.
 #include <cmath>
 #include <string>
 
@@ -13,7 +13,7 @@ using namespace rushlight::test;
 
 namespace {
 
-std::string library_path, other_path;
+std::string library_path, other_path, overrun_path;
 
 constexpr char kSchema[] = "acme::snake.out(Tensor x, float a, *, Tensor(a!) out) -> Tensor(a!)\n";
 
@@ -151,16 +151,41 @@ void test_processor() {
   std::remove(path.c_str());
 }
 
+void test_overrun() {
+  const std::vector<uint8_t> file = snake_file();
+  for (const bool is_sound : {true, false}) {
+    Module module;
+    ModuleOptions options;
+    options.check_backends = true;
+    CHECK(module.open_memory(file.data(), file.size(), options).ok());
+    CHECK(module.add_kernels((is_sound ? library_path : overrun_path).c_str()).ok());
+    if (is_sound) {
+      CHECK(computes(module));
+      continue;
+    }
+    Result<Method*> method = module.method("forward");
+    const float x[] = {0, 0};
+    const HostTensor input(DType::Float32, {2}, x);
+    CHECK((*method)->set_input(0, input).ok());
+    CHECK((*method)->execute().code() == Code::Internal);
+    CHECK(says((*method)->message(),
+               "instruction 0 (acme::snake.out): the kernel wrote past the "
+               "end of argument 2: 2 bytes behind it"));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 4) return 2;
   library_path = argv[1];
   other_path = argv[2];
+  overrun_path = argv[3];
   test_library();
   test_refusals();
   test_schema();
   test_linked();
   test_processor();
+  test_overrun();
   return check_result();
 }
