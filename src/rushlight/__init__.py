@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rushlight.bundled.case import TestCase
     from rushlight.bundled.make import bundle
     from rushlight.custom.operator import CustomOp, custom_op
+    from rushlight.custom.patterns import replace_pattern
     from rushlight.errors import Code, Error, ExportError, LoadError, RunError
     from rushlight.pipeline import (
         EdgeProgramManager,
@@ -54,6 +55,7 @@ __all__ = [
     "load_bundle",
     "quantize",
     "quantize_within",
+    "replace_pattern",
     "to_edge",
     "to_edge_transform_and_lower",
 ]
@@ -64,6 +66,7 @@ _HOMES = {
     "rushlight.bundled.case": ("TestCase",),
     "rushlight.bundled.make": ("bundle",),
     "rushlight.custom.operator": ("CustomOp", "custom_op"),
+    "rushlight.custom.patterns": ("replace_pattern",),
     "rushlight.errors": ("Code", "Error", "ExportError", "LoadError", "RunError"),
     "rushlight.pipeline.edge_manager": (
         "EdgeProgramManager",
