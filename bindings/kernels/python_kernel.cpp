@@ -177,13 +177,13 @@ std::vector<std::string> register_library(nb::bytes path) {
 }
 
 bool unregister(const std::string& name) {
-  std::vector<const Kernel*> found;
+  std::vector<const Kernel*> matches;
   const KernelTable& table = kernel_table();
   for (size_t i = 0; i < table.size(); ++i) {
-    if (table[i].self != nullptr && name == table[i].name) found.push_back(&table[i]);
+    if (table[i].self != nullptr && name == table[i].name) matches.push_back(&table[i]);
   }
-  for (const Kernel* kernel : found) kernel_table().remove({kernel, 1});
-  return !found.empty();
+  for (const Kernel* kernel : matches) kernel_table().remove({kernel, 1});
+  return !matches.empty();
 }
 
 nb::set names(bool own) {

@@ -137,8 +137,8 @@ StringView find_schema(Span<const uint8_t> lines, StringView name) {
   const auto* at = reinterpret_cast<const char*>(lines.data());
   const char* end = at + lines.size();
   while (at < end) {
-    const void* found = std::memchr(at, '\n', static_cast<size_t>(end - at));
-    const char* stop = found != nullptr ? static_cast<const char*>(found) : end;
+    const void* line_end = std::memchr(at, '\n', static_cast<size_t>(end - at));
+    const char* stop = line_end != nullptr ? static_cast<const char*>(line_end) : end;
     const auto length = static_cast<size_t>(stop - at);
     if (length > name.size() && at[name.size()] == '(' &&
         std::memcmp(at, name.data(), name.size()) == 0) {

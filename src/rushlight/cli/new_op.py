@@ -25,7 +25,7 @@ HELP = help_text(
         'rushlight new-op "acme::norm(Tensor x) -> (Tensor, Tensor)" --dir .',
     ),
 )
-_MAX_LITERAL = 70
+_MAX_LITERAL, _MAX_LINE = 70, 100
 _HEADERS = ("custom_kernel.h", "custom_types.h", "rl_kernel_v1.h", "rl_value_v1.h")
 # For each letter of an argument (cpp/kernel/kernel.h): its type in Python, and an example.
 _PYTHON = {
@@ -132,6 +132,26 @@ def _literal(text: str) -> str:
     return "\n" + "".join(lines)
 
 
+def _lines(text: str, width: int, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _definition(schema: OperatorSchema, returned: str) -> str:
+    """The first line of the reference, or its first lines."""
+    arguments = [_typed(argument) for argument in schema.arguments]
+    line = f"def reference({', '.join(arguments)}) -> {returned}:"
+    if len(line) <= _MAX_LINE:
+        return line
+    return "def reference(\n" + "".join(f"    {a},\n" for a in arguments) + f") -> {returned}:"
+
+
 def _words(schema: OperatorSchema, distribution: str) -> dict[str, str]:
     """What the templates leave open."""
     variant = schema.out_variant()
@@ -160,12 +180,12 @@ def _words(schema: OperatorSchema, distribution: str) -> dict[str, str]:
         "schema": str(schema),
         "schema_literal": _literal(str(schema)),
         "imports": ", ".join(sorted([schema.base, "reference"])),
-        "out_schema": str(variant),
+        "comment": "\n".join(_lines(str(variant), 97, "// ", "//     ")),
         "name": variant.name,
         "function": f"{variant.base}_{variant.overload}",
-        "declaration": variant.declaration,
+        "declaration": "\n".join(_lines(variant.declaration, 98, "", "    ")),
         "first": first,
-        "typed": ", ".join(_typed(a) for a in schema.arguments),
+        "definition": _definition(schema, returned),
         "call": ", ".join(_example(a, first) if a.name != first else first
                           for a in schema.arguments),
         "returned": returned,

@@ -33,7 +33,11 @@ class CustomOp:
         self.__doc__ = definition._init_fn.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the operator in torch."""
+        """Run the operator in torch.
+
+        Args:
+            args, kwargs: its arguments.
+        """
         return self.definition(*args, **kwargs)
 
     @property

@@ -81,7 +81,7 @@ class _Pattern:
         program = to_edge(torch.export.export(Module(), examples)).exported_program()
         constants = _constants(program)
         nodes = program.graph.find_nodes(op="placeholder")
-        results = [n for n in program.graph.output_node().args[0] if isinstance(n, Node)]  # type: ignore[union-attr]
+        results = [n for n in program.graph.output_node().args[0] if isinstance(n, Node)]
         inputs = [node for node in nodes if node not in constants]
         unused = next((i for i, node in enumerate(inputs) if not node.users), None)
         if unused is not None:

@@ -54,10 +54,10 @@ def _rewrite(graph: Graph, node: Node) -> None:
         raise refusal(Finding("not-lowered", str(error), advice, source_of(node))) from None
     how = in_place(form)
     assert how is not None
-    given = arguments(node)
+    by_name = arguments(node)
     named = {a.name for a in form._schema.arguments if a.kwarg_only}
-    args = tuple(value for name, value in given.items() if name not in named)
-    kwargs = {name: given[name] for name in named}
+    args = tuple(value for name, value in by_name.items() if name not in named)
+    kwargs = {name: by_name[name] for name in named}
     with graph.inserting_before(node):
         call = graph.call_function(form, args, kwargs)
         call.meta.update({k: v for k, v in node.meta.items() if k != "val"})

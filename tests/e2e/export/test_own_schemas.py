@@ -42,8 +42,8 @@ def push(state: torch.Tensor, x: torch.Tensor) -> None:
     state.add_(x)
 
 
-@rl.custom_op("acme::step(Tensor(a!) state, Tensor x, SymInt n) -> Tensor")
-def step(state: torch.Tensor, x: torch.Tensor, n: int) -> torch.Tensor:
+@rl.custom_op("acme::advance(Tensor(a!) state, Tensor x, SymInt n) -> Tensor")
+def advance(state: torch.Tensor, x: torch.Tensor, n: int) -> torch.Tensor:
     before = state * n
     state.add_(x)
     return before
@@ -77,14 +77,14 @@ class Sum(torch.nn.Module):
         return before, self.state + 1, self.other.sum(0)
 
 
-class Steps(torch.nn.Module):
+class Advances(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("state", torch.zeros(4))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        before = step(self.state, x.sum(0), x.shape[0])
-        return before, step(self.state, before, 3)
+        before = advance(self.state, x.sum(0), x.shape[0])
+        return before, advance(self.state, before, 3)
 
 
 @pytest.fixture(scope="module")
@@ -145,10 +145,10 @@ def test_state_and_a_result_of_a_dynamic_size() -> None:
         state += x
         return before
 
-    name = rl.runtime.register_kernel(str(step.schema), kernel)
+    name = rl.runtime.register_kernel(str(advance.schema), kernel)
     try:
         rows = torch.export.Dim("rows", min=2, max=9)
-        model = Steps()
+        model = Advances()
         x = torch.randn(3, 4)
         program = rl.export(model, (x,), dynamic_shapes=({0: rows},))
         module = rl.load(program.buffer)

@@ -62,15 +62,15 @@ def out_variant_of(target: OpOverload) -> OpOverload | None:
     is_list = schema.outs[0].type.endswith("]")
 
     def compute(*args: Any, **kwargs: Any) -> Any:
-        given = [kwargs.pop(name) for name in outs]
+        written = [kwargs.pop(name) for name in outs]
         results = target(*args, **kwargs)
         if is_list:
-            pairs = zip(given[0], results, strict=True)
+            pairs = zip(written[0], results, strict=True)
         else:
-            pairs = zip(given, results if len(outs) > 1 else [results], strict=True)
+            pairs = zip(written, results if len(outs) > 1 else [results], strict=True)
         for out, result in pairs:
             _write(schema.name, out, result)
-        return None if is_list else given[0] if len(outs) == 1 else tuple(given)
+        return None if is_list else written[0] if len(outs) == 1 else tuple(written)
 
     return define(schema, compute)
 

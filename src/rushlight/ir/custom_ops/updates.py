@@ -83,7 +83,7 @@ def in_place(target: object) -> InPlace | None:
     name = _CACHES.get(target)  # type: ignore[call-overload]
     if name is not None:
         return InPlace(getattr(torch.ops.llama, name).out, (1,))
-    return _FUNCTIONAL.get(target)  # type: ignore[call-overload]
+    return _FUNCTIONAL.get(target)  # type: ignore[call-overload, no-any-return]
 
 
 def writes(target: object) -> bool:
@@ -121,10 +121,10 @@ def functional_form(target: OpOverload) -> OpOverload:
     )
 
     def compute(*args: Any, **kwargs: Any) -> Any:
-        given = [arg.clone() if i in written else arg for i, arg in enumerate(args)]
-        returned = target(*given, **kwargs)
+        copies = [arg.clone() if i in written else arg for i, arg in enumerate(args)]
+        returned = target(*copies, **kwargs)
         own = returned if isinstance(returned, tuple) else (returned,)
-        every = [*own[: len(results)], *(given[i] for i in written)]
+        every = [*own[: len(results)], *(copies[i] for i in written)]
         return every[0] if len(every) == 1 else tuple(every)
 
     defined = define(form, compute)
