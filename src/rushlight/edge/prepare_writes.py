@@ -8,6 +8,7 @@ it is lowered, where nothing needs the old content.
 from __future__ import annotations
 
 import operator
+from collections.abc import Container
 
 import torch
 from torch.export import ExportedProgram
@@ -21,22 +22,27 @@ from rushlight.ir.programs import copy_program
 from rushlight.ir.source import source_of
 
 
-def prepare_writes(program: ExportedProgram) -> ExportedProgram:
+def prepare_writes(program: ExportedProgram, rules: Container[object] = ()) -> ExportedProgram:
     """`program` if no operator of the user's writes its arguments, else a changed copy; tensors are
     shared.
 
     Args:
         program: of the ATen dialect.
+        rules: operators that are decomposed, which are left as they are.
 
     Raises:
         ExportError: an operator writes what a functional graph cannot express.
     """
-    if not any(writes(node.target) for module in _modules(program) for node in module.graph.nodes):
+
+    def is_wanted(node: Node) -> bool:
+        return writes(node.target) and node.target not in rules
+
+    if not any(is_wanted(node) for module in _modules(program) for node in module.graph.nodes):
         return program
     own = copy_program(program)
     for module in _modules(own):
         for node in list(module.graph.nodes):
-            if writes(node.target):
+            if is_wanted(node):
                 _rewrite(module.graph, node)
         module.recompile()
     return own

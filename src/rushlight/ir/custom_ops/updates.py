@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch._C import DispatchKey
 from torch._ops import OpOverload
 
 from rushlight.ir.custom_ops.derived import TORCH, define, out_variant_of, schema_of
@@ -87,12 +88,14 @@ def in_place(target: object) -> InPlace | None:
 
 
 def writes(target: object) -> bool:
-    """Whether `target` is an operator of the user's that writes its arguments."""
+    """Whether `target` is an operator of torch.library that writes its arguments, and that torch
+    does not decompose by itself."""
     return (
         isinstance(target, OpOverload)
         and target.namespace not in TORCH
         and target._schema.is_mutable
         and not any(argument.is_out for argument in target._schema.arguments)
+        and not target.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
     )
 
 
