@@ -67,6 +67,7 @@ CPP_LAYERS = (
     ("kernels", "backends"),
     ("module",),
     ("llm",),
+    ("c_api",),
     ("runner",),
 )
 TORCH_FREE = ("errors", "files", "schema", "serialize", "runtime")

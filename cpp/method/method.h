@@ -12,6 +12,8 @@
 // After any failure message() has the explanation. A set_input that fails changes nothing.
 #pragma once
 
+#include <atomic>
+
 #include "rushlight/core/allocator.h"
 #include "rushlight/core/evalue.h"
 #include "rushlight/core/message.h"
@@ -76,6 +78,9 @@ struct MethodOptions {
   // these operators fail.
   Generator* generator = nullptr;
   uint64_t max_instructions = 10'000'000;  // per execute; more instructions are InvalidProgram
+  // While it is true, runs end with Cancelled before their next instruction, and delegates may end
+  // within one. nullptr: runs cannot be cancelled.
+  const std::atomic<bool>* cancelled = nullptr;
   // Inputs that are numbers may have any value, not only the traced one. Only for programs whose
   // contract says that the method computes with them.
   bool any_scalar_inputs = false;
@@ -262,6 +267,9 @@ class Method {
   void start();
   Status finish();
   Status fail_limit(uint32_t pc);
+  bool is_cancelled() const {
+    return options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed);
+  }
   Status fail_at(uint32_t pc, Status status);
   Status load_all(const Program& program, StringView name, const MethodMemory& memory);
   void report_load(const MethodMemory& memory, Status status) const;

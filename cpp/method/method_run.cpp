@@ -130,6 +130,9 @@ Status Method::run() {
   while (pc < n_instructions_) {
     const uint32_t at = pc;
     if (left-- == 0) return fail_limit(at);
+    if (is_cancelled()) {
+      return fail_at(at, message_.fail(Code::Cancelled, "the run was cancelled before it"));
+    }
     const Status status = run_one<kObserved>(context, &pc);
     if (!status.ok()) return fail_at(at, status);
   }
@@ -257,8 +260,9 @@ Status Method::run_delegate(const Instruction& instruction) {
                       ArenaShadow(arenas_, shadow_));
   guard.seal();
   place_.clear();
-  const BackendRun run = {scratch_, tracer_,          &message_, &place_, instruction.n_inputs,
-                          &blocks_, options_.workers, kv_cache_};
+  const BackendRun run = {
+      scratch_, tracer_,          &message_, &place_,           instruction.n_inputs,
+      &blocks_, options_.workers, kv_cache_, options_.cancelled};
   Status status = slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
   if (status.code() == Code::EndOfMethod) status = Code::Internal;  // only step() may return that
   if (status.ok()) {

@@ -233,6 +233,13 @@ uint64_t Module::memory_resident() const {
   return bytes;
 }
 
+void Module::set_tracer(Tracer* tracer) {
+  options_.tracer = tracer;
+  for (size_t i = 0; is_open() && i < n_slots_; ++i) {
+    if (slots_[i] != nullptr) slots_[i]->method.set_tracer(tracer);
+  }
+}
+
 Result<Method*> Module::method(StringView name) {
   RL_TRY(load(name));
   return &slots_[find(name)]->method;
@@ -320,6 +327,7 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
   options.guard = shared_->guard();
   options.tracer = options_.tracer;
   options.failure = options_.failure;
+  options.cancelled = options_.cancelled;
   if (workers_.count() > 1) {
     workers_.start();  // now, since a run allocates nothing
     options.workers = &workers_;
@@ -390,6 +398,7 @@ Status Module::clone(Module& copy) const {
   shared_->users.fetch_add(1);
   ModuleOptions options = options_;
   options.failure = copy.options_.failure;  // two threads must not fill one report
+  options.cancelled = copy.options_.cancelled;
   const Status status = copy.adopt(shared_, options);
   if (!status.ok()) shared_->release();
   return status;

@@ -20,6 +20,7 @@
 // parent was running, but it can clone it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -63,6 +64,8 @@ struct ModuleOptions {
   Tracer* tracer = nullptr;
   // See MethodOptions. Clones do not have it: see set_failure_hook().
   FailureHook failure;
+  // See MethodOptions. Clones do not have it: see set_cancelled().
+  const std::atomic<bool>* cancelled = nullptr;
   // The number of threads that kernels may use, including the caller's; 0 is usable_cores(). See
   // threads_for().
   size_t threads = 0;
@@ -124,6 +127,14 @@ class Module {
   // Replaces ModuleOptions::failure for methods that are loaded later. A clone has the hook that it
   // was given before clone() or fork().
   void set_failure_hook(const FailureHook& hook) { options_.failure = hook; }
+
+  // Replaces ModuleOptions::cancelled for methods that are loaded later. A clone has the flag that
+  // it was given before clone() or fork().
+  void set_cancelled(const std::atomic<bool>* flag) { options_.cancelled = flag; }
+
+  // What loads and runs are told to from now on; nullptr: nobody. Clones made before it was set do
+  // not have it.
+  void set_tracer(Tracer* tracer);
 
   bool is_open() const { return shared_ != nullptr; }
   const Message& message() const { return message_; }

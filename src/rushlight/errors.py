@@ -35,6 +35,7 @@ class Code(IntEnum):
     DELEGATE_INVALID_COMPATIBILITY = 0x30
     DELEGATE_MEMORY_ALLOCATION_FAILED = 0x31
     DELEGATE_INVALID_HANDLE = 0x32
+    CANCELLED = 0x80  # not one of ExecuTorch's
 
 
 class Error(RuntimeError):
