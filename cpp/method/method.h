@@ -84,9 +84,10 @@ struct MethodOptions {
   // Inputs that are numbers may have any value, not only the traced one. Only for programs whose
   // contract says that the method computes with them.
   bool any_scalar_inputs = false;
-  // After every call of a delegate, compares the arenas with their earlier content: if a backend
-  // writes anything but its outputs, the error names the byte. This needs as much memory as the
-  // arenas, from MethodMemory::structures, and the time of two copies.
+  // After every call of a delegate, or of a kernel that is not the runtime's own, compares the
+  // arenas with their earlier content: if it wrote anything but its outputs, the error names the
+  // byte. This needs as much memory as the arenas, from MethodMemory::structures, and the time of
+  // two copies.
   bool check_backends = false;
 };
 
@@ -251,6 +252,7 @@ class Method {
   Status run_one(KernelContext& context, uint32_t* pc);
   void begin_instruction(uint32_t pc);
   void free_tensor(const EValue& value);
+  Status run_kernel(KernelContext& context, uint32_t pc);
   Status run_delegate(const Instruction& instruction);
   Status check_delegate_outputs(const Instruction& instruction);
   void tell_place(Status status);

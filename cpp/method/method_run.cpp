@@ -1,4 +1,5 @@
 // The loop that runs a method's instructions. Nothing here allocates.
+#include "rushlight/method/kernel_call.h"
 #include "rushlight/method/method.h"
 #include "rushlight/method/running_method.h"
 #include "rushlight/platform/platform.h"
@@ -174,7 +175,7 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
   switch (instruction.kind) {
     case InstructionKind::Kernel:
       if (instruction.checked) status = check_memory(instruction, parts_.kernels[before]);
-      if (status.ok()) status = instruction.fn(context, instruction.args);
+      if (status.ok()) status = run_kernel(context, before);
       reset_scratch<kObserved>();
       break;
     case InstructionKind::Delegate:
@@ -243,12 +244,21 @@ void Method::free_tensor(const EValue& value) {
   if (tensor != nullptr && tensor->grows) blocks_.release(*tensor);
 }
 
+inline Status Method::run_kernel(KernelContext& context, uint32_t pc) {
+  const Kernel& kernel = *parts_.kernels[pc];
+  const Instruction& instruction = parts_.instructions[pc];
+  context.set_kernel(&kernel);
+  if (shadow_ == nullptr || kernel.self == nullptr)
+    return instruction.fn(context, instruction.args);
+  return run_guarded(kernel, context, instruction.args, ArenaShadow(arenas_, shadow_));
+}
+
 Status Method::run_delegate(const Instruction& instruction) {
   if (instruction.checked) RL_TRY(check_memory(instruction, nullptr));
   RL_TRY(check_delegate_outputs(instruction));
   const DelegateSlot& slot = parts_.delegates[instruction.target];
   DelegateGuard guard(instruction.args, instruction.n_args, instruction.n_inputs, parts_.seals,
-                      arenas_, shadow_);
+                      ArenaShadow(arenas_, shadow_));
   guard.seal();
   place_.clear();
   const BackendRun run = {

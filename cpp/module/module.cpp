@@ -144,11 +144,16 @@ Status Module::add_data_memory(const void* data, size_t size) {
   return add_data_file(file);
 }
 
-Status Module::add_data_file(DataFile* file) {
+// Whether a program is open, no method is loaded, and there is no clone.
+bool Module::is_unused() const {
   bool unused = is_open() && shared_->users.load() == 1;
-  for (size_t i = 0; unused && i < program().n_methods(); ++i) unused = slots_[i] == nullptr;
+  for (size_t i = 0; unused && i < n_slots_; ++i) unused = slots_[i] == nullptr;
+  return unused;
+}
+
+Status Module::add_data_file(DataFile* file) {
   Status status;
-  if (!unused) {
+  if (!is_unused()) {
     status = message_.fail(Code::InvalidState,
                            "data is added after a program was opened, before a method is loaded "
                            "and before the module is cloned");

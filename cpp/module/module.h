@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rushlight/abi/rl_kernel_v1.h"
 #include "rushlight/core/host_tensor.h"
 #include "rushlight/method/method.h"
 #include "rushlight/module/memory.h"
@@ -113,6 +114,13 @@ class Module {
   // Adds a data file in memory, which must live as long as the module and its clones.
   Status add_data_memory(const void* data, size_t size);
 
+  // Adds the kernels of a shared library (abi/rl_kernel_v1.h), or of one that is linked, to those
+  // of ModuleOptions::kernels, for this module and its clones. Must be called before any method is
+  // loaded and before clone(). Returns RegistrationAlreadyRegistered for a kernel of a name that
+  // there is already.
+  Status add_kernels(const char* path);
+  Status add_kernels(rl_get_kernel_v1_fn get);
+
   // Replaces ModuleOptions::backend_options for methods that are loaded later.
   void set_backend_options(const BackendOptionsMap* options) { options_.backend_options = options; }
 
@@ -195,6 +203,9 @@ class Module {
   Status find_program(SharedProgram& shared);
   Status adopt(SharedProgram* shared, const ModuleOptions& options);
   Status add_data_file(DataFile* file);
+  bool is_unused() const;
+  template <typename Open>
+  Status add_kernel_file(const char* name, Open open);
   Status out_of_memory();
   size_t find(StringView name) const;  // index of the method, or n_methods if there is none
   Status check_limit(const MethodMeta& meta, const MemoryUse& use);
