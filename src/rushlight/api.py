@@ -203,13 +203,12 @@ def export(
     config = ExecutorchBackendConfig(memory_planning_pass=planning, debug=debug)
     forms = forms_of(backend)
     limit = _limit(strict)
-    floats: dict[str, ExportedProgram | None] = {}
     if quantize is not None:
         made_of = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
         captured = {name: notes.program for name, notes in made_of.items()}
-        floats = {name: notes.model for name, notes in made_of.items()}
     else:
         say("capture")
+        made_of = {}
         captured = _captured(model, args, kwargs, dynamic_shapes)
     made = {}
     for form in forms:
@@ -234,7 +233,7 @@ def export(
         for name, program in captured.items() if verify else ():
             for form in (f for f in forms if f.name in made):
                 notes += _verify(manager, name, program, form, compile_config, is_fat, say)
-            notes += _losses(name, floats.get(name), program)
+            notes += _losses(name, made_of.get(name))
     if etrecord is not None:
         manager.get_etrecord().save(etrecord)
     return Program(manager, notes, captured)
@@ -257,13 +256,13 @@ _ROUNDED = (
 )
 
 
-def _losses(name: str, model: ExportedProgram | None, program: ExportedProgram) -> list[str]:
+def _losses(name: str, made: Quantised | None) -> list[str]:
     """The loss of a method by quantization, in words; empty if it is not known."""
-    if model is None:
+    if made is None or made.model is None:
         return []
     from rushlight.quantization.loss import loss_of
 
-    loss = loss_of(model, program)
+    loss = loss_of(made.model, made.program)
     return [] if loss is None else [f"{name}: {loss}"]
 
 
