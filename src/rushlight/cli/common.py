@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import textwrap
@@ -47,12 +48,23 @@ DataOption = Annotated[
     typer.Option("--data", metavar="FILE.ptd", help="The data file, if the weights are in one."),
 ]
 
+KernelsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kernels",
+        metavar="FILE.so",
+        help="A library of kernels for operators of your own. Give it once for each file.",
+    ),
+]
+
 # Advice that errors give in Python, and the command's option that does the same.
 _OPTIONS = {
     "verify=False": "--no-verify",
     "backend='portable'": "--backend portable",
     "recipe='int8-dynamic'": "--quantize int8-dynamic",
     "calibrate=[(x,), ...]": "--calibrate FILE.py:NAME",
+    "kernels=['libacme.so']": "--kernels libacme.so",
+    "kernels=[...]": "--kernels FILE.so",
 }
 _HELP_WIDTH = 70  # columns of an example, without its prompt and backslash
 _PIPE_WIDTH = 120  # columns if the output is not a terminal
@@ -151,3 +163,24 @@ def reports_errors(command: F, *, status: int = 1) -> F:
             raise typer.Exit(status) from None
 
     return wrapped  # type: ignore[return-value]
+
+
+def takes_kernels(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the option `--kernels`, whose libraries it can use while it runs."""
+
+    @reports_errors
+    @functools.wraps(command)
+    def wrapped(*args: Any, kernels: list[str] | None = None, **kwargs: Any) -> Any:
+        from rushlight.runtime.registries import lent_kernels
+
+        with lent_kernels(kernels or []):
+            return command(*args, **kwargs)
+
+    own = inspect.signature(command, eval_str=True)
+    option = inspect.Parameter(
+        "kernels", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=KernelsOption
+    )
+    signature = own.replace(parameters=[*own.parameters.values(), option])
+    setattr(wrapped, "__signature__", signature)  # noqa: B010
+    wrapped.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return wrapped
