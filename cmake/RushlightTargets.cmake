@@ -66,7 +66,7 @@ function(rushlight_add_c_api)
   foreach(library rushlight_c rushlight_c_static)
     rushlight_configure(${library})
     target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${folder}>
-                               $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp/delegate>)
+                               $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp/abi>)
     target_compile_definitions(${library} PRIVATE RUSHLIGHT_VERSION="${PROJECT_VERSION}")
     # Exceptions are for memory that ends alone (cpp/llm/memory/guard.h).
     if(NOT MSVC)
@@ -161,7 +161,8 @@ function(rushlight_install)
     list(APPEND targets rushlight_c rushlight_c_static)
     set_target_properties(rushlight_c PROPERTIES EXPORT_NAME c)
     set_target_properties(rushlight_c_static PROPERTIES EXPORT_NAME c_static)
-    install(FILES cpp/c_api/rushlight.h cpp/delegate/rl_backend_v1.h
+    install(FILES cpp/c_api/rushlight.h cpp/abi/rl_backend_v1.h cpp/abi/rl_kernel_v1.h
+                  cpp/abi/rl_value_v1.h
             DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT runtime)
   endif()
   set_target_properties(rushlight_core PROPERTIES EXPORT_NAME core)

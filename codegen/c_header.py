@@ -1,6 +1,6 @@
 """Reads a C header of ours: its structs, enumerations, functions and types of functions.
 
-It knows the C of ``cpp/c_api/rushlight.h`` and ``cpp/delegate/rl_backend_v1.h``, and raises
+It knows the C of ``cpp/c_api/rushlight.h`` and of ``cpp/abi/rl_*_v1.h``, and raises
 ValueError for anything else.
 """
 
@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADERS = (ROOT / "cpp/delegate/rl_backend_v1.h", ROOT / "cpp/c_api/rushlight.h")
+HEADERS = (
+    ROOT / "cpp/abi/rl_value_v1.h",
+    ROOT / "cpp/abi/rl_backend_v1.h",
+    ROOT / "cpp/c_api/rushlight.h",
+)
 
 
 @dataclass(frozen=True)

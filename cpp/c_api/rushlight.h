@@ -106,7 +106,7 @@ typedef struct rl_error {
 } rl_error;
 
 #define RL_ERROR_INIT {(uint32_t)sizeof(rl_error), 0, RL_NO_INDEX, RL_NO_INDEX, {0}}
-#define RL_VALUE_INIT {(uint32_t)sizeof(rl_value_v1), 0, 0, 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0}
+#define RL_VALUE_INIT {(uint32_t)sizeof(rl_value_v1), 0, 0, 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* A tensor in row-major order, as an input. It refers to `data` and `sizes`. */
 static inline rl_value_v1 rl_tensor(const void* data, int32_t dtype, const int32_t* sizes,
