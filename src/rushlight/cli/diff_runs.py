@@ -82,7 +82,11 @@ class Runs:
         if method.name in METHODS and all(p.is_language_model for p in self._programs):
             return self._language_model(method.name)
         cases = list(self._cases(method)) or [("", self._read(method))]
-        return _joined([self._run(method, *case) for case in cases])
+        runs: list[RunDiff] = []
+        for case, known in cases:
+            is_timed = not any(run.latency for run in runs) and bool(method.operators)
+            runs.append(self._run(method, case, known, self._repeat if is_timed else 0))
+        return _joined(runs)
 
     def _language_model(self, method: str) -> RunDiff:
         from rushlight.inspect.diff.model import RunDiff
@@ -119,13 +123,15 @@ class Runs:
             if names:
                 return
 
-    def _run(self, method: MethodDiff, case: str, known: _Known) -> RunDiff:
+    def _run(self, method: MethodDiff, case: str, known: _Known, repeat: int) -> RunDiff:
         """Both programs on the same inputs; those of a test case as if they were just loaded."""
-        from rushlight.inspect.diff.model import RunDiff
+        from rushlight.inspect.diff.model import OutputDiff, RunDiff
         from rushlight.inspect.diff.runs import Side, run_both
 
         names = method.name, method.after_name
         start = f"{case}: " if case else ""
+        # A test case that fails is an output that cannot be compared, which breaks rules.
+        failed = [OutputDiff(case, "", "")] if case else []
         try:
             flat = _inputs(self._methods(method), known, self._seed)
             sides = []
@@ -133,11 +139,11 @@ class Runs:
                 assert program.module is not None
                 module = program.module.clone() if case else program.module
                 sides.append(Side(program.file, module, partial(program.load, True), name, values))
-            made = run_both(sides[0], sides[1], self._repeat if method.operators else 0)
+            made = run_both(sides[0], sides[1], repeat)
         except _NoInputsError as error:
-            return RunDiff(note=f"{start}{error}")
+            return RunDiff(note=f"{start}{error}", outputs=failed)
         except Error as error:
-            return RunDiff(note=f"{start}a run failed: {error}")
+            return RunDiff(note=f"{start}a run failed: {error}", outputs=failed)
         if case:
             made.outputs = [replace(one, name=f"{case}: {one.name}") for one in made.outputs]
         return made

@@ -216,6 +216,9 @@ def test_cases_of_another_program(folder: Path, tmp_path: Path) -> None:
     told = " ".join(told.split())
     assert code == 0 and "case 0: no inputs that both programs take" in told
     assert "float32[3, 8]" in told
+    rule = ("--fail-if", "error > 1")
+    code, told = run(folder / "one.pte", folder / "one.pte", "--input", bundle, *rule)
+    assert code == 1 and "case 0 cannot be compared" in " ".join(told.split())
 
 
 def test_models_are_exported(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
