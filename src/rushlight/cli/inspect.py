@@ -106,15 +106,11 @@ def main(
 
 def _add_times(report: ProgramReport, trace: str, model: str) -> None:
     from rushlight.inspect.trace.inspector import Inspector
-    from rushlight.inspect.trace.origins import ProgramOrigins
     from rushlight.inspect.trace.times import times_of
-    from rushlight.runtime.source import map_file
-    from rushlight.serialize.bundle import program_in
 
     with warnings.catch_warnings():  # of another program, which is told below
         warnings.simplefilter("ignore", RuntimeWarning)
-        origins = ProgramOrigins(program_in(map_file(model)))
-        report.times = times_of(Inspector(trace, program=model), origins)
+        report.times = times_of(Inspector(trace, program=model))
     for times in report.times:
         if times.unknown:
             console(stderr=True).print(
@@ -138,7 +134,7 @@ def _add_stacks(report: ProgramReport, etrecord: str) -> None:
 
 
 def _recorded(report: ProgramReport) -> str:
-    """The method whose graph readers of a record take."""
+    """The method that the representative inputs of a record are of."""
     names = [method.name for method in report.methods]
     return "forward" if "forward" in names else names[0] if names else ""
 
@@ -146,6 +142,7 @@ def _recorded(report: ProgramReport) -> str:
 def _add_gaps(report: ProgramReport, metric: str, trace: str | None, etrecord: str | None) -> None:
     from rushlight.inspect.model import ValueGap
     from rushlight.inspect.trace.inspector import Inspector
+    from rushlight.schema.etrecord import EDGE
 
     if trace is None or etrecord is None:
         raise RunError(
@@ -154,10 +151,11 @@ def _add_gaps(report: ProgramReport, metric: str, trace: str | None, etrecord: s
             code=Code.INVALID_ARGUMENT,
         )
     inspector = Inspector(trace, etrecord=etrecord, debug_buffer_path=f"{trace}.values")
-    for one in inspector.numeric_gaps(metric):
+    method = _recorded(report)
+    for one in inspector.numeric_gaps(metric, f"{EDGE}/{method}"):
         value = one.gap[0]
         shown = value if math.isfinite(value) else str(value)
-        report.gaps.append(ValueGap(_recorded(report), one.aot_ops[-1], metric, shown))
+        report.gaps.append(ValueGap(method, one.aot_ops[-1], metric, shown))
 
 
 def _add_failure(report: ProgramReport, failure: str, model: str) -> None:

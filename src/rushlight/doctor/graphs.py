@@ -127,8 +127,8 @@ class _Writer:
             fits = isinstance(at, int) and -len(results) <= at < len(results)
             self._of[node] = [results[at]] if fits else results  # type: ignore[index]
         elif node not in self._of:
-            results = pytree.tree_leaves(node.meta.get("val"))
-            self._of[node] = [self._value(node.name, one, role) for one in results or [None]]
+            leaves = pytree.tree_leaves(node.meta.get("val")) or [None]
+            self._of[node] = [self._value(node.name, one, role) for one in leaves]
         return self._of[node]
 
     def _value(self, name: str, value: Any, role: str) -> int:

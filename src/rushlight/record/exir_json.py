@@ -13,6 +13,7 @@ from typing import Any
 
 import sympy
 import torch
+import torch.ao.quantization.fx._decomposed  # operators that recorded programs have
 from torch._export.serde import schema
 from torch._export.serde import serialize as serde
 from torch.export import ExportedProgram

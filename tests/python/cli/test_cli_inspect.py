@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -128,3 +130,32 @@ def test_a_record_without_its_edge_program(folder: Path) -> None:
     assert code == 0 and "has no program 'edge_dialect_exported_program'" in told
     assert "warning: the ETRecord" in told and "UserWarning" not in told
     assert "aten.linear" in page.read_text("utf-8")
+
+
+def test_gaps_of_other_programs(tmp_path: Path) -> None:
+    """Quantised ones, and one of several methods without `forward`."""
+    model, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).eval(), torch.randn(2, 4)
+    other = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).eval()
+    captured = {"eins": torch.export.export(model, (x,)), "zwei": torch.export.export(other, (x,))}
+    record, pte, dump = (tmp_path / f"m.{end}" for end in ("etrecord", "pte", "etdp"))
+    for program in (
+        rl.export(model, (x,), quantize="int8", calibrate=[(x,)], etrecord=record),
+        rl.export(captured, etrecord=record),
+    ):
+        program.manager.get_etrecord().save(record)
+        program.save(pte, quiet=True)
+        module = rl.load(pte, trace=TraceOptions(values="all"))
+        for method in module.methods:
+            module[method](x.numpy())
+        module.trace.save(dump)
+        written = parse_etrecord(record)
+        written.update_representative_inputs([x])
+        written.save(record)
+        options = ["--trace", dump, "--etrecord", record, "--gap", "cosine", "--json"]
+        done = subprocess.run(  # what reads records must need no import of what wrote them
+            [sys.executable, "-m", "rushlight.cli", "inspect", pte, *options],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        gaps = json.loads(done.stdout)["gaps"]
+        assert gaps and {gap["method"] for gap in gaps} == {module.methods[0]}
+        assert all(gap["gap"] > 0.99 for gap in gaps)

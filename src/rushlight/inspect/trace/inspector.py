@@ -181,6 +181,11 @@ class Inspector:
             event.op_types.append(node.op)
 
     @property
+    def origins(self) -> Origins | None:
+        """Where events come from: the program or the record; None without one."""
+        return self._origins
+
+    @property
     def dropped(self) -> tuple[int, int]:
         """How many events and values found no room in the recorder; (0, 0) if all did, or the
         trace is ExecuTorch's, which does not tell."""
@@ -283,7 +288,9 @@ class Inspector:
                 number.
             disable_debug_handle_valdiation: accepted as ExecuTorch does; nodes without handles are
                 left out.
-            reference_graph: the record's graph that is compared with; the edge program by default.
+            reference_graph: the record's graph that is compared with, "NAME" for `forward` or
+                "NAME/METHOD", which the representative inputs must be of; the edge program by
+                default.
 
         Raises:
             RunError: there is no ETRecord, it has no representative inputs, or an argument is
@@ -306,7 +313,13 @@ class Inspector:
                 code=Code.INVALID_STATE,
             )
         program = reference_of(record, reference_graph)
-        return gaps_of(self.event_blocks, program, record.representative_inputs, wanted)
+        method = (reference_graph or "").partition("/")[2] or "forward"
+        blocks = [
+            block
+            for block in self.event_blocks
+            if not block.method or block.method.partition("@")[0] == method
+        ]
+        return gaps_of(blocks, program, record.representative_inputs, wanted)
 
     def get_exported_program(self, graph: str | None = None) -> ExportedProgram:
         """A program of the ETRecord.

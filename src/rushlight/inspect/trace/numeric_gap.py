@@ -155,7 +155,7 @@ def reference_of(record: ETRecord, graph: str | None) -> ExportedProgram:
     if record.exported_program is not None:
         programs["exported_program"] = record.exported_program
     wanted = graph or "edge_dialect_exported_program"
-    for name in (wanted, f"{wanted}/forward"):
+    for name in (wanted, f"{wanted}/forward", wanted.removesuffix("/forward")):
         if name in programs:
             return programs[name]
     raise RunError(

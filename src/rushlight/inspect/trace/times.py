@@ -14,13 +14,14 @@ from rushlight.inspect.trace.statistics import operators_of
 _RUN = "Method::execute"
 
 
-def times_of(trace: Inspector, origins: Origins) -> list[MethodTimes]:
+def times_of(trace: Inspector) -> list[MethodTimes]:
     """The times of the methods that a trace has runs of.
 
     Args:
-        trace: its times must be in milliseconds.
-        origins: of the program.
+        trace: of a program, with its times in milliseconds.
     """
+    origins = trace.origins
+    assert origins is not None
     blocks: dict[str, list[EventBlock]] = {}
     for block in trace.event_blocks:
         if block.name == "Execute":
