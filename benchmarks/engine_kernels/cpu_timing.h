@@ -57,11 +57,12 @@ struct Timing {
 
 // `work` (operations, bytes) of each call of `body` beside reference(), in work per second.
 template <class Reference, class Body>
-Timing measure_beside(Reference reference, double work, size_t threads, Body body) {
+Timing measure_beside(Reference reference, double work, size_t threads, Body body,
+                      double round_seconds = kRoundSeconds) {
   body();
   double start = now(threads);
   body();
-  const int calls = std::max(1, static_cast<int>(kRoundSeconds / (now(threads) - start)));
+  const int calls = std::max(1, static_cast<int>(round_seconds / (now(threads) - start)));
   Timing timing;
   std::vector<double> shares;
   for (int round = 0; round < kRounds; ++round) {
@@ -114,6 +115,19 @@ template <class Body>
 Timing measure_read(double bytes, size_t threads, Body body) {
   return measure_beside([=] { return peak_read() * static_cast<double>(threads); }, bytes, threads,
                         body);
+}
+
+// The same for a call at a time, before each of which so much else is read that it finds nothing in
+// a cache: as a model's weights are between the attention of two layers.
+template <class Body>
+Timing measure_cold_read(double bytes, size_t threads, Body body) {
+  constexpr int kReads = 3;  // of 16 MB
+  const auto peak = [=] {
+    double most = 0;
+    for (int i = 0; i < kReads; ++i) most = std::max(most, peak_read());
+    return most * static_cast<double>(threads);
+  };
+  return measure_beside(peak, bytes, threads, body, 0);
 }
 
 inline void print_bytes(const char* name, double bytes, const Timing& t) {

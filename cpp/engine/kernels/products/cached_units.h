@@ -74,13 +74,13 @@ class Worker {
   void run_block(const Unit& unit, int64_t head, int64_t first, float* states);
   void open_block(const Unit& unit, int64_t head, int64_t first, int64_t end, Block* block);
   void run_tile(const Unit& unit, const Block& block, int64_t tile, float* states);
-  void score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores);
-  void add_values(const Block& block, const ScoreBlock& scores);
+  static void fetch_part(const PagesAhead& ahead, int64_t part, int64_t parts);
+  PagesAhead ahead_of(const Unit& unit, int64_t head, int64_t first) const;
+  void score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores,
+             const PagesAhead& ahead);
+  void add_values(const Block& block, const ScoreBlock& scores, const PagesAhead& ahead);
   void widen(Block* block) const;
   const float* floats_of(const Block& block, int64_t page, bool keys) const;
-  static void fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size);
-  void fetch_rest(const Block& block, int64_t part, int64_t parts) const;
-  void fetch_all(const Block& block, int64_t part, int64_t parts) const;
   CachedTile tile_of(const Block& block, const ScoreBlock& scores) const;
 
   const Run& run_;

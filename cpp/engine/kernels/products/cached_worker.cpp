@@ -4,8 +4,11 @@
 namespace rushlight::engine::cached {
 namespace {
 
-constexpr int64_t kLine = 64;    // bytes that memory gives at once
-constexpr int64_t kFetches = 4;  // calls that fetch what is left of the next block
+// Of what is read next, the parts of five that are fetched while scores are computed, while they
+// become weights, and while values are added: about what these take of the time.
+constexpr int64_t kScored = 2;
+constexpr int64_t kSoftened = 3;
+constexpr int64_t kAheadParts = 5;
 
 }  // namespace
 
@@ -14,9 +17,8 @@ struct Worker::Block {
   int64_t first, end;  // positions
   int64_t unseen;      // keys in pages before the first one that is seen, which may be gone
   const uint8_t* heads[kBlockPages];
-  const uint8_t* ahead[kBlockPages];
-  bool is_wide;  // its pages are in the scratch memory: float16 as float32, int8 as int16
-  bool fetches;  // what is ahead: the first tile does
+  PagesAhead ahead;  // the next block
+  bool is_wide;      // its pages are in the scratch memory: float16 as float32, int8 as int16
 };
 
 void Worker::run(int64_t number) {
@@ -76,8 +78,6 @@ void Worker::run_block(const Unit& unit, int64_t head, int64_t first, float* sta
                              scratch_ + run_.layout.factors + i * kKvTokens, kKvTokens);
   }
   for (int64_t tile = 0; tile < tiles; ++tile) {
-    block.fetches = tile == 0;
-    if (run_.is_int8() && block.is_wide) fetch_all(block, tile, tiles);
     run_tile(one, block, tile, states);
   }
 }
@@ -87,27 +87,37 @@ void Worker::open_block(const Unit& unit, int64_t head, int64_t first, int64_t e
   block->end = end;
   const int64_t seen = run_.first_seen(unit, unit.first_row) / kKvTokens * kKvTokens;
   block->unseen = seen > first ? seen - first : 0;
-  const int64_t last_page = run_.position_of(unit, unit.first_row + unit.rows - 1) / kKvTokens;
   const int64_t first_page = run_.first_seen(unit, unit.first_row) / kKvTokens;
-  // After the last block, a thread may take the heads of keys that follow, in the same pages.
-  const auto next_page = [&](int64_t i) {
-    const int64_t start = first_page / kBlockPages * kBlockPages + i;
-    return start < first_page ? first_page : least(start, last_page);
-  };
   const size_t at = static_cast<size_t>(head) * run_.shape.head_bytes;
-  const bool is_last = unit.key_head + unit.heads == run_.a.key_heads;
-  const size_t after = is_last ? 0 : static_cast<size_t>(unit.heads) * run_.shape.head_bytes;
   for (int64_t i = 0; first + i * kKvTokens < end; ++i) {
     const int64_t page = first / kKvTokens + i;
     block->heads[i] = run_.head_at(unit, page < first_page ? first_page : page) + at;
-    if (head + 1 < unit.heads) {
-      block->ahead[i] = block->heads[i] + run_.shape.head_bytes;
-    } else if (page + kBlockPages <= last_page) {
-      block->ahead[i] = run_.head_at(unit, page + kBlockPages);
-    } else {
-      block->ahead[i] = run_.head_at(unit, next_page(i)) + after;
-    }
   }
+  block->ahead = ahead_of(unit, head, first);
+}
+
+// What follows a block: its pages for the next head; the next pages; or the first pages for the
+// heads that follow, which this thread may take. Nothing after the last head.
+PagesAhead Worker::ahead_of(const Unit& unit, int64_t head, int64_t first) const {
+  const int64_t last_page = run_.position_of(unit, unit.first_row + unit.rows - 1) / kKvTokens;
+  const int64_t first_page = run_.first_seen(unit, unit.first_row) / kKvTokens;
+  int64_t page = first / kKvTokens;
+  int64_t next_head = head + 1;
+  if (next_head == unit.heads && page + kBlockPages <= last_page) {
+    page += kBlockPages;
+    next_head = 0;
+  } else if (next_head == unit.heads) {
+    page = first_page / kBlockPages * kBlockPages;
+  }
+  PagesAhead ahead = {};
+  if (unit.key_head + next_head == run_.a.key_heads) return ahead;
+  for (int64_t i = 0; i < kBlockPages; ++i) {
+    const int64_t seen = page + i < first_page ? first_page : least(page + i, last_page);
+    ahead.pages[i] =
+        run_.head_at(unit, seen) + static_cast<size_t>(next_head) * run_.shape.head_bytes;
+  }
+  ahead.end = run_.shape.head_bytes;
+  return ahead;
 }
 
 // Widens the pages of a block that some row sees.
@@ -168,44 +178,23 @@ void Worker::run_tile(const Unit& unit, const Block& block, int64_t tile, float*
     scores.factors = scratch_ + run_.layout.factors;
     scores.most = scratch_ + run_.layout.most;
   }
-  score(unit, block, row, scores);
+  const PagesAhead ahead = block.ahead.share(tile, tile + 1, run_.tiles_of(unit));
+  score(unit, block, row, scores, ahead.share(0, kScored, kAheadParts));
+  scores.ahead = ahead.share(kScored, kSoftened, kAheadParts);
   run_.loops.soften(scores);
-  add_values(block, scores);
+  add_values(block, scores, ahead.share(kSoftened, kAheadParts, kAheadParts));
 }
 
-// Fetches the share that some tokens of a page have in `size` bytes from `start` on.
-void Worker::fetch(const uint8_t* start, int64_t token, int64_t tokens, size_t size) {
-  const size_t end = size * static_cast<size_t>(least(token + tokens, kKvTokens)) / kKvTokens;
-  for (size_t at = size * static_cast<size_t>(token) / kKvTokens; at < end;
-       at += static_cast<size_t>(kLine)) {
-    __builtin_prefetch(start + at, 0, 2);
-  }
-}
-
-// Fetches a part of what score() and add_values() of int8 do not fetch: every third line of keys,
-// and the scales. Neither of them runs, whose own loads would wait for it.
-void Worker::fetch_rest(const Block& block, int64_t part, int64_t parts) const {
-  constexpr int64_t kLines = 3;
-  const KvPageShape& shape = run_.shape;
-  const int64_t thirds = static_cast<int64_t>(shape.values) / (kLines * kLine);
-  for (const uint8_t* head : block.ahead) {
-    if (head == nullptr) continue;
-    for (int64_t i = part * thirds / parts; i < (part + 1) * thirds / parts; ++i) {
-      __builtin_prefetch(head + (kLines * i + kLines - 1) * kLine, 0, 2);
-    }
-    if (part == 0)
-      fetch(head + shape.key_scales, 0, kKvTokens, shape.head_bytes - shape.key_scales);
-  }
-}
-
-// Fetches a part of all that the next block has.
-void Worker::fetch_all(const Block& block, int64_t part, int64_t parts) const {
-  const int64_t lines = static_cast<int64_t>(run_.shape.head_bytes) / kLine;
-  for (const uint8_t* head : block.ahead) {
-    if (head == nullptr) continue;
-    for (int64_t i = part * lines / parts; i < (part + 1) * lines / parts; ++i) {
-      __builtin_prefetch(head + i * kLine, 0, 2);
-    }
+// Fetches one of `parts` parts of what is ahead before a product of floats. So many lines at once
+// arrive sooner page by page.
+void Worker::fetch_part(const PagesAhead& ahead, int64_t part, int64_t parts) {
+  constexpr size_t kLine = 64;
+  const size_t own = ahead.end - ahead.at;
+  const size_t all = own * static_cast<size_t>(PagesAhead::kPages);
+  const size_t end = all * static_cast<size_t>(part + 1) / static_cast<size_t>(parts);
+  for (size_t at = all * static_cast<size_t>(part) / static_cast<size_t>(parts); at < end;
+       at += kLine) {
+    __builtin_prefetch(ahead.pages[at / own] + ahead.at + at % own);
   }
 }
 
@@ -214,10 +203,7 @@ CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
   tile.rows = scores.rows;
   tile.first = block.unseen;
   tile.keys = scores.keys;
-  for (int64_t i = 0; i < kBlockPages; ++i) {
-    tile.heads[i] = block.heads[i];
-    tile.ahead[i] = block.fetches ? block.ahead[i] : block.heads[i];
-  }
+  for (int64_t i = 0; i < kBlockPages; ++i) tile.heads[i] = block.heads[i];
   if (block.is_wide) {
     tile.wide_keys = reinterpret_cast<const int16_t*>(scratch_ + run_.layout.keys);
     tile.wide_values = reinterpret_cast<const int16_t*>(scratch_ + run_.layout.values);
@@ -226,10 +212,12 @@ CachedTile Worker::tile_of(const Block& block, const ScoreBlock& scores) const {
   return tile;
 }
 
-void Worker::score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores) {
+void Worker::score(const Unit& unit, const Block& block, int64_t row, const ScoreBlock& scores,
+                   const PagesAhead& ahead) {
   if (run_.is_int8()) {
     const int64_t first = unit.state + row - unit.first_row;
     CachedTile t = tile_of(block, scores);
+    t.ahead = ahead;
     t.query_stride = unit.state_rows;
     t.scales = scratch_ + run_.layout.scales + first;
     run_.dots.score(t, reinterpret_cast<const int16_t*>(scratch_) + 2 * first, scores.scores);
@@ -247,9 +235,7 @@ void Worker::score(const Unit& unit, const Block& block, int64_t row, const Scor
     for (int64_t j = block.unseen; j < scores.keys; j += loops.panel) {
       const int64_t at = j % kKvTokens;
       if (at == 0) keys = floats_of(block, j / kKvTokens, true);
-      if (block.fetches && w == 0) {
-        fetch(block.ahead[j / kKvTokens], at, loops.panel, run_.shape.values);
-      }
+      if (w == 0) fetch_part(ahead, j / loops.panel, kKeyBlock / loops.panel);
       const float* const panel =
           keys + at / kKvPanel * kKvPanel * run_.a.width + at % kKvPanel + w * kKvPanel;
       loops.multiply(queries, scores.rows, panel, kKvPanel, depth, scores.keys - j,
@@ -258,18 +244,17 @@ void Worker::score(const Unit& unit, const Block& block, int64_t row, const Scor
   }
 }
 
-void Worker::add_values(const Block& block, const ScoreBlock& scores) {
+void Worker::add_values(const Block& block, const ScoreBlock& scores, const PagesAhead& ahead) {
   const KvPageShape& shape = run_.shape;
   if (run_.is_int8()) {
     CachedTile t = tile_of(block, scores);
     auto* const weights = reinterpret_cast<int16_t*>(scratch_ + run_.layout.weights);
     float* const scales = scratch_ + run_.layout.weight_scales;
-    const int64_t fetches = block.fetches && !block.is_wide ? least(scores.rows, kFetches) : 0;
     for (int64_t i = 0; i < scores.rows; ++i) {
-      if (i < fetches) fetch_rest(block, i, fetches);
       scales[i] = run_.cached.round_weights(scores.scores + i * kScoreStride, scores.most[i],
                                             scores.keys, weights + i * kKeyBlock);
     }
+    t.ahead = ahead;
     t.scales = scales;
     run_.dots.add_values(t, weights, scores.out, scores.out_stride);
     return;
@@ -278,12 +263,9 @@ void Worker::add_values(const Block& block, const ScoreBlock& scores) {
   for (int64_t j = block.unseen; j < scores.keys; j += kKvTokens) {
     const int64_t depth = least(kKvTokens, scores.keys - j);
     const float* const values = floats_of(block, j / kKvTokens, false);
-    const uint8_t* const ahead = block.ahead[j / kKvTokens] + shape.values;
+    const int64_t parts = quotient_up(shape.value_width, loops.panel);
     for (int64_t w = 0; w < shape.value_width; w += loops.panel) {
-      if (block.fetches) {
-        fetch(ahead, w * kKvTokens / shape.value_width,
-              loops.panel * kKvTokens / shape.value_width + 1, shape.head_bytes - shape.values);
-      }
+      fetch_part(ahead, j / kKvTokens * parts + w / loops.panel, kBlockPages * parts);
       loops.multiply(scores.scores + j, scores.rows, values + w, shape.value_width, depth,
                      shape.value_width - w, scores.out + w, scores.out_stride, true);
     }

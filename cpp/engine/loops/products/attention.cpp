@@ -245,7 +245,8 @@ RL_INLINE Vec powers(float* scores, float max, const float* factors, IntVec* mos
 }
 
 template <bool kFactors>
-float sum_of_powers(float* scores, float max, int64_t keys, const float* factors, float* most) {
+float sum_of_powers(float* scores, float max, int64_t keys, const float* factors, float* most,
+                    AheadSteps& ahead) {
   Vec even = {};
   Vec odd = {};
   IntVec even_most = {};
@@ -253,6 +254,7 @@ float sum_of_powers(float* scores, float max, int64_t keys, const float* factors
   int64_t j = 0;
   // Each vector has the same place in the sums however many follow it.
   for (; j + kLanes < keys; j += kPanel) {
+    fetch(ahead);
     even += powers<kFactors>(scores + j, max, factors + j, &even_most);
     odd += powers<kFactors>(scores + j + kLanes, max, factors + j + kLanes, &odd_most);
   }
@@ -309,12 +311,13 @@ void soften(const ScoreBlock& block) {
   } else {
     rescale(block, former, shift);
   }
+  AheadSteps ahead = steps_of(block.ahead, block.rows * (kKeyBlock / kPanel));
   for (int64_t i = 0; i < block.rows; ++i) {
     float* const scores = block.scores + i * kScoreStride;
-    block.sum[i] +=
-        block.factors == nullptr
-            ? sum_of_powers<false>(scores, shift[i], block.keys, scores, nullptr)
-            : sum_of_powers<true>(scores, shift[i], block.keys, block.factors, block.most + i);
+    block.sum[i] += block.factors == nullptr
+                        ? sum_of_powers<false>(scores, shift[i], block.keys, scores, nullptr, ahead)
+                        : sum_of_powers<true>(scores, shift[i], block.keys, block.factors,
+                                              block.most + i, ahead);
   }
 }
 

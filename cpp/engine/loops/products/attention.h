@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rushlight/engine/loops/products/pages_ahead.h"
 #include "rushlight/kernel/loops/dispatch.h"
 
 namespace rushlight::engine {
@@ -35,6 +36,7 @@ struct ScoreBlock {
   // the row's sum. `most` is set to the greatest product of each row, NaN if one is.
   const float* factors;
   float* most;
+  PagesAhead ahead;  // fetched by soften()
   bool first;        // this is a row's first block: max, sum and out are not set yet
   float *max, *sum;  // of each row
   float* out;        // the sums so far, `width` floats for each row

@@ -13,6 +13,7 @@
 namespace rushlight::engine {
 
 constexpr int64_t kBlockPages = kKeyBlock / kKvTokens;
+static_assert(kBlockPages == PagesAhead::kPages, "a block's pages are fetched in turns");
 
 // The tokens whose values lie together in pages of int8, and the terms of a key that do.
 constexpr int64_t kKvQuad = 4;
@@ -55,7 +56,7 @@ struct CachedTile {
   int64_t first;  // whole pages of keys that no row sees come before it
   int64_t keys;   // of the block that some row sees, at least 1
   const uint8_t* heads[kBlockPages];
-  const uint8_t* ahead[kBlockPages];  // what is read next, and fetched; any address is allowed
+  PagesAhead ahead;  // fetched by score() and add_values()
   // What widen_keys() and widen_values() have made of the pages, one after the other; or nullptr:
   // the pages themselves are read.
   const int16_t* wide_keys;

@@ -30,7 +30,6 @@ RL_INLINE void store_pairs(int16_t* p, PairVec pairs) {
 // Eight terms of kLanes keys, as pairs: of a page, and of wide keys.
 struct PackedKeys {
   static constexpr int64_t kTermBytes = 3 * kLaneBytes;
-  static constexpr bool kFetches = true;
   PairVec pairs[kPairs];
 
   RL_INLINE void load(const uint8_t* p) {
@@ -48,7 +47,6 @@ struct PackedKeys {
 
 struct WideKeys {
   static constexpr int64_t kTermBytes = kPairs * kLaneBytes;
-  static constexpr bool kFetches = false;
   const uint8_t* pairs;
 
   RL_INLINE void load(const uint8_t* p) { pairs = p; }
@@ -87,27 +85,21 @@ void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float*
   const int64_t panel_bytes = Keys::kTermBytes * (shape.key_width / kKeyTerms);
   // From one vector of keys to the next: beside it in a panel, or in the next panel.
   const int64_t next = kLanes < kKvBytePanel ? kLanes * 4 : panel_bytes;
+  const int64_t steps = kKeyBlock / (V * kLanes) * (shape.key_width / kKeyTerms);
+  AheadSteps ahead = steps_of(row == 0 ? t.ahead : PagesAhead{}, steps);
   for (int64_t j = t.first; j < t.keys; j += V * kLanes) {
     const int64_t page = j / kKvTokens;
     const int64_t at = j % kKvTokens;
     const int64_t lane = at % kKvBytePanel * 4;
     const int64_t from = at / kKvBytePanel * panel_bytes + lane;
     const uint8_t* keys = Keys::page(t, page) + from;
-    const auto* ahead = reinterpret_cast<const char*>(t.ahead[page]) + from;
     const int16_t* q = queries + 2 * row;
     PairSums sums[H][V];
     for (int64_t w = shape.key_width; w > 0; w -= kKeyTerms) {
-      if (Keys::kFetches && lane == 0 && row == 0) {
-#pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) {
-          __builtin_prefetch(ahead + v * panel_bytes, 0, 2);
-          __builtin_prefetch(ahead + v * panel_bytes + kLaneBytes, 0, 2);
-        }
-      }
+      fetch(ahead);
       add_terms<Keys>(keys, next, q, t.query_stride, sums);
       q += 2 * kPairs * t.query_stride;
       keys += Keys::kTermBytes;
-      ahead += Keys::kTermBytes;
     }
     const auto* key_scales =
         reinterpret_cast<const uint16_t*>(t.heads[page] + shape.key_scales) + at;
@@ -143,7 +135,6 @@ void widen_keys(const uint8_t* head, const KvPageShape& shape, int16_t* to) {
 // kLanes columns of four tokens' values, as pairs of tokens: of a page, and of wide values.
 struct PackedValues {
   static constexpr int64_t kColumn = kKvQuad;  // bytes of a quad in each column
-  static constexpr bool kFetches = true;
   static RL_INLINE SplitQuads load(const uint8_t* p, int64_t) { return split_quads(load_lanes(p)); }
   static const uint8_t* page(const CachedTile& t, int64_t page) {
     return t.heads[page] + t.shape->values;
@@ -152,7 +143,6 @@ struct PackedValues {
 
 struct WideValues {
   static constexpr int64_t kColumn = 2 * kKvQuad;
-  static constexpr bool kFetches = false;
   static RL_INLINE SplitQuads load(const uint8_t* p, int64_t columns) {
     return {pairs_at(load_lanes(p)), pairs_at(load_lanes(p + columns * kKvQuad))};
   }
@@ -183,14 +173,12 @@ RL_INLINE void add_quads(const SplitQuads (&quads)[V], const int16_t* weights,
 // Columns from `column` on, V vectors of them.
 template <class Values, int H, int V>
 void add_columns(const CachedTile& t, const int16_t* weights, int64_t row, int64_t column,
-                 float* out, int64_t out_stride) {
+                 float* out, int64_t out_stride, AheadSteps& ahead) {
   const KvPageShape& shape = *t.shape;
   PairSums sums[H][V];
   for (int64_t j = t.first; j < t.keys; j += kKvTokens) {
     const int64_t page = j / kKvTokens;
     const uint8_t* values = Values::page(t, page) + column * kKvQuad;
-    const auto* ahead =
-        reinterpret_cast<const char*>(t.ahead[page] + shape.values + column * kKvQuad);
     const int64_t left = t.keys - j < kKvTokens ? t.keys - j : kKvTokens;
     const int16_t* from = weights + row * kKeyBlock + j;
     for (int64_t at = 0; at < left; at += kKvQuad) {
@@ -198,12 +186,11 @@ void add_columns(const CachedTile& t, const int16_t* weights, int64_t row, int64
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
         quads[v] = Values::load(values + v * kLanes * kKvQuad, shape.value_width);
-        if (Values::kFetches && row == 0) __builtin_prefetch(ahead + v * kLanes * kKvQuad, 0, 2);
       }
+      fetch(ahead);
       add_quads(quads, from, sums);
       from += kKvQuad;
       values += shape.value_width * Values::kColumn;
-      ahead += shape.value_width * kKvQuad;
     }
   }
 #pragma GCC unroll 14
@@ -220,12 +207,15 @@ void add_columns(const CachedTile& t, const int16_t* weights, int64_t row, int64
 template <class Values, int H, int V>
 void add_rows(const CachedTile& t, const int16_t* weights, int64_t row, float* out,
               int64_t out_stride) {
+  const int64_t vectors = t.shape->value_width / kLanes;
+  const int64_t steps = kKeyBlock / kKvQuad * (vectors / V + vectors % V);
+  AheadSteps ahead = steps_of(row == 0 ? t.ahead : PagesAhead{}, steps);
   int64_t column = 0;
   for (; column + V * kLanes <= t.shape->value_width; column += V * kLanes) {
-    add_columns<Values, H, V>(t, weights, row, column, out, out_stride);
+    add_columns<Values, H, V>(t, weights, row, column, out, out_stride, ahead);
   }
   for (; column < t.shape->value_width; column += kLanes) {
-    add_columns<Values, H, 1>(t, weights, row, column, out, out_stride);
+    add_columns<Values, H, 1>(t, weights, row, column, out, out_stride, ahead);
   }
 }
 
