@@ -131,9 +131,8 @@ void TokenTrie::add_kinds(uint32_t root, const std::vector<Text>& texts) {
   // Children stand after their parents.
   for (auto i = static_cast<uint32_t>(nodes_.size()); i-- > root;) {
     TrieNode& node = nodes_[i];
-    for (uint32_t at = node.children; at < node.children + node.child_count; ++at) {
-      const uint8_t byte = bytes_[at];
-      node.kinds_below |= nodes_[at].kinds_below | kKindOfByte[byte];
+    for (uint32_t at = node.children; at < end_of_children(i); ++at) {
+      node.kinds_below |= nodes_[at].kinds_below | kKindOfByte[byte(at)];
       const uint32_t below = std::min(nodes_[at].bytes_below + 1u, 255u);
       node.bytes_below = std::max(node.bytes_below, static_cast<uint8_t>(below));
     }
@@ -155,10 +154,11 @@ void TokenTrie::add_children(uint32_t number, uint32_t depth, const std::vector<
     while (at < last && texts[at - first].text.data()[depth] == byte) ++at;
     child.last = at;
     nodes_.push_back(child);
-    bytes_.push_back(static_cast<uint8_t>(byte));
+    entries_.emplace_back();
+    entries_.back().byte = static_cast<uint8_t>(byte);
   }
   nodes_[number].children = children;
-  nodes_[number].child_count = static_cast<uint16_t>(nodes_.size() - children);
+  entries_[number].child_count = static_cast<uint16_t>(nodes_.size() - children);
 }
 
 // Sorts the texts; returns the root.
@@ -174,7 +174,7 @@ uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
   const auto first = static_cast<uint32_t>(endings_.size());
   for (const Text& text : *texts) endings_.push_back(text.ending);
   nodes_.emplace_back();
-  bytes_.push_back(0);
+  entries_.emplace_back();
   nodes_.back().first = first;
   nodes_.back().last = static_cast<uint32_t>(endings_.size());
   struct Open {
@@ -185,9 +185,14 @@ uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
     const auto [node, depth] = open.back();
     open.pop_back();
     add_children(node, depth, *texts, first);
-    for (uint32_t i = nodes_[node].child_count; i-- > 0;) {
+    for (uint32_t i = entries_[node].child_count; i-- > 0;) {
       open.push_back({nodes_[node].children + i, depth + 1});
     }
+  }
+  for (uint32_t node = root; node < nodes_.size(); ++node) {
+    const Span<const Ending> endings = endings_at(node);
+    if (endings.empty()) continue;
+    entries_[node].token = endings.size() == 1 ? endings[0].token() : TrieEntry::kManyTokens;
   }
   add_kinds(root, *texts);
   return root;
@@ -235,15 +240,16 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
   add_tree(&texts);
   for (const CodeSet& codes : text_classes()) add_class(codes, texts, pieces.size());
   nodes_.shrink_to_fit();
-  bytes_.shrink_to_fit();
+  entries_.shrink_to_fit();
   endings_.shrink_to_fit();
 }
 
 uint32_t TokenTrie::child(uint32_t node, uint8_t byte) const {
-  const auto begin = bytes_.begin() + nodes_[node].children;
-  const auto end = begin + nodes_[node].child_count;
-  const auto at = std::lower_bound(begin, end, byte);
-  return at != end && *at == byte ? static_cast<uint32_t>(at - bytes_.begin()) : kRoot;
+  const auto begin = entries_.begin() + nodes_[node].children;
+  const auto end = begin + entries_[node].child_count;
+  const auto at = std::lower_bound(
+      begin, end, byte, [](const TrieEntry& entry, uint8_t other) { return entry.byte < other; });
+  return at != end && at->byte == byte ? static_cast<uint32_t>(at - entries_.begin()) : kRoot;
 }
 
 int32_t TokenTrie::longest_prefix(StringView text) const {

@@ -24,9 +24,8 @@ struct TrieNode {
   uint64_t kinds_below = 0;      // of characters that follow the node in the tokens below it
   uint32_t children = 0;         // the first of them; they follow each other, sorted by their bytes
   uint32_t first = 0, last = 0;  // endings of this node, and then of those below it
-  uint16_t child_count = 0;
-  uint8_t bytes_below = 0;   // of the longest token, from here on; 255 may be more
-  bool has_endings = false;  // of its own
+  uint8_t bytes_below = 0;       // of the longest token, from here on; 255 may be more
+  bool has_endings = false;      // of its own
 };
 
 // A token that ends at a node; in the tree of what follows a class, after `before` characters of
@@ -39,6 +38,16 @@ class Ending {
 
  private:
   uint32_t packed_;
+};
+
+// What a walk reads of each node that it passes, in few bytes: most nodes have no children, and one
+// ending or none.
+struct TrieEntry {
+  static constexpr uint32_t kNoToken = UINT32_MAX, kManyTokens = UINT32_MAX - 1;
+
+  uint32_t token = kNoToken;  // that ends here, or one of the above
+  uint16_t child_count = 0;
+  uint8_t byte = 0;  // the last before the node
 };
 
 // The tokens that are UTF-8 of at most kMaxCharacters whole characters of a set.
@@ -75,7 +84,11 @@ class TokenTrie {
   static constexpr uint32_t kRoot = 0;  // of the tree of all tokens
   // Of all trees.
   const std::vector<TrieNode>& nodes() const { return nodes_; }
-  uint8_t byte(uint32_t node) const { return bytes_[node]; }
+  const std::vector<TrieEntry>& entries() const { return entries_; }  // by node
+  uint8_t byte(uint32_t node) const { return entries_[node].byte; }
+  uint32_t end_of_children(uint32_t node) const {
+    return nodes_[node].children + entries_[node].child_count;
+  }
   // What JSON strings take as it is, text that begins no tag, lines, text without spaces, letters
   // and digits, small letters. Spaces beyond ASCII, and what ends lines there, are in none.
   const std::vector<TextClass>& classes() const { return classes_; }
@@ -83,7 +96,7 @@ class TokenTrie {
   Span<const Ending> endings_at(uint32_t node) const {
     const TrieNode& at = nodes_[node];
     if (!at.has_endings) return {};
-    return endings(at.first, at.child_count > 0 ? nodes_[at.children].first : at.last);
+    return endings(at.first, entries_[node].child_count > 0 ? nodes_[at.children].first : at.last);
   }
   Span<const Ending> endings_from(uint32_t node) const {
     return endings(nodes_[node].first, nodes_[node].last);
@@ -108,7 +121,7 @@ class TokenTrie {
   void add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens);
 
   std::vector<TrieNode> nodes_;
-  std::vector<uint8_t> bytes_;  // by node: the last before it
+  std::vector<TrieEntry> entries_;
   std::vector<Ending> endings_;
   std::vector<TextClass> classes_;
   size_t longest_ = 0;

@@ -7,12 +7,11 @@ namespace rushlight::llm::grammar {
 namespace {
 
 constexpr uint32_t kCounts = 1u << 31;  // of a transition: it counts
-constexpr size_t kFewEdges = 3;         // transitions of a state before it has a table
 
 }  // namespace
 
 LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t words)
-    : automaton_(automaton), trie_(trie), words_(words), reach_(automaton, trie) {
+    : automaton_(automaton), trie_(trie), words_(words), reach_(automaton, trie), found_(words) {
   for (const CodeRange& range : beyond_ascii_codes()) {
     append_sequences(range, Encoding::Plain, &beyond_ascii_);
   }
@@ -20,7 +19,7 @@ LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t
   for (const State& state : automaton.states) {
     for (const Call& call : state.calls) after_calls_[call.rule].push_back(call.after);
   }
-  path_.reserve(trie.longest() + 1);  // steps stay where they are
+  path_.resize(trie.longest() + 1);
   clear();
 }
 
@@ -36,11 +35,16 @@ const LexemeWalk::Row& LexemeWalk::row_of(uint32_t state) {
   row = std::make_unique<Row>();
   const std::vector<Edge>& edges = automaton_.states[state].edges;
   if (edges.size() > kFewEdges) {
-    row->next = std::make_unique<std::array<uint32_t, 256>>();
-    row->next->fill(kNone);
-    for (const Edge& edge : edges) {
-      const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
-      std::fill(row->next->begin() + edge.low, row->next->begin() + edge.high + 1, next);
+    row->table = std::make_unique<std::array<uint32_t, 256>>();
+    row->table->fill(kNone);
+  }
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const Edge& edge = edges[i];
+    const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
+    if (row->table == nullptr) {
+      row->few[i] = {edge.low, edge.high, next};
+    } else {
+      std::fill(row->table->begin() + edge.low, row->table->begin() + edge.high + 1, next);
     }
   }
   row->accepts = automaton_.states[state].accepts;
@@ -51,7 +55,7 @@ const LexemeWalk::Row& LexemeWalk::row_of(uint32_t state) {
     row->taken.push_back({trie_.classes()[i].kinds, characters});
   }
   bytes_ += sizeof(Row) + row->taken.capacity() * sizeof(Taken) +
-            (row->next != nullptr ? sizeof(*row->next) : 0);
+            (row->table != nullptr ? sizeof(*row->table) : 0);
   return *row;
 }
 
@@ -86,14 +90,6 @@ bool LexemeWalk::leads_back(uint32_t state, const ByteSequence& bytes, size_t re
     if (is_last ? edge.target != to : !leads_back(edge.target, bytes, read + 1, to)) return false;
   }
   return taken == part.high - part.low + 1u;
-}
-
-inline uint32_t LexemeWalk::next_of(const Row& row, uint32_t state, uint8_t byte) const {
-  if (row.next != nullptr) return (*row.next)[byte];
-  for (const Edge& edge : automaton_.states[state].edges) {
-    if (byte >= edge.low && byte <= edge.high) return edge.target | (edge.counts ? kCounts : 0);
-  }
-  return kNone;
 }
 
 const LexemeWalk::Bytes& LexemeWalk::following(uint32_t rule) {
@@ -161,10 +157,9 @@ LexemeWalk::Tree LexemeWalk::take_text(uint32_t number, TokenSet* set) {
   return {stays ? text.rests : text.others, stays, 0};
 }
 
-void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) const {
+void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) {
   const Span<const Ending> endings = trie_.endings_at(node);
-  if (endings.empty()) return;
-  if (!set->is_counted) return set->add(endings, words_);
+  if (!set->is_counted) return found_.take(endings, set);
   const State& reached = automaton_.states[state];
   const auto least = static_cast<uint32_t>(reached.least);
   std::vector<Counted>& list = reached.most == kEndless ? set->open : set->closed;
@@ -173,16 +168,27 @@ void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet
   }
 }
 
-// Takes the tokens that end at a node, and those below it or a step to them.
-void LexemeWalk::step_into(const Step& from, uint32_t number, uint64_t kind, uint32_t next,
+// Where the call may end at a node: whether tokens may go on from there, whoever called.
+void LexemeWalk::note_exit(uint32_t rule, uint32_t node, uint32_t counts, TokenSet* set) {
+  const Bytes& follows = following(rule);
+  for (uint32_t i = trie_.nodes()[node].children; i < trie_.end_of_children(node); ++i) {
+    if (follows[trie_.byte(i)]) return set->exits.push_back({node, counts});
+  }
+}
+
+// Takes the tokens that end at a node, and those below it. Returns whether the walk must go on
+// there, by `made`.
+bool LexemeWalk::step_into(const Step& from, uint32_t number, uint32_t next, Step* made,
                            TokenSet* set) {
-  const TrieNode& node = trie_.nodes()[number];
+  const TrieEntry& entry = trie_.entries()[number];
   const uint32_t state = next & ~kCounts, counts = from.counts + (next >= kCounts ? 1 : 0);
-  if (node.child_count == 0) return append(number, counts, state, set);
-  const uint64_t known = (from.known & kind) != 0 ? from.known : 0;
+  if (entry.child_count == 0) return append(number, counts, state, set), false;
+  const TrieNode& node = trie_.nodes()[number];
+  const uint64_t known = (from.known & kKindOfByte[entry.byte]) != 0 ? from.known : 0;
+  const auto depth = static_cast<size_t>(made - path_.data());
   if (known != 0 && (node.kinds_below & ~known) == 0 &&
-      path_.size() + node.bytes_below <= TextClass::kMaxCharacters) {
-    return;
+      depth + node.bytes_below <= TextClass::kMaxCharacters) {
+    return false;
   }
   const Row& row = row_of(state);
   const auto takes_all = [&node](const Taken& taken) {
@@ -190,44 +196,54 @@ void LexemeWalk::step_into(const Step& from, uint32_t number, uint64_t kind, uin
   };
   if (!set->is_counted && ((node.kinds_below & ~row.loops) == 0 ||
                            std::any_of(row.taken.begin(), row.taken.end(), takes_all))) {
-    return set->add(trie_.endings_from(number), words_);
+    return found_.take(trie_.endings_from(number), set), false;
   }
-  append(number, counts, state, set);
-  path_.push_back({node.children, node.children + node.child_count, state, counts, known, &row,
-                   row.accepts ? number : kNone});
+  if (entry.token != TrieEntry::kNoToken) append(number, counts, state, set);
+  *made = {node.children, node.children + entry.child_count, counts, &row, known};
+  if (row.accepts) note_exit(automaton_.states[state].rule, number, counts, set);
+  return true;
+}
+
+// Goes on to the next child that is no leaf, and takes the leaves before it. Returns the state
+// after it, or kNone if there is none.
+inline uint32_t LexemeWalk::pass_leaves(Step* step, TokenSet* set) {
+  const Row& row = *step->row;
+  while (step->child < step->end) {
+    const TrieEntry& entry = trie_.entries()[step->child++];
+    const uint32_t next = row.next_of(entry.byte);
+    if (next == kNone) continue;
+    if (entry.child_count > 0 || entry.token == TrieEntry::kManyTokens || set->is_counted) {
+      return next;
+    }
+    found_.take(entry.token, set);
+  }
+  return kNone;
 }
 
 // One walk serves all counts: it notes how many each token needs.
 void LexemeWalk::walk(uint32_t state, const Tree& tree, TokenSet* set) {
-  const Bytes* follows = nullptr;
-  const TrieNode& top = trie_.nodes()[tree.root];
   const Row& first = row_of(state);
   // Where the call can end before a token, what follows it is a place of its own; after text of a
   // class it is not.
-  path_.assign(1, {top.children, top.children + top.child_count, state, 0, tree.known, &first,
-                   tree.is_rests && first.accepts ? tree.root : kNone});
-  while (!path_.empty()) {
-    Step& step = path_.back();
-    if (step.child == step.end) {
-      path_.pop_back();
-      continue;
+  if (tree.is_rests && first.accepts) {
+    note_exit(automaton_.states[state].rule, tree.root, 0, set);
+  }
+  Step* step = path_.data();
+  *step = {trie_.nodes()[tree.root].children, trie_.end_of_children(tree.root), 0, &first,
+           tree.known};
+  while (true) {
+    const uint32_t next = pass_leaves(step, set);
+    if (next == kNone) {
+      if (step-- == path_.data()) break;
+    } else if (step_into(*step, step->child - 1, next, step + 1, set)) {
+      ++step;
     }
-    const uint32_t child = step.child++;
-    const uint8_t byte = trie_.byte(child);
-    if (step.exit != kNone) {
-      if (follows == nullptr) follows = &following(automaton_.states[state].rule);
-      if ((*follows)[byte]) {
-        set->exits.push_back({std::exchange(step.exit, kNone), step.counts});
-      }
-    }
-    const uint32_t next = next_of(*step.row, step.state, byte);
-    if (next != kNone) step_into(step, child, kKindOfByte[byte], next, set);
   }
 }
 
 void LexemeWalk::find(uint32_t state, TokenSet* set) {
   walk(state, take_text(state, set), set);
-  if (!set->is_counted) return;
+  if (!set->is_counted) return found_.finish(set);
   sort_by_counts(&set->open);
   if (set->open.size() * 2 < words_) return;
   set->bits.resize(words_);

@@ -30,22 +30,32 @@ class LexemeWalk {
     uint64_t kinds;
     uint32_t characters;
   };
+  static constexpr size_t kFewEdges = 3;  // transitions of a state before it has a table
   // What a walk needs to know of a state.
   struct Row {
+    uint32_t next_of(uint8_t byte) const {  // the state after it, or kNone
+      if (table != nullptr) return (*table)[byte];
+      for (const auto& [low, high, next] : few) {
+        if (byte >= low && byte <= high) return next;
+      }
+      return kNone;
+    }
+    struct Transition {
+      uint8_t low = 1, high = 0;
+      uint32_t next = kNone;
+    };
     bool accepts = false;
     uint64_t loops = 0;  // the kinds of characters that lead back to the state
     std::vector<Taken> taken;
-    // By byte the state after it, or kNone; null where there are few transitions.
-    std::unique_ptr<std::array<uint32_t, 256>> next;
+    std::unique_ptr<std::array<uint32_t, 256>> table;  // null where there are few transitions
+    std::array<Transition, kFewEdges> few;
   };
   // A node of the tree on the way to where the walk is.
   struct Step {
     uint32_t child, end;  // the next to visit, and the one after the last
-    uint32_t state, counts;
-    uint64_t known;  // as of the tree, where only such characters come before
+    uint32_t counts;
     const Row* row;
-    // The node, if the call may end there, and it is not known whether a token goes on; or kNone.
-    uint32_t exit;
+    uint64_t known;  // as of the tree, where only such characters come before
   };
   using Bytes = std::bitset<256>;
 
@@ -57,13 +67,14 @@ class LexemeWalk {
 
   Tree take_text(uint32_t state, TokenSet* set);
   void walk(uint32_t state, const Tree& tree, TokenSet* set);
-  void step_into(const Step& from, uint32_t node, uint64_t kind, uint32_t next, TokenSet* set);
-  void append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) const;
+  uint32_t pass_leaves(Step* step, TokenSet* set);
+  bool step_into(const Step& from, uint32_t node, uint32_t next, Step* made, TokenSet* set);
+  void note_exit(uint32_t rule, uint32_t node, uint32_t counts, TokenSet* set);
+  void append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set);
   void sort_by_counts(std::vector<Counted>* tokens) const;
   const Row& row_of(uint32_t state);
   uint64_t loops_of(uint32_t state) const;
   bool leads_back(uint32_t state, const ByteSequence& bytes, size_t read, uint32_t to) const;
-  uint32_t next_of(const Row& row, uint32_t state, uint8_t byte) const;
   const Bytes& following(uint32_t rule);
   bool goes_on(uint32_t rule, const TextClass& text);
 
@@ -76,7 +87,8 @@ class LexemeWalk {
   std::vector<std::vector<uint32_t>> after_calls_;  // by rule: where its callers go on
   // By rule: what a text after a call may begin with, whoever called it.
   std::unordered_map<uint32_t, Bytes> following_;
-  std::vector<Step> path_;  // of the walk that goes on
+  std::vector<Step> path_;  // of the walk that goes on, from the root
+  TokenGatherer found_;
   size_t bytes_ = 0;
 };
 

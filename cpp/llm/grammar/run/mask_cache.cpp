@@ -27,6 +27,7 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
       words_((tokens + 31) / 32),
       max_bytes_(max_bytes),
       reader_(automaton, trie.longest() + 2),
+      found_(words_),
       lexemes_(automaton, trie, words_),
       most_least_(automaton.rules.size()),
       scratch_(words_) {
@@ -118,8 +119,7 @@ uint32_t MaskCache::simple_after(uint32_t id, uint8_t byte) const {
 }
 
 void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, TokenSet* set) {
-  const TrieNode& top = trie_.nodes()[below];
-  path_.assign(1, {top.children, top.children + top.child_count, start});
+  path_.assign(1, {trie_.nodes()[below].children, trie_.end_of_children(below), start});
   while (!path_.empty()) {
     Step& step = path_.back();
     if (step.child == step.end) {
@@ -132,15 +132,14 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, TokenSet* 
     if (next == kUnknown) next = after(step.at, byte);
     if (next == kNowhere) continue;
     append(child, counts, set);
-    const TrieNode& node = trie_.nodes()[child];
-    if (node.child_count == 0) continue;
+    if (trie_.entries()[child].child_count == 0) continue;
     if (nodes_[next].ends) set->exits.push_back({child, counts});
-    path_.push_back({node.children, node.children + node.child_count, next});
+    path_.push_back({trie_.nodes()[child].children, trie_.end_of_children(child), next});
   }
 }
 
-void MaskCache::append(uint32_t node, uint32_t counts, TokenSet* set) const {
-  if (!set->is_counted) return set->add(trie_.endings_at(node), words_);
+void MaskCache::append(uint32_t node, uint32_t counts, TokenSet* set) {
+  if (!set->is_counted) return found_.take(trie_.endings_at(node), set);
   for (const Ending& ending : trie_.endings_at(node)) {
     set->closed.push_back({ending.token(), ending.before() + counts});
   }
@@ -173,6 +172,7 @@ uint32_t MaskCache::set_of(const Place& place, const Window& window) {
     lexemes_.find(place.state, &set);
   } else {
     walk(TokenTrie::kRoot, node_of({{place.state, Stacks::kBottom, key.count}}), 0, &set);
+    found_.finish(&set);
   }
   return store(key, std::move(set));
 }
@@ -188,6 +188,7 @@ uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
     walk(exit.what, start, exit.counts, &set);
     if (nodes_[start].ends) set.exits.push_back(exit);
   }
+  if (!set.is_counted) found_.finish(&set);
   return store(key, std::move(set));
 }
 

@@ -67,7 +67,7 @@ class MaskCache {
   uint32_t continued(uint32_t set, uint32_t state, uint64_t count);
   // Goes through the tokens below a node of the trees from the places `start`.
   void walk(uint32_t below, uint32_t start, uint32_t counts, TokenSet* set);
-  void append(uint32_t node, uint32_t counts, TokenSet* set) const;
+  void append(uint32_t node, uint32_t counts, TokenSet* set);
   uint32_t store(const Key& key, TokenSet set);
   void add_tokens(const TokenSet& set, const Window& window, uint32_t* bits);
   void add_continued(uint32_t set, uint32_t stack, const Stacks& stacks, const Window& window,
@@ -82,6 +82,7 @@ class MaskCache {
   std::vector<TokenSet> sets_;
   std::unordered_map<Key, uint32_t, KeyHash> set_by_key_;
   std::vector<Step> path_;  // of the walk that goes on
+  TokenGatherer found_;
   LexemeWalk lexemes_;
   std::vector<uint64_t> most_least_;  // by rule: the most that a state needs to its end
   std::vector<uint32_t> scratch_;

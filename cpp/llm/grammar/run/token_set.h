@@ -29,25 +29,40 @@ struct TokenSet {
   const TextClass* text = nullptr;
   uint32_t least_after_text = 0;
 
-  // Adds tokens that are not counted. `words`: of all bits.
-  void add(Span<const Ending> endings, size_t words) {
-    if (bits.empty() && few.size() + endings.size() > words) {
-      bits.resize(words);
-      for (const uint32_t token : few) set_bit(bits.data(), token);
-      few.clear();
-    }
-    for (const Ending& ending : endings) {
-      if (bits.empty()) {
-        few.push_back(ending.token());
-      } else {
-        set_bit(bits.data(), ending.token());
-      }
-    }
-  }
   size_t bytes() const {
     return sizeof(TokenSet) + (bits.capacity() + few.capacity()) * sizeof(uint32_t) +
            (open.capacity() + closed.capacity() + exits.capacity()) * sizeof(Counted);
   }
+};
+
+// Gathers the tokens of a set that are not counted.
+class TokenGatherer {
+ public:
+  explicit TokenGatherer(size_t words) : tokens_(words) {}  // of all bits
+
+  void take(uint32_t token, TokenSet* set) {
+    if (size_ == tokens_.size()) add_bits(set);
+    tokens_[size_++] = token;
+  }
+  void take(Span<const Ending> endings, TokenSet* set) {
+    for (const Ending& ending : endings) take(ending.token(), set);
+  }
+  // Adds them to the set: a list, where they are few and it has no bits.
+  void finish(TokenSet* set) {
+    if (!set->bits.empty()) return add_bits(set);
+    set->few.assign(tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(size_));
+    size_ = 0;
+  }
+
+ private:
+  void add_bits(TokenSet* set) {
+    set->bits.resize(tokens_.size());
+    for (size_t i = 0; i < size_; ++i) set_bit(set->bits.data(), tokens_[i]);
+    size_ = 0;
+  }
+
+  std::vector<uint32_t> tokens_;
+  size_t size_ = 0;
 };
 
 }  // namespace rushlight::llm::grammar
