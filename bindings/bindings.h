@@ -27,7 +27,6 @@ void init_failure(nb::module_& m);
 void init_method(nb::module_& m);
 void init_program(nb::module_& m);
 void init_state(nb::class_<ProgramHandle>& program);
-void init_registries(nb::module_& m);
 void init_arrays(nb::module_& m);
 void init_peaks(nb::module_& m);
 void init_log(nb::module_& m);

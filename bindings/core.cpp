@@ -6,6 +6,7 @@
 #include "arrays/lent.h"
 #include "backends/backends.h"
 #include "bindings.h"
+#include "kernels/python_kernel.h"
 
 namespace rushlight {
 void bind_kernels(nanobind::module_& m);  // kernels.cpp
@@ -21,7 +22,7 @@ NB_MODULE(_core, m) {
   rushlight::python::init_kv_cache(m);
   rushlight::python::init_method(m);
   rushlight::python::init_program(m);
-  rushlight::python::init_registries(m);
+  rushlight::python::init_kernel_table(m);
   rushlight::python::init_backends(m);
   rushlight::python::init_peaks(m);
   rushlight::python::init_llm_options(m);

@@ -39,6 +39,54 @@ function(rushlight_configure target)
   endif()
 endfunction()
 
+# The C interface (cpp/c_api): rushlight_c_static, and rushlight_c, which is librushlight.so with the
+# ABI's major number in its name. The shared library exports rl_* alone, and has the C++ runtime inside
+# of it if that can be linked so: only then does its allocator give the memory of C++ objects, too.
+function(rushlight_add_c_api)
+  set(folder "${PROJECT_SOURCE_DIR}/cpp/c_api")
+  foreach(part MAJOR MINOR)
+    file(STRINGS "${folder}/rushlight.h" line REGEX "^#define RL_ABI_${part} ")
+    string(REGEX REPLACE "^#define RL_ABI_${part} ([0-9]+)u$" "\\1" ${part} "${line}")
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  add_library(rushlight_c_static STATIC ${sources})
+  list(REMOVE_ITEM sources "${folder}/new_delete.cpp")
+  include(CheckCXXSourceCompiles)
+  set(runtime -static-libstdc++ -static-libgcc)
+  set(CMAKE_REQUIRED_FLAGS "-fPIC -shared")
+  set(CMAKE_REQUIRED_LINK_OPTIONS ${runtime})
+  check_cxx_source_compiles("#include <string>\nint f() { return (int)std::string(9, 'a').size(); }"
+                            RUSHLIGHT_HAS_STATIC_CXX_RUNTIME)
+  if(RUSHLIGHT_HAS_STATIC_CXX_RUNTIME)
+    list(APPEND sources "${folder}/new_delete.cpp")
+  else()
+    set(runtime "")
+  endif()
+  add_library(rushlight_c SHARED ${sources})
+  foreach(library rushlight_c rushlight_c_static)
+    rushlight_configure(${library})
+    target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${folder}>
+                               $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp/abi>)
+    target_compile_definitions(${library} PRIVATE RUSHLIGHT_VERSION="${PROJECT_VERSION}")
+    # Exceptions are for memory that ends alone (cpp/llm/memory/guard.h).
+    if(NOT MSVC)
+      target_compile_options(${library} PRIVATE -fexceptions)
+    endif()
+  endforeach()
+  target_link_libraries(rushlight_c_static PUBLIC rushlight_llm)
+  target_link_libraries(rushlight_c PRIVATE $<BUILD_INTERFACE:rushlight_llm>)
+  target_compile_definitions(rushlight_c PRIVATE RL_BUILDING_SHARED=1)
+  set_target_properties(rushlight_c PROPERTIES OUTPUT_NAME rushlight VERSION ${MAJOR}.${MINOR}
+                        SOVERSION ${MAJOR} CXX_VISIBILITY_PRESET hidden
+                        VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS "${folder}/exports.map")
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    target_link_options(rushlight_c PRIVATE ${runtime} -Wl,--gc-sections
+                        "-Wl,--version-script=${folder}/exports.map")
+  endif()
+  add_library(rushlight::c ALIAS rushlight_c)
+  add_library(rushlight::c_static ALIAS rushlight_c_static)
+endfunction()
+
 # Instruction sets that loops files are compiled for besides the plain form.
 set(rushlight_isas plain)
 set(rushlight_dot_isas "")  # for files dot_*.cpp besides
@@ -109,6 +157,14 @@ function(rushlight_install)
   if(TARGET rushlight_kernels_portable)
     list(APPEND targets rushlight_kernels_portable)
   endif()
+  if(TARGET rushlight_c)
+    list(APPEND targets rushlight_c rushlight_c_static)
+    set_target_properties(rushlight_c PROPERTIES EXPORT_NAME c)
+    set_target_properties(rushlight_c_static PROPERTIES EXPORT_NAME c_static)
+    install(FILES cpp/c_api/rushlight.h cpp/abi/rl_backend_v1.h cpp/abi/rl_kernel_v1.h
+                  cpp/abi/rl_value_v1.h
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT runtime)
+  endif()
   set_target_properties(rushlight_core PROPERTIES EXPORT_NAME core)
   set_target_properties(rushlight_engine PROPERTIES EXPORT_NAME engine)
   set_target_properties(rushlight_module PROPERTIES EXPORT_NAME module)
@@ -117,7 +173,9 @@ function(rushlight_install)
   set_target_properties(rushlight_backend_demo PROPERTIES EXPORT_NAME backend_demo)
   set_target_properties(rushlight_llm PROPERTIES EXPORT_NAME llm)
   install(TARGETS ${targets} EXPORT rushlight
-          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+          NAMELINK_COMPONENT runtime)
   if(TARGET rushlight_runner)
     install(TARGETS rushlight_runner RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
   endif()

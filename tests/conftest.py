@@ -126,13 +126,13 @@ class ExecuTorch:
     """Runs commands of ``tests/peer/executorch_side.py``; a process that died is started again."""
 
     def __init__(self, python: Path) -> None:
-        self._python = python
+        self.python = python
         self._side: side.Side | None = None
 
     def call(self, command: str, **arguments: Any) -> Any:
         """Run a command; paths may be given as `Path`."""
         if self._side is None:
-            self._side = side.Side(self._python, EXECUTORCH_SIDE)
+            self._side = side.Side(self.python, EXECUTORCH_SIDE)
         request = {k: str(v) if isinstance(v, Path) else v for k, v in arguments.items()}
         try:
             return self._side.call(command, **request)

@@ -29,7 +29,7 @@ LANGUAGE_MODEL_LAYERS = (
         ("gguf", "options"),
         ("prompts", "structured"),
         ("exporter", "runner"),
-        ("adapters", "loading"),
+        ("adapters", "compare_runs", "loading"),
     ),
     *(("serve",), ("__init__",)),
 )

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -122,15 +122,15 @@ def tokenizer_of(family: str) -> dict[str, Any]:
     return sentence_piece_entries(peer, user, has_prefix=family != "gemma")
 
 
-def source_of(name: str, iterations: int) -> Source:
-    """A model of random weights, or the trained one."""
+def source_of(name: str, trained: Callable[[], Any]) -> Source:
+    """A model of random weights, or the one that `trained` returns."""
     if name == TRAINED:
         entries = {
             "tokenizer__ggml__model": "none",
             "llama__vocab_size": character_model.CHARACTERS,
         }
         tokens = character_model.measured_text()[: PROMPT + FOLLOWING]
-        return Source(character_model.train(iterations), entries, tokens)
+        return Source(trained(), entries, tokens)
     case, changes, family = FAMILIES[name]
     tokenizer = tokenizer_of(family)
     count = len(tokenizer["tokens"])
@@ -189,17 +189,17 @@ def _ours(path: Path, tokens: torch.Tensor) -> torch.Tensor:
 
 
 def measured(
-    name: str, iterations: int, say: Callable[[str], None] = lambda text: None
+    name: str, trained: Callable[[], Any], say: Callable[[str], None] = lambda text: None
 ) -> dict[tuple[str, str], Distances]:
     """The distances of a model by who wrote the file and its type.
 
     Args:
         name: a key of `FAMILIES`, or `TRAINED`.
-        iterations: of training.
+        trained: makes the trained model, which is changed.
         say: called with the name of each file.
     """
     errors = {}
-    source = source_of(name, iterations)
+    source = source_of(name, trained)
     with llama_cpp() as side, tempfile.TemporaryDirectory() as folder:
         for maker, kind, path in files(source, Path(folder), side):
             say(f"{name}: {kind} by {maker}")
@@ -219,9 +219,10 @@ def main() -> None:
     arguments = parser.parse_args()
     heads = ["file", "ours", "llama.cpp", "ours / llama.cpp", "its defaults"]
     torch.manual_seed(0)
+    trained = partial(character_model.train, arguments.iterations)
     for name in arguments.models:
         rows = []
-        for (maker, kind), one in measured(name, arguments.iterations, engines.say).items():
+        for (maker, kind), one in measured(name, trained, engines.say).items():
             cells = [f"{100 * error:.3f} %" for error in (one.ours, one.theirs, one.default)]
             cells.insert(2, f"{one.ours / one.theirs:.2f}x")
             rows.append([f"{kind} by {maker}", *cells])

@@ -2,10 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
-#include <chrono>
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "arrays/arrays.h"
@@ -83,99 +81,12 @@ size_t read_sizes(nb::handle shape, int32_t (&sizes)[kMaxRank + 1]) {
                                     nb::repr(shape).c_str());
 }
 
-// The array over an argument, kept from call to call: tensors mostly stay where they are. Backends
-// get views of it, so that none of them can change it.
-struct KeptArray {
-  Tensor as_lent;  // as it was; its arrays may have changed since
-  int32_t sizes[kMaxRank] = {};
-  bool is_writable = false;
-  LentArray lent;
-
-  bool fits(const Tensor& tensor, bool writable) const {
-    return lent.array.is_valid() && as_lent.data == tensor.data && as_lent.dtype == tensor.dtype &&
-           as_lent.rank == tensor.rank && as_lent.dim_order == tensor.dim_order &&
-           is_writable == writable &&
-           std::memcmp(sizes, tensor.sizes, tensor.rank * sizeof(int32_t)) == 0;
-  }
-  nb::object view(const Tensor& tensor, bool writable) {
-    if (!fits(tensor, writable)) {
-      lent = lend_array(tensor, writable);
-      as_lent = tensor;
-      is_writable = writable;
-      std::memcpy(sizes, tensor.sizes, tensor.rank * sizeof(int32_t));
-    }
-    return lent.give();
-  }
-};
-
-// Calls with `n` arguments; args[0] is left free, as vectorcall wants it.
-nb::object call_python(const nb::object& function, PyObject** args, size_t n) {
-  PyObject* result = or_wait([&] {
-    return PyObject_Vectorcall(function.ptr(), args + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                               nullptr);
-  });
-  if (result == nullptr) throw nb::python_error();
-  return nb::steal(result);
-}
-
-// Runs the garbage collector, which frees objects in reference cycles.
-void collect(int generation) {
-  try {
-    nb::module_::import_("gc").attr("collect")(generation);
-  } catch (const nb::python_error&) {
-    PyErr_Clear();
-  }
-}
-
-// Lets other threads run that hold references for a moment, as profilers do.
-void let_others_look() {
-  const GilRelease unlocked;
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-std::string name_of_argument(size_t k) { return "args[" + std::to_string(k) + "]"; }
-
 }  // namespace
-
-// What one call was lent. Arrays over single tensors are used again in the next call.
-struct BackendContext::Lent {
-  std::vector<KeptArray> arguments;
-  std::vector<Loan> others;  // of lists, and after resize()
-
-  nb::object lend(std::string what, const Tensor& tensor, bool writable) {
-    others.push_back({"", std::move(what), lend_array(tensor, writable)});
-    return others.back().array.give();
-  }
-  bool take_back() {
-    for (KeptArray& kept : arguments) {
-      if (!kept.lent.take_back()) return false;
-    }
-    for (Loan& loan : others) {
-      if (!loan.array.take_back()) return false;
-    }
-    return true;
-  }
-  // Names what the backend still holds.
-  std::vector<Loan> take(const std::string& backend) {
-    std::vector<Loan> out;
-    for (size_t k = 0; k < arguments.size(); ++k) {
-      if (arguments[k].lent.take_back()) continue;
-      out.push_back({backend, name_of_argument(k), std::move(arguments[k].lent)});
-      arguments[k].lent = {};
-    }
-    for (Loan& loan : others) {
-      if (!loan.array.take_back()) out.push_back({backend, loan.what, std::move(loan.array)});
-    }
-    others.clear();
-    for (Loan& loan : out) loan.array.revoke();
-    return out;
-  }
-};
 
 BackendContext::BackendContext(const BackendInit& init)
     : method(init.method.data(), init.method.size()),
       program_(SessionLock::innermost()->program_memory()),
-      lent_(std::make_unique<Lent>()),
+      lent_(std::make_unique<CallLoans>()),
       named_data_(init.named_data) {
   payload = lend_bytes(init.payload, program_);
   for (const CompileSpec& spec : init.specs) {
@@ -240,30 +151,18 @@ nb::object BackendContext::plain_argument(size_t k) {
 }
 
 nb::object BackendContext::arguments() {
-  if (lent_->arguments.size() < n_args_) lent_->arguments.resize(n_args_);
   nb::object all = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(n_args_)));
   if (!all.is_valid()) throw nb::python_error();
   for (size_t k = 0; k < n_args_; ++k) {
-    nb::object item = args_[k]->is_tensor()
-                          ? lent_->arguments[k].view(args_[k]->tensor(), is_output(k))
-                          : plain_argument(k);
+    nb::object item = args_[k]->is_tensor() ? lent_->view(k, args_[k]->tensor(), is_output(k))
+                                            : plain_argument(k);
     PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item.release().ptr());
   }
   return all;
 }
 
 std::vector<Loan> BackendContext::take_kept(const std::string& backend) {
-  constexpr int kLooks = 5;
-  if (lent_->take_back()) {
-    lent_->others.clear();
-    return {};
-  }
-  for (int generation : {0, 2}) {
-    collect(generation);
-    if (lent_->take_back()) break;
-  }
-  for (int i = 0; i < kLooks && !lent_->take_back(); ++i) let_others_look();
-  return lent_->take(backend);
+  return lent_->take_kept(backend);
 }
 
 bool BackendContext::is_traced() const { return run_ != nullptr && run_->tracer != nullptr; }

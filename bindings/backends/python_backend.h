@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "arrays/lent.h"
+#include "arrays/call_loans.h"
 #include "rushlight/delegate/backend.h"
 
 namespace rushlight::python {
@@ -52,13 +52,11 @@ class BackendContext {
   std::vector<Loan> take_kept(const std::string& backend);
 
  private:
-  struct Lent;
-
   nb::object plain_argument(size_t k);
   bool is_output(size_t k) const { return k >= run_->n_inputs; }
 
   std::shared_ptr<const void> program_;
-  std::unique_ptr<Lent> lent_;
+  std::unique_ptr<CallLoans> lent_;
   const NamedData* named_data_;
   BackendInit* init_ = nullptr;
   const BackendRun* run_ = nullptr;

@@ -42,6 +42,8 @@ void set_bias(GenerateOptions& self, const std::vector<std::pair<int32_t, float>
 
 void init_llm_options(nb::module_& m) {
   nb::class_<GenerateOptions> options(m, "LlmOptions");
+  options.attr("most_n") = llm::kMostTexts;
+  options.attr("most_guesses") = llm::kMostGuesses;
   options.def(nb::init<>())
       .def("copy", [](const GenerateOptions& self) { return self; })
       .def("set_logit_bias", set_bias, nb::arg("biases"))

@@ -2,8 +2,8 @@
 #include "rushlight/llm/tokenizer/tokenizer.h"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -39,17 +39,73 @@ class OwningTokenizer {
   llm::Tokenizer tokenizer_;
 };
 
-std::vector<int32_t> encode(const OwningTokenizer& self, const nb::bytes& text, bool add_special,
-                            bool parse_special) {
+// Python's numbers for tokens, which lists of tokens share: making and freeing one for each token
+// takes longer than finding it. At most 36 bytes for each of kMost numbers, kept by the process.
+class TokenNumbers {
+ public:
+  // The number as an object of the caller's.
+  PyObject* get(int32_t token) {
+    const auto i = static_cast<size_t>(token);
+    if (token < 0 || i >= kMost) return PyLong_FromLong(token);
+    if (i >= numbers_.size()) numbers_.resize(std::min(kMost, 2 * i + 1024));
+    PyObject*& number = numbers_[i];
+    if (number == nullptr) number = PyLong_FromLong(token);
+    Py_XINCREF(number);
+    return number;
+  }
+
+ private:
+  static constexpr size_t kMost = size_t{1} << 18;
+
+  std::vector<PyObject*> numbers_;
+};
+
+nb::object to_list(const std::vector<int32_t>& tokens) {
+  static TokenNumbers numbers;  // of the one who has the interpreter's lock
+  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(tokens.size())));
+  if (!list.is_valid()) nb::raise_python_error();
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    PyObject* number = numbers.get(tokens[i]);
+    if (number == nullptr) nb::raise_python_error();
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), number);
+  }
+  return list;
+}
+
+// The UTF-8 of a text, which the text keeps; of one with surrogates, theirs in `*own`.
+StringView utf8_of(const nb::str& text, nb::bytes* own) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (data != nullptr) return {data, static_cast<size_t>(size)};
+  if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError) == 0) nb::raise_python_error();
+  PyErr_Clear();
+  *own = nb::steal<nb::bytes>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
+  if (!own->is_valid()) nb::raise_python_error();
+  return view(*own);
+}
+
+nb::object encode_view(const OwningTokenizer& self, StringView text, bool add_special,
+                       bool parse_special) {
   std::vector<int32_t> tokens;
   Message message;
   Status status;
   {
     const GilRelease release;
-    status = self->encode(view(text), add_special, parse_special, &tokens, &message);
+    status = self->encode(text, add_special, parse_special, &tokens, &message);
   }
   if (!status.ok()) fail(status.code(), message);
-  return tokens;
+  return to_list(tokens);
+}
+
+nb::object encode(const OwningTokenizer& self, const nb::str& text, bool add_special,
+                  bool parse_special) {
+  nb::bytes own;
+  return encode_view(self, utf8_of(text, &own), add_special, parse_special);
+}
+
+nb::object encode_bytes(const OwningTokenizer& self, const nb::bytes& text, bool add_special,
+                        bool parse_special) {
+  return encode_view(self, view(text), add_special, parse_special);
 }
 
 // Numbers that no token can have are left out with those that the vocabulary has not.
@@ -57,12 +113,18 @@ int32_t token_of(int64_t number) {
   return number < 0 || number > INT32_MAX ? -1 : static_cast<int32_t>(number);
 }
 
-nb::bytes decode(const OwningTokenizer& self, const std::vector<int64_t>& numbers,
-                 bool skip_special) {
+nb::str decode(const OwningTokenizer& self, const nb::list& numbers, bool skip_special) {
   std::vector<int32_t> tokens;
-  for (const int64_t number : numbers) tokens.push_back(token_of(number));
+  tokens.reserve(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    int overflow = 0;
+    const nb::object number = numbers[i];
+    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (value == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+    tokens.push_back(overflow != 0 ? -1 : token_of(value));
+  }
   const std::string text = self->decode({tokens.data(), tokens.size()}, skip_special);
-  return nb::bytes(text.data(), text.size());
+  return nb::str(text.data(), text.size());
 }
 
 }  // namespace
@@ -71,6 +133,8 @@ void init_tokenizer(nb::module_& m) {
   nb::class_<OwningTokenizer>(m, "Tokenizer")
       .def(nb::init<const nb::bytes&>(), nb::arg("table"))
       .def("encode", &encode, nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"))
+      .def("encode_bytes", &encode_bytes, nb::arg("text"), nb::arg("add_special"),
+           nb::arg("parse_special"))
       .def("decode", &decode, nb::arg("tokens"), nb::arg("skip_special"))
       .def("piece", [](const OwningTokenizer& self,
                        int64_t token) { return to_bytes(self->piece(token_of(token))); })

@@ -164,8 +164,8 @@ void MethodRunner::fail_run(Session& session, Status status, bool in_instruction
     if (method_->failed_delegate() != Method::kNoDelegate) {
       failure.delegate = method_->failed_delegate();
       failure.place = method_->failed_place();
-      failure.cause = take_cause();
     }
+    failure.cause = take_cause();
   }
   if (session.report() != nullptr) session.report()->take(failure);
   throw failure;

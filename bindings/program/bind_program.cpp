@@ -92,8 +92,8 @@ nb::dict sizes(ProgramHandle& self) {
 
 ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
                    nb::object external_data, uint64_t memory_limit, nb::tuple trace, size_t threads,
-                   nb::object check_backends, bool map, bool guard,
-                   const nb::bytes& failure_report) {
+                   nb::object check_backends, bool map, bool guard, const nb::bytes& failure_report,
+                   const nb::list& kernels) {
   (void)kernels::current_isa();  // so that the log of a load has what is wrong with RUSHLIGHT_CPU
   SessionOptions options;
   options.memory_limit = memory_limit;
@@ -105,6 +105,9 @@ ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
   options.map = map;
   options.guard = guard;
   options.failure_report.assign(failure_report.c_str(), failure_report.size());
+  for (nb::handle path : kernels) {
+    options.kernels.emplace_back(nb::cast<nb::bytes>(path).c_str());
+  }
   if (!check_backends.is_none()) options.check_backends = nb::cast<bool>(check_backends);
   return {Session::open({std::move(path), std::move(data)},
                         {std::move(external_path), std::move(external_data)}, options)};
@@ -124,7 +127,7 @@ void init_program(nb::module_& m) {
                   nb::arg("external_path").none(), nb::arg("external_data").none(),
                   nb::arg("memory_limit"), nb::arg("trace"), nb::arg("threads"),
                   nb::arg("check_backends").none(), nb::arg("map"), nb::arg("guard"),
-                  nb::arg("failure_report"))
+                  nb::arg("failure_report"), nb::arg("kernels"))
       .def("set_backend_options", set_backend_options, nb::arg("options"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
       .def("manual_seed", manual_seed, nb::arg("seed"))

@@ -9,6 +9,7 @@
 
 #include "backends/backends.h"
 #include "failure.h"
+#include "kernels/python_kernel.h"
 
 namespace rushlight::python {
 
@@ -56,6 +57,7 @@ std::shared_ptr<const OptionStore> OptionStore::of(nb::list options) {
 
 ModuleOptions Session::options(const SessionOptions& from) {
   ModuleOptions options;
+  options.kernels = &kernel_table();
   options.backends = &backend_table();
   options.check_backends = from.check_backends;
   options.memory_limit = from.memory_limit;
@@ -96,6 +98,9 @@ std::shared_ptr<Session> Session::open(const Source& program, const Source& exte
     session->external_bytes_ = external.data;
     const Span<const uint8_t> bytes = bytes_of(external.data);
     status = module.add_data_memory(bytes.data(), bytes.size());
+  }
+  for (const std::string& path : from.kernels) {
+    if (status.ok()) status = module.add_kernels(path.c_str());
   }
   if (!status.ok()) fail(status.code(), module.message());
   return session;

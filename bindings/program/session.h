@@ -54,7 +54,8 @@ struct SessionOptions {
   bool check_backends = checks_backends_by_default();
   bool map = true;
   bool guard = false;
-  std::string failure_report;  // the path for reports of failures; empty: there are none
+  std::vector<std::string> kernels;  // paths of libraries
+  std::string failure_report;        // the path for reports of failures; empty: there are none
 };
 
 // A session's report of failures, and the path of its file, which Python writes.

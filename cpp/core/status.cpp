@@ -46,6 +46,8 @@ const char* code_name(Code code) {
       return "DelegateMemoryAllocationFailed";
     case Code::DelegateInvalidHandle:
       return "DelegateInvalidHandle";
+    case Code::Cancelled:
+      return "Cancelled";
   }
   return "?";
 }

@@ -1,6 +1,6 @@
-// Errors as values. A Status is a small code with ExecuTorch's numbers. The text that explains it
-// is in the Message of the program or method that failed (core/message.h). Result<T> is a T, or the
-// Status that says why there is none.
+// Errors as values. A Status is a small code with ExecuTorch's numbers, but for Cancelled. The text
+// that explains it is in the Message of the program or method that failed (core/message.h).
+// Result<T> is a T, or the Status that says why there is none.
 #pragma once
 
 #include <cassert>
@@ -31,6 +31,7 @@ enum class Code : uint32_t {
   DelegateInvalidCompatibility = 0x30,
   DelegateMemoryAllocationFailed = 0x31,
   DelegateInvalidHandle = 0x32,
+  Cancelled = 0x80,
 };
 
 const char* code_name(Code code);

@@ -6,6 +6,7 @@
 // (delegate/plugin.h makes a Backend of it).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -80,6 +81,12 @@ struct BackendRun {
   TensorBlocks* blocks;               // of resize()
   Workers* workers;                   // as in BackendInit
   const KvCache* kv_cache = nullptr;  // of a language model's runner, if one lends it to this run
+  // While it is true, the backend may end with Cancelled; nullptr: it never is.
+  const std::atomic<bool>* cancelled = nullptr;
+
+  bool is_cancelled() const {
+    return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
+  }
 
   // Gives an output the sizes of the result, and memory if it has no bound. Fails with a message
   // that has both shapes.

@@ -2,12 +2,13 @@
 
 #include <cstring>
 
+#include "rushlight/kernel/c_values.h"
 #include "rushlight/platform/platform.h"
 
 namespace rushlight {
 namespace {
 
-constexpr uint32_t kMaxStruct = 4096;  // a greater size is no size
+using namespace c_values;
 
 // What `context` points to: one call of init or execute. Fields that only the other call has are
 // nullptr.
@@ -23,28 +24,6 @@ struct Context {
 };
 
 Context& context_of(void* context) { return *static_cast<Context*>(context); }
-
-StringView view(rl_text_v1 text) {
-  return text.data != nullptr ? StringView(text.data, text.size) : StringView();
-}
-
-rl_text_v1 text_of(StringView text) { return {text.data(), text.size()}; }
-
-// Copies as much of `from` as the reader knows, which is `size` bytes by its own account.
-template <typename T>
-void hand_over(T from, T* to) {
-  const uint32_t known = to->size;
-  from.size = known;
-  if (known >= sizeof(T)) {
-    *to = from;
-  } else {
-    std::memcpy(to, &from, known);
-  }
-}
-
-bool is_struct(const void* pointer, uint32_t size) {
-  return pointer != nullptr && size >= 2 * sizeof(uint32_t) && size <= kMaxStruct;
-}
 
 void explain(void* context, rl_text_v1 text) {
   const StringView words = view(text);
@@ -116,55 +95,12 @@ void release_payload(void* context) {
   if (context_of(context).init != nullptr) context_of(context).init->keeps_payload = false;
 }
 
-rl_value_v1 value_of(const EValue& value) {
-  rl_value_v1 to = {};
-  switch (value.tag) {
-    case Tag::None:
-      to.kind = RL_NONE;
-      break;
-    case Tag::Int:
-    case Tag::Bool:
-      to.kind = value.tag == Tag::Int ? RL_INT : RL_BOOL;
-      to.i = value.i;
-      break;
-    case Tag::Double:
-      to.kind = RL_DOUBLE;
-      to.d = value.d;
-      break;
-    case Tag::String:
-      to.kind = RL_STRING;
-      to.text = text_of(value.string());
-      break;
-    case Tag::Tensor: {
-      const Tensor& tensor = value.tensor();
-      to.kind = RL_TENSOR;
-      to.data = tensor.data;
-      to.sizes = tensor.sizes;
-      to.strides = tensor.strides;
-      to.dim_order = tensor.dim_order;
-      to.rank = tensor.rank;
-      to.dtype = static_cast<int32_t>(tensor.dtype);
-      to.nbytes = tensor.nbytes();
-      to.capacity = static_cast<size_t>(tensor.capacity) * element_size(tensor.dtype);
-      break;
-    }
-    default:
-      to.kind = RL_LIST;
-  }
-  return to;
-}
-
 int32_t value(void* context, size_t index, rl_value_v1* to) {
   const Context& call = context_of(context);
   if (call.run == nullptr || to == nullptr || !is_struct(to, to->size)) return RL_INVALID_ARGUMENT;
   if (index >= call.n_args) return RL_INVALID_ARGUMENT;
   hand_over(value_of(*call.args[index]), to);
   return RL_OK;
-}
-
-// Sizes may only be read as far as a tensor can have them.
-bool are_sizes(const int32_t* sizes, uint32_t rank) {
-  return rank <= kMaxRank && (sizes != nullptr || rank == 0);
 }
 
 int32_t fail_sizes(void* context) {
@@ -222,15 +158,6 @@ constexpr rl_host_v1 kHost = {RL_BACKEND_V1_VERSION,
                               event_with,
                               wants_value,
                               tell_value};
-
-// A number that is no code of ours is the backend's own: it goes into the text.
-Status status_of(int32_t code, Message& message) {
-  const auto known = static_cast<Code>(code);
-  if (code == RL_OK || std::strcmp(code_name(known), "?") != 0) return known;
-  message.append("%sthe backend returned %ld", message.empty() ? "" : "; ",
-                 static_cast<long>(code));
-  return Code::Internal;
-}
 
 Status fail_struct(Message& message, const char* what) {
   return message.fail(Code::DelegateInvalidCompatibility,
@@ -297,7 +224,8 @@ Result<void*> PluginBackend::init(BackendInit& init) {
   from.payload = {init.payload.data(), init.payload.size()};
   from.specs = specs;
   void* handle = nullptr;
-  const Status status = status_of(backend_.init(backend_.self, &from, &handle), *init.message);
+  const Status status =
+      status_of(backend_.init(backend_.self, &from, &handle), *init.message, "backend");
   if (!status.ok()) return status;
   return handle;
 }
@@ -312,7 +240,7 @@ Status PluginBackend::execute(const BackendRun& run, void* handle, EValue* const
   call.context = &context;
   call.n_args = n_args;
   call.n_inputs = run.n_inputs;
-  return status_of(backend_.execute(backend_.self, handle, &call), *run.message);
+  return status_of(backend_.execute(backend_.self, handle, &call), *run.message, "backend");
 }
 
 void PluginBackend::destroy(void* handle) {

@@ -2,8 +2,8 @@
 // pointer that comes from there is checked, and its errors keep their text.
 #pragma once
 
+#include "rushlight/abi/rl_backend_v1.h"
 #include "rushlight/delegate/backend.h"
-#include "rushlight/delegate/rl_backend_v1.h"
 
 namespace rushlight {
 

@@ -35,6 +35,8 @@
 
 namespace rushlight {
 
+struct Kernel;
+
 // What a kernel may ask of the runtime during one call.
 class KernelContext {
  public:
@@ -72,6 +74,11 @@ class KernelContext {
     return ctx;
   }
 
+  // The kernel that is called, for functions that serve several.
+  const Kernel* kernel() const { return kernel_; }
+  void set_kernel(const Kernel* kernel) { kernel_ = kernel; }
+  Message& message() const { return *message_; }
+
   // What random operators draw from; nullptr if the caller gave none.
   Generator* generator() const { return generator_; }
 
@@ -95,6 +102,7 @@ class KernelContext {
   Workers* workers_;
   TensorBlocks* blocks_;
   Generator* generator_;
+  const Kernel* kernel_ = nullptr;
   bool resized_ = false;
 };
 
@@ -108,6 +116,7 @@ struct Kernel {
   const char* signature;  // "ttsw="
   KernelFn fn;
   const char* key = nullptr;
+  const void* self = nullptr;  // what `fn` belongs to; nullptr for a kernel of the runtime itself
 };
 
 // The first argument of a call that is one of its results: the return alias, or what a kernel that
@@ -121,6 +130,7 @@ class KernelTable {
   // RegistrationAlreadyRegistered, RegistrationExceedingMaxKernels; none of `kernels` is added
   // then. `kernels` must outlive the table.
   Status add(Span<const Kernel> kernels);
+  void remove(Span<const Kernel> kernels);
   // The kernel whose key fits `args`, else the one without key; nullptr if neither is there.
   const Kernel* find(StringView name, EValue* const* args, size_t n_args) const;
   bool has(StringView name) const;
@@ -129,7 +139,6 @@ class KernelTable {
 
  private:
   size_t lower_bound(StringView name) const;  // of the kernels of this name
-  void remove(Span<const Kernel> kernels);
 
   const Kernel* kernels_[kCapacity] = {};  // sorted by name
   size_t size_ = 0;

@@ -5,17 +5,6 @@
 namespace rushlight {
 namespace {
 
-size_t room_of(const Tensor& tensor) {
-  return static_cast<size_t>(tensor.capacity) * element_size(tensor.dtype);
-}
-
-// The number of bytes from `start` to `address`, or SIZE_MAX if the address is before the start.
-size_t offset_in(const void* start, const void* address) {
-  const uintptr_t from = reinterpret_cast<uintptr_t>(start);
-  const uintptr_t at = reinterpret_cast<uintptr_t>(address);
-  return at >= from ? at - from : SIZE_MAX;
-}
-
 template <typename T>
 bool same_bytes(const T& a, const T& b) {
   static_assert(sizeof(T) % sizeof(uint32_t) == 0, "compared in words");
@@ -36,17 +25,6 @@ bool same_strides(const Tensor& tensor) {
          std::memcmp(strides, tensor.strides, tensor.rank * sizeof(int32_t)) == 0;
 }
 
-size_t first_difference(const uint8_t* a, const uint8_t* b, size_t n) {
-  constexpr size_t kBlock = 4096;  // bytes that memcmp compares before single bytes are compared
-  for (size_t at = 0; at < n; at += kBlock) {
-    const size_t bytes = n - at < kBlock ? n - at : kBlock;
-    if (std::memcmp(a + at, b + at, bytes) == 0) continue;
-    while (a[at] == b[at]) ++at;
-    return at;
-  }
-  return n;
-}
-
 }  // namespace
 
 // This and is_unchanged() run in every call of a delegate. So whole structs are copied and
@@ -60,10 +38,7 @@ void DelegateGuard::seal() {
     std::memcpy(static_cast<void*>(&seal.tensor), tensor, sizeof(Tensor));
     for (size_t k = 0; k < 2 * size_t{tensor->rank}; ++k) seal.dims[k] = tensor->sizes[k];
   }
-  uint8_t* to = shadow_;
-  for (size_t k = 0; to != nullptr && k < arenas_.size(); to += arenas_[k++].size()) {
-    if (!arenas_[k].empty()) std::memcpy(to, arenas_[k].data(), arenas_[k].size());
-  }
+  shadow_.copy();
 }
 
 Status DelegateGuard::check(Message& message, bool* resized) {
@@ -84,7 +59,7 @@ Status DelegateGuard::check(Message& message, bool* resized) {
         is_input ? "input" : "output", is_input ? i : i - n_inputs_,
         is_input ? "only read it" : "only write its elements, and resize it within its bound");
   }
-  if (shadow_ == nullptr) return status;
+  if (!shadow_.is_on()) return status;
   const Status memory = check_memory(message);
   return status.ok() ? memory : status;
 }
@@ -154,36 +129,18 @@ void DelegateGuard::restore(size_t i) {
   strides_of(tensor->shape(), tensor->dim_order, tensor->strides);
 }
 
-// Stores the outputs' current bytes as the expected ones.
-void DelegateGuard::accept_output(const Tensor& output) {
-  uint8_t* shadow = shadow_;
-  for (size_t k = 0; k < arenas_.size(); shadow += arenas_[k++].size()) {
-    const size_t at = offset_in(arenas_[k].data(), output.data);
-    if (at >= arenas_[k].size()) continue;
-    const size_t rest = arenas_[k].size() - at;
-    std::memcpy(shadow + at, output.data, room_of(output) < rest ? room_of(output) : rest);
-  }
-}
-
 Status DelegateGuard::check_memory(Message& message) {
   for (size_t i = n_inputs_; i < n_args_; ++i) {
     const Tensor* output = args_[i]->tensor_or_null();
-    if (output != nullptr && output->data != nullptr) accept_output(*output);
+    if (output != nullptr) shadow_.accept(*output);
   }
-  Status status;
-  uint8_t* shadow = shadow_;
-  for (size_t k = 0; k < arenas_.size(); shadow += arenas_[k++].size()) {
-    const size_t at = first_difference(arenas_[k].data(), shadow, arenas_[k].size());
-    if (at == arenas_[k].size()) continue;
-    if (status.ok()) status = fail_memory(k, at, message);
-    std::memcpy(arenas_[k].data() + at, shadow + at, arenas_[k].size() - at);
-  }
-  return status;
+  ChangedByte changed;
+  return shadow_.restore(&changed) ? fail_memory(changed, message) : Status();
 }
 
 // Reports the position of the byte relative to the arguments.
-Status DelegateGuard::fail_memory(size_t arena, size_t offset, Message& message) const {
-  const uint8_t* address = arenas_[arena].data() + offset;
+Status DelegateGuard::fail_memory(ChangedByte byte, Message& message) const {
+  const uint8_t* address = shadow_.address(byte);
   size_t nearest = n_args_;
   size_t distance = SIZE_MAX;
   for (size_t i = 0; i < n_args_; ++i) {
@@ -197,7 +154,7 @@ Status DelegateGuard::fail_memory(size_t arena, size_t offset, Message& message)
     nearest = i - n_inputs_;
     distance = at - room_of(*tensor);
   }
-  if (distance < arenas_[arena].size()) {
+  if (distance < shadow_.arena_bytes(byte.arena)) {
     return message.fail(Code::Internal,
                         "the backend wrote past the end of output %zu: %zu bytes behind it",
                         nearest, distance);
@@ -205,7 +162,7 @@ Status DelegateGuard::fail_memory(size_t arena, size_t offset, Message& message)
   return message.fail(Code::Internal,
                       "the backend wrote to memory that is none of its outputs: byte %zu of memory "
                       "%zu",
-                      offset, arena + 1);
+                      byte.offset, byte.arena + 1);
 }
 
 }  // namespace rushlight

@@ -9,6 +9,7 @@
 #include "rushlight/core/message.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
+#include "rushlight/method/arena_shadow.h"
 
 namespace rushlight {
 
@@ -22,16 +23,10 @@ struct ArgumentSeal {
 // Guards one call of a backend, between seal() and check().
 class DelegateGuard {
  public:
-  // `seals` must have room for all arguments. `shadow` must have room for all of `arenas`; if it is
-  // nullptr, memory is not compared.
+  // `seals` must have room for all arguments.
   DelegateGuard(EValue* const* args, size_t n_args, size_t n_inputs, ArgumentSeal* seals,
-                Span<const Span<uint8_t>> arenas, uint8_t* shadow)
-      : args_(args),
-        n_args_(n_args),
-        n_inputs_(n_inputs),
-        seals_(seals),
-        arenas_(arenas),
-        shadow_(shadow) {}
+                const ArenaShadow& shadow)
+      : args_(args), n_args_(n_args), n_inputs_(n_inputs), seals_(seals), shadow_(shadow) {}
 
   void seal();
   // Returns Ok, or Internal and in `message` what the backend changed against the rules. Changes
@@ -45,15 +40,13 @@ class DelegateGuard {
   const char* find_change_of_sizes(const Tensor& now, const ArgumentSeal& seal, bool fixed) const;
   void restore(size_t i);
   Status check_memory(Message& message);
-  void accept_output(const Tensor& output);
-  Status fail_memory(size_t arena, size_t offset, Message& message) const;
+  Status fail_memory(ChangedByte byte, Message& message) const;
 
   EValue* const* args_;
   size_t n_args_;
   size_t n_inputs_;
   ArgumentSeal* seals_;
-  Span<const Span<uint8_t>> arenas_;
-  uint8_t* shadow_;
+  ArenaShadow shadow_;
 };
 
 }  // namespace rushlight

@@ -54,20 +54,30 @@ void MethodLoader::count_delegate_inputs() {
   }
 }
 
-// Allocates a copy of the arenas, for comparing them after the call of a delegate.
+// Whether the method has delegates, or kernels that are not the runtime's own.
+bool MethodLoader::calls_foreign_code() const {
+  bool any = method_.meta_.n_delegates() > 0;
+  for (uint32_t i = 0; !any && i < method_.n_instructions_; ++i) {
+    any = parts_.kernels[i] != nullptr && parts_.kernels[i]->self != nullptr;
+  }
+  return any;
+}
+
+// Allocates a copy of the arenas, for comparing them after a call of foreign code.
 Status MethodLoader::take_shadow() {
   size_t bytes = 0;
   for (const Span<uint8_t>& arena : memory_.arenas) bytes += arena.size();
   method_.shadow_ = static_cast<uint8_t*>(memory_.structures->allocate(bytes));
   if (method_.shadow_ != nullptr) return {};
-  return message_.fail(Code::MemoryAllocationFailed,
-                       "checking its backends takes %zu bytes more; the memory given has %zu",
-                       bytes, memory_.structures->left());
+  return message_.fail(
+      Code::MemoryAllocationFailed,
+      "checking its backends and kernels takes %zu bytes more; the memory given has %zu", bytes,
+      memory_.structures->left());
 }
 
 Status MethodLoader::init_delegates() {
   method_.arenas_ = memory_.arenas;
-  if (method_.options_.check_backends && method_.meta_.n_delegates() > 0) RL_TRY(take_shadow());
+  if (method_.options_.check_backends && calls_foreign_code()) RL_TRY(take_shadow());
   size_t next_spec = 0;
   for (size_t i = 0; i < plan_.delegates().size(); ++i) {
     message_.clear();

@@ -12,6 +12,8 @@
 // After any failure message() has the explanation. A set_input that fails changes nothing.
 #pragma once
 
+#include <atomic>
+
 #include "rushlight/core/allocator.h"
 #include "rushlight/core/evalue.h"
 #include "rushlight/core/message.h"
@@ -76,12 +78,16 @@ struct MethodOptions {
   // these operators fail.
   Generator* generator = nullptr;
   uint64_t max_instructions = 10'000'000;  // per execute; more instructions are InvalidProgram
+  // While it is true, runs end with Cancelled before their next instruction, and delegates may end
+  // within one. nullptr: runs cannot be cancelled.
+  const std::atomic<bool>* cancelled = nullptr;
   // Inputs that are numbers may have any value, not only the traced one. Only for programs whose
   // contract says that the method computes with them.
   bool any_scalar_inputs = false;
-  // After every call of a delegate, compares the arenas with their earlier content: if a backend
-  // writes anything but its outputs, the error names the byte. This needs as much memory as the
-  // arenas, from MethodMemory::structures, and the time of two copies.
+  // After every call of a delegate, or of a kernel that is not the runtime's own, compares the
+  // arenas with their earlier content: if it wrote anything but its outputs, the error names the
+  // byte. This needs as much memory as the arenas, from MethodMemory::structures, and the time of
+  // two copies.
   bool check_backends = false;
 };
 
@@ -246,6 +252,7 @@ class Method {
   Status run_one(KernelContext& context, uint32_t* pc);
   void begin_instruction(uint32_t pc);
   void free_tensor(const EValue& value);
+  Status run_kernel(KernelContext& context, uint32_t pc);
   Status run_delegate(const Instruction& instruction);
   Status check_delegate_outputs(const Instruction& instruction);
   void tell_place(Status status);

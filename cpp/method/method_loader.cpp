@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "rushlight/kernel/schema.h"
 #include "rushlight/method/initial_state.h"
 #include "rushlight/program/plan_check.h"
 
@@ -372,7 +373,10 @@ Status MethodLoader::check_kernel_arguments() {
     const Instruction& instruction = parts_.instructions[i];
     if (instruction.kind != InstructionKind::Kernel) continue;
     const Kernel& kernel = *parts_.kernels[i];
-    Status status = check_arguments(kernel, instruction.args, instruction.n_args, message_);
+    Status status = check_kernel_schema(kernel);
+    if (status.ok()) {
+      status = check_arguments(kernel, instruction.args, instruction.n_args, message_);
+    }
     if (status.ok()) {
       status = check_written(kernel, instruction.args, instruction.n_args, message_);
     }
@@ -383,6 +387,15 @@ Status MethodLoader::check_kernel_arguments() {
     return status;
   }
   return {};
+}
+
+// Files from elsewhere have no schemas: there, the arguments alone are checked.
+Status MethodLoader::check_kernel_schema(const Kernel& kernel) {
+  if (kernel.self == nullptr) return {};  // the runtime's own
+  const Result<Span<const uint8_t>> schemas = method_.meta_.program().get(StringView(kSchemasKey));
+  if (!schemas.ok()) return {};
+  const StringView schema = find_schema(schemas.value(), StringView(kernel.name));
+  return schema.empty() ? Status() : check_schema(kernel, schema, message_);
 }
 
 bool MethodLoader::is_view(const Instruction& instruction) const {

@@ -35,10 +35,12 @@ class MethodLoader {
   void resolve_kernels();
   Status check_missing();
   Status check_kernel_arguments();
+  Status check_kernel_schema(const Kernel& kernel);
   bool is_view(const Instruction& instruction) const;
   Status keep_view_targets();
   Status init_delegates();
   Status init_delegate(size_t i, size_t* next_spec);
+  bool calls_foreign_code() const;
   Status take_shadow();
   EValue** point_args(fb::Vector<int32_t> args);
   EValue** point_arg(int32_t index);

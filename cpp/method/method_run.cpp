@@ -1,4 +1,5 @@
 // The loop that runs a method's instructions. Nothing here allocates.
+#include "rushlight/method/kernel_call.h"
 #include "rushlight/method/method.h"
 #include "rushlight/method/running_method.h"
 #include "rushlight/platform/platform.h"
@@ -125,10 +126,14 @@ Status Method::run() {
   start();
   KernelContext context(message_, scratch_, options_.workers, &blocks_, options_.generator);
   uint64_t left = options_.max_instructions;
+  const std::atomic<bool>* const cancelled = options_.cancelled;
   uint32_t pc = 0;
   while (pc < n_instructions_) {
     const uint32_t at = pc;
     if (left-- == 0) return fail_limit(at);
+    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
+      return fail_at(at, message_.fail(Code::Cancelled, "the run was cancelled before it"));
+    }
     const Status status = run_one<kObserved>(context, &pc);
     if (!status.ok()) return fail_at(at, status);
   }
@@ -170,7 +175,7 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
   switch (instruction.kind) {
     case InstructionKind::Kernel:
       if (instruction.checked) status = check_memory(instruction, parts_.kernels[before]);
-      if (status.ok()) status = instruction.fn(context, instruction.args);
+      if (status.ok()) status = run_kernel(context, before);
       reset_scratch<kObserved>();
       break;
     case InstructionKind::Delegate:
@@ -239,16 +244,26 @@ void Method::free_tensor(const EValue& value) {
   if (tensor != nullptr && tensor->grows) blocks_.release(*tensor);
 }
 
+inline Status Method::run_kernel(KernelContext& context, uint32_t pc) {
+  const Kernel& kernel = *parts_.kernels[pc];
+  const Instruction& instruction = parts_.instructions[pc];
+  context.set_kernel(&kernel);
+  if (shadow_ == nullptr || kernel.self == nullptr)
+    return instruction.fn(context, instruction.args);
+  return run_guarded(kernel, context, instruction.args, ArenaShadow(arenas_, shadow_));
+}
+
 Status Method::run_delegate(const Instruction& instruction) {
   if (instruction.checked) RL_TRY(check_memory(instruction, nullptr));
   RL_TRY(check_delegate_outputs(instruction));
   const DelegateSlot& slot = parts_.delegates[instruction.target];
   DelegateGuard guard(instruction.args, instruction.n_args, instruction.n_inputs, parts_.seals,
-                      arenas_, shadow_);
+                      ArenaShadow(arenas_, shadow_));
   guard.seal();
   place_.clear();
-  const BackendRun run = {scratch_, tracer_,          &message_, &place_, instruction.n_inputs,
-                          &blocks_, options_.workers, kv_cache_};
+  const BackendRun run = {
+      scratch_, tracer_,          &message_, &place_,           instruction.n_inputs,
+      &blocks_, options_.workers, kv_cache_, options_.cancelled};
   Status status = slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
   if (status.code() == Code::EndOfMethod) status = Code::Internal;  // only step() may return that
   if (status.ok()) {

@@ -1,54 +1,11 @@
 #include "rushlight/module/backend_library.h"
 
-#include <cstdio>
-#include <cstring>
-
-#if defined(__unix__) || defined(__APPLE__)
-#include <dlfcn.h>
-#define RUSHLIGHT_HAS_DLOPEN 1
-#endif
-
 namespace rushlight {
 
-#if defined(RUSHLIGHT_HAS_DLOPEN)
-
-BackendLibrary::~BackendLibrary() {
-  if (handle_ != nullptr) ::dlclose(handle_);
-}
-
 Status BackendLibrary::open(const char* path, Message& message) {
-  // A name without a slash would be searched for in the system's folders, but not in this one.
-  char here[512];
-  const bool is_name = std::strchr(path, '/') == nullptr;
-  if (is_name) std::snprintf(here, sizeof(here), "./%s", path);
-  handle_ = ::dlopen(is_name ? here : path, RTLD_NOW | RTLD_LOCAL);
-  if (handle_ == nullptr) {
-    const char* why = ::dlerror();
-    return message.fail(Code::AccessFailed, "%s: the library cannot be loaded: %s", path,
-                        why != nullptr ? why : "no reason was given");
-  }
-  void* symbol = ::dlsym(handle_, RL_BACKEND_V1_SYMBOL);
-  if (symbol == nullptr) {
-    return message.fail(Code::NotFound,
-                        "%s exports no %s: it is not a library of backends, or was built with that "
-                        "symbol hidden",
-                        path, RL_BACKEND_V1_SYMBOL);
-  }
-  return adopt_all(path, reinterpret_cast<rl_get_backend_v1_fn>(symbol), message);
+  RL_TRY(library_.open(path, RL_BACKEND_V1_SYMBOL, "backends", message));
+  return adopt_all(path, reinterpret_cast<rl_get_backend_v1_fn>(library_.symbol()), message);
 }
-
-#else
-
-BackendLibrary::~BackendLibrary() = default;
-
-Status BackendLibrary::open(const char* path, Message& message) {
-  return message.fail(Code::NotSupported,
-                      "%s: this system's shared libraries cannot be loaded; link the backend, and "
-                      "add it to the table",
-                      path);
-}
-
-#endif
 
 Status BackendLibrary::adopt_all(const char* path, rl_get_backend_v1_fn get, Message& message) {
   size_t n = 0;

@@ -11,6 +11,7 @@
 #include <cstddef>
 
 #include "rushlight/delegate/plugin.h"
+#include "rushlight/module/shared_library.h"
 
 namespace rushlight {
 
@@ -20,7 +21,7 @@ class BackendLibrary {
 
   BackendLibrary() = default;
   // Unloads the library. Tables and modules that use its backends must be destroyed before.
-  ~BackendLibrary();
+  ~BackendLibrary() = default;
   BackendLibrary(const BackendLibrary&) = delete;
   BackendLibrary& operator=(const BackendLibrary&) = delete;
 
@@ -38,7 +39,7 @@ class BackendLibrary {
  private:
   Status adopt_all(const char* path, rl_get_backend_v1_fn get, Message& message);
 
-  void* handle_ = nullptr;
+  SharedLibrary library_;  // unloaded last
   PluginBackend backends_[kCapacity];
   size_t size_ = 0;
 };

@@ -1,8 +1,8 @@
 #include "rushlight/module/memory.h"
 
-#include <cstdlib>
 #include <cstring>
 
+#include "rushlight/module/heap.h"
 #include "rushlight/platform/platform.h"
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -31,10 +31,21 @@ size_t page_bytes() {
 
 }  // namespace
 
+bool Pages::reserve_on_heap(size_t size) {
+  void* start = heap_allocate(size, kPageAlignment);
+  if (start == nullptr) return false;
+  std::memset(start, 0, size);
+  data_ = static_cast<uint8_t*>(start);
+  size_ = size;
+  is_on_heap_ = true;
+  return true;
+}
+
 #if defined(__unix__) || defined(__APPLE__)
 
 bool Pages::reserve(size_t size) {
   if (size == 0) return true;
+  if (has_own_heap()) return reserve_on_heap(size);
   void* start = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return false;
@@ -44,28 +55,34 @@ bool Pages::reserve(size_t size) {
 }
 
 Pages::~Pages() {
-  if (data_ != nullptr) ::munmap(data_, size_);
+  if (is_on_heap_) {
+    heap_free(data_);
+  } else if (data_ != nullptr) {
+    ::munmap(data_, size_);
+  }
 }
 
 void Pages::use_small_pages() {
 #if defined(MADV_NOHUGEPAGE)
-  if (data_ != nullptr) ::madvise(data_, size_, MADV_NOHUGEPAGE);
+  if (data_ != nullptr && !is_on_heap_) ::madvise(data_, size_, MADV_NOHUGEPAGE);
 #endif
 }
 
 void Pages::use_huge_pages() {
 #if defined(MADV_HUGEPAGE)
-  if (data_ != nullptr) ::madvise(data_, size_, MADV_HUGEPAGE);
+  if (data_ != nullptr && !is_on_heap_) ::madvise(data_, size_, MADV_HUGEPAGE);
 #endif
 }
 
 void Pages::release(size_t begin, size_t end) {
+  if (is_on_heap_) return;
   const size_t page = page_bytes();
   if (end == size_) end = (end + page - 1) / page * page;  // nothing else is on the last page
   if (begin < end) release_pages(data_ + begin, data_ + end);
 }
 
 size_t Pages::resident() const {
+  if (is_on_heap_) return size_;
   const size_t page = page_bytes();
   unsigned char present[4096];
   size_t pages = 0;
@@ -83,26 +100,9 @@ size_t Pages::resident() const {
 
 #else
 
-// malloc's address is stored before the aligned start.
-bool Pages::reserve(size_t size) {
-  if (size == 0) return true;
-  if (size > SIZE_MAX - 2 * kPageAlignment) return false;
-  void* block = std::calloc(size + 2 * kPageAlignment, 1);
-  if (block == nullptr) return false;
-  const uintptr_t first = reinterpret_cast<uintptr_t>(block) + sizeof(block);
-  const uintptr_t start = (first + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
-  data_ = reinterpret_cast<uint8_t*>(start);
-  std::memcpy(data_ - sizeof(block), &block, sizeof(block));
-  size_ = size;
-  return true;
-}
+bool Pages::reserve(size_t size) { return size == 0 || reserve_on_heap(size); }
 
-Pages::~Pages() {
-  if (data_ == nullptr) return;
-  void* block = nullptr;
-  std::memcpy(&block, data_ - sizeof(block), sizeof(block));
-  std::free(block);
-}
+Pages::~Pages() { heap_free(data_); }
 
 void Pages::use_small_pages() {}
 
@@ -117,7 +117,7 @@ size_t Pages::resident() const { return size_; }
 HeapAllocator::~HeapAllocator() {
   while (blocks_ != nullptr) {
     Block* next = blocks_->next;
-    std::free(blocks_);
+    heap_free(blocks_);
     blocks_ = next;
   }
 }
@@ -130,7 +130,7 @@ bool HeapAllocator::grow(size_t bytes) {
   if (needed < bytes || needed > left) return false;
   size_t size = blocks_ == nullptr || needed > kBlock ? needed : kBlock;
   if (size > left) size = left;
-  Block* block = static_cast<Block*>(std::malloc(size));
+  Block* block = static_cast<Block*>(heap_allocate(size));
   if (block == nullptr) return false;
   block->next = blocks_;
   blocks_ = block;
@@ -144,13 +144,13 @@ bool HeapAllocator::grow(size_t bytes) {
 
 void* HeapBlocks::allocate(size_t bytes) {
   if (taken_ > limit_ || bytes > limit_ - taken_) return nullptr;
-  void* block = std::malloc(bytes);
+  void* block = heap_allocate(bytes);
   if (block != nullptr) taken_ += bytes;
   return block;
 }
 
 void HeapBlocks::free(void* block, size_t bytes) {
-  std::free(block);
+  heap_free(block);
   taken_ -= bytes;
 }
 

@@ -11,7 +11,7 @@
 namespace rushlight {
 
 // A range of zeroed memory, 64-byte aligned. On systems with virtual memory it is only reserved: a
-// page takes memory when it is first used.
+// page takes memory when it is first used. A program's own heap (module/heap.h) gives it at once.
 class Pages {
  public:
   Pages() = default;
@@ -38,8 +38,11 @@ class Pages {
   Span<uint8_t> span() const { return {data_, size_}; }
 
  private:
+  bool reserve_on_heap(size_t size);
+
   uint8_t* data_ = nullptr;
   size_t size_ = 0;
+  bool is_on_heap_ = false;
 };
 
 // Allocates further blocks from the heap when one is full, up to a limit. Frees all at the end.

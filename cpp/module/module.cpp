@@ -144,11 +144,16 @@ Status Module::add_data_memory(const void* data, size_t size) {
   return add_data_file(file);
 }
 
-Status Module::add_data_file(DataFile* file) {
+// Whether a program is open, no method is loaded, and there is no clone.
+bool Module::is_unused() const {
   bool unused = is_open() && shared_->users.load() == 1;
-  for (size_t i = 0; unused && i < program().n_methods(); ++i) unused = slots_[i] == nullptr;
+  for (size_t i = 0; unused && i < n_slots_; ++i) unused = slots_[i] == nullptr;
+  return unused;
+}
+
+Status Module::add_data_file(DataFile* file) {
   Status status;
-  if (!unused) {
+  if (!is_unused()) {
     status = message_.fail(Code::InvalidState,
                            "data is added after a program was opened, before a method is loaded "
                            "and before the module is cloned");
@@ -226,6 +231,13 @@ uint64_t Module::memory_resident() const {
   }
   for (const SharedArena* a = arenas_; a != nullptr; a = a->next) bytes += a->pages.resident();
   return bytes;
+}
+
+void Module::set_tracer(Tracer* tracer) {
+  options_.tracer = tracer;
+  for (size_t i = 0; is_open() && i < n_slots_; ++i) {
+    if (slots_[i] != nullptr) slots_[i]->method.set_tracer(tracer);
+  }
 }
 
 Result<Method*> Module::method(StringView name) {
@@ -315,6 +327,7 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
   options.guard = shared_->guard();
   options.tracer = options_.tracer;
   options.failure = options_.failure;
+  options.cancelled = options_.cancelled;
   if (workers_.count() > 1) {
     workers_.start();  // now, since a run allocates nothing
     options.workers = &workers_;
@@ -385,6 +398,7 @@ Status Module::clone(Module& copy) const {
   shared_->users.fetch_add(1);
   ModuleOptions options = options_;
   options.failure = copy.options_.failure;  // two threads must not fill one report
+  options.cancelled = copy.options_.cancelled;
   const Status status = copy.adopt(shared_, options);
   if (!status.ok()) shared_->release();
   return status;

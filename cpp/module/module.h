@@ -20,9 +20,11 @@
 // parent was running, but it can clone it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "rushlight/abi/rl_kernel_v1.h"
 #include "rushlight/core/host_tensor.h"
 #include "rushlight/method/method.h"
 #include "rushlight/module/memory.h"
@@ -62,6 +64,8 @@ struct ModuleOptions {
   Tracer* tracer = nullptr;
   // See MethodOptions. Clones do not have it: see set_failure_hook().
   FailureHook failure;
+  // See MethodOptions. Clones do not have it: see set_cancelled().
+  const std::atomic<bool>* cancelled = nullptr;
   // The number of threads that kernels may use, including the caller's; 0 is usable_cores(). See
   // threads_for().
   size_t threads = 0;
@@ -110,12 +114,27 @@ class Module {
   // Adds a data file in memory, which must live as long as the module and its clones.
   Status add_data_memory(const void* data, size_t size);
 
+  // Adds the kernels of a shared library (abi/rl_kernel_v1.h), or of one that is linked, to those
+  // of ModuleOptions::kernels, for this module and its clones. Must be called before any method is
+  // loaded and before clone(). Returns RegistrationAlreadyRegistered for a kernel of a name that
+  // there is already.
+  Status add_kernels(const char* path);
+  Status add_kernels(rl_get_kernel_v1_fn get);
+
   // Replaces ModuleOptions::backend_options for methods that are loaded later.
   void set_backend_options(const BackendOptionsMap* options) { options_.backend_options = options; }
 
   // Replaces ModuleOptions::failure for methods that are loaded later. A clone has the hook that it
   // was given before clone() or fork().
   void set_failure_hook(const FailureHook& hook) { options_.failure = hook; }
+
+  // Replaces ModuleOptions::cancelled for methods that are loaded later. A clone has the flag that
+  // it was given before clone() or fork().
+  void set_cancelled(const std::atomic<bool>* flag) { options_.cancelled = flag; }
+
+  // What loads and runs are told to from now on; nullptr: nobody. Clones made before it was set do
+  // not have it.
+  void set_tracer(Tracer* tracer);
 
   bool is_open() const { return shared_ != nullptr; }
   const Message& message() const { return message_; }
@@ -184,6 +203,9 @@ class Module {
   Status find_program(SharedProgram& shared);
   Status adopt(SharedProgram* shared, const ModuleOptions& options);
   Status add_data_file(DataFile* file);
+  bool is_unused() const;
+  template <typename Open>
+  Status add_kernel_file(const char* name, Open open);
   Status out_of_memory();
   size_t find(StringView name) const;  // index of the method, or n_methods if there is none
   Status check_limit(const MethodMeta& meta, const MemoryUse& use);

@@ -5,6 +5,7 @@
 
 #include "rushlight/method/method.h"
 #include "rushlight/module/files/file_map.h"
+#include "rushlight/module/kernel_library.h"
 #include "rushlight/program/bundle.h"
 #include "rushlight/program/external_data.h"
 #include "rushlight/program/program.h"
@@ -45,9 +46,21 @@ struct DataFile {
   DataFile* previous = nullptr;
 };
 
+// One library of kernels.
+struct KernelFile {
+  KernelLibrary library;
+  KernelFile* previous = nullptr;
+};
+
 struct SharedProgram final : FileGuard {
   ~SharedProgram() {
     delete[] order;
+    delete kernels;
+    while (kernel_files != nullptr) {
+      KernelFile* previous = kernel_files->previous;
+      delete kernel_files;
+      kernel_files = previous;
+    }
     while (data != nullptr) {
       DataFile* previous = data->previous;
       delete data;
@@ -76,8 +89,10 @@ struct SharedProgram final : FileGuard {
   ImageLoader loader;
   Bundle bundle;  // if the file is one
   Program program;
-  uint32_t* order = nullptr;  // of the keys of `program`
-  DataFile* data = nullptr;   // the last one that was added
+  uint32_t* order = nullptr;           // of the keys of `program`
+  DataFile* data = nullptr;            // the last one that was added
+  KernelTable* kernels = nullptr;      // with those of `kernel_files`; nullptr if there are none
+  KernelFile* kernel_files = nullptr;  // the last one that was added
   std::atomic<int> users{1};
 };
 

@@ -28,6 +28,7 @@ constexpr char kUsage[] =
     "  --input FILE         an input, in order: .npy, or raw bytes; without it, ones\n"
     "  --data FILE.ptd      the data file that belongs to the program\n"
     "  --backend FILE.so    a library of backends (rl_backend_v1.h); may be given again\n"
+    "  --kernels FILE.so    a library of kernels (rl_kernel_v1.h); may be given again\n"
     "  --threads N          how many threads kernels use; all cores by default\n"
     "  --memory-limit N     refuse to load if more bytes are needed\n"
     "  --repeat N           run N times and print least, median and greatest time\n"
@@ -55,6 +56,7 @@ struct Arguments {
   std::vector<std::string> inputs;
   std::string data;
   std::vector<std::string> backends;
+  std::vector<std::string> kernels;
   TraceFileOptions trace;
   std::string failure_report;
   uint64_t memory_limit = 0;
@@ -94,6 +96,8 @@ bool parse_text(const std::string& option, const char* value, Arguments* argumen
     arguments->data = value;
   } else if (option == "--backend") {
     arguments->backends.push_back(value);
+  } else if (option == "--kernels") {
+    arguments->kernels.push_back(value);
   } else if (option == "--etdump") {
     arguments->trace.path = value;
   } else if (option == "--failure-report") {
@@ -295,6 +299,9 @@ int open_and_run(const Arguments& arguments, const BackendTable& backends, Trace
   const uint64_t start = now_ns();
   if (!module.open(arguments.program.c_str(), options).ok()) {
     return complain(module.message().text());
+  }
+  for (const std::string& path : arguments.kernels) {
+    if (!module.add_kernels(path.c_str()).ok()) return complain(module.message().text());
   }
   print_program(module);
   if (arguments.list) return 0;

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rushlight.bundled.bundle import load_bundle
     from rushlight.bundled.case import TestCase
     from rushlight.bundled.make import bundle
+    from rushlight.custom.operator import CustomOp, custom_op
+    from rushlight.custom.patterns import replace_pattern
     from rushlight.errors import Code, Error, ExportError, LoadError, RunError
     from rushlight.pipeline import (
         EdgeProgramManager,
@@ -36,6 +38,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Code",
+    "CustomOp",
     "EdgeProgramManager",
     "Error",
     "ExecutorchProgramManager",
@@ -46,11 +49,13 @@ __all__ = [
     "RunError",
     "TestCase",
     "bundle",
+    "custom_op",
     "export",
     "load",
     "load_bundle",
     "quantize",
     "quantize_within",
+    "replace_pattern",
     "to_edge",
     "to_edge_transform_and_lower",
 ]
@@ -60,6 +65,8 @@ _HOMES = {
     "rushlight.bundled.bundle": ("load_bundle",),
     "rushlight.bundled.case": ("TestCase",),
     "rushlight.bundled.make": ("bundle",),
+    "rushlight.custom.operator": ("CustomOp", "custom_op"),
+    "rushlight.custom.patterns": ("replace_pattern",),
     "rushlight.errors": ("Code", "Error", "ExportError", "LoadError", "RunError"),
     "rushlight.pipeline.edge_manager": (
         "EdgeProgramManager",

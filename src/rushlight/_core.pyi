@@ -4,7 +4,7 @@ Built from `bindings/`. What fails raises `Failure`.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -129,10 +129,12 @@ class Program:
         map: bool,
         guard: bool,
         failure_report: bytes,
+        kernels: list[bytes],
     ) -> Program:
         """`trace`: bytes for events (0: nothing is traced), bytes for values, and which values.
         `check_backends` None: as the extension was built. `failure_report`: the path that
-        `Failure` names; empty: failures are not reported."""
+        `Failure` names; empty: failures are not reported. `kernels`: paths of libraries of
+        kernels."""
 
     def identity(self) -> int:
         """The number by which a report of a failure names this program."""
@@ -202,7 +204,19 @@ def describe_array(object: Any) -> tuple[str, tuple[int, ...]] | str | None:
 def array_bytes(array: Any, dim_order: list[int]) -> tuple[str, tuple[int, ...], bytes]:
     """(dtype, sizes, the elements in a dim order) of an array."""
 
-def operator_names() -> set[str]: ...
+def operator_names(own: bool = False) -> set[str]:
+    """The operators that have a kernel; `own`: those alone that were registered."""
+
+def register_kernel(name: str, signature: str, n_results: int, function: Any) -> None:
+    """Add a function that computes an operator: its letters (cpp/kernel/kernel.h), of which the
+    last `n_results` are results (or the last alone, a list of any length)."""
+
+def register_kernel_library(path: bytes) -> list[str]:
+    """Add the kernels of a shared library; returns the names of their operators."""
+
+def unregister_kernel(name: str) -> bool:
+    """Take a registered kernel out; methods that are loaded keep it. False if there is none."""
+
 def usable_cores() -> int:
     """The physical cores that this process may use: how many threads `load` takes by default."""
 
@@ -266,6 +280,8 @@ def kernel_signatures() -> dict[str, str]: ...
 class LlmOptions:
     """How texts are generated; `rushlight.llm.options` reads what callers write."""
 
+    most_n: ClassVar[int]
+    most_guesses: ClassVar[int]
     max_tokens: int
     stop: list[str]
     stop_tokens: list[int]
@@ -390,8 +406,9 @@ class Tokenizer:
     """See `rushlight.llm.tokenizer.Tokenizer`, which describes it."""
 
     def __init__(self, table: bytes) -> None: ...
-    def encode(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]: ...
-    def decode(self, tokens: list[int], skip_special: bool) -> bytes: ...
+    def encode(self, text: str, add_special: bool, parse_special: bool) -> list[int]: ...
+    def encode_bytes(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]: ...
+    def decode(self, tokens: list[int], skip_special: bool) -> str: ...
     def piece(self, token: int) -> bytes: ...
     def special(self, text: bytes) -> int: ...
     def is_special(self, token: int) -> bool: ...

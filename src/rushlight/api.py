@@ -15,7 +15,9 @@ from rushlight.capture import Model, capture
 from rushlight.capture.tracing import one_at_a_time
 from rushlight.check import Lower, accepts, check_contracts, check_method, lent_cache, to_run
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
+from rushlight.edge.config import checked_config
 from rushlight.errors import Code, ExportError, answers_keywords
+from rushlight.files import AnyPath
 from rushlight.forms import (
     Backend,
     Form,
@@ -37,6 +39,7 @@ from rushlight.pipeline import (
 )
 from rushlight.runtime.backends import absent_backends
 from rushlight.runtime.forms import KEY, PORTABLE, plan_name
+from rushlight.runtime.registries import lent_kernels, registered_kernels
 
 if TYPE_CHECKING:
     from rushlight.inspect.program import ProgramReport
@@ -139,6 +142,7 @@ def export(
     debug: str = "lines",
     etrecord: str | os.PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
+    kernels: Sequence[AnyPath] = (),
 ) -> Program:
     """Turn a model into a program, and check that it computes what the model computes.
 
@@ -182,6 +186,8 @@ def export(
             ExecuTorch's: the captured and the Edge programs with their weights, and where each
             instruction comes from. Usually NAME.etrecord.
         progress: called with each stage's name before it starts.
+        kernels: shared libraries of kernels (`rl_kernel_v1.h`) for operators of your own, as
+            `rushlight.load` takes them.
 
     Returns:
         The program; `save` writes it, `rushlight.load` takes its `buffer`.
@@ -192,17 +198,17 @@ def export(
         TypeError: an argument that `export` does not take.
     """
     say = progress or (lambda stage: None)
-    planning = memory or MemoryPlanningPass()
+    compile_config = checked_config("compile_config", compile_config, EdgeCompileConfig)
+    planning = checked_config("memory", memory, MemoryPlanningPass)
     config = ExecutorchBackendConfig(memory_planning_pass=planning, debug=debug)
     forms = forms_of(backend)
     limit = _limit(strict)
-    floats: dict[str, ExportedProgram | None] = {}
     if quantize is not None:
         made_of = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
         captured = {name: notes.program for name, notes in made_of.items()}
-        floats = {name: notes.model for name, notes in made_of.items()}
     else:
         say("capture")
+        made_of = {}
         captured = _captured(model, args, kwargs, dynamic_shapes)
     made = {}
     for form in forms:
@@ -220,17 +226,28 @@ def export(
     manager = edge.to_executorch(config, progress=say)
     if is_fat:
         manager.add_named_data(KEY, json.dumps(index(made, manager, captured)).encode())
-    kernels = manifest() if ops_manifest is None else Manifest.read(ops_manifest)
-    check_kernels({name: manager.lowered_method(name) for name in manager.methods}, kernels)
-    check_contracts(manager)
     notes = []
-    for name, program in captured.items() if verify else ():
-        for form in (f for f in forms if f.name in made):
-            notes += _verify(manager, name, program, form, compile_config, is_fat, say)
-        notes += _losses(name, floats.get(name), program)
+    with lent_kernels(kernels):
+        _check_kernels(manager, ops_manifest)
+        check_contracts(manager)
+        for name, program in captured.items() if verify else ():
+            for form in (f for f in forms if f.name in made):
+                notes += _verify(manager, name, program, form, compile_config, is_fat, say)
+            notes += _losses(name, made_of.get(name))
     if etrecord is not None:
         manager.get_etrecord().save(etrecord)
     return Program(manager, notes, captured)
+
+
+def _check_kernels(
+    manager: ExecutorchProgramManager, ops_manifest: str | os.PathLike[str] | None
+) -> None:
+    """Check that the runtime that the program is for has its kernels; default: this one."""
+    if ops_manifest is None:
+        kernels = manifest().including(registered_kernels())
+    else:
+        kernels = Manifest.read(ops_manifest)
+    check_kernels({name: manager.lowered_method(name) for name in manager.methods}, kernels)
 
 
 _ROUNDED = (
@@ -239,13 +256,13 @@ _ROUNDED = (
 )
 
 
-def _losses(name: str, model: ExportedProgram | None, program: ExportedProgram) -> list[str]:
+def _losses(name: str, made: Quantised | None) -> list[str]:
     """The loss of a method by quantization, in words; empty if it is not known."""
-    if model is None:
+    if made is None or made.model is None:
         return []
     from rushlight.quantization.loss import loss_of
 
-    loss = loss_of(model, program)
+    loss = loss_of(made.model, made.program)
     return [] if loss is None else [f"{name}: {loss}"]
 
 

@@ -35,6 +35,7 @@ class Code(IntEnum):
     DELEGATE_INVALID_COMPATIBILITY = 0x30
     DELEGATE_MEMORY_ALLOCATION_FAILED = 0x31
     DELEGATE_INVALID_HANDLE = 0x32
+    CANCELLED = 0x80  # not one of ExecuTorch's
 
 
 class Error(RuntimeError):
@@ -57,6 +58,8 @@ class ExportError(Error):
     Attributes:
         findings: the faults of the model (`rushlight.ir.findings.Finding`), each with the line of
             Python, advice, and a page of the gallery; empty if the model is not at fault.
+        sources: the places in the model that it is about (`rushlight.schema.source.Source`), those
+            of the findings unless others are given; empty if it is about none.
     """
 
     def __init__(
@@ -66,9 +69,12 @@ class ExportError(Error):
         code: Code = Code.INTERNAL,
         where: str = "",
         findings: Sequence[Any] = (),
+        sources: Sequence[Any] = (),
     ) -> None:
         super().__init__(message, code=code, where=where)
         self.findings = list(findings)
+        places = sources or [finding.source for finding in findings]
+        self.sources = [place for place in places if place.full]
 
 
 class LoadError(Error):

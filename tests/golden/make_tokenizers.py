@@ -35,6 +35,7 @@ TEXTS = [
     "12345 <|end|> É́x 中文",
     "ﬁｗ①\t<s>x</s> <sep>y",
     "a" * 50,
+    "日本語中文한국어приветмироù😀êtes😁vous" * 5,
 ]
 RULES = "FB01\t66 69\nFF57\t77\n2460\t31\n9\t20\n45 301\tC9\n"
 
@@ -95,6 +96,10 @@ def main() -> None:
         # The same of version 2 of the table.
         "byte_level_2": _byte_level,
         "unigram_2": lambda: _sentence_piece("unigram"),
+        # And of version 3.
+        "byte_level_3": _byte_level,
+        "bpe_3": lambda: _sentence_piece("bpe"),
+        "unigram_3": lambda: _sentence_piece("unigram"),
     }
     for name, make in makers.items():
         path = FOLDER / f"tokenizer_{name}.table"

@@ -281,7 +281,9 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
   for (size_t i = 0; i < nodes_.size(); ++i) {
     run.place->enter(id_of(i));
     const uint64_t start = run.tracer != nullptr ? now_ns() : 0;
-    const Status status = operators_[i]->run(frame);
+    const Status status =
+        run.is_cancelled() ? run.message->fail(Code::Cancelled, "the run was cancelled before it")
+                           : operators_[i]->run(frame);
     if (!status.ok()) {
       run.place->set(id_of(i));
       return status;

@@ -14,6 +14,8 @@
 
 namespace rushlight::llm {
 
+constexpr size_t kMostTexts = 128;  // of one request
+
 // When a text has as many tokens as the model has positions.
 enum class ContextFull : uint8_t {
   Stop,   // it ends
@@ -28,7 +30,7 @@ struct GenerateOptions {
   bool ignore_eos = false;           // the model's own end tokens do not end the output
   bool echo = false;                 // the output begins with the prompt
   bool special = false;              // the text has the special tokens
-  size_t n = 1;                      // texts for the prompt
+  size_t n = 1;                      // texts for the prompt, up to kMostTexts
   ContextFull context_full = ContextFull::Stop;
   size_t keep = 0;                         // see ContextFull::Shift
   std::shared_ptr<const Grammar> grammar;  // what the output may be, over Runner::vocabulary()

@@ -49,7 +49,15 @@ bool Scheduler::plan_choice(const Entry& entry, size_t most_rows, size_t guesses
     part.rows += part.guesses;
     part.wanted = part.guesses + 1;
   }
-  while (!make_room(&sequence, sequence.cached, sequence.cached + part.rows)) {
+  const auto has_room = [&] {
+    return make_room(&sequence, sequence.cached, sequence.cached + part.rows);
+  };
+  if (part.guesses > 0 && !has_room()) {  // no text gives way to guesses
+    part.rows -= part.guesses;
+    part.guesses = 0;
+    part.wanted = 1;
+  }
+  while (!has_room()) {
     if (!preempt(&choice)) return false;
   }
   add_rows(&part);

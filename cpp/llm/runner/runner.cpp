@@ -7,11 +7,6 @@
 #include "rushlight/llm/memory/guard.h"
 
 namespace rushlight::llm {
-namespace {
-
-constexpr size_t kMostTexts = 128;  // of one request
-
-}  // namespace
 
 Status Runner::open(std::unique_ptr<StepModel> model, std::unique_ptr<TextCodec> codec,
                     const RunnerOptions& options, Message* message) {

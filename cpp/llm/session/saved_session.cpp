@@ -86,7 +86,8 @@ Status save_sequence(const Sequence& sequence, const SessionOrigin& origin, cons
   header.digest = digest_of(header, tokens, {parts.data() + 2, parts.size() - 2});
   parts[0] = {reinterpret_cast<const uint8_t*>(&header), sizeof(header)};
   parts[1] = tokens;
-  const Status status = desktop_files().replace(path, {parts.data(), parts.size()}, *message);
+  const Status status =
+      desktop_files().replace(path, {parts.data(), parts.size()}, FileStore::Flush::Yes, *message);
   if (!status.ok()) message->prepend("cannot save the session to '%s': ", path);
   return status;
 }

@@ -28,8 +28,8 @@ struct SessionOrigin {
   uint64_t adapter = 0;  // Adapter::digest(); 0: none
 };
 
-// Writes a file beside `path` and renames it over it. Returns AccessFailed if it cannot be written;
-// what was at `path` is still there then.
+// Writes a file beside `path`, flushes it to the disk and renames it over it. Returns AccessFailed
+// if it cannot be written; what was at `path` is still there then.
 Status save_sequence(const Sequence& sequence, const SessionOrigin& origin, const char* path,
                      Message* message);
 

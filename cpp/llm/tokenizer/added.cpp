@@ -17,7 +17,7 @@ class Search {
   Match next(size_t from) const {
     const char* text = text_.data();
     const size_t size = text_.size();
-    for (size_t i = from; i < size; ++i) {
+    for (size_t i = next_start(from); i < size; i = next_start(i + 1)) {
       uint32_t node = trie_.starts[static_cast<uint8_t>(text[i])];
       Match match{i, i, kNone};
       for (size_t end = i + 1; node != 0; ++end) {
@@ -29,6 +29,19 @@ class Search {
     return {size, size, kNone};
   }
 
+  // Where a token may begin next.
+  size_t next_start(size_t from) const {
+    const char* text = text_.data();
+    if (from < text_.size() && trie_.only_start != kNone) {
+      const void* found =
+          std::memchr(text + from, static_cast<int>(trie_.only_start), text_.size() - from);
+      return found != nullptr ? static_cast<size_t>(static_cast<const char*>(found) - text)
+                              : text_.size();
+    }
+    size_t i = from;
+    while (i < text_.size() && trie_.starts[static_cast<uint8_t>(text[i])] == 0) ++i;
+    return i;
+  }
   // Whether a token that must be a word by itself is one here.
   bool is_single(const Match& match) const {
     const size_t before = previous(match.begin);

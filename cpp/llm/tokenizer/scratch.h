@@ -85,11 +85,40 @@ class WordCache {
   std::vector<Entry> entries_;
 };
 
-// One symbol of a word that is being merged, in a list without gaps or, for long words, linked.
+// Pairs of tokens that stay two tokens beside each other, the last one seen in each place; as
+// WordCache, for all tokenizers of a thread.
+class PairCache {
+ public:
+  bool holds(uint32_t tokenizer, int32_t left, int32_t right) const {
+    if (entries_.empty()) return false;
+    const Entry& entry = entries_[place(left, right)];
+    return entry.owner == tokenizer && entry.left == left && entry.right == right;
+  }
+  void store(uint32_t tokenizer, int32_t left, int32_t right) {
+    if (entries_.empty()) entries_.resize(kEntries);
+    entries_[place(left, right)] = {tokenizer, left, right};
+  }
+
+ private:
+  static constexpr size_t kEntries = 16384;
+
+  struct Entry {
+    uint32_t owner = 0;  // 0: nobody
+    int32_t left = 0, right = 0;
+  };
+
+  static size_t place(int32_t left, int32_t right) {
+    const uint64_t key = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+    return static_cast<size_t>(key * 0x9E3779B97F4A7C15u >> 50);
+  }
+
+  std::vector<Entry> entries_;
+};
+
+// One symbol of a word that is being merged; of a long word, in a list.
 struct Symbol {
   uint32_t token;
-  uint32_t rank;    // of the merge with its right neighbour, or kNone
-  uint32_t merged;  // what that merge gives
+  uint32_t merged;  // what the merge with its right neighbour gives
 };
 
 struct LinkedSymbol {
@@ -106,6 +135,11 @@ struct Letter {
   uint32_t label;  // in the trie of pieces
 };
 
+// A part of a word: where it begins in the word, and its first token.
+struct Segment {
+  size_t begin, first;
+};
+
 // The best path to a position.
 struct BestPath {
   double score;
@@ -119,6 +153,7 @@ struct Scratch {
 
   // Gives back the buffers that a huge text left larger than that.
   void shrink() {
+    shrink(&segments);
     shrink(&symbols);
     shrink(&linked);
     shrink(&merges);
@@ -131,6 +166,8 @@ struct Scratch {
   }
 
   WordCache cache;
+  PairCache pairs;
+  std::vector<Segment> segments;
   std::vector<Symbol> symbols;
   std::vector<LinkedSymbol> linked;
   std::vector<Merge> merges;

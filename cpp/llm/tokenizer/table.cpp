@@ -65,6 +65,7 @@ enum SectionKind : uint32_t {
   kPairBits,
   kByteJoins,
   kCharacterRanks,
+  kJoints,
   kSectionKinds,
 };
 
@@ -159,6 +160,7 @@ Status Reader::read(Table* table) {
   RL_TRY(get(kPairBits, &table->pair_bits));
   RL_TRY(get(kByteJoins, &table->byte_joins));
   RL_TRY(get(kCharacterRanks, &table->character_ranks));
+  RL_TRY(get(kJoints, &table->joints));
   RL_TRY(get(kWords, &table->words));
   RL_TRY(get(kCharacterPages, &table->character_pages));
   RL_TRY(get(kCharacters, &table->characters));
@@ -218,6 +220,7 @@ Status Reader::check_trie(Trie* checked, size_t values, const char* what) {
   for (uint32_t child = trie.first[0]; child < trie.first[1]; ++child) {
     checked->starts[trie.labels[child]] = child;
   }
+  if (trie.first[1] - trie.first[0] == 1) checked->only_start = trie.labels[trie.first[0]];
   return {};
 }
 
@@ -280,6 +283,9 @@ Status Reader::check_bpe(const Table& table) {
   }
   if (table.pair_bits.size() > kMostPairBits) {
     return fault("the bits of pairs", static_cast<uint32_t>(table.pair_bits.size()));
+  }
+  if (!table.joints.empty() && table.has(kByteLevel) && table.byte_joins.empty()) {
+    return fault("the joins of bytes", 0);
   }
   if (!table.byte_joins.empty() && (table.byte_joins.size() != kBytePlaces * kBytePlaces ||
                                     table.character_ranks.size() != table.characters.size())) {
@@ -354,6 +360,10 @@ Status Reader::check(Table* checked) {
   RL_TRY(check_tokens(table.after, false, "a token after the text"));
   RL_TRY(check_pages(table.character_pages, table.characters.size()));
   RL_TRY(check_pages(table.charsmap_pages, table.charsmap_classes.size()));
+  if (!table.joints.empty() &&
+      (table.joints.size() <= kAsciiJoints || table.joints.size() > kMostPairBits)) {
+    return fault("the joints of characters", static_cast<uint32_t>(table.joints.size()));
+  }
   RL_TRY(check_piece_trie(table));
   RL_TRY(check_trie(&checked->model, vocabulary_, "the model's trie"));
   const size_t added = table.added_tokens.size();

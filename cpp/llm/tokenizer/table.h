@@ -12,9 +12,11 @@
 
 namespace rushlight::llm {
 
-constexpr uint32_t kTableVersion = 2;   // and those before it are read
+constexpr uint32_t kTableVersion = 3;   // and those before it are read
 constexpr size_t kBytePlaces = 65;      // 64 of the bytes of longer characters, and one of ASCII
+constexpr size_t kAsciiJoints = 256;    // numbers of 64 bits, of 128 by 128 characters
 constexpr uint32_t kNone = 0xFFFFFFFF;  // no token, no value
+constexpr uint32_t kLowBlock = 0x2581;  // the character that stands for a space
 
 // SentencePiece adds the scores of unigram models in single precision, tokenizers in double.
 enum class Model : uint32_t { Bpe, Unigram32, Unigram64, WordPiece };
@@ -33,7 +35,7 @@ constexpr uint32_t kByteLevel = 1;          // symbols are bytes, not characters
 constexpr uint32_t kByteFallback = 2;       // unknown characters become the tokens of their bytes
 constexpr uint32_t kFuseUnknown = 4;        // neighbouring unknown characters are one token
 constexpr uint32_t kIgnoreMerges = 8;       // a word of the vocabulary is taken as it is
-constexpr uint32_t kSpacesBeginWords = 16;  // no piece joins a word with the U+2581 after it
+constexpr uint32_t kSpacesBeginWords = 16;  // version < 3: no piece joins a word with a U+2581
 constexpr uint32_t kMergeUnknown =
     32;  // characters of no token may be merged, as SentencePiece does
 
@@ -79,7 +81,8 @@ constexpr uint32_t kLeftStrip = 1, kRightStrip = 2, kSingleWord = 4, kSpecialAdd
 struct Trie {
   Span<const uint32_t> first, values;
   Span<const uint8_t> labels;
-  uint32_t starts[256] = {};  // the root's children
+  uint32_t starts[256] = {};    // the root's children
+  uint32_t only_start = kNone;  // the byte with which all texts begin, if there is one
 
   bool empty() const { return values.size() <= 1; }
   // The child of `node` for `byte`, or 0.
@@ -147,6 +150,7 @@ struct Table {
   Span<const uint32_t> characters;       // tokens; of models over bytes, those of whole ones
   Span<const uint32_t> character_ranks;  // by which the last of a character's bytes are merged
   Span<const uint32_t> byte_joins;       // the least ranks that join parts of two characters
+  Span<const uint64_t> joints;           // bits of characters that a piece or merge may join
   Trie model;                            // values: tokens
   PieceTrie piece_trie;                  // in its place, of unigram models since version 2
   Trie raw_added, added;                 // values: indices of added tokens
@@ -186,6 +190,18 @@ struct Table {
   uint8_t charsmap_class(uint32_t code) const {
     if (charsmap_pages.empty() || code > 0x10FFFF) return kReplacedAlone;
     return charsmap_classes[size_t{charsmap_pages[code >> 8]} << 8 | (code & 255)];
+  }
+  // Whether a piece has these characters beside each other, or a merge joins a text that ends with
+  // the one with a text that begins with the other. Tables of before version 3 know it of spaces.
+  bool may_join(uint32_t first, uint32_t second) const {
+    if (joints.empty()) {
+      return !has(kSpacesBeginWords) || second != kLowBlock || first == kLowBlock;
+    }
+    if ((first | second) < 0x80) return (joints[2 * first + second / 64] >> (second % 64) & 1) != 0;
+    const uint64_t key = (uint64_t{first} << 21 | second) * 0x9E3779B97F4A7C15u;
+    const uint64_t bits = uint64_t{joints.size() - kAsciiJoints} * 64;
+    const uint64_t bit = ((key >> 32) * bits) >> 32;
+    return (joints[kAsciiJoints + static_cast<size_t>(bit / 64)] >> (bit % 64) & 1) != 0;
   }
   // The least rank of a merge that joins a part of a character that ends with `left` with what
   // follows, or what stands before `right` with a part of the character that this begins.

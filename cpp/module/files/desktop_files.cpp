@@ -9,6 +9,7 @@
 #include <new>
 
 #if defined(_WIN32)
+#include <io.h>
 #include <process.h>
 #else
 #include <fcntl.h>
@@ -43,6 +44,10 @@ bool find_place(const char* path, char (&place)[kLongestPath], Mode*) {
 std::FILE* create(const char* path, Mode) { return std::fopen(path, "wb"); }
 
 int process_id() { return _getpid(); }
+
+bool flush_file(std::FILE* file) { return std::fflush(file) == 0 && _commit(_fileno(file)) == 0; }
+
+void flush_folder_of(char*) {}  // it cannot be flushed on Windows
 
 bool rename_over(const char* from, const char* to) {
   std::remove(to);  // rename() does not replace a file on Windows
@@ -90,6 +95,29 @@ std::FILE* create(const char* path, Mode mode) {
 
 int process_id() { return static_cast<int>(::getpid()); }
 
+bool flush_to_disk(int file) {
+#if defined(F_FULLFSYNC)
+  if (::fcntl(file, F_FULLFSYNC) == 0) return true;  // on macOS fsync leaves it to the drive
+#endif
+  while (::fsync(file) != 0) {
+    if (errno != EINTR) return errno == EINVAL;  // what cannot be flushed is written
+  }
+  return true;
+}
+
+bool flush_file(std::FILE* file) { return std::fflush(file) == 0 && flush_to_disk(::fileno(file)); }
+
+// Without it the file's new name could be lost. Not every system can flush a folder, nor is every
+// folder readable, and the file has its place by now: that it fails is no error. Cuts the path.
+void flush_folder_of(char* path) {
+  char* const slash = std::strrchr(path, '/');
+  if (slash != nullptr) slash[slash == path ? 1 : 0] = '\0';
+  const int folder = ::open(slash == nullptr ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  flush_to_disk(folder);
+  ::close(folder);
+}
+
 bool rename_over(const char* from, const char* to) { return std::rename(from, to) == 0; }
 
 #endif
@@ -102,7 +130,8 @@ bool name_beside(const char* path, char (&name)[kLongestPath]) {
   return length > 0 && static_cast<size_t>(length) < sizeof(name);
 }
 
-bool write_parts(const char* path, Mode mode, Span<const Span<const uint8_t>> parts) {
+bool write_parts(const char* path, Mode mode, Span<const Span<const uint8_t>> parts,
+                 FileStore::Flush flush) {
   std::FILE* file = create(path, mode);
   if (file == nullptr) return false;
   bool ok = true;
@@ -110,7 +139,11 @@ bool write_parts(const char* path, Mode mode, Span<const Span<const uint8_t>> pa
     if (part.size() == 0) continue;  // it may have no address
     ok = ok && std::fwrite(part.data(), 1, part.size(), file) == part.size();
   }
-  return std::fclose(file) == 0 && ok;
+  if (flush == FileStore::Flush::Yes) ok = ok && flush_file(file);
+  const int error = errno;
+  if (std::fclose(file) != 0) return false;
+  errno = error;
+  return ok;
 }
 
 class DesktopFiles final : public FileStore {
@@ -127,7 +160,8 @@ class DesktopFiles final : public FileStore {
 
   void close(File file) override { delete static_cast<FileMap*>(file.handle); }
 
-  Status replace(const char* path, Span<const Span<const uint8_t>> parts, Message& why) override {
+  Status replace(const char* path, Span<const Span<const uint8_t>> parts, Flush flush,
+                 Message& why) override {
     char place[kLongestPath], name[kLongestPath];
     Mode mode = {};
     if (!find_place(path, place, &mode)) {
@@ -138,8 +172,10 @@ class DesktopFiles final : public FileStore {
     if (!name_beside(place, name)) {
       return why.fail(Code::InvalidArgument, "its path is too long");
     }
-    // Not flushed to the disk: readers must detect what is left after a power failure.
-    if (write_parts(name, mode, parts) && rename_over(name, place)) return {};
+    if (write_parts(name, mode, parts, flush) && rename_over(name, place)) {
+      if (flush == Flush::Yes) flush_folder_of(place);
+      return {};
+    }
     const int error = errno;
     std::remove(name);
     return why.fail(Code::AccessFailed, "%s", std::strerror(error));

@@ -13,8 +13,9 @@
 #include <new>
 #else
 #include <cstdio>
-#include <cstdlib>
 #endif
+
+#include "rushlight/module/heap.h"
 
 namespace rushlight {
 namespace {
@@ -190,7 +191,14 @@ Status FileMap::open(const char* path, const FileOptions& options, Message& mess
 // Maps or reads the open file.
 Status FileMap::take(int file, size_t size, bool map, Message& message) {
   if (size == 0) return {};
-  void* memory = map ? map_file(file, size) : map_memory(size);
+  is_on_heap_ = !map && has_own_heap();
+  void* memory = MAP_FAILED;
+  if (is_on_heap_) {
+    memory = heap_allocate(size);
+    if (memory == nullptr) return out_of_memory(message);
+  } else {
+    memory = map ? map_file(file, size) : map_memory(size);
+  }
   if (memory == MAP_FAILED) {
     return message.fail(Code::MemoryAllocationFailed, "the file cannot be mapped: %s",
                         std::strerror(errno));
@@ -202,7 +210,11 @@ Status FileMap::take(int file, size_t size, bool map, Message& message) {
 }
 
 FileMap::~FileMap() {
-  if (data_ != nullptr) ::munmap(data_, size_);
+  if (is_on_heap_) {
+    heap_free(data_);
+  } else if (data_ != nullptr) {
+    ::munmap(data_, size_);
+  }
   delete watch_;
 }
 
@@ -253,7 +265,7 @@ Status FileMap::open(const char* path, const FileOptions&, Message& message) {
   Status status = end >= 0 ? Status() : fail_with_errno(message);
   if (end > 0) {
     size_ = static_cast<size_t>(end);
-    data_ = static_cast<uint8_t*>(std::malloc(size_));
+    data_ = static_cast<uint8_t*>(heap_allocate(size_));
     if (data_ == nullptr) {
       status = out_of_memory(message);
     } else if (std::fread(data_, 1, size_, file) != size_) {
@@ -264,7 +276,7 @@ Status FileMap::open(const char* path, const FileOptions&, Message& message) {
   return status;
 }
 
-FileMap::~FileMap() { std::free(data_); }
+FileMap::~FileMap() { heap_free(data_); }
 
 void FileMap::release(size_t, size_t) {}
 

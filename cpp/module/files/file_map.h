@@ -47,6 +47,7 @@ class FileMap {
   uint8_t* data_ = nullptr;
   size_t size_ = 0;
   bool is_mapped_ = false;
+  bool is_on_heap_ = false;  // read into memory of module/heap.h
   Watch* watch_ = nullptr;
 };
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.utils._pytree import tree_map
 
 from rushlight.capture.contract import FORWARD_PARAMETERS
 from rushlight.capture.diagnose import Attempt, diagnose, specialised_sizes
@@ -67,6 +68,21 @@ def capture(
     return model
 
 
+def _distinct(inputs: Any) -> Any:
+    """The inputs, of which no two are the same tensor: torch.export takes those for one input, and
+    the program would read the last of them in place of all."""
+    seen: set[int] = set()
+
+    def own(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        is_first = id(value) not in seen
+        seen.add(id(value))
+        return value if is_first else value.detach().clone()
+
+    return tree_map(own, inputs)
+
+
 def _export(
     model: object,
     args: tuple[Any, ...],
@@ -81,6 +97,7 @@ def _export(
             code=Code.INVALID_ARGUMENT,
             where=name,
         )
+    args, kwargs = _distinct((args, kwargs))
     try:
         with tracing():
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)

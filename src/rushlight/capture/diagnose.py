@@ -25,7 +25,7 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 
 from rushlight.capture.contract import input_places
-from rushlight.capture.lines import guard_lines, line_of, symbol_texts
+from rushlight.capture.lines import frames_of, guard_lines, line_of, symbol_texts, with_frames
 from rushlight.capture.packed import packed_in_error
 from rushlight.capture.rewrites import by_line, by_reason, by_size
 from rushlight.capture.shapes import Wanted, loosened, wanted_sizes
@@ -53,6 +53,11 @@ class Attempt:
 
 def diagnose(error: Exception, attempt: Attempt) -> list[Finding]:
     """The findings for an error of torch.export; never empty."""
+    frames = frames_of(error, attempt.model)
+    return [with_frames(finding, frames) for finding in _found(error, attempt)]
+
+
+def _found(error: Exception, attempt: Attempt) -> list[Finding]:
     message = _own_words(error)
     for rule in _RULES:
         findings = distinct(list(rule(error, message, attempt)))

@@ -9,16 +9,19 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from types import FrameType
 from typing import Any
 from unittest import mock
 
 import sympy
+import torch
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, uninteresting_files
 from torch.fx.proxy import TracerBase
 
+from rushlight.ir.findings import Finding
 from rushlight.ir.source import in_users_code
 from rushlight.ir.symbols import ITEM
 from rushlight.schema.source import Source
@@ -37,13 +40,34 @@ def is_users(filename: str) -> bool:
 
 def line_of(error: BaseException) -> Source:
     """The innermost line of the user's code that raised `error` during tracing."""
-    frames = traceback.extract_tb(error.__traceback__)
-    traced = [i for i, f in enumerate(frames) if _TRACER in f.filename]
-    chosen = Source()
-    for frame in frames[traced[0] + 1 if traced else 0 :]:
-        if is_users(frame.filename):
-            chosen = _source(frame.filename, frame.lineno or 0, frame.name)
-    return chosen
+    return next(reversed(frames_of(error)), Source())
+
+
+def frames_of(error: BaseException, model: torch.nn.Module | None = None) -> list[Source]:
+    """The lines of the user's code that led to `error` during tracing, the outermost first, with
+    the paths of the modules of `model` whose methods they are in."""
+    paths = {} if model is None else {id(one): name for name, one in model.named_modules()}
+    frames = list(traceback.walk_tb(error.__traceback__))
+    traced = [i for i, (f, _) in enumerate(frames) if _TRACER in f.f_code.co_filename]
+    path, users = "", []
+    for frame, line in frames[traced[0] + 1 if traced else 0 :]:
+        code = frame.f_code
+        if is_users(code.co_filename):
+            path = paths.get(id(frame.f_locals.get("self")), path)
+            users.append(replace(_source(code.co_filename, line, code.co_name), module=path))
+    return users
+
+
+def with_frames(finding: Finding, frames: Sequence[Source]) -> Finding:
+    """The finding with the module and the stack of its line, if the error went through it."""
+    source = finding.source
+    lines = [(frame.file, frame.line) for frame in frames]
+    if source.module or (source.file, source.line) not in lines:
+        return finding
+    stack = frames[: lines.index((source.file, source.line)) + 1]
+    source = replace(source, module=stack[-1].module)
+    text = "\n".join(frame.as_frame for frame in stack)
+    return replace(finding, source=source, stack=text)
 
 
 def _source(filename: str, line: int, function: str) -> Source:

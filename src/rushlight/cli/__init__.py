@@ -22,6 +22,7 @@ from rushlight.cli import (
     inspect,
     llm,
     new_backend,
+    new_op,
     ops,
     profile,
     recipes,
@@ -29,6 +30,7 @@ from rushlight.cli import (
     test,
     trace,
 )
+from rushlight.cli.common import takes_kernels
 
 HELP = "Take a PyTorch model ahead of time to one small file; run it without Python."
 app = typer.Typer(
@@ -59,10 +61,12 @@ def _options(
 
 COMMANDS = (
     *(export, doctor, recipes, accuracy, debug),
-    *(run, test, bench, profile, trace, explain, inspect, diff, ops, new_backend),
+    *(run, test, bench, profile, trace, explain, inspect, diff, ops, new_backend, new_op),
 )
+RUN_PROGRAMS = (export, debug, run, test, bench, profile, trace)
 for command in COMMANDS:
-    app.command(name=command.NAME, help=command.HELP)(command.main)
+    main = takes_kernels(command.main) if command in RUN_PROGRAMS else command.main
+    app.command(name=command.NAME, help=command.HELP)(main)
 app.add_typer(llm.app, name=llm.NAME, help=llm.HELP)
 
 __all__ = ["app"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
@@ -17,6 +21,7 @@ from rushlight.files import write_text
 if TYPE_CHECKING:
     from rich.console import Console
 
+_PACKAGE = str(Path(__file__).resolve().parents[1])
 F = TypeVar("F", bound=Callable[..., Any])
 
 TracebackOption = Annotated[
@@ -43,12 +48,23 @@ DataOption = Annotated[
     typer.Option("--data", metavar="FILE.ptd", help="The data file, if the weights are in one."),
 ]
 
+KernelsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kernels",
+        metavar="FILE.so",
+        help="A library of kernels for operators of your own. Give it once for each file.",
+    ),
+]
+
 # Advice that errors give in Python, and the command's option that does the same.
 _OPTIONS = {
     "verify=False": "--no-verify",
     "backend='portable'": "--backend portable",
     "recipe='int8-dynamic'": "--quantize int8-dynamic",
     "calibrate=[(x,), ...]": "--calibrate FILE.py:NAME",
+    "kernels=['libacme.so']": "--kernels libacme.so",
+    "kernels=[...]": "--kernels FILE.so",
 }
 _HELP_WIDTH = 70  # columns of an example, without its prompt and backslash
 _PIPE_WIDTH = 120  # columns if the output is not a terminal
@@ -98,22 +114,73 @@ def _in_options(message: str) -> str:
     return message
 
 
+def _tell(message: str, style: str) -> None:
+    from rich.text import Text
+
+    out = console(stderr=True)
+    # In a pipe a line is not broken, so that it can be searched.
+    out.print(Text(message, style=style), soft_wrap=not out.is_terminal)
+
+
+@contextmanager
+def _warnings_as_messages() -> Iterator[None]:
+    """Show warnings of this package without the line of Python that they came from."""
+    before = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if filename.startswith(_PACKAGE):
+            _tell(f"warning: {_in_options(str(message))}", "yellow")
+        else:
+            before(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
 def reports_errors(command: F, *, status: int = 1) -> F:
-    """Makes a command print a `rushlight.Error` as one message and exit with a code."""
+    """Makes a command print a `rushlight.Error` as one message and exit with a code, and warnings
+    of this package as messages."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
-            return command(*args, **kwargs)
+            with _warnings_as_messages():
+                return command(*args, **kwargs)
         except Error as error:
             if kwargs.get("traceback"):
                 raise
-            from rich.text import Text
-
-            told = _in_options(str(error))
-            out = console(stderr=True)
-            # In a pipe a line is not broken, so that it can be searched.
-            out.print(Text(f"error: {told}", style="red"), soft_wrap=not out.is_terminal)
+            _tell(f"error: {_in_options(str(error))}", "red")
             raise typer.Exit(status) from None
 
     return wrapped  # type: ignore[return-value]
+
+
+def takes_kernels(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the option `--kernels`, whose libraries it can use while it runs."""
+
+    @reports_errors
+    @functools.wraps(command)
+    def wrapped(*args: Any, kernels: list[str] | None = None, **kwargs: Any) -> Any:
+        from rushlight.runtime.registries import lent_kernels
+
+        with lent_kernels(kernels or []):
+            return command(*args, **kwargs)
+
+    own = inspect.signature(command, eval_str=True)
+    option = inspect.Parameter(
+        "kernels", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=KernelsOption
+    )
+    signature = own.replace(parameters=[*own.parameters.values(), option])
+    setattr(wrapped, "__signature__", signature)  # noqa: B010
+    wrapped.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return wrapped

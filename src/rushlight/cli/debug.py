@@ -29,6 +29,7 @@ HELP = help_text(
         "rushlight debug model.py:build --backend cpu --device-trace phone.etdp",
     ),
 )
+_NO_VALUES = "record the trace with --etdump-values all, and copy its values, too"
 _DATA = "FILE.py:NAME of a function that returns, or an attribute that is, an iterable of inputs"
 
 
@@ -119,8 +120,9 @@ def _trace(path: Path) -> tuple[bytes, bytes]:
         try:
             contents.append(file.read_bytes())
         except OSError as error:
+            what = _NO_VALUES if file == values else "check the path"
             raise Error(
-                f"{str(file)!r} cannot be read: {error.strerror}; check the path",
+                f"{str(file)!r} cannot be read: {error.strerror}; {what}",
                 code=Code.ACCESS_FAILED,
             ) from error
     return (contents[0], contents[1])

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,13 +20,12 @@ from rushlight.cli.common import (
     write_output,
 )
 from rushlight.cli.run import InputOption, SeedOption
-from rushlight.errors import Code, Error, LoadError, RunError
+from rushlight.errors import Code, RunError
 
 if TYPE_CHECKING:
-    from rushlight.inspect.diff.model import MethodDiff, ProgramDiff, RunDiff
+    from rushlight.inspect.diff.model import MethodDiff, ProgramDiff
     from rushlight.inspect.diff.rules import Rule
     from rushlight.inspect.diff.verdicts import Verdict
-    from rushlight.runtime.module import Method, Module
 
 NAME = "diff"
 HELP = help_text(
@@ -118,12 +117,11 @@ def main(
             for model, shown in zip((before, after), (diff.before, diff.after), strict=True)
         )
         if run or inputs or method or needs_runs(wanted):
-            programs = [
-                _Program(file, one, backend, threads)
-                for file, one in zip(files, _data(data or []), strict=True)
-            ]
+            from rushlight.cli.diff_runs import Runs
+
+            runs = Runs(files, data or [], backend, threads, inputs or [], seed, repeat)
             for one in _chosen(diff.methods, method):
-                one.run = _run(programs, one, inputs or [], seed, repeat)
+                one.run = runs.of(one)
         verdicts = judge(diff, wanted)
     if html is not None:
         from rushlight.inspect.diff.show import page
@@ -188,51 +186,6 @@ def _file(model: str, made: Path, backend: str | None) -> Path:
     return made
 
 
-# --- runs -----------------------------------------------------------------------------------------
-
-
-class _Program:
-    """One of the programs that run.
-
-    Attributes:
-        file: its path.
-        module: the program, loaded; None if it cannot be.
-        refused: why it cannot be loaded; "" if it can.
-    """
-
-    def __init__(self, file: Path, data: str | None, form: str | None, threads: int | None) -> None:
-        self.file = file
-        self._data, self._form, self._threads = data, form, threads
-        self.module: Module | None = None
-        self.refused = ""
-        try:
-            self.module = self.load()
-        except LoadError as error:
-            self.refused = f"it cannot be loaded: {error}"
-
-    def load(self, trace: bool = False) -> Module:
-        """The program, loaded anew.
-
-        Raises:
-            LoadError: it cannot be loaded here.
-        """
-        from rushlight.inspect import report_of
-        from rushlight.runtime.load import load
-
-        chosen = self._form if report_of(self.file).forms else None
-        return load(self.file, backend=chosen, data=self._data, threads=self._threads, trace=trace)
-
-
-def _data(files: Sequence[str]) -> Sequence[str | None]:
-    """The data file of each program."""
-    if len(files) > 2:
-        raise RunError(
-            f"--data is given {len(files)} times: give it once for both programs, or twice",
-            code=Code.INVALID_ARGUMENT,
-        )
-    return [*files, *files][:2] if files else [None, None]
-
-
 def _chosen(methods: Sequence[MethodDiff], name: str | None) -> Sequence[MethodDiff]:
     chosen = [m for m in methods if name in (None, m.name, m.after_name)]
     if not chosen and name is not None:
@@ -242,83 +195,3 @@ def _chosen(methods: Sequence[MethodDiff], name: str | None) -> Sequence[MethodD
             code=Code.NOT_FOUND,
         )
     return chosen
-
-
-def _run(
-    programs: Sequence[_Program], method: MethodDiff, inputs: Sequence[str], seed: int, repeat: int
-) -> RunDiff:
-    """Both programs on the same inputs; what fails is told in a note."""
-    from rushlight.inspect.diff.model import RunDiff
-    from rushlight.inspect.diff.runs import Side, run_both
-
-    names = method.name, method.after_name
-    modules = [program.module for program in programs if program.module is not None]
-    if len(modules) < len(programs):
-        return RunDiff(note="; ".join(p.refused for p in programs if p.refused))
-    methods = [module[name] for module, name in zip(modules, names, strict=True)]
-    flat = _inputs(methods, inputs, seed)
-    if isinstance(flat, str):
-        return RunDiff(note=flat)
-    before, after = (
-        Side(program.file, module, partial(program.load, True), name, values)
-        for program, module, name, values in zip(programs, modules, names, flat, strict=True)
-    )
-    try:
-        return run_both(before, after, repeat if method.operators else 0)
-    except Error as error:
-        return RunDiff(note=f"a run failed: {error}")
-
-
-def _inputs(methods: Sequence[Method], options: Sequence[str], seed: int) -> list[list[Any]] | str:
-    """Flattened inputs for both programs, or why there are none.
-
-    Raises:
-        RunError: an input that was given cannot be read, or is none of the first program's.
-    """
-    from rushlight.cli.inputs import complete, read_inputs
-
-    known = read_inputs(options, methods[0].contract.inputs)
-    refused: list[str] = []
-    for first, second in (methods, reversed(methods)):
-        try:
-            flat = complete(first, known, random=True, seed=seed)
-            _check(first, flat)
-            fitted = _fitted(second, flat)
-        except RunError as error:
-            refused.append(str(error))
-            continue
-        return [flat, fitted] if first is methods[0] else [fitted, flat]
-    return f"no inputs that both programs take were found ({refused[0]}): give --input"
-
-
-def _fitted(method: Method, flat: Sequence[Any]) -> list[Any]:
-    """The inputs of another program as this one takes them: in its own float dtypes.
-
-    Raises:
-        RunError: it does not take them.
-    """
-    import numpy as np
-
-    from rushlight.runtime.arrays import numpy_dtype
-
-    values = method.contract.inputs
-    if len(values) != len(flat):
-        raise RunError(
-            f"one program takes {len(flat)} inputs, the other {len(values)}",
-            code=Code.INVALID_ARGUMENT,
-        )
-    fitted = []
-    for value, one in zip(values, flat, strict=True):
-        if value.kind == "tensor" and isinstance(one, np.ndarray):
-            dtype = numpy_dtype(value.dtype, f"{value.name} takes")
-            if one.dtype != dtype and all(d.kind not in "iub" for d in (one.dtype, dtype)):
-                one = one.astype(dtype)
-        fitted.append(one)
-    _check(method, fitted)
-    return fitted
-
-
-def _check(method: Method, flat: Sequence[Any]) -> None:
-    """RunError if a method does not take these inputs."""
-    args, kwargs = method.contract.in_spec.unflatten(iter(flat))
-    method.flatten(args, kwargs)

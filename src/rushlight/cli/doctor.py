@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
+from rushlight.cli.common import (
+    TracebackOption,
+    console,
+    help_text,
+    reports_errors,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,6 +30,7 @@ HELP = help_text(
     (
         "rushlight doctor model.py:build",
         'rushlight doctor model.py:build --dynamic "x:0=1..8"',
+        "rushlight doctor model.py:build --html report.html",
         "rushlight doctor model.py:build --json",
     ),
 )
@@ -35,6 +43,14 @@ def main(
         list[str] | None,
         typer.Option(
             "--dynamic", metavar="INPUT:DIM=MIN..MAX", help="A size that may vary, as for export."
+        ),
+    ] = None,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="PAGE.html",
+            help="Write a page with the findings, the code, and the graphs that can be captured.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -52,6 +68,13 @@ def main(
         name: examine(one, target.args, target.kwargs, dynamic_shapes=shapes)
         for name, one in methods.items()
     }
+    if html is not None:
+        from rushlight.doctor import report_of_diagnoses
+        from rushlight.inspect.html import page
+
+        text = page(report_of_diagnoses(Path(model.partition(":")[0]).name, diagnoses))
+        write_output(html, text)
+        console(stderr=json).print(f"wrote {html} ({len(text):,} bytes)", markup=False)
     if json:
         import json as encoder
 

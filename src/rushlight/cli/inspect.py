@@ -106,16 +106,20 @@ def main(
 
 def _add_times(report: ProgramReport, trace: str, model: str) -> None:
     from rushlight.inspect.trace.inspector import Inspector
+    from rushlight.inspect.trace.origins import ProgramOrigins
     from rushlight.inspect.trace.times import times_of
+    from rushlight.runtime.source import map_file
+    from rushlight.serialize.bundle import program_in
 
     with warnings.catch_warnings():  # of another program, which is told below
         warnings.simplefilter("ignore", RuntimeWarning)
-        report.times = times_of(Inspector(trace, program=model), report.methods)
+        origins = ProgramOrigins(program_in(map_file(model)))
+        report.times = times_of(Inspector(trace, program=model), origins)
     for times in report.times:
         if times.unknown:
             console(stderr=True).print(
-                f"the trace is of another program: {times.method} has no {times.unknown[0]}"
-                + (f", and lacks {len(times.unknown) - 1} more" if len(times.unknown) > 1 else ""),
+                f"the trace is of another program: {times.unknown[0]}"
+                + (f"; {len(times.unknown) - 1} more differ" if len(times.unknown) > 1 else ""),
                 markup=False,
             )
 
@@ -123,7 +127,14 @@ def _add_times(report: ProgramReport, trace: str, model: str) -> None:
 def _add_stacks(report: ProgramReport, etrecord: str) -> None:
     from rushlight.inspect.trace.origins import RecordOrigins
 
-    report.stacks = {_recorded(report): RecordOrigins(etrecord).stack_traces()}
+    stacks = RecordOrigins(etrecord).stack_traces()
+    names = {method.name for method in report.methods}
+    report.stacks = {method: some for method, some in stacks.items() if method in names}
+    if not report.stacks and stacks:
+        console(stderr=True).print(
+            f"the record is of another program: it has the methods {', '.join(stacks)}",
+            markup=False,
+        )
 
 
 def _recorded(report: ProgramReport) -> str:

@@ -128,8 +128,8 @@ def _files(in_c: bool, names: tuple[str, str, str, str]) -> dict[str, str]:
             text = text.replace(word, new)
         texts[path] = text
     if in_c:
-        header = include_path() / "rl_backend_v1.h"
-        texts[header.name] = header.read_text(encoding="utf-8")
+        for header in ("rl_backend_v1.h", "rl_value_v1.h"):
+            texts[header] = (include_path() / header).read_text(encoding="utf-8")
     texts[".gitignore"] = "__pycache__/\n*.egg-info/\nbuild/\n*.so\n"
     return texts
 

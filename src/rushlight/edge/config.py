@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 from rushlight.errors import Code, ExportError
 from rushlight.ir.spec import TensorSpec
 
+Config = TypeVar("Config", "EdgeCompileConfig", "ExecutorchBackendConfig", "MemoryPlanningPass")
 DEBUG_LEVELS = ("lines", "full", "none")
 """How much of the map to Python lines a file has."""
 
@@ -122,9 +123,42 @@ class ExecutorchBackendConfig:
                 f"debug={self.debug!r}: it is one of {', '.join(map(repr, DEBUG_LEVELS))}",
                 code=Code.INVALID_ARGUMENT,
             )
+        planning = self.memory_planning_pass
+        by_method = planning if isinstance(planning, dict) else {"": planning}
+        for method, one in by_method.items():
+            name = f"memory_planning_pass[{method!r}]" if method else "memory_planning_pass"
+            checked_config(f"ExecutorchBackendConfig.{name}", one, MemoryPlanningPass)
 
     def planning_of(self, method: str) -> MemoryPlanningPass:
         """The planning options of one method."""
         if isinstance(self.memory_planning_pass, dict):
             return self.memory_planning_pass.get(method, MemoryPlanningPass())
         return self.memory_planning_pass
+
+
+def checked_config(name: str, given: Config | None, kind: type[Config]) -> Config:
+    """Options that a caller gave, or the default ones for None.
+
+    Args:
+        name: the argument's.
+        given: what came.
+        kind: what it must be.
+
+    Raises:
+        ExportError: it is something else, such as ExecuTorch's own type.
+    """
+    if given is None:
+        return kind()
+    if isinstance(given, kind):
+        return given
+    default = kind()
+    told = []  # what both have, and was set
+    for option in (f.name for f in fields(kind) if hasattr(given, f.name)):
+        value = getattr(given, option)
+        if value != getattr(default, option):
+            told.append(f"{option}={value if isinstance(value, bool | int) else '...'}")
+    raise ExportError(
+        f"{name} is of the type {type(given).__module__}.{type(given).__qualname__}: give "
+        f"rushlight.edge.{kind.__name__}({', '.join(told)})",
+        code=Code.INVALID_ARGUMENT,
+    )

@@ -13,18 +13,11 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.passes.infra.pass_base import PassResult as PassResult
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import branch
 from rushlight.ir.rewrite import KEPT_META, fake_mode_of
-
-
-@dataclass(frozen=True)
-class PassResult:
-    """A graph module and whether the pass changed anything."""
-
-    graph_module: GraphModule
-    modified: bool
 
 
 @dataclass(frozen=True)
@@ -177,7 +170,7 @@ class PassManager:
             if not isinstance(result, PassResult):
                 raise ExportError(
                     f"pass {getattr(one, '__name__', type(one).__name__)} returned "
-                    f"{type(result).__name__}: a pass must return a PassResult",
+                    f"{type(result).__name__}: a pass must return a PassResult of torch.fx",
                     code=Code.INVALID_TYPE,
                 )
             graph_module, modified = result.graph_module, modified or result.modified

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
 
 from rushlight.edge.config import EdgeCompileConfig
-from rushlight.edge.export_pass import PassManager, PassResult
+from rushlight.edge.export_pass import PassManager
 from rushlight.edge.to_edge import finish
 from rushlight.ir.dialect import EDGE
 from rushlight.ir.verify import verify

@@ -12,7 +12,7 @@ from rushlight.inspect.model import ProgramContents
 
 # Concatenated in this order into one script; each file may use the files before it.
 _SCRIPTS = ("dom.js", "program.js", "memory.js", "layout.js", "drawing.js", "flame.js", "graph.js",
-            "tables.js", "main.js")  # fmt: skip
+            "tables.js", "findings.js", "main.js")  # fmt: skip
 
 
 def page(report: ProgramContents) -> str:

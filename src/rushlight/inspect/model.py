@@ -10,6 +10,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from rushlight.schema.finding import ExportFinding
 from rushlight.schema.source import Source
 
 Actual = tuple[int, ...] | int
@@ -363,7 +364,7 @@ class MethodTimes:
         runs: the number of runs in the trace.
         ms: milliseconds of a whole run: the mean; 0 if the trace does not tell.
         timings: its operators, the slowest first.
-        unknown: operators of the trace that the method does not have, in words.
+        unknown: what of the trace does not fit the method, in words.
     """
 
     method: str
@@ -413,11 +414,12 @@ class FailedCall:
 
 @dataclass(slots=True)
 class ProgramContents:
-    """The contents of a program file, as far as they can be read without running it.
+    """The contents of a program file, as far as they can be read without running it; or the
+    graphs of a model that is no program yet.
 
     Attributes:
         name: the name of the file, "" for bytes.
-        bytes: the size of the file.
+        bytes: the size of the file; 0 if there is none.
         by_kind: the bytes of the file by kind; they sum to `bytes`.
         executorch: why ExecuTorch 1.4.1 cannot run the file; empty if it can.
         executorch_needs: what ExecuTorch needs besides the file to run it.
@@ -430,6 +432,7 @@ class ProgramContents:
             from an ETRecord; not in the file.
         gaps: how far values of a trace are from those of an ETRecord; not in the file.
         failures: what reports of failed runs tell; not in the file.
+        findings: what `rushlight doctor` found in the model; not in the file.
     """
 
     name: str
@@ -449,6 +452,7 @@ class ProgramContents:
     stacks: dict[str, dict[str, str]] = field(default_factory=dict)
     gaps: list[ValueGap] = field(default_factory=list)
     failures: list[FailedCall] = field(default_factory=list)
+    findings: list[ExportFinding] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report as dicts, lists, strings and numbers."""

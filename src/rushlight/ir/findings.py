@@ -57,6 +57,7 @@ class Finding:
         source: the line of Python that caused it, as far as it is known.
         blocks: False for a warning: the model exports, but not exactly as asked for.
         torch: torch's own message; "" if the finding is not torch's.
+        stack: the lines of Python that led there, as in a traceback, where no graph has them.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class Finding:
     source: Source = field(default_factory=Source)
     blocks: bool = True
     torch: str = ""
+    stack: str = ""
 
     def __post_init__(self) -> None:
         assert self.kind in KINDS, self.kind
@@ -91,15 +93,16 @@ class Finding:
             "advice": self.advice,
             "blocks": self.blocks,
             "page": self.page,
-            "source": asdict(self.source) if self.source.file else None,
+            "source": asdict(self.source) if self.source != Source() else None,
         }
 
 
 def distinct(findings: list[Finding]) -> list[Finding]:
-    """The findings without those of the same kind about the same line; blockers first."""
+    """The findings without those of the same kind about the same operator, or problem, of the same
+    line; blockers first."""
     seen: dict[tuple[str, str, str], Finding] = {}
     for finding in findings:
-        about = "" if finding.source.file else finding.problem
+        about = finding.source.operator if finding.source.file else finding.problem
         seen.setdefault((finding.kind, finding.place, about), finding)
     return sorted(seen.values(), key=lambda f: not f.blocks)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -58,12 +58,24 @@ class Manifest:
     def __iter__(self) -> Iterator[Kernel]:
         return iter(self._kernels.values())
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._kernels
+
     def __len__(self) -> int:
         return len(self._kernels)
 
     def find(self, name: str) -> Kernel | None:
         """The kernel of an operator, the user's registered ones included; None if there is none."""
         return self._kernels.get(name) or _REGISTERED.get(name)
+
+    def including(self, names: Iterable[str]) -> Manifest:
+        """The manifest with further kernels of the user, for any dtypes.
+
+        Args:
+            names: the operators that they compute; those that are there stay as they are.
+        """
+        more = {name: Kernel(name, "yours") for name in names if name not in self}
+        return Manifest(self._kernels | more, self.classes)
 
     def class_text(self, dtypes: frozenset[str]) -> str:
         """A short text for a set of dtypes, such as "real, bool"."""

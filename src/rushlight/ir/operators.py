@@ -20,6 +20,7 @@ from torch.fx import Node
 from rushlight.ir.alloc import et_view
 from rushlight.ir.control import copy_index
 from rushlight.ir.custom_ops import dim_order, quantized  # noqa: F401  (the first registers)
+from rushlight.ir.custom_ops.derived import out_variant_of
 from rushlight.ir.custom_ops.whole import OUT_VARIANTS
 
 # Operators of the Out dialect that are not torch operators, and the kernels that run them.
@@ -107,7 +108,7 @@ def out_variant(target: OpOverload) -> OpOverload | None:
             names = {n for n, _ in have}
             if relaxed and have == [a for a in wanted if a[0] in names or a[0] not in factory]:
                 return candidate  # type: ignore[no-any-return]
-    return None
+    return out_variant_of(target)
 
 
 def out_arguments(target: OpOverload) -> list[str]:

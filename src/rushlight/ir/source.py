@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import types
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
@@ -20,6 +21,9 @@ _HERE = tuple(
     f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parents[1])
 )
 _ELSEWHERE = re.compile(r"[/\\](site|dist)-packages[/\\](torch|rushlight)[/\\]")
+# The key of a lowered call's operator before it became an out-variant.
+OPERATOR = "edge_operator"
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
 
 def _is_library(file: str) -> bool:
@@ -50,9 +54,18 @@ def source_of(node: Node) -> Source:
     for name, _ in stack.values():
         if isinstance(name, str) and not name.startswith("_empty_nn_module_stack"):
             path = name.removeprefix("L['self'].").removeprefix("L['self']")
-    operator = str(node.target) if node.op == "call_function" else ""
+    operator = operator_of(node) if node.op == "call_function" else ""
     handle = int(node.meta.get("debug_handle", 0))
     return replace(frame, module=path, operator=operator, handle=handle)
+
+
+def operator_of(node: Node) -> str:
+    """The operator of the model's graph that a call computes: "aten.add.Tensor", or the name of a
+    function of Python, such as "add" for a sum of sizes."""
+    if OPERATOR in node.meta:
+        return str(node.meta[OPERATOR])
+    target = node.target
+    return target.__name__ if isinstance(target, _FUNCTIONS) else str(target)
 
 
 def debug_handles(graph: Graph) -> dict[str, int]:

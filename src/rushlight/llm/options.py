@@ -22,13 +22,18 @@ _FLOATS = (
     "dry_multiplier",
     "dry_base",
 )
+_MOST_COUNT = (1 << 31) - 1
 _COUNTS = ("top_k", "max_tokens", "n", "keep", "guesses", "dry_allowed_length", "dry_range")
+_RANGES = {  # of counts; the others have 0 to _MOST_COUNT
+    "max_tokens": (1, _MOST_COUNT),
+    "n": (1, _core.LlmOptions.most_n),
+    "guesses": (0, _core.LlmOptions.most_guesses),
+}
 _FLAGS = ("ignore_eos", "echo", "special")
 _TOKENS = ("stop_tokens", "dry_breakers")
 # Filters, which say nothing if the most probable token is taken anyway.
 _FILTERS = ("top_k", "top_p", "min_p", "typical_p")
 _LEAST_TEMPERATURE = 1e-6  # below it the most probable token is taken
-_MOST_COUNT = (1 << 31) - 1
 # What other libraries call it, or why there is none.
 _ADVICE = {
     "max_new_tokens": "write max_tokens=",
@@ -211,9 +216,9 @@ def read_integer(name: str, value: Any, low: int, high: int, wanted: str) -> int
 
 
 def _read_count(options: _core.LlmOptions, name: str, value: Any) -> None:
-    low = 1 if name in ("n", "max_tokens") else 0
-    wanted = f"an integer from {low} to {_MOST_COUNT}"
-    setattr(options, name, read_integer(name, value, low, _MOST_COUNT, wanted))
+    low, high = _RANGES.get(name, (0, _MOST_COUNT))
+    wanted = f"an integer from {low} to {high}"
+    setattr(options, name, read_integer(name, value, low, high, wanted))
 
 
 def _read_flag(options: _core.LlmOptions, name: str, value: Any) -> None:
@@ -245,6 +250,8 @@ def _read_stop(options: _core.LlmOptions, name: str, value: Any) -> None:
     is_list = isinstance(texts, Sequence) and not isinstance(texts, bytes | bytearray)
     if not is_list or not all(isinstance(text, str) for text in texts):
         raise _wrong(name, value, "a text, or a list of texts")
+    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
+        raise _wrong(name, value, "texts without halves of surrogate pairs, which no output has")
     options.stop = list(texts)
 
 

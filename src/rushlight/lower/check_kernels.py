@@ -10,10 +10,11 @@ from torch.fx import Node
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.findings import OTHER_OPERATORS, Finding, page_of, refusal
-from rushlight.ir.kernels import Manifest
+from rushlight.ir.kernels import Manifest, manifest
 from rushlight.ir.operators import kernel_name
 from rushlight.ir.source import source_of
 from rushlight.lower.method import LoweredMethod, spec_of
+from rushlight.schema.operators import OperatorSchema
 from rushlight.schema.source import Source
 
 # Operators that no kernel runs, because only delegates have what they need, and the advice.
@@ -27,6 +28,11 @@ _DELEGATED = {
         "or leave adapters= out"
     ),
 }
+_OWN = (
+    "Write its kernel in C++, {declaration}, and give its library with kernels=[...] (see "
+    "docs/custom-operators.md); give one in Python to rushlight.runtime.register_kernel, or say "
+    "with rushlight.edge.register_operator(...) which library of another runtime has it"
+)
 _SHOWN = 5  # places that are listed for one fault
 _OTHER_DTYPE = "Give each a dtype that its kernel takes; `rushlight ops` lists them"
 
@@ -59,12 +65,27 @@ def check_kernels(methods: Mapping[str, LoweredMethod], manifest: Manifest) -> N
             for fault in _wrong_dtypes(node, operator, manifest):
                 refused.setdefault(fault, {})[place] = source
     if missing or refused:
-        raise _error(missing, refused)
+        schemas = {k: v for method in methods.values() for k, v in schemas_of(method).items()}
+        advice = {name: _missing_advice(name, schemas) for name in sorted(missing)}
+        raise _error(missing, advice, refused)
 
 
 def operators_of(method: LoweredMethod) -> set[str]:
     """The names of the operators that a method calls."""
     return {n for node in method.graph.nodes if (n := kernel_name(node.target)) is not None}
+
+
+def schemas_of(method: LoweredMethod) -> dict[str, str]:
+    """The schemas of the operators that a method calls and no kernel of this package computes, by
+    name."""
+    own = manifest()
+    return {
+        name: str(node.target._schema)
+        for node in method.graph.nodes
+        if isinstance(node.target, OpOverload)
+        and (name := kernel_name(node.target)) is not None
+        and name not in own
+    }
 
 
 def _wrong_dtypes(node: Node, operator: str, manifest: Manifest) -> Iterator[str]:
@@ -103,17 +124,29 @@ def _dtypes(value: Any) -> Iterator[str]:
             yield str(spec.dtype).removeprefix("torch.")
 
 
+def _missing_advice(name: str, schemas: Mapping[str, str]) -> str:
+    """What to do about an operator without a kernel."""
+    if name in _DELEGATED:
+        return _DELEGATED[name]
+    try:
+        schema = OperatorSchema.read(schemas[name])
+        is_own = schema.namespace not in ("aten", "prims") and bool(schema.signature)
+    except (KeyError, ValueError):
+        is_own = False
+    return _OWN.format(declaration=schema.declaration) if is_own else OTHER_OPERATORS
+
+
 def _advice(taken: frozenset[str]) -> str:
     wanted = next((d for d in ("float32", "int64", "bool") if d in taken), None)
     return f": convert it with .to(torch.{wanted})" if wanted is not None else ""
 
 
-def _error(missing: Faults, refused: Faults) -> ExportError:
+def _error(missing: Faults, advice: Mapping[str, str], refused: Faults) -> ExportError:
     findings = [
         Finding(
             "unsupported-operator",
             f"the runtime has no kernel for {name}",
-            _DELEGATED.get(name, OTHER_OPERATORS),
+            advice[name],
             s,
         )
         for name in sorted(missing)
@@ -128,8 +161,9 @@ def _error(missing: Faults, refused: Faults) -> ExportError:
     if missing:
         text.append("the runtime has no kernel for")
         text += [line for name in sorted(missing) for line in _lines(name, missing[name])]
-        advice = dict.fromkeys(_DELEGATED.get(name, OTHER_OPERATORS) for name in sorted(missing))
-        text.append(f"{'. '.join(advice)} [{page_of('unsupported-operator')}]")
+        text.append(
+            f"{'. '.join(dict.fromkeys(advice.values()))} [{page_of('unsupported-operator')}]"
+        )
     if refused:
         text.append("the runtime's kernels do not take these dtypes:")
         text += [line for fault in sorted(refused) for line in _lines(fault, refused[fault])]

@@ -19,12 +19,12 @@ from rushlight.capture.mutations import mutated_input
 from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.branches import attribute, results_of
-from rushlight.ir.custom_ops.updates import WRITTEN, in_place
+from rushlight.ir.custom_ops.updates import InPlace, in_place
 from rushlight.ir.dialect import OUT
 from rushlight.ir.findings import refusal
 from rushlight.ir.operators import out_arguments, out_variant
 from rushlight.ir.rewrite import KEPT_META
-from rushlight.ir.source import source_of
+from rushlight.ir.source import OPERATOR, operator_of, source_of
 from rushlight.ir.spec import TensorSpec, dim_order_of
 from rushlight.ir.verify import fail, verify
 from rushlight.lower.control_flow import lower_control_flow
@@ -96,8 +96,8 @@ class _Lowering:
             self.values[node] = lower_control_flow(self, node, self._map(node.args))
         elif node.target is operator.getitem and isinstance(self._source(node), list | tuple):
             self.values[node] = self._source(node)[node.args[1]]
-        elif in_place(node.target) is not None:
-            self._update(node)
+        elif (how := in_place(node.target)) is not None:
+            self._update(node, how)
         else:
             self._call(node)
 
@@ -158,6 +158,8 @@ class _Lowering:
         node = self.graph.call_function(target, args, kwargs)
         node.meta.update({k: like.meta[k] for k in KEPT_META if k in like.meta})
         node.meta["edge_node"] = f"{self.within}{like.name}"
+        if like.op == "call_function":
+            node.meta[OPERATOR] = operator_of(like)
         self.written.append(node)
         return node
 
@@ -196,20 +198,30 @@ class _Lowering:
         call.meta["outs"] = outs
         self.values[node] = outs if isinstance(result, list) else outs[0]
 
-    def _update(self, node: Node) -> None:
-        """A call that writes a part of a tensor: of state itself, or else of a copy."""
-        args = list(self._map(node.args))
-        if node not in self.in_place:
-            spec = spec_of(args[WRITTEN])
-            assert spec is not None
-            new = replace(spec, const=False, alias_of=None, name=f"{node.name}_before")
-            args[WRITTEN] = self._clone(node, args[WRITTEN], new)
-        # The operators have a result that says nothing, since every operator must have one.
-        result = node.meta["val"].new_empty(1)
-        nothing = self.alloc(node, self.specs.of_value(node, result))
-        call = self.emit(node, in_place(node.target), tuple(args), {"out": nothing})
-        call.meta["outs"] = [args[WRITTEN]]
-        self.values[node] = args[WRITTEN]
+    def _update(self, node: Node, how: InPlace) -> None:
+        """A call that writes tensors, each of them state itself or else a copy."""
+        args, kwargs = list(self._map(node.args)), dict(self._map(node.kwargs))
+        for at in how.written:
+            if (node, at) not in self.in_place:
+                spec = spec_of(args[at])
+                assert spec is not None
+                name = (
+                    f"{node.name}_before" if len(how.written) == 1 else f"{node.name}_before_{at}"
+                )
+                new = replace(spec, const=False, alias_of=None, name=name)
+                args[at] = self._clone(node, args[at], new)
+        value = node.meta["val"]
+        values = list(value) if isinstance(value, list | tuple) else [value]
+        names = out_arguments(how.operator)
+        # An operator that must have a result, and has none, has one that says nothing.
+        told = values[: how.n_results] if how.n_results else [values[0].new_empty(1)] * len(names)
+        outs = [self.alloc(node, self.specs.of_value(node, one)) for one in told]
+        kwargs.update(zip(names, outs, strict=True))
+        call = self.emit(node, how.operator, tuple(args), kwargs)
+        written = [args[at] for at in how.written]
+        results = [*outs[: how.n_results], *written]
+        call.meta["outs"] = results
+        self.values[node] = results if isinstance(value, list | tuple) else results[0]
 
     def _delegate(self, node: Node) -> None:
         """A call of a lowered module: its results are tensors, in any structure."""

@@ -124,6 +124,7 @@ def extract(region: Region, data: Data, parent: ExportedProgram, method: str) ->
                 f"a tensor: leave nodes that compute sizes and numbers out of the partition",
                 code=Code.INVALID_ARGUMENT,
                 where=method,
+                sources=[source_of(node)],
             )
     writer = _Writer(data)
     for node in owned:
@@ -253,4 +254,5 @@ def _shared(
         f"{node.name}: tag these nodes too, or leave {node.name} untagged",
         code=Code.INVALID_ARGUMENT,
         where=method,
+        sources=[source_of(user) for user in sorted(users, key=lambda n: n.name)],
     )

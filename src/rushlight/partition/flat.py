@@ -22,6 +22,7 @@ from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import attribute
 from rushlight.ir.programs import copy_node, make_module, make_program
 from rushlight.ir.source import source_of
+from rushlight.schema.source import Source
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,10 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
         else:
             if not isinstance(value.meta.get("val"), torch.Tensor):
                 what = f"returns {value.name} ({value.target}; {source_of(value)})"
-                raise _refused(f"{what}, which is not a tensor: delegates hand out tensors only")
+                raise _refused(
+                    f"{what}, which is not a tensor: delegates hand out tensors only",
+                    source_of(value),
+                )
             numbers.setdefault(value, len(numbers))
             kept.setdefault(value, spec)
             returned.append(("computed", numbers[value]))
@@ -129,8 +133,8 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
     return new, Call(call.in_spec, passed, call.out_spec, returned)
 
 
-def _refused(what: str) -> ExportError:
-    return ExportError(f"the program {what}", code=Code.NOT_SUPPORTED)
+def _refused(what: str, *sources: Source) -> ExportError:
+    return ExportError(f"the program {what}", code=Code.NOT_SUPPORTED, sources=sources)
 
 
 def _copy(program: ExportedProgram, without: set[str], returned: tuple[Node, ...]) -> GraphModule:

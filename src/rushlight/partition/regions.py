@@ -66,6 +66,7 @@ def find_regions(
                 f"not name; it names {sorted(tags)}. Return a DelegationSpec for every tag",
                 code=Code.INVALID_ARGUMENT,
                 where=method,
+                sources=[source_of(node)],
             )
         is_input = node.op == "placeholder" and node not in data
         if tag is not None and (is_input or node.op == "output"):
@@ -158,6 +159,7 @@ def _cycle(needs: Mapping[Unit, list[Unit]], done: set[Unit], method: str) -> Ex
         f"as well, or give the parts before and after it tags of their own",
         code=Code.INVALID_ARGUMENT,
         where=method,
+        sources=[source_of(unit) for unit in around if isinstance(unit, Node)],
     )
 
 

@@ -12,6 +12,7 @@ from torch.fx.passes.infra.partitioner import Partition
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import branch
+from rushlight.ir.source import source_of
 from rushlight.partition.extract import data_of, data_of_branch
 from rushlight.partition.partitioner import TAG
 
@@ -32,6 +33,7 @@ def tag_partitions(partitions: Iterable[Partition], prefix: str = "tag") -> list
                     f"node {node.name} ({node.target}) is in two partitions, "
                     f"{node.meta[TAG]!r} and {tag!r}",
                     code=Code.INVALID_ARGUMENT,
+                    sources=[source_of(node)],
                 )
             node.meta[TAG] = tag
     return tags

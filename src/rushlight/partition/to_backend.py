@@ -391,7 +391,10 @@ def _preprocess(
         elif _is_ours(details):
             code, told = Code.INTERNAL, str(internal_error(error))
         raise ExportError(
-            f"preprocess failed with {told}\n  it was given {what}", code=code, where=backend_id
+            f"preprocess failed with {told}\n  it was given {what}",
+            code=code,
+            where=backend_id,
+            sources=getattr(error, "sources", ()),
         ) from error
     fault = fault_of(results, programs)
     if fault is not None:

@@ -14,6 +14,7 @@ from rushlight.edge import (
     PassManager,
     to_edge_dialect,
 )
+from rushlight.edge.config import checked_config
 from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.passes.groups_to_channels import groups_to_channels
 from rushlight.edge.passes.taps import taps_to_values
@@ -76,7 +77,7 @@ def to_edge(
     Raises:
         ExportError: for what cannot be exported, with its line of Python and what to do.
     """
-    config = compile_config or EdgeCompileConfig()
+    config = checked_config("compile_config", compile_config, EdgeCompileConfig)
     captured, edge = _captured(programs), {}
     for name, program in captured.items():
         progress(f"{name}: edge")
@@ -117,7 +118,7 @@ def to_edge_transform_and_lower(
         partitioner: one, or several in order, for all methods or by method. A call that one of
             them keeps whole (`ops_to_not_decompose`) but none takes is decomposed after all.
     """
-    config = compile_config or EdgeCompileConfig()
+    config = checked_config("compile_config", compile_config, EdgeCompileConfig)
     captured = _captured(programs)
     chosen = partitioners_of(partitioner, captured)
     whole = {name: wanted_whole(captured[name], chosen[name], config) for name in captured}
@@ -170,7 +171,7 @@ class EdgeProgramManager:
     ) -> None:
         self._programs = _by_name(edge_programs)
         self._constant_methods = dict(constant_methods or {})
-        self._config = compile_config or EdgeCompileConfig()
+        self._config = checked_config("compile_config", compile_config, EdgeCompileConfig)
         if contracts is None:
             contracts = {name: contract_of(p) for name, p in self._programs.items()}
         self._contracts = dict(contracts)
@@ -230,7 +231,7 @@ class EdgeProgramManager:
             passes: for all methods, or a list per method name.
             compile_config: replaces the manager's own.
         """
-        config = compile_config or self._config
+        config = checked_config("compile_config", compile_config or self._config, EdgeCompileConfig)
         unknown = sorted(set(passes) - self.methods) if isinstance(passes, Mapping) else []
         if unknown:
             raise ExportError(
@@ -293,7 +294,7 @@ class EdgeProgramManager:
         Raises:
             ExportError: for what cannot be lowered, with the nodes and their lines of Python.
         """
-        config = config or ExecutorchBackendConfig()
+        config = checked_config("config", config, ExecutorchBackendConfig)
         lowered: dict[str, LoweredMethod] = {}
         for name, program in self._programs.items():
             if config.passes:

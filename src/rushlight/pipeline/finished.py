@@ -20,12 +20,13 @@ from rushlight.ir.kernels import registered
 from rushlight.ir.mapped_weights import IN_MEMORY, files_of_weights, in_parts, weights_in_files
 from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
 from rushlight.lower import LoweredMethod
-from rushlight.lower.check_kernels import operators_of
+from rushlight.lower.check_kernels import operators_of, schemas_of
 from rushlight.record.etrecord import ETRecord
 from rushlight.schema import program as schema
 from rushlight.schema.codec import Buffer
 from rushlight.schema.debug import DebugMap
 from rushlight.schema.flat_tensor import TensorLayout
+from rushlight.schema.operators import SCHEMAS
 from rushlight.serialize.data_files import DataFiles
 from rushlight.serialize.debug_limit import with_debug
 from rushlight.serialize.file import PTEFile, check_program_path
@@ -130,6 +131,9 @@ class ExecutorchProgramManager:
         data = {k: store.buffers[e.buffer_index] for k, e in store.pte_data.items()}
         for key, value in named.items():
             data[key] = json.dumps(value, separators=(",", ":")).encode()
+        schemas = self._schemas()
+        if schemas:
+            data[SCHEMAS] = "".join(f"{text}\n" for text in schemas).encode()
         return {**data, **self._data_files().named_data(), **self._more}
 
     @property
@@ -153,6 +157,14 @@ class ExecutorchProgramManager:
     def payloads(self) -> list[bytes]:
         """The payloads of all delegates."""
         return list(self._emitted.payloads)
+
+    def _schemas(self) -> list[str]:
+        """The schemas of the operators that are not the runtime's, which their kernels must fit."""
+        methods = self._methods.values()
+        return [
+            text
+            for _, text in sorted({k: v for m in methods for k, v in schemas_of(m).items()}.items())
+        ]
 
     def _libraries(self) -> dict[str, str]:
         """The kernel libraries of the operators that the user registered, by operator."""

@@ -15,7 +15,13 @@ from rushlight.runtime.failures import install_crash_report
 from rushlight.runtime.load import load
 from rushlight.runtime.measures import Memory, TraceEvent
 from rushlight.runtime.module import Method, Module
-from rushlight.runtime.registries import backend_registry, operator_registry
+from rushlight.runtime.registries import (
+    backend_registry,
+    operator_registry,
+    register_kernel,
+    register_kernel_library,
+    unregister_kernel,
+)
 from rushlight.runtime.runtime import Program, Runtime, Verification
 from rushlight.runtime.signature import Signature
 from rushlight.runtime.state import Snapshot, State
@@ -46,5 +52,8 @@ __all__ = [
     "register_backend",
     "register_backend_capsule",
     "register_backend_library",
+    "register_kernel",
+    "register_kernel_library",
     "unregister_backend",
+    "unregister_kernel",
 ]

@@ -197,7 +197,8 @@ def unregister_backend(id: str) -> None:
 
 
 def include_path() -> Path:
-    """The folder of `rl_backend_v1.h`, to build backends in C against."""
+    """The folder of `rl_backend_v1.h`, `rl_kernel_v1.h` and `custom_kernel.h`, to build backends
+    and kernels against."""
     return Path(__file__).resolve().parents[1] / "include"
 
 

@@ -15,6 +15,7 @@ from rushlight import _core
 from rushlight.errors import Code, Error, LoadError, RunError
 from rushlight.files import AnyPath, replacing
 from rushlight.schema.debug import Places
+from rushlight.schema.operators import SCHEMAS, OperatorSchema
 from rushlight.serialize.debug import KEY, read_debug
 
 E = TypeVar("E", bound=Error)
@@ -101,6 +102,7 @@ def run_error(failure: _core.Failure, program: _core.Program) -> RunError:
             where, message = _inside(lines, method, delegate, place, where, line, message, failure)
         else:
             where += f", {line}" if line else ""
+            message = _whole_text(failure, message)
     elif method:
         message = _without_prefix(message, method)
     return write_report(RunError(message, code=Code(code), where=where), report)
@@ -170,10 +172,15 @@ def _inside(
     if len(inside) > _MAX_LINES:
         inside[_MAX_LINES:] = [f"and {len(inside) - _MAX_LINES} more"]
     where += "".join(f", {text}" for text in inside)
+    return where, _whole_text(failure, message)
+
+
+def _whole_text(failure: _core.Failure, message: str) -> str:
+    """The message, or the text of the exception behind it: the runtime's buffer may have cut it."""
     cause = failure.__cause__
-    if cause is not None:  # the runtime's buffer may have cut its text
-        message = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
-    return where, message
+    if cause is None:
+        return message
+    return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
 
 
 def _without_prefix(message: str, prefix: str) -> str:
@@ -239,7 +246,7 @@ def missing_error(
             line = lines.line(method, instruction)
             place = f"{method}: instruction {instruction}" + (f", {line}" if line else "")
             operators.setdefault((name, is_there), []).append(place)
-    text = [*_operator_lines(operators), *_backend_lines(backends, notes)]
+    text = [*_operator_lines(operators, _schemas(program)), *_backend_lines(backends, notes)]
     if not text:
         return load_error(failures[0], where, program)
     code = Code.OPERATOR_MISSING if operators else Code.NOT_FOUND
@@ -254,7 +261,22 @@ def _delegate_text(method: str, delegate: int, nodes: Sequence[str]) -> str:
     return f"{method}: delegate {delegate}" + (f", to run {', '.join(shown)}" if shown else "")
 
 
-def _operator_lines(operators: Mapping[tuple[str, bool], list[str]]) -> list[str]:
+def _schemas(program: _core.Program) -> dict[str, OperatorSchema]:
+    """The schemas of the user's own operators that a program has, by name; none that is damaged."""
+    schemas = {}
+    for line in (program.named_data(SCHEMAS) or b"").decode(errors="replace").splitlines():
+        try:
+            schema = OperatorSchema.read(line)
+            _ = schema.signature  # one that no kernel can have says nothing
+            schemas[schema.name] = schema
+        except ValueError:
+            continue
+    return schemas
+
+
+def _operator_lines(
+    operators: Mapping[tuple[str, bool], list[str]], schemas: Mapping[str, OperatorSchema]
+) -> list[str]:
     if not operators:
         return []
     n = len(operators)
@@ -263,6 +285,15 @@ def _operator_lines(operators: Mapping[tuple[str, bool], list[str]]) -> list[str
         note = " (there, but not for these dtypes)" if other_types else ""
         more = f", and {len(places) - 3} more" if len(places) > 3 else ""
         text.append(f"  {name}{note}  at {'; '.join(places[:3])}{more}")
+    own = {name: schemas[name] for name, _ in operators if name in schemas}
+    if own:
+        text += [f"  write {schema.declaration}" for schema in own.values()]
+        text.append(
+            "Give the library with these kernels, as in kernels=['libacme.so'], or kernels in "
+            "Python to rushlight.runtime.register_kernel."
+        )
+    if len(own) == n:
+        return text
     text.append(
         "Export the model so that these operators are decomposed, or load a runtime that has them; "
         "`methods=[…]` loads only the methods that do without."

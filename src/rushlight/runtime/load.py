@@ -18,6 +18,7 @@ from rushlight.runtime.failures import load_error
 from rushlight.runtime.forms import KEY as FORMS
 from rushlight.runtime.forms import read_index
 from rushlight.runtime.module import Module
+from rushlight.runtime.registries import library_paths
 from rushlight.runtime.source import Source, describe_source, read_source
 from rushlight.runtime.trace import TraceOptions, core_options
 
@@ -39,6 +40,7 @@ def load(
     backend_options: BackendOptions | None = None,
     check_backends: bool | None = None,
     failure_report: AnyPath | None = None,
+    kernels: Sequence[AnyPath] = (),
 ) -> Module:
     """Load a program (.pte). Needs no torch.
 
@@ -79,6 +81,8 @@ def load(
             or fails, over the one before: `rushlight explain` says from it what happened, also on
             another machine. While a method runs, it costs a look at the clock for each
             instruction. See `rushlight.runtime.install_crash_report`, too.
+        kernels: shared libraries of kernels (`rl_kernel_v1.h`) for operators of your own, for this
+            module and its clones; `rushlight.runtime.register_kernel` adds one in Python for all.
 
     Returns:
         A module with its methods loaded.
@@ -106,6 +110,7 @@ def load(
         map=map,
         guard=guard,
         failure_report=failure_report,
+        kernels=kernels,
     )
     try:
         return _load_methods(core, where, methods, backend, backend_options)
@@ -244,6 +249,7 @@ def open_program(
     map: bool = True,
     guard: bool = False,
     failure_report: AnyPath | None = None,
+    kernels: Sequence[AnyPath] = (),
 ) -> _core.Program:
     """Open and verify a program without loading methods; the arguments are those of `load`.
 
@@ -268,6 +274,7 @@ def open_program(
             bool(map),
             bool(guard),
             b"" if failure_report is None else os.path.abspath(os.fsencode(failure_report)),
+            library_paths(kernels),
         )
     except _core.Failure as failure:
         raise load_error(failure, where) from None

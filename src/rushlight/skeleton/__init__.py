@@ -1,7 +1,8 @@
 """What `rushlight new-backend` writes: a small backend that works, with its tests.
 
 `package` is the form in Python; `c` has what is there in its place, or beside it, if the runtime
-half is in C. `NAMES` are the words that take the new backend's names.
+half is in C. `NAMES` are the words that take the new backend's names. `op` has the templates of
+what `rushlight new-op` writes.
 """
 
 NAMES = ("skeleton_backend", "skeleton-backend", "Skeleton", "skeleton")

@@ -38,7 +38,7 @@ def select_by_module_path(*patterns: str, output_only: bool = True) -> NodeSelec
 
     Args:
         patterns: as `fnmatch` has them: `*` stands for any text, with dots.
-        output_only: only those whose results leave the module.
+        output_only: only those whose results leave the modules that match.
 
     Raises:
         ExportError: there is no pattern.
@@ -57,7 +57,7 @@ def select_by_module_class(*class_names: str, output_only: bool = True) -> NodeS
 
     Args:
         class_names: of the modules.
-        output_only: only those whose results leave the module.
+        output_only: only those whose results leave the modules that match.
 
     Raises:
         ExportError: there is no name.
@@ -99,8 +99,7 @@ def _in_modules(matches: Callable[[str, str], bool], output_only: bool) -> NodeS
         mine = {key for key, module in modules_of(node).items() if matches(*module)}
         if not output_only:
             return bool(mine)
-        # Of modules within each other each has its own outputs.
-        return any(all(key not in modules_of(user) for user in node.users) for key in mine)
+        return bool(mine) and all(mine.isdisjoint(modules_of(user)) for user in node.users)
 
     return selects
 

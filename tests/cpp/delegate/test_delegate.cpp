@@ -395,7 +395,7 @@ void test_stray_writes() {
   poor.loaded.allow_structures(0);
   options.backends = &poor.table;
   CHECK(poor.loaded.load("forward", options).code() == Code::MemoryAllocationFailed);
-  CHECK(says(poor.loaded.message, "checking its backends takes 256 bytes more"));
+  CHECK(says(poor.loaded.message, "checking its backends and kernels takes 256 bytes more"));
 }
 
 // The table drops a backend while a method is loaded with it.

@@ -135,6 +135,25 @@ void test_endless_loop_ends() {
   CHECK(status.code() == Code::InvalidProgram);
 }
 
+// Only while the flag is set, and steps are the caller's own.
+void test_cancelled_run_ends() {
+  Plan plan;
+  const int32_t i = plan.integer(0), one = plan.integer(1);
+  plan.call("executorch_prim::add", {i, one, i}, "Scalar");
+  plan.outputs = {i};
+  std::atomic<bool> cancelled{true};
+  MethodOptions options = {};
+  options.cancelled = &cancelled;
+  Loaded loaded(file_of(plan));
+  CHECK(loaded.load("forward", options).ok());
+  CHECK(loaded.method.execute().code() == Code::Cancelled);
+  CHECK(says(loaded.method.message(), "instruction 0 (executorch_prim::add.Scalar): the run was"));
+  CHECK(loaded.method.failed_instruction() == 0);
+  cancelled = false;
+  CHECK(loaded.method.execute().ok());
+  CHECK(loaded.method.output(0).to_int() == 1);
+}
+
 void test_failure_says_where() {
   Plan plan = add_plan();
   plan.call("test::always_fails", {1}, "");
@@ -354,6 +373,7 @@ int main() {
   test_jump_and_move();
   test_loop();
   test_endless_loop_ends();
+  test_cancelled_run_ends();
   test_failure_says_where();
   test_steps();
   test_failed_step_stays();

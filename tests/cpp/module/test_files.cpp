@@ -137,7 +137,7 @@ mode_t mode_of(const char* path) {
 Status replace(const char* path, const char* text, Message* message) {
   const Span<const uint8_t> parts[] = {{reinterpret_cast<const uint8_t*>(text), std::strlen(text)},
                                        {reinterpret_cast<const uint8_t*>("!"), 1}};
-  return desktop_files().replace(path, {parts, 2}, *message);
+  return desktop_files().replace(path, {parts, 2}, FileStore::Flush::Yes, *message);
 }
 
 void test_replaced() {

@@ -155,6 +155,8 @@ class EngineDelegate {
   size_t memory_used() const { return allocator_.used(); }
   const std::vector<uint64_t>& memory() const { return memory_; }
 
+  void set_cancelled(const std::atomic<bool>* flag) { cancelled_ = flag; }
+
   Status run(const std::vector<EValue*>& args, size_t n_inputs, Allocator* scratch = nullptr,
              const KvCache* kv_cache = nullptr) {
     message_.clear();
@@ -165,6 +167,7 @@ class EngineDelegate {
     run.n_inputs = n_inputs;
     run.workers = workers_;
     run.kv_cache = kv_cache;
+    run.cancelled = cancelled_;
     return backend_.execute(run, handle_, args.data(), args.size());
   }
 
@@ -173,6 +176,7 @@ class EngineDelegate {
   std::vector<uint64_t> memory_;
   Allocator allocator_;
   Workers* workers_;
+  const std::atomic<bool>* cancelled_ = nullptr;
   CpuBackend backend_;
   Message message_;
   DelegatePlace place_;

@@ -15,6 +15,7 @@ LIBRARY = torch.library.Library("test_rushlight", "DEF")
 LIBRARY.define("double(Tensor x, float by=2.0) -> Tensor")
 LIBRARY.define("double.out(Tensor x, float by=2.0, *, Tensor(a!) out) -> Tensor(a!)")
 LIBRARY.define("lonely(Tensor x) -> Tensor")
+LIBRARY.define("count(Tensor x) -> (Tensor, int)")
 LIBRARY.define("half(Tensor x) -> (Tensor, Tensor)")
 LIBRARY.define("half.out(Tensor x, *, Tensor(a!) low, Tensor(b!) high) -> (Tensor(a!), Tensor(b!))")
 
@@ -27,6 +28,11 @@ def double(x: torch.Tensor, by: float = 2.0) -> torch.Tensor:
 @torch.library.impl(LIBRARY, "lonely", "CompositeExplicitAutograd")
 def lonely(x: torch.Tensor) -> torch.Tensor:
     return x.clone()
+
+
+@torch.library.impl(LIBRARY, "count", "CompositeExplicitAutograd")
+def count(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+    return x.clone(), x.dim()
 
 
 @torch.library.impl(LIBRARY, "half", "CompositeExplicitAutograd")
@@ -123,16 +129,29 @@ def test_several_results_have_the_dtypes_of_the_meta_kernel() -> None:
     assert [slot.text for slot in method.outputs] == ["float16[4]", "int32[4]"]
 
 
-def test_an_operator_without_out_variant_says_what_to_define() -> None:
+@pytest.mark.usefixtures("registry")
+def test_an_operator_without_out_variant_gets_one() -> None:
     class Lonely(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return ops.lonely(x)  # type: ignore[no-any-return]
 
-    with pytest.raises(rl.ExportError, match=r"define test_rushlight::lonely.out with torch.libr"):
+    with pytest.raises(rl.ExportError, match=r"no kernel for\n  test_rushlight::lonely.out"):
         rl.export(Lonely(), (X,))
-    config = EdgeCompileConfig(_core_aten_ops_exception_list=[ops.lonely.default])
-    edge = to_edge(torch.export.export(Lonely(), (X,)), compile_config=config)
-    assert "lonely" in edge.exported_program().graph_module.code
+    register_operator("test_rushlight::lonely.out", library="mine")
+    program = rl.export(Lonely(), (X,), verify=False)
+    assert [o.name for o in program.report().operators] == ["test_rushlight::lonely.out"]
+
+
+def test_an_operator_that_returns_a_number_says_what_to_define() -> None:
+    class Counted(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return ops.count(x)[0]  # type: ignore[no-any-return]
+
+    with pytest.raises(rl.ExportError, match=r"count a decomposition .*define test_rushlight::cou"):
+        rl.export(Counted(), (X,))
+    config = EdgeCompileConfig(_core_aten_ops_exception_list=[ops.count.default])
+    edge = to_edge(torch.export.export(Counted(), (X,)), compile_config=config)
+    assert "count" in edge.exported_program().graph_module.code
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "benchmarks" / "llm"))
 
-import character_model  # noqa: E402
 import llm_gguf  # noqa: E402
 import tokenizer_corpus as corpus  # noqa: E402
 from gguf_files import PRE_TOKENIZERS, of_tokenizer, write_gguf  # noqa: E402
@@ -46,8 +46,10 @@ def side() -> Iterator[Side]:
 
 
 @pytest.mark.parametrize("name", [*llm_gguf.FAMILIES, llm_gguf.TRAINED])
-def test_logits_are_no_farther_than_those_of_llama_cpp(name: str) -> None:
-    distances = llm_gguf.measured(name, character_model.ITERATIONS)
+def test_logits_are_no_farther_than_those_of_llama_cpp(
+    name: str, trained: Callable[[], Any]
+) -> None:
+    distances = llm_gguf.measured(name, trained)
     assert len(distances) == len(llm_gguf.BY_GGUF) + len(llm_gguf.BY_LLAMA_CPP)
     for file, one in distances.items():
         # Both round rows to 8 bits: which of them is nearer is chance where nothing else differs.

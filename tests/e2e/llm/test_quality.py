@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,14 +12,14 @@ CACHES = ("float32", "float16", "int8", "auto")
 
 
 @pytest.fixture(scope="module")
-def trained() -> Any:
-    return character_model.train()
+def model(trained: Callable[[], Any]) -> Any:
+    return trained()
 
 
 @pytest.fixture(scope="module")
-def exact(trained: Any) -> float:
+def exact(model: Any) -> float:
     """The perplexity that transformers computes."""
-    return character_model.perplexity(character_model.eager_score(trained))
+    return character_model.perplexity(character_model.eager_score(model))
 
 
 @pytest.mark.full
@@ -26,9 +27,9 @@ def exact(trained: Any) -> float:
     ("recipe", "allowed"), [("float32", 1e-4), ("int8", 0.01), ("8da4w", 0.03)]
 )
 def test_perplexity_of_a_trained_model(
-    trained: Any, exact: float, recipe: str, allowed: float
+    model: Any, exact: float, recipe: str, allowed: float
 ) -> None:
-    runners = character_model.runners(trained, recipe, CACHES)
+    runners = character_model.runners(model, recipe, CACHES)
     perplexities = {kv: character_model.perplexity(runner.score) for kv, runner in runners.items()}
     assert 1.5 < exact < 8  # it has learned, and not everything
     assert perplexities["float32"] == pytest.approx(exact, rel=allowed)

@@ -121,7 +121,7 @@ def failed(path: Path, *args: Any, **options: Any) -> Explanation:
 
 CASES = [
     *((function, "cpu") for function in FUNCTIONS),
-    *((function, backend) for function in (embed, divide) for backend in ("portable", "xnnpack")),
+    *((f, backend) for f in (embed, divide, in_while) for backend in ("portable", "xnnpack")),
 ]
 
 
@@ -149,6 +149,35 @@ def test_inside_a_delegate(tmp_path: Path) -> None:
     assert made.operator == "CpuBackend" and made.place and made.report.delegate == 0
     assert [node.operator for node in made.nodes] == ["aten.embedding.default"]
     assert [node.module for node in made.nodes] == ["part"]
+
+
+class TwoRows(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(2, 4), torch.nn.Linear(2, 4)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        hidden = self.first(x)
+        return torch.relu(hidden + self.second(y))
+
+
+@pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
+def test_sizes_that_meet_inside_a_delegate(backend: str, tmp_path: Path) -> None:
+    """A program without its contract, as ExecuTorch's are: no call is refused before it runs."""
+    path = tmp_path / "m.pte"
+    rows = {0: Dim("n", min=2, max=8)}
+    program = rl.export(TwoRows().eval(), (X, X), dynamic_shapes=(rows, rows), backend=backend)
+    file = read_pte(program.buffer)
+    del file.named_data["rushlight/contract"]
+    path.write_bytes(write_pte(file))
+    made = failed(path, X, X[:3])
+    assert made.report.phase == "run" and "(4, " in made.report.message
+    assert "(3, " in made.report.message
+    assert "hidden + self.second(y)" in " ".join(node.stack_trace for node in made.nodes)
+    if backend == "xnnpack":
+        assert made.operator == "XnnpackBackend" and made.place and made.report.delegate == 0
+        assert {node.operator for node in made.nodes} >= {"aten.add.Tensor"}
+        assert not any("linear" in node.operator for node in made.nodes)
 
 
 def test_a_refused_call(tmp_path: Path) -> None:

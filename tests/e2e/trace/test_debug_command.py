@@ -88,6 +88,12 @@ def test_a_fault_elsewhere_is_named_and_replayed(folder: Path) -> None:
 def test_traces_that_do_not_fit(folder: Path) -> None:
     code, printed = run(folder, "--device-trace", str(folder / "none.etdp"))
     assert code != 0 and "none.etdp' cannot be read: No such file" in " ".join(printed.split())
+    trace = recorded(folder)
+    trace.with_name(f"{trace.name}.values").rename(folder / "other.values")
+    code, printed = run(folder, "--device-trace", str(trace))
+    printed = " ".join(printed.split())
+    assert code != 0 and "device.etdp.values' cannot be read" in printed
+    assert "record the trace with --etdump-values all" in printed
     trace = recorded(folder, "outputs")
     with pytest.raises(RunError, match="has no run with the values of operators"):
         debug_with(trace)

@@ -1,6 +1,6 @@
 """Real Netron and real Model Explorer open our files: their own code, without a browser.
 
-`.venv-viewers`, which is made if it is missing, has them (`make viewers`).
+`.venv-viewers` has them (`make viewers`).
 """
 
 from __future__ import annotations
@@ -22,18 +22,6 @@ ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden"
 PEER = ROOT / "tests" / "peer"
 pytestmark = pytest.mark.full
-
-
-@pytest.fixture(scope="module")
-def viewers() -> Path:
-    """The folder of the environment with the viewers."""
-    folder = ROOT / ".venv-viewers"
-    if not list(folder.glob(".done-*")):
-        from filelock import FileLock
-
-        with FileLock(f"{folder}.lock"):
-            subprocess.run(["make", "viewers"], cwd=ROOT, check=True)
-    return folder
 
 
 def _run(command: list[Any]) -> dict[str, Any]:

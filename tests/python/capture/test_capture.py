@@ -80,6 +80,17 @@ class Writes(torch.nn.Module):
         return x * 3
 
 
+def test_one_tensor_as_several_examples() -> None:
+    class Weighted(torch.nn.Module):
+        def forward(self, x: torch.Tensor, more: list[torch.Tensor], *, z: torch.Tensor):
+            return x * 2 + more[0] * 3 - z
+
+    same = torch.ones(3)
+    program = capture(Weighted(), (same, [same]), {"z": same})
+    x, y, z = (torch.randn(3) for _ in range(3))
+    torch.testing.assert_close(program.module()(x, [y], z=z), x * 2 + y * 3 - z)
+
+
 def test_a_written_input_is_refused_and_a_written_copy_is_not() -> None:
     capture(Writes("copy"), (torch.ones(3, 4),))
     with pytest.raises(ExportError, match=r"writes its input 'x'.*test_capture.py.*x\[1:\].t\(\)"):

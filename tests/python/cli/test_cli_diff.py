@@ -159,23 +159,82 @@ def test_what_cannot_be_compared(
     assert code == 2 and message in " ".join(told.split()), told
 
 
-def test_a_program_that_does_not_run_here(folder: Path) -> None:
+def test_a_program_that_does_not_run_here(folder: Path, tmp_path: Path) -> None:
     """What the files hold is shown all the same, and rules about runs are broken."""
-    path = GOLDEN / "llm" / "v1.pte"
-    code, told = run(path, path, "--fail-if", "latency of step > 2x", "--fail-if", "size > 1x")
-    assert code == 1 and "needs the key-value cache" in " ".join(told.split())
+    path = tmp_path / "absent.pte"
+    path.write_bytes((folder / "right.pte").read_bytes().replace(b"CpuBackend", b"GpuBackend"))
+    code, told = run(path, path, "--fail-if", "latency > 2x", "--fail-if", "size > 1x")
+    assert code == 1 and "it cannot be loaded" in told and "GpuBackend" in told
     assert re.search(r"passed\s+size > 1x", told)
+
+
+def test_language_models_are_run_by_their_runner(tmp_path: Path) -> None:
+    path = GOLDEN / "llm" / "v1.pte"
+    made = json_of(path, path, "--run", "--repeat", 6)
+    runs = {method["name"]: method["run"] for method in made["methods"]}
+    shown = {name: [output["name"] for output in runs[name]["outputs"]] for name in runs}
+    assert shown["step"] == ["tokens", "log probabilities"]
+    assert shown["embed"] == ["tokens", "embedding"]
+    assert not any(o["max_error"] for name in ("step", "embed") for o in runs[name]["outputs"])
+    assert runs["step"]["latency"]["ratio"] > 0
+    assert [kind["name"] for kind in runs["step"]["kinds"]] == ["generating 16 tokens"]
+    np.save(tmp_path / "t.npy", np.array([5, 3, 1]))
+    made = json_of(path, path, "--method", "step", "--input", tmp_path / "t.npy", "--repeat", 6)
+    [shorter] = [method["run"] for method in made["methods"] if method["name"] == "step"]
+    assert shorter["inputs"].startswith("3 tokens given")
+    assert shorter["outputs"][0]["before"] == "float32[2]"
+    code, told = run(path, path, "--method", "step", "--input", f"wanted={tmp_path / 't.npy'}")
+    assert code == 2 and "makes all inputs but the tokens" in " ".join(told.split())
+
+
+def test_inputs_of_test_cases(folder: Path, tmp_path: Path) -> None:
+    x = torch.linspace(-1, 1, 24).reshape(3, 8)
+    cases = [(x,), rl.TestCase((x * 9,), name="large")]
+    bundle = tmp_path / "right.bpte"
+    rl.bundle(folder / "right.pte", cases).save(bundle, quiet=True)
+    wrong = folder / "wrong.pte"
+    inputs = ("--input", bundle)
+    for pair in ((bundle, wrong), (wrong, bundle), (folder / "right.pte", wrong, *inputs)):
+        [method] = json_of(*pair, "--run", "--repeat", 6)["methods"]
+        outputs = {output["name"]: output for output in method["run"]["outputs"]}
+        assert list(outputs) == ["case 0: 0", "case 0: 1", "case large: 0", "case large: 1"]
+        assert outputs["case large: 1"]["departs"] and not outputs["case large: 0"]["departs"]
+        assert method["run"]["inputs"] == "float32[3, 8], and those of 1 more test case(s)"
+    one = json_of(folder / "one.pte", bundle, "--run", "--repeat", 6)["methods"][0]["run"]
+    assert [output["after"] for output in one["outputs"]] == ["float32[3, 4]"] * 4
+    other = json_of(folder / "dynamic.pte", bundle, "--run", "--repeat", 6)["methods"][0]["run"]
+    assert len(other["outputs"]) == 4 and not other["note"]
+    code, told = run(folder / "one.pte", folder / "one.pte", "--input", tmp_path / "none.bpte")
+    assert code == 2 and "none.bpte" in told and "No such file" in told
+
+
+def test_cases_of_another_program(folder: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "other.bpte"
+    program = rl.export(nn.Linear(5, 4).eval(), (torch.ones(2, 5),))
+    rl.bundle(program, [(torch.ones(2, 5),)]).save(bundle, quiet=True)
+    code, told = run(folder / "one.pte", folder / "one.pte", "--input", bundle)
+    told = " ".join(told.split())
+    assert code == 0 and "case 0: no inputs that both programs take" in told
+    assert "float32[3, 8]" in told
+    rule = ("--fail-if", "error > 1")
+    code, told = run(folder / "one.pte", folder / "one.pte", "--input", bundle, *rule)
+    assert code == 1 and "case 0 cannot be compared" in " ".join(told.split())
 
 
 def test_models_are_exported(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "made.py").write_text(
         "from torch import nn, ones\n\n\ndef build():\n"
+        "    return nn.Linear(8, 4).eval(), (ones(3, 8),)\n\n\ndef other():\n"
         "    return nn.Linear(8, 4).eval(), (ones(3, 8),)\n"
     )
     monkeypatch.chdir(tmp_path)
     made = json_of(folder / "one.pte", "made.py:build", "--backend", "cpu")
     assert (made["before"], made["after"]) == ("one.pte", "made.py:build")
     assert made["methods"][0]["delegation"][1]["partitions"] == {"CpuBackend": 1}
+    made = json_of("made.py:build", "made.py:other", "--run", "--repeat", 6)
+    assert (made["before"], made["after"]) == ("made.py:build", "made.py:other")
+    [output] = made["methods"][0]["run"]["outputs"]
+    assert output["departs"] and output["max_error"] > 0.1
 
 
 class _Reader(HTMLParser):

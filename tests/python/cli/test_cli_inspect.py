@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 import rushlight as rl
 from rushlight.cli import app
 from rushlight.errors import RunError
-from rushlight.inspect import parse_etrecord
+from rushlight.inspect import Inspector, parse_etrecord
 from rushlight.runtime import TraceOptions
 
 
@@ -76,6 +77,29 @@ def test_reports_of_failures(tmp_path: Path) -> None:
     assert code == 0 and "the report is of another program" in " ".join(printed.split())
 
 
+def test_a_trace_of_another_program(folder: Path) -> None:
+    """What fits is shown; what does not is told as the Inspector tells it."""
+    other = nn.Sequential(nn.Linear(4, 8), nn.Sigmoid(), nn.Linear(8, 3)).eval()
+    x = torch.randn(2, 4)
+    rl.export(other, (x,)).save(folder / "other.pte", quiet=True)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).eval()
+    module = rl.load(rl.export(model, (x,)).buffer, trace=True)
+    module(x.numpy())
+    module.trace.save(folder / "relu.etdp")
+    trace = ["--trace", folder / "relu.etdp"]
+    code, printed = inspect(folder / "other.pte", *trace, "--html", folder / "page.html")
+    assert code == 0
+    wanted = "instruction 1 of 'forward' is a call of relu.out in the trace, and a kernel of"
+    assert wanted in " ".join(printed.split())
+    code, printed = inspect(folder / "other.pte", *trace, "--json")
+    [times] = json.loads(printed[printed.index("{") :])["times"]
+    assert {one["instruction"] for one in times["timings"]} == {0, 2}
+    assert len(times["unknown"]) == 1
+    with pytest.warns(RuntimeWarning) as caught:
+        Inspector(folder / "relu.etdp", program=folder / "other.pte")
+    assert times["unknown"][0] in str(caught[0].message)
+
+
 def test_what_does_not_fit_is_said(folder: Path) -> None:
     pte, trace = folder / "m.pte", folder / "m.etdp"
     for options, message in (
@@ -88,3 +112,19 @@ def test_what_does_not_fit_is_said(folder: Path) -> None:
     ):  # fmt: skip
         code, printed = inspect(pte, "--json", *options)
         assert code != 0 and message in " ".join(printed.split()), printed
+
+
+def test_a_record_without_its_edge_program(folder: Path) -> None:
+    """It is told as a message, and the rest is shown."""
+    record = folder / "cut.etrecord"
+    with ZipFile(folder / "m.etrecord") as whole, ZipFile(record, "w") as cut:
+        for name in whole.namelist():
+            if not name.startswith("edge_dialect"):
+                cut.writestr(name, whole.read(name))
+    page = folder / "cut.html"
+    options = ["--trace", folder / "m.etdp", "--etrecord", record, "--html", page]
+    code, told = inspect(folder / "m.pte", *options)
+    told = " ".join(told.split())
+    assert code == 0 and "has no program 'edge_dialect_exported_program'" in told
+    assert "warning: the ETRecord" in told and "UserWarning" not in told
+    assert "aten.linear" in page.read_text("utf-8")

@@ -16,24 +16,44 @@ from rushlight.quantization import quantize
 from rushlight.runtime import TraceOptions
 
 
+class Added(nn.Module):
+    """Adds a table: one element of it that is wrong is a kernel that is wrong in one element."""
+
+    def __init__(self, *sizes: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(0.1 * torch.randn(sizes))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.table
+
+
+class Scaled(Added):
+    """Multiplies by a table."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * (self.table + 1)
+
+
 class Mixed(nn.Module):
-    """Convolutions, a depthwise one among them, attention, norms and products."""
+    """Convolutions, a depthwise one among them, attention, norms, products, sums and tables."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, 16, 3, stride=2, padding=1)
         self.depthwise = nn.Conv2d(16, 16, 3, padding=1, groups=16)
         self.pointwise = nn.Conv2d(16, 16, 1)
+        self.position = Added(1, 16, 16)
         self.attention = nn.MultiheadAttention(16, 4, batch_first=True)
         self.norm = nn.LayerNorm(16)
+        self.gate = Scaled(1, 16, 16)
         self.head = nn.Linear(16, 5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = torch.relu(self.stem(x))
         x = x + torch.nn.functional.hardswish(self.pointwise(self.depthwise(x)))
-        x = x.flatten(2).transpose(1, 2)
+        x = self.position(x.flatten(2).transpose(1, 2))
         x = self.norm(x + self.attention(x, x, x, need_weights=False)[0])
-        return self.head(x.mean(1))
+        return self.head(self.gate(x).mean(1))
 
 
 def halved(tensor: torch.Tensor) -> torch.Tensor:
@@ -53,10 +73,10 @@ Fault = Callable[[torch.Tensor], torch.Tensor]
 FAULTS: list[tuple[str, Fault]] = [
     ("stem", halved),
     ("depthwise", one_element),
-    ("pointwise", halved),
-    ("attention", one_element),
+    ("attention", halved),
+    ("position", one_element),
     ("norm", halved),
-    ("head", one_element),
+    ("gate", one_element),
 ]
 DATA = [torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(i)) for i in range(4)]
 

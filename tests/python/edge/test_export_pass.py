@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch._higher_order_ops import scan, while_loop
 from torch._higher_order_ops.map import map as torch_map
+from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 import rushlight as rl
 from rushlight.edge import ExportPass
@@ -74,3 +75,22 @@ def test_branches_are_rebuilt_too(model: torch.nn.Module, monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.Tensor, "sigmoid", torch.Tensor.tanh)
     for x in examples:
         torch.testing.assert_close(torch.from_numpy(changed(x).numpy()), model(x).detach())
+
+
+def test_passes_of_torch_are_passes() -> None:
+    class Doubles(PassBase):
+        def call(self, graph_module: torch.fx.GraphModule) -> PassResult:
+            for node in graph_module.graph.nodes:
+                if node.op == "call_function" and "add.Tensor" in str(node.target):
+                    node.args = (node.args[0], node.args[0])
+            return PassResult(graph_module, True)
+
+    class Sum(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x + y
+
+    x, y = torch.randn(3), torch.randn(3)
+    edge = rl.to_edge(torch.export.export(Sum(), (x, y))).transform([Doubles()])
+    torch.testing.assert_close(rl.load(edge.to_executorch().buffer)(x, y), x * 2)
+    with pytest.raises(rl.ExportError, match="returned int: a pass must return a PassResult"):
+        edge.transform([lambda graph_module: 3])

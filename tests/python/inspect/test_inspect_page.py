@@ -237,7 +237,7 @@ def test_failures_lead_to_the_graph(page: Any, folder: Path) -> None:
 def test_methods_branches_and_other_traces(page: Any, folder: Path) -> None:
     html = folder / "page.html"
     printed = _inspect(folder / "methods.pte", "--html", html, "--trace", folder / "portable.etdp")
-    assert "the trace is of another program: forward has no" in " ".join(printed.split())
+    assert "it has a run of 'forward'; methods here: first, zweite" in " ".join(printed.split())
     page.goto(html.as_uri())
     for method in ("zweite", "first"):
         page.click(f"#methods >> text={method}")

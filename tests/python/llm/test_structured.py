@@ -38,6 +38,14 @@ def test_a_schema_holds_for_every_prompt(runner: Runner, prompt: Any) -> None:
         assert reply.statistics.steps < len(reply.tokens)  # what is forced is not decoded
 
 
+def test_values_that_nest_until_the_context_is_full(runner: Runner) -> None:
+    item = {"anyOf": [{"$ref": "#"}, {"type": "string"}]}
+    schema = {"type": "array", "minItems": 1, "maxItems": 4, "items": item}
+    form = {"type": "json_schema", "json_schema": {"schema": schema}}
+    reply = runner.generate("the", response_format=form, logit_bias={"[": 1000})
+    assert reply.finish == "context" and reply.text.count("[") > 1900
+
+
 def test_a_schema_is_compiled_once(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
     compile = Grammar.from_json_schema

@@ -22,6 +22,7 @@ import rushlight as rl
 from rushlight import runtime
 from rushlight.errors import Code
 from rushlight.inspect import Inspector
+from rushlight.inspect.explain import explain
 
 if TYPE_CHECKING:
     from packages import Package
@@ -71,7 +72,7 @@ def test_a_library_in_the_current_folder(scale: Path, monkeypatch: pytest.Monkey
         runtime.register_backend_library("libc.so.6")  # of the system, not of this folder
 
 
-def test_errors_of_a_library_reach_the_user(scale: Path) -> None:
+def test_errors_of_a_library_reach_the_user(scale: Path, tmp_path: Path) -> None:
     runtime.register_backend_library(scale)
     debug = {
         "version": 1,
@@ -79,9 +80,14 @@ def test_errors_of_a_library_reach_the_user(scale: Path) -> None:
         "methods": {},
         "delegates": {"forward": [{"mul": [["mul", "aten.mul.Tensor", 0, 9, "f", "x * 3", ""]]}]},
     }
-    module = rl.load(_scaled(debug=debug), trace=True)
+    path, report = tmp_path / "m.pte", tmp_path / "report.bin"
+    path.write_bytes(_scaled(debug=debug))
+    module = rl.load(path, trace=True, failure_report=report)
     with pytest.raises(rl.RunError) as run:
         module(-ONES)
+    told = explain(report, path)
+    assert (told.operator, told.place, told.report.delegate) == ("Scale", "mul", 0)
+    assert "an element is negative" in str(told) and [n.name for n in told.nodes] == ["mul"]
     assert str(run.value) == (
         "forward: instruction 0 (Scale), at mul inside, model.py:9 in f: `x * 3`: an element is "
         "negative"

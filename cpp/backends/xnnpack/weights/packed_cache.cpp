@@ -228,7 +228,7 @@ Status PackedCache::write(Span<Entry> all, Span<Span<const uint8_t>> parts, Work
   parts[0] = bytes_of(Span<const Header>(&header, 1));
   parts[1] = bytes_of(Span<const Entry>(all.data(), n));
   parts[2] = {kZeros, start - unaligned};
-  return files_->replace(path_, {parts.data(), n_parts}, why);
+  return files_->replace(path_, {parts.data(), n_parts}, FileStore::Flush::No, why);
 }
 
 void PackedCache::close() {

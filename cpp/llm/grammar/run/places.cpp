@@ -52,8 +52,7 @@ void Reader::follow(const Place& place) {
   for (const Call& call : state.calls) {
     if (!automaton_->viable(call.after, place.count)) continue;
     const uint64_t count = canonical(call.after, place.count);
-    const uint32_t stack = stacks_.push(call.after, count, place.stack);
-    if (stack != Stacks::kTooDeep) add(automaton_->rules[call.rule].start, 0, stack);
+    add(automaton_->rules[call.rule].start, 0, stacks_.push(call.after, count, place.stack));
   }
   if (!automaton_->ends(place.state, place.count)) return;
   ends_ = ends_ || stacks_.has_bottom(place.stack);

@@ -5,10 +5,18 @@
 #include "rushlight/llm/grammar/run/hash.h"
 
 namespace rushlight::llm::grammar {
+namespace {
+
+uint64_t key_of(std::pair<uint32_t, uint32_t> nodes) {
+  const auto [low, high] = std::minmax(nodes.first, nodes.second);
+  return uint64_t{low} << 32 | high;
+}
+
+}  // namespace
 
 void Stacks::clear() {
   links_.clear();
-  nodes_.assign(1, {0, 0, 0, true});
+  nodes_.assign(1, {0, 0, true});
   by_hash_.clear();
   united_.clear();
 }
@@ -21,11 +29,9 @@ size_t Stacks::bytes() const {
 uint32_t Stacks::intern(size_t first, bool has_bottom) {
   const size_t size = links_.size() - first;
   uint64_t hash = mix(size, has_bottom ? 1 : 0);
-  uint32_t depth = 0;
   for (size_t i = first; i < links_.size(); ++i) {
     const Link& link = links_[i];
     hash = mix(mix(hash, uint64_t{link.state} << 32 | link.parent), link.count);
-    depth = std::max(depth, nodes_[link.parent].depth + 1);
   }
   const auto same = [&](const Link& a, const Link& b) {
     return a.state == b.state && a.parent == b.parent && a.count == b.count;
@@ -40,61 +46,88 @@ uint32_t Stacks::intern(size_t first, bool has_bottom) {
     return at->second;
   }
   const auto id = static_cast<uint32_t>(nodes_.size());
-  nodes_.push_back({static_cast<uint32_t>(first), static_cast<uint32_t>(size), depth, has_bottom});
+  nodes_.push_back({static_cast<uint32_t>(first), static_cast<uint32_t>(size), has_bottom});
   by_hash_.emplace(hash, id);
   return id;
 }
 
 uint32_t Stacks::push(uint32_t state, uint64_t count, uint32_t parent) {
-  if (nodes_[parent].depth >= kMaxDepth) return kTooDeep;
   links_.push_back({state, parent, count});
   return intern(links_.size() - 1, false);
 }
 
-uint32_t Stacks::unite(uint32_t a, uint32_t b) {
-  if (a == b) return a;
-  if (a > b) std::swap(a, b);
-  const uint64_t key = uint64_t{a} << 32 | b;
+uint32_t Stacks::united(uint32_t a, uint32_t b) {
+  const uint64_t key = key_of({a, b});
   const auto known = united_.find(key);
   if (known != united_.end()) return known->second;
-  // Sorted by (state, count); links of both become one over the union of what lies below.
-  std::vector<Link> merged;
-  const std::vector<Link> in_a(links(a).begin(), links(a).end());
-  const std::vector<Link> in_b(links(b).begin(), links(b).end());
+  open_.assign(1, {a, b});
+  while (!open_.empty()) {
+    const Pair pair = open_.back();
+    if (united_.count(key_of(pair)) != 0 || unite_links(pair)) open_.pop_back();
+  }
+  return united_.at(key);
+}
+
+// Links are sorted by (state, count); those of both become one over the union of what lies below.
+bool Stacks::unite_links(Pair pair) {
+  const Span<const Link> a = links(pair.first), b = links(pair.second);
   const auto before = [](const Link& x, const Link& y) {
     return x.state != y.state ? x.state < y.state : x.count < y.count;
   };
+  const size_t known = open_.size();
+  merged_.clear();
   size_t i = 0, j = 0;
-  while (i < in_a.size() || j < in_b.size()) {
-    if (j == in_b.size() || (i < in_a.size() && before(in_a[i], in_b[j]))) {
-      merged.push_back(in_a[i++]);
-    } else if (i == in_a.size() || before(in_b[j], in_a[i])) {
-      merged.push_back(in_b[j++]);
+  while (i < a.size() || j < b.size()) {
+    if (j == b.size() || (i < a.size() && before(a[i], b[j]))) {
+      merged_.push_back(a[i++]);
+    } else if (i == a.size() || before(b[j], a[i])) {
+      merged_.push_back(b[j++]);
     } else {
-      merged.push_back(in_a[i]);
-      merged.back().parent = unite(in_a[i++].parent, in_b[j++].parent);
+      const Pair below = {a[i].parent, b[j++].parent};
+      merged_.push_back(a[i++]);
+      if (below.first == below.second) continue;
+      const auto found = united_.find(key_of(below));
+      if (found == united_.end()) {
+        open_.push_back(below);
+      } else {
+        merged_.back().parent = found->second;
+      }
     }
   }
-  const bool has_bottom = nodes_[a].has_bottom || nodes_[b].has_bottom;
+  if (open_.size() > known) return false;
+  const bool has_bottom = nodes_[pair.first].has_bottom || nodes_[pair.second].has_bottom;
   const size_t first = links_.size();
-  links_.insert(links_.end(), merged.begin(), merged.end());
-  const uint32_t node = intern(first, has_bottom);
-  united_.emplace(key, node);
-  return node;
+  links_.insert(links_.end(), merged_.begin(), merged_.end());
+  united_.emplace(key_of(pair), intern(first, has_bottom));
+  return true;
 }
 
 uint32_t Stacks::copy(const Stacks& other, uint32_t node,
                       std::unordered_map<uint32_t, uint32_t>* copied) {
-  if (node == kBottom) return kBottom;
-  const auto known = copied->find(node);
-  if (known != copied->end()) return known->second;
-  std::vector<Link> links(other.links(node).begin(), other.links(node).end());
-  for (Link& link : links) link.parent = copy(other, link.parent, copied);
-  const size_t first = links_.size();
-  links_.insert(links_.end(), links.begin(), links.end());
-  const uint32_t result = intern(first, other.has_bottom(node));
-  copied->emplace(node, result);
-  return result;
+  copied->emplace(kBottom, kBottom);
+  std::vector<uint32_t> open = {node};
+  while (!open.empty()) {
+    const uint32_t next = open.back();
+    const size_t first = links_.size(), known = open.size();
+    if (copied->count(next) == 0) {
+      for (Link link : other.links(next)) {
+        const auto below = copied->find(link.parent);
+        if (below == copied->end()) {
+          open.push_back(link.parent);
+        } else {
+          link.parent = below->second;
+          links_.push_back(link);
+        }
+      }
+      if (open.size() > known) {  // what lies below is copied first
+        links_.resize(first);
+        continue;
+      }
+      copied->emplace(next, intern(first, other.has_bottom(next)));
+    }
+    open.pop_back();
+  }
+  return copied->at(node);
 }
 
 }  // namespace rushlight::llm::grammar

@@ -47,7 +47,7 @@ First first_symbol(const Table& table, StringView word, size_t i) {
 // The symbols that a word begins with.
 void first_symbols(const Table& table, StringView word, std::vector<Symbol>* symbols) {
   symbols->clear();
-  const auto add = [&](uint32_t token) { symbols->push_back({token, kNone, kNone}); };
+  const auto add = [&](uint32_t token) { symbols->push_back({token, kNone}); };
   bool after_unknown = false;
   for (size_t i = 0; i < word.size();) {
     const char* text = word.data() + i;
@@ -64,31 +64,64 @@ void first_symbols(const Table& table, StringView word, std::vector<Symbol>* sym
   }
 }
 
-void find_merge(const Table& table, uint32_t right, Symbol* symbol) {
-  const Pair* pair = table.pair(symbol->token, right);
-  symbol->rank = pair != nullptr ? pair->rank : kNone;
-  if (pair != nullptr) symbol->merged = pair->token;
-}
+// The symbols of a word by the places where they begin. A merge leaves the place of its right
+// symbol empty.
+class ShortWordMerges {
+ public:
+  ShortWordMerges(const Table& table, std::vector<Symbol>* symbols)
+      : table_(table), symbols_(*symbols), size_(symbols->size()) {}
 
-void merge_short(const Table& table, std::vector<Symbol>* symbols) {
-  Symbol* symbol = symbols->data();
-  size_t n = symbols->size();
-  for (size_t i = 0; i + 1 < n; ++i) find_merge(table, symbol[i + 1].token, &symbol[i]);
-  while (n > 1) {
-    size_t best = 0;
-    for (size_t i = 1; i + 1 < n; ++i) {
-      if (symbol[i].rank < symbol[best].rank) best = i;
+  void run() {
+    for (size_t i = 0; i < size_; ++i) {
+      previous_[i] = static_cast<uint8_t>(i - 1);
+      next_[i] = static_cast<uint8_t>(i + 1);
     }
-    if (symbol[best].rank == kNone) break;
-    symbol[best].token = symbol[best].merged;
-    std::copy(symbol + best + 2, symbol + n, symbol + best + 1);
-    --n;
-    symbol[best].rank = kNone;
-    if (best + 1 < n) find_merge(table, symbol[best + 1].token, &symbol[best]);
-    if (best > 0) find_merge(table, symbol[best].token, &symbol[best - 1]);
+    for (size_t i = 0; i < size_; ++i) find(i);
+    for (uint64_t best = least(); best != kNothing; best = least()) {
+      merge(static_cast<size_t>(best & 0xFF));
+    }
+    size_t written = 0;
+    for (size_t i = 0; i < size_; i = next_[i]) symbols_[written++].token = symbols_[i].token;
+    symbols_.resize(written);
   }
-  symbols->resize(n);
-}
+
+ private:
+  static constexpr uint64_t kNothing = ~uint64_t{0};
+
+  // Rank and place together are least for the first merge, and the leftmost one of its rank.
+  uint64_t least() const {
+    uint64_t a = kNothing, b = kNothing;
+    size_t i = 0;
+    for (; i + 1 < size_; i += 2) {
+      a = std::min(a, keys_[i]);
+      b = std::min(b, keys_[i + 1]);
+    }
+    return std::min({a, b, i < size_ ? keys_[i] : kNothing});
+  }
+  // The merge of the symbol at a place with the next one.
+  void find(size_t i) {
+    const size_t right = next_[i];
+    const Pair* pair = nullptr;
+    if (right < size_) pair = table_.pair(symbols_[i].token, symbols_[right].token);
+    keys_[i] = pair != nullptr ? uint64_t{pair->rank} << 8 | i : kNothing;
+    if (pair != nullptr) symbols_[i].merged = pair->token;
+  }
+  void merge(size_t i) {
+    const size_t right = next_[i], after = next_[right];
+    symbols_[i].token = symbols_[i].merged;
+    keys_[right] = kNothing;
+    next_[i] = static_cast<uint8_t>(after);
+    if (after < size_) previous_[after] = static_cast<uint8_t>(i);
+    find(i);
+    if (i > 0) find(previous_[i]);
+  }
+
+  const Table& table_;
+  std::vector<Symbol>& symbols_;
+  size_t size_;
+  uint64_t keys_[kShort];
+  uint8_t previous_[kShort], next_[kShort];
+};
 
 // Long words: the merges wait in a heap, and those of symbols that are gone are skipped.
 class LongWord {
@@ -113,7 +146,7 @@ class LongWord {
     }
     symbols->clear();
     for (uint32_t i = 0; i != kNone; i = list_[i].next) {
-      symbols->push_back({list_[i].token, kNone, kNone});
+      symbols->push_back({list_[i].token, kNone});
     }
   }
 
@@ -180,19 +213,12 @@ void append_unknown(const Table& table, StringView character, std::vector<int32_
 }
 
 void encode_bpe(const Table& table, StringView word, Scratch* scratch, std::vector<int32_t>* out) {
-  if (table.has(kIgnoreMerges)) {
-    const uint32_t token = table.word(word);
-    if (token != kNone) {
-      out->push_back(static_cast<int32_t>(token));
-      return;
-    }
-  }
   std::vector<Symbol>& symbols = scratch->symbols;
   first_symbols(table, word, &symbols);
   if (symbols.size() > kShort) {
     LongWord(table, scratch).merge(&symbols);
   } else {
-    merge_short(table, &symbols);
+    ShortWordMerges(table, &symbols).run();
   }
   append_symbols(table, symbols, out);
 }

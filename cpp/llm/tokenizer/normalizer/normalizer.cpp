@@ -157,7 +157,7 @@ size_t end_of_grapheme(StringView text, size_t begin) {
 // replaced as well, as tokenizers does.
 void charsmap(const Table& table, StringView text, std::string* out) {
   constexpr size_t kLongest = 5;
-  const auto is_grapheme_longer = [](uint32_t code, uint32_t following) {
+  const auto is_grapheme_longer = [](uint32_t code, uint8_t, uint32_t following) {
     return (classes_of(code) & kPrepends) != 0 || (classes_of(following) & kJoins) != 0;
   };
   for (size_t i = 0; i < text.size();) {

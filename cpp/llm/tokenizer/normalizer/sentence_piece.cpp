@@ -54,8 +54,8 @@ void sentence_piece(const Table& table, uint32_t flags, StringView text, std::st
   const size_t begin = out->size();
   if (dummy && !suffix) add_space();
   bool after_space = collapse;
-  const auto joins = [&](uint32_t code, uint32_t following) {
-    return (table.charsmap_class(code) & kBeginsReplaced) != 0 &&
+  const auto joins = [&](uint32_t, uint8_t own_class, uint32_t following) {
+    return (own_class & kBeginsReplaced) != 0 &&
            (table.charsmap_class(following) & kSecondReplaced) != 0;
   };
   const bool keeps_space = (table.charsmap_class(' ') & kKeptSpace) != 0;

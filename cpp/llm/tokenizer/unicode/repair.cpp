@@ -35,6 +35,15 @@ size_t skip_valid(StringView text, size_t i, Character* character) {
         continue;
       }
     }
+    // Most others have three bytes: of 0xE0, long forms are not valid, and of 0xED surrogates.
+    while (text.size() - i >= 4) {
+      uint32_t four;
+      std::memcpy(&four, text.data() + i, 4);
+      if ((four & 0xC0C0F0u) != 0x8080E0u || (four & 0x200Fu) == 0 || (four & 0x200Fu) == 0x200Du) {
+        break;
+      }
+      i += 3;
+    }
     const size_t size = valid_size(text.data() + i, text.size() - i);
     if (size == 0) {
       *character = read_utf8(text.data() + i, text.size() - i);

@@ -123,6 +123,7 @@ def _unconvertible(program: ExportedProgram, error: Exception) -> ExportError:
         f"{str(error).strip()}. Leave them out with "
         f"CoreMLPartitioner(skip_ops_for_coreml_delegation={operators})",
         code=Code.NOT_SUPPORTED,
+        sources=[source_of(node) for node in blamed[:5]],
     )
 
 

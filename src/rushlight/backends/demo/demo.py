@@ -128,6 +128,7 @@ class _Writer:
                 f"{node.name} ({node.target}): {reason}; it comes from {source_of(node)}. Leave it "
                 f"out of the partition",
                 code=Code.NOT_SUPPORTED,
+                sources=[source_of(node)],
             )
         self._handles.insert_delegate_mapping_entry(node)
         operands = "".join(f" %{self._numbers[n]}" for n in _operands(node))

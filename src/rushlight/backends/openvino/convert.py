@@ -193,4 +193,5 @@ def _unreadable(program: ExportedProgram, message: str) -> ExportError:
         f"OpenVINO {openvino.__version__} cannot read {shown}: {message.strip()}. Leave them out "
         f"with OpenvinoPartitioner(op_names_to_skip={sorted({n.name for n in blamed[:5]})})",
         code=Code.NOT_SUPPORTED,
+        sources=[source_of(node) for node in blamed[:5]],
     )

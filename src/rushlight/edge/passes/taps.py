@@ -19,6 +19,7 @@ from rushlight.errors import Code, ExportError
 from rushlight.ir.custom_ops.tap import Reducer, get_reducer, tap
 from rushlight.ir.programs import copy_program
 from rushlight.ir.rewrite import KEPT_META, fake_mode_of
+from rushlight.ir.source import source_of
 
 
 def taps_to_values(program: ExportedProgram) -> ExportedProgram:
@@ -60,6 +61,7 @@ def _reduced(constants: Constants, node: Node, source: Node, reducer: Reducer) -
             f"{list(value.shape)}: {reason}; write it in operators of torch, or tap other nodes",
             code=Code.NOT_SUPPORTED,
             where=source.name,
+            sources=[source_of(source)],
         ) from error
     return _copied(constants, traced, node, source)
 

@@ -131,7 +131,8 @@ class RunDiff:
             if they were not timed.
         after_interval: the confidence interval of the time after, in milliseconds.
         runs: how often each was timed.
-        kinds: the same by operator, from traced runs.
+        kinds: the same of parts of a run, such as operators.
+        kinds_note: how these were timed; "" as the runs.
         note: why something was not compared; "" if all was.
     """
 
@@ -141,6 +142,7 @@ class RunDiff:
     after_interval: tuple[float, float] = (math.nan, math.nan)
     runs: int = 0
     kinds: list[Change] = field(default_factory=list)
+    kinds_note: str = ""
     note: str = ""
 
     @property

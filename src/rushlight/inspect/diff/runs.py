@@ -61,14 +61,15 @@ def run_both(before: Side, after: Side, repeat: int) -> RunDiff:
     methods = [side.module[side.method] for side in sides]
     results = [m.call_values(list(s.inputs)) for m, s in zip(methods, sides, strict=True)]
     made = RunDiff(", ".join(map(_type_of, before.inputs)))
-    made.outputs = list(_outputs(methods, results))
+    made.outputs = list(outputs_between([m.contract.out_spec.paths() for m in methods], results))
     if repeat:
         calls = [_call(m, s.inputs) for m, s in zip(methods, sides, strict=True)]
         try:
-            one, other = _by_turns(calls, repeat)
+            one, other = by_turns(calls, repeat)
             made.latency, made.runs = change_of_turns("latency", one, other), repeat
             made.after_interval = median_interval(other)
             made.kinds, made.note = _by_operator(sides)
+            made.kinds_note = "operators are of traced runs"
         except RunError as error:  # such as a cache that is full after some runs
             made.note = f"a run failed while it was timed: {error}"
     return made
@@ -79,8 +80,13 @@ def _call(method: Method, inputs: Sequence[Any]) -> Callable[[], object]:
     return lambda: method.call(args, kwargs)
 
 
-def _by_turns(calls: Sequence[Callable[[], object]], repeat: int) -> list[list[float]]:
-    """The milliseconds of each call; who begins a turn changes with every turn."""
+def by_turns(calls: Sequence[Callable[[], object]], repeat: int) -> list[list[float]]:
+    """The milliseconds of each of two calls; who begins a turn changes with every turn.
+
+    Args:
+        calls: both.
+        repeat: how often each is timed.
+    """
     for call in calls:
         for _ in range(_WARMUP):
             call()
@@ -96,8 +102,15 @@ def _by_turns(calls: Sequence[Callable[[], object]], repeat: int) -> list[list[f
 # --- outputs --------------------------------------------------------------------------------------
 
 
-def _outputs(methods: Sequence[Method], results: Sequence[list[Any]]) -> Iterable[OutputDiff]:
-    paths = [method.contract.out_spec.paths() for method in methods]
+def outputs_between(
+    paths: Sequence[Sequence[str]], results: Sequence[Sequence[Any]]
+) -> Iterable[OutputDiff]:
+    """Two programs' outputs beside each other.
+
+    Args:
+        paths: the names of each program's outputs.
+        results: their values.
+    """
     for i, values in enumerate(zip_longest(*results, fillvalue=_Absent)):
         path = next(names[i] for names in paths if i < len(names))
         yield _output(path or "output", *values)

@@ -195,8 +195,8 @@ def _run(name: str, run: RunDiff) -> Iterator[Section]:
         rows = [Row(whole.cells, whole.mark or "told")]
         rows += [_time(change.name, change) for change in run.kinds]
         columns = ("", *_SIDES, "at 95 %")
-        note = f"medians of {run.runs} runs by turns; operators are of traced runs"
-        yield Section(f"{name}: time", columns, rows, 1, note)
+        notes = [f"medians of {run.runs} runs by turns", run.kinds_note]
+        yield Section(f"{name}: time", columns, rows, 1, "; ".join(filter(None, notes)))
     if run.note:
         yield Section(f"{name}: runs", note=run.note)
 

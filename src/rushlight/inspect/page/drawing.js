@@ -185,7 +185,8 @@ class Drawing {
 
   group({ id, node, kind }, ...children) {
     return svg("g", {
-      class: `box k-${node ? node.family : kind}${node && node.part ? " inner" : ""}`, "data-id": id,
+      class: `box k-${node ? node.family : kind}${node && node.part ? " inner" : ""}${
+        node && isBlocked(node) ? " blocked" : ""}`, "data-id": id,
       onclick: node && (() => !this.moved && view.select(node.id)),
     }, ...children);
   }

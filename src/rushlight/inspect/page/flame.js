@@ -82,8 +82,8 @@ class Flame {
     const source = !times ? "Estimated from the sizes in the file, on one core; a trace has times." :
       `${times.ms ? `${duration(times.ms)} a run` : `${duration(this.tree.value)} in operators`}, mean of ${
         plural(times.runs, "run")}${rest > 0 && times.ms ? `; ${duration(rest)} in no operator` : ""}.`;
-    const lost = times && times.unknown ? ` ${plural(times.unknown.length, "operator")} of the trace ${
-      times.unknown.length === 1 ? "is" : "are"} not in this program, such as ${times.unknown[0]}.` : "";
+    const lost = times && times.unknown ?
+      ` The trace is of another program: ${times.unknown[0]}.` : "";
     this.figures.replaceChildren(source, lost ? el("span", { class: "bad" }, lost) : "");
     this.draw();
   }

@@ -35,8 +35,8 @@ function remarks() {
   ].map((text) => el("p", { class: "hint" }, text));
 }
 
-function drawSummary() {
-  const { method } = view;
+// Of a program; of a model that is none yet, how much is in the way.
+function programTiles(method) {
   const planned = method.arenas.reduce((sum, arena) => sum + arena.bytes, 0);
   const bound = method.arenas.reduce((sum, arena) => sum + arena.lower_bound, 0);
   const kernels = method.instructions.filter(({ kind }) => kind === "kernel").length;
@@ -45,21 +45,26 @@ function drawSummary() {
   const places = [kernels ? plural(kernels, "kernel") : "",
     delegated ? `${plural(delegated, "call")} to ${plural(backends, "backend")}` : ""];
   const over = above(planned, bound);
+  return [
+    tile("File", size(report.bytes), `${count(report.bytes)} bytes`),
+    tile("Planned memory", size(planned), bound ? over ? `lower bound ${size(bound)}, ${over}` :
+      "at the lower bound" : ""),
+    tile("Constants", size(method.constant_bytes), method.delegate_bytes ?
+      `and ${size(method.delegate_bytes)} in delegates` : ""),
+    tile("Instructions", count(method.instructions.length), places.filter(Boolean).join(", ")),
+    verdict()];
+}
+
+function drawSummary() {
+  const { method } = view;
   byId("summary").replaceChildren(...el("div", {},
     el("h1", {}, report.name || "program"),
     el("pre", { class: "signature" }, method.signature),
     method.weak ? el("p", { class: "hint" },
       "The file has no contract of its inputs; this is made from its tensors.") : null,
     ...(method.relations || []).map((text) => el("p", { class: "hint" }, `requires ${text}`)),
-    el("div", { class: "tiles" },
-      tile("File", size(report.bytes), `${count(report.bytes)} bytes`),
-      tile("Planned memory", size(planned), bound ? over ? `lower bound ${size(bound)}, ${over}` :
-        "at the lower bound" : ""),
-      tile("Constants", size(method.constant_bytes), method.delegate_bytes ?
-        `and ${size(method.delegate_bytes)} in delegates` : ""),
-      tile("Instructions", count(method.instructions.length), places.filter(Boolean).join(", ")),
-      verdict()),
-    kindBar(),
+    el("div", { class: "tiles" }, report.bytes ? programTiles(method) : findingTiles()),
+    report.bytes ? kindBar() : null,
     ...remarks(),
     ...(report.executorch.length ? [el("details", { class: "reasons" },
       el("summary", {}, "Why ExecuTorch 1.4.1 does not run this file"),
@@ -86,16 +91,20 @@ function isDark() {
 }
 
 function start() {
+  drawFindings(byId("findings"));
+  byId("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
   if (!report.methods.length) {
-    byId("summary").append(el("h1", {}, report.name || "program"),
-      el("p", { class: "empty" }, "This program has no methods."), kindBar(), ...remarks());
+    byId("summary").append(...el("div", {}, el("h1", {}, report.name || "program"),
+      report.bytes ? el("p", { class: "empty" }, "This program has no methods.") :
+        el("div", { class: "tiles" }, findingTiles()),
+      report.bytes ? kindBar() : null, ...remarks()).childNodes);
     return;
   }
-  const memory = new MemoryChart(byId("memory"));
+  const memory = report.bytes ? new MemoryChart(byId("memory")) : null;
   const graph = new GraphList(byId("graph"));
   new Drawing(graph.stage);
   new Flame(byId("flame"));
-  Object.assign(shows, { method: showMethod, memory: (value) => memory.reveal(value) });
+  Object.assign(shows, { method: showMethod, memory: (value) => memory && memory.reveal(value) });
   byId("methods").append(...(report.methods.length > 1 ? report.methods.map((method, i) =>
     el("button", { type: "button", onclick: () => showMethod(i) }, method.name)) : []));
   byId("tables").append(...[failureTable(), formTable(), timeTable(), gapTable(), coverageTable(),
@@ -125,7 +134,6 @@ function start() {
       box.select();
     }
   });
-  byId("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
 }
 
 start();

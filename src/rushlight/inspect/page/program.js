@@ -226,6 +226,25 @@ function goTo(name, node) {
   byId("graph").scrollIntoView({ block: "start" });
 }
 
+// The nodes at a finding's place, as [method, node]: of its operator, or else on its line.
+const nodesOfFindings = new Map();
+function nodesAt(finding) {
+  if (nodesOfFindings.has(finding)) return nodesOfFindings.get(finding);
+  const { source } = finding;
+  const onLine = ({ sources }) =>
+    sources.some(({ file, line }) => file === source.file && line === source.line);
+  const ofOperator = ({ sources }) => sources.some(({ operator, module, handle }) =>
+    operator === source.operator && module === source.module && handle === source.handle);
+  const all = source && source.file ? methods.flatMap((made) =>
+    [...made().nodes.values()].filter(onLine).map((node) => [made(), node])) : [];
+  const exact = all.filter(([, node]) => ofOperator(node));
+  nodesOfFindings.set(finding, exact.length ? exact : all);
+  return nodesOfFindings.get(finding);
+}
+
+const isBlocked = (node) => (report.findings || []).some((finding) => finding.blocks &&
+  nodesAt(finding).some(([, one]) => one === node));
+
 const goButton = (method, node, text) => el("button", {
   type: "button", class: "plain go", title: "Show it in the graph", onclick: () => goTo(method, node),
 }, text);

@@ -70,6 +70,7 @@ function search(text) {
 }
 
 function operatorTable() {
+  if (!report.operators.length) return null;
   const most = Math.max(...report.operators.map((operator) => operator.calls), 1);
   return table("Operators", plural(report.operators.length, "operator"), [
     { title: "operator", class: "mono", text: (row) => row.name, render: (row) => el("button", {
@@ -85,6 +86,7 @@ function operatorTable() {
 }
 
 function constantTable() {
+  if (!report.constants.length) return null;
   const total = report.constants.reduce((sum, constant) => sum + constant.bytes, 0);
   const note = `${plural(report.constants.length, "constant")}, ${size(total)}`;
   return table("Constants", note, [

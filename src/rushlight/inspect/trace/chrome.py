@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rushlight.inspect.model import Method, ProgramContents
-from rushlight.inspect.trace.events import FRAMEWORK_EVENTS, delegate_id, method_of
+from rushlight.inspect.trace.events import CALLS, FRAMEWORK_EVENTS, delegate_id, method_of
 from rushlight.inspect.trace.origins import Origin, Origins
 from rushlight.inspect.trace.statistics import line_of, module_of
 from rushlight.schema import etdump as fb
@@ -15,7 +15,7 @@ from rushlight.schema import etdump as fb
 Json = dict[str, Any]
 _PROCESS = 1
 _RUNTIME = 1  # the thread that runs instructions; backends follow
-_DELEGATE = "DELEGATE_CALL"
+_DELEGATE, _OPERATOR = "DELEGATE_CALL", "OPERATOR_CALL"
 _KERNEL = "native_call_"
 _DROPPED = "Dropped"
 
@@ -34,7 +34,10 @@ def chrome_trace(
         program: the contents of the program that ran; None: no counters of memory.
     """
     writer = _Writer(dump, origins, program)
-    events = [event for run in dump.run_data for event in writer.run(run)]
+    groups = [group for run in dump.run_data for group in writer.run(run)]
+    # Viewers nest events that begin together, as they do on a coarse clock, in the file's order.
+    groups.sort(key=lambda group: group[0]["ts"])
+    events = [event for group in groups for event in group]
     return {"traceEvents": [*writer.names(), *events], "displayTimeUnit": "ns"}
 
 
@@ -61,51 +64,54 @@ class _Writer:
         for name, thread in self._threads.items():
             yield _named("thread_name", thread, name)
 
-    def run(self, run: fb.RunData) -> Iterator[Json]:
-        """The events of one run, or of a load."""
+    def run(self, run: fb.RunData) -> Iterator[list[Json]]:
+        """The events of one run, or of a load; each with the end of the arrow that it has."""
         if run.name == _DROPPED:
             return
         times = [event.profile_event for event in run.events if event.profile_event is not None]
         method = method_of(run)
+        whole = [event for event in times if event.name in FRAMEWORK_EVENTS]
+        for event in sorted(whole, key=lambda event: event.start_time - event.end_time):
+            yield [self._complete(event.name or "", _RUNTIME, event, {"method": method})]
         inside: list[fb.ProfileEvent] = []
         for event in times:
-            if event.instruction_id < 0 and event.name:
-                continue  # memory that was taken
-            if event.name in FRAMEWORK_EVENTS:
-                yield self._complete(event.name, _RUNTIME, event, {"method": method})
-            elif not event.name:
+            if event.name in FRAMEWORK_EVENTS or (event.instruction_id < 0 and event.name):
+                continue  # of the whole run, or memory that was taken
+            if not event.name:
                 inside.append(event)
             elif event.name.startswith(_KERNEL):
-                yield self._instruction(event, method, event.name.removeprefix(_KERNEL))
+                yield [self._instruction(event, method, event.name.removeprefix(_KERNEL))]
             elif event.name == _DELEGATE:
-                yield self._instruction(event, method, _DELEGATE)
                 yield from self._delegate(event, inside, method)
                 inside.clear()
-            elif event.name != "OPERATOR_CALL":
-                yield self._instruction(event, method, event.name)
-            yield from self._memory(event, method)
+            elif event.name != _OPERATOR:
+                yield [self._instruction(event, method, event.name)]
+            if event.name in CALLS:
+                yield from self._memory(event, method)
 
     def _delegate(
         self, call: fb.ProfileEvent, inside: Sequence[fb.ProfileEvent], method: str
-    ) -> Iterator[Json]:
-        """What a delegate told of itself, and the arrow to it."""
+    ) -> Iterator[list[Json]]:
+        """The call of a delegate, what the delegate told of itself, and the arrow to it."""
+        called = self._instruction(call, method, _DELEGATE)
         mine = sorted(inside, key=lambda event: event.start_time)
         if not mine:
+            yield [called]
             return
         backend = self._origin(method, call, None)
         name = (backend.backend if backend is not None else None) or "delegate"
         thread = self._threads.setdefault(name, _RUNTIME + 1 + len(self._threads))
         self._arrows += 1
         arrow = {"name": "call", "cat": "delegate", "id": self._arrows, "pid": _PROCESS}
-        yield {**arrow, "ph": "s", "tid": _RUNTIME, "ts": self._time(call.start_time)}
+        yield [called, {**arrow, "ph": "s", "tid": _RUNTIME, "ts": called["ts"]}]
         for event in mine:
             place = delegate_id(event.delegate_debug_id_int, event.delegate_debug_id_str)
             origin = self._origin(method, event, place)
             label = ", ".join(node.op for node in origin.nodes) if origin is not None else ""
             told = {"instruction": event.instruction_id, "place": place, **_told(origin)}
-            yield self._complete(label or str(place), thread, event, told)
-        first = self._time(mine[0].start_time)
-        yield {**arrow, "ph": "f", "bp": "e", "tid": thread, "ts": first}
+            shown = self._complete(label or str(place), thread, event, told)
+            end = {**arrow, "ph": "f", "bp": "e", "tid": thread, "ts": shown["ts"]}
+            yield [shown, end] if event is mine[0] else [shown]
 
     def _instruction(self, event: fb.ProfileEvent, method: str, name: str) -> Json:
         origin = self._origin(method, event, None)
@@ -114,19 +120,20 @@ class _Writer:
         told = {"instruction": event.instruction_id, **_told(origin)}
         return self._complete(name, _RUNTIME, event, told)
 
-    def _memory(self, event: fb.ProfileEvent, method: str) -> Iterator[Json]:
+    def _memory(self, event: fb.ProfileEvent, method: str) -> Iterator[list[Json]]:
         """The bytes of planned memory that hold values when an instruction begins."""
         contents = self._methods.get(method)
-        is_call = event.name not in FRAMEWORK_EVENTS and event.chain_index >= 0
-        if contents is not None and is_call and event.name:
-            live = _live(contents, event.instruction_id)
-            yield {
-                "name": "planned memory in use",
-                "ph": "C",
-                "pid": _PROCESS,
-                "ts": self._time(event.start_time),
-                "args": {f"memory {identifier}": count for identifier, count in live.items()},
-            }
+        if contents is None:
+            return
+        live = _live(contents, event.instruction_id)
+        counter = {
+            "name": "planned memory in use",
+            "ph": "C",
+            "pid": _PROCESS,
+            "ts": self._time(event.start_time),
+            "args": {f"memory {identifier}": count for identifier, count in live.items()},
+        }
+        yield [counter]
 
     def _origin(
         self, method: str, event: fb.ProfileEvent, place: int | str | None

@@ -346,7 +346,7 @@ def _places(run: fb.RunData) -> tuple[dict[_Key, _Parts], list[fb.Value]]:
 def delegate_id(number: int, text: str | None) -> int | str | None:
     """A delegate's id for a place in it, of the two fields that an event has for it; None outside
     of delegates."""
-    return number if number >= 0 else text
+    return number if number >= 0 else text or None
 
 
 def _signed(chain: int) -> int:
@@ -363,6 +363,8 @@ def _event(
 ) -> Event:
     _, instruction, number, text, name = key
     identifier = delegate_id(number, text)
+    if name is None:  # values alone
+        name = next((value.name for parts in runs for value in parts.values if value.name), None)
     event = Event(
         name or "" if identifier is None else str(identifier),
         delegate_debug_identifier=identifier,

@@ -5,10 +5,10 @@ ExecuTorch's format has no field for the identity of a program, so that its cont
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rushlight.inspect.trace.events import EventBlock
+from rushlight.inspect.trace.events import Event, EventBlock
 from rushlight.inspect.trace.origins import Origins
 
 KERNEL = "native_call_"
@@ -47,7 +47,10 @@ def fit_of(block: EventBlock, origins: Origins) -> Fit:
         have = ", ".join(origins.methods) or "none"
         return Fit(block.method, f"it has a run of {block.method!r}; methods here: {have}")
     names = [block.method] if block.method else origins.methods
-    fits = [Fit(name, next(_mismatches(block, name, origins), "")) for name in names]
+    fits = [
+        Fit(name, next(filter(None, (mismatch_of(e, name, origins) for e in block.events)), ""))
+        for name in names
+    ]
     return next((fit for fit in fits if not fit.mismatch), fits[0] if fits else Fit(""))
 
 
@@ -57,23 +60,31 @@ def mismatches_of(blocks: Iterable[EventBlock], origins: Origins) -> list[str]:
     return list(dict.fromkeys(fit.mismatch for b in runs if (fit := fit_of(b, origins)).mismatch))
 
 
-def _mismatches(block: EventBlock, method: str, origins: Origins) -> Iterator[str]:
-    for event in block.events:
-        at = event.instruction
-        if at is None:
-            continue
-        known = origins.call(method, at)
-        where = f"instruction {at} of {method!r}"
-        if known is None:
-            yield f"{where} is {event.name} in the trace, and is not there in this program"
-        elif event.is_delegated_op:
-            place = event.delegate_debug_identifier
-            if known.kind not in ("", "delegate") or not known.has_place(place):
-                yield f"{where} has a place {place!r} inside a delegate in the trace, and not here"
-        elif event.name.startswith(KERNEL) and not known.is_of(event.name.removeprefix(KERNEL)):
-            called = event.name.removeprefix(KERNEL)
-            yield f"{where} is a call of {called} in the trace, and {known} in this program"
-        elif event.backend and event.backend != known.backend and known.backend:
-            yield f"{where} is a delegate of {event.backend} in the trace, and {known} here"
-        elif event.name in _KINDS and known.kind not in ("", _KINDS[event.name]):
-            yield f"{where} is a {_KINDS[event.name]} in the trace, and {known} in this program"
+def mismatch_of(event: Event, method: str, origins: Origins) -> str:
+    """Why an event is not of a method, in words; "" if it may be of it.
+
+    Args:
+        event: of a run.
+        method: one of `origins`.
+        origins: of the program, or of its record.
+    """
+    at = event.instruction
+    if at is None:
+        return ""
+    known = origins.call(method, at)
+    where = f"instruction {at} of {method!r}"
+    if known is None:
+        return f"{where} is {event.name} in the trace, and is not there in this program"
+    if event.is_delegated_op:
+        place = event.delegate_debug_identifier
+        if known.kind not in ("", "delegate") or not known.has_place(place):
+            return f"{where} has a place {place!r} inside a delegate in the trace, and not here"
+        return ""
+    called = event.name.removeprefix(KERNEL)
+    if called != event.name and not known.is_of(called):
+        return f"{where} is a call of {called} in the trace, and {known} in this program"
+    if event.backend and event.backend != known.backend and known.backend:
+        return f"{where} is a delegate of {event.backend} in the trace, and {known} here"
+    if event.name in _KINDS and known.kind not in ("", _KINDS[event.name]):
+        return f"{where} is a {_KINDS[event.name]} in the trace, and {known} in this program"
+    return ""

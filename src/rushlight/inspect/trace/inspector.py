@@ -33,9 +33,9 @@ from rushlight.inspect.trace.numeric_gap import (
 )
 from rushlight.inspect.trace.origins import Origin, Origins, ProgramOrigins, RecordOrigins
 from rushlight.inspect.trace.statistics import (
-    Change,
     Group,
     Key,
+    OperatorChange,
     Outlier,
     changes_between,
     groups_of,
@@ -260,9 +260,9 @@ class Inspector:
         """Times that are far above the others of the same event, the farthest first."""
         return outliers_of(self._runs())
 
-    def compare(self, after: Inspector) -> list[Change]:
+    def compare(self, after: Inspector) -> list[OperatorChange]:
         """The operators of this trace and another of the same model, the greatest change of time
-        first, each with the confidence interval of its ratio."""
+        first, each with the confidence interval of its ratio, its module and its line."""
         return changes_between(self._runs(), after._runs())
 
     def _runs(self) -> list[EventBlock]:

@@ -66,7 +66,8 @@ class NumericGap:
 
 
 def distance_of(name: str | Distance) -> Distance:
-    """The distance of a name of `DISTANCES`, or the function itself.
+    """The distance of a name of `DISTANCES`, to which NaN is 0 as in ExecuTorch, or the function
+    itself.
 
     Raises:
         RunError: there is none of that name.
@@ -78,7 +79,13 @@ def distance_of(name: str | Distance) -> Distance:
             f"distance={name!r}: choose one of {', '.join(DISTANCES)}, or give a function",
             code=Code.INVALID_ARGUMENT,
         )
-    return DISTANCES[name.strip().upper()]
+    distance = DISTANCES[name.strip().upper()]
+    return lambda wanted, value: distance(_without_nan(wanted), _without_nan(value))
+
+
+def _without_nan(array: Array) -> Array:
+    """The array with numbers for NaN and, where there is one, for infinities."""
+    return np.nan_to_num(array) if np.isnan(array).any() else array
 
 
 _METRICS: dict[str, Distance] = {"snr": _snr, "mse": _mse, "cosine_similarity": _cosine}
@@ -172,7 +179,19 @@ def gaps_of(
         program: the recorded program, whose nodes have debug handles.
         inputs: the inputs of the run, flat.
         distance: see `Distance`.
+
+    Raises:
+        RunError: no event has a value.
     """
+    blocks = list(blocks)
+    recorded = (value for block in blocks for event in block.events for value in event.debug_data)
+    if all(_array(value) is None for value in recorded):
+        raise RunError(
+            "the trace has no values of operators to compare: record them with "
+            "TraceOptions(values='all'), and give their file, NAME.etdp.values, as "
+            "debug_buffer_path",
+            code=Code.INVALID_STATE,
+        )
     values = _values(program, inputs)
     by_handle: dict[int, list[Any]] = {}
     for node in program.graph.nodes:

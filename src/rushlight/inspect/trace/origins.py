@@ -211,12 +211,17 @@ class RecordOrigins:
                 _warn(archive, f"entry {_HANDLES!r}")
             self._delegates = map_in(archive, "delegate_map")
             self._counts = map_in(archive, "instruction_id_to_num_outs_map")
-            self._nodes = _nodes_in(archive, graph)
+            self._graphs = _graphs_in(archive, graph)
+        if len(self._graphs) == 1 == len(self._handles):  # whatever the record calls its method
+            self._graphs = dict(zip(self._handles, self._graphs.values(), strict=True))
 
-    def stack_traces(self) -> dict[str, str]:
-        """By debug handle, as text: the lines of Python that led to the operator."""
-        traces = {str(handle): nodes[0].stack_trace for handle, nodes in self._nodes.items()}
-        return {handle: trace for handle, trace in traces.items() if trace}
+    def stack_traces(self) -> dict[str, dict[str, str]]:
+        """By method, with the forms of a fat program, and debug handle, as text: the lines of
+        Python that led to the operator."""
+        return {
+            method: {str(h): trace for h, nodes in graph.items() if (trace := nodes[0].stack_trace)}
+            for method, graph in self._graphs.items()
+        }
 
     @property
     def methods(self) -> Sequence[str]:
@@ -232,8 +237,7 @@ class RecordOrigins:
             places = list(delegate.get("delegate_map") or {})
             return Call("delegate", str(delegate.get("name") or ""), places=places)
         handles = by_instruction.get(str(instruction))
-        named = [handles] if isinstance(handles, int) else handles or []
-        operators = [node.op for handle in named for node in self._nodes.get(handle, ())]
+        operators = [node.op for node in self._nodes(method, handles)]
         if any("." not in operator for operator in operators):
             return Call()  # of a branch or a loop: a jump, a move or a copy
         is_kernel = operators and method in self._delegates
@@ -255,31 +259,38 @@ class RecordOrigins:
                 # number in "Convolution #1" is no key.
                 texts = [k for k in inside if not k.isdecimal() and k in str(place)]
                 handles = inside[texts[-1]] if texts else None
-        nodes = [
-            node
-            for handle in ([handles] if isinstance(handles, int) else handles or [])
-            for node in self._nodes.get(handle, ())
-        ]
         return Origin(
-            nodes,
+            self._nodes(name, handles),
             handles,
             None if delegate is None else delegate.get("name", ""),
             self._counts.get(name, {}).get(at, 1),
         )
 
+    def _nodes(self, method: str, handles: Any) -> list[OriginNode]:
+        """The nodes of a method's graph that have these handles, or this one."""
+        graph = self._graphs.get(method, {})
+        some = [handles] if isinstance(handles, int) else handles or []
+        return [node for handle in some for node in graph.get(handle, ())]
 
-def _nodes_in(archive: RecordArchive, graph: str) -> dict[int, list[OriginNode]]:
-    """The nodes of a record's graph by their debug handles; of one that it lacks, none."""
+
+def _graphs_in(archive: RecordArchive, graph: str) -> dict[str, dict[int, list[OriginNode]]]:
+    """By method the nodes of a record's graph by their debug handles; of one that it lacks, none.
+
+    Args:
+        archive: the record.
+        graph: the name of a graph of all methods, or of one method, "NAME/METHOD".
+    """
     names = archive.names
     methods = [n for n in names if n.startswith(f"{graph}/") and f"{n}_state_dict" in names]
-    entry = next((n for n in (graph, f"{graph}/forward", *sorted(methods)) if n in names), None)
-    if entry is None and graph != EDGE:
+    entries = {n.rpartition("/")[2]: n for n in sorted(methods)}
+    if graph in names:
+        entries = {graph.partition("/")[2] or "forward": graph}
+    if not entries and graph != EDGE:
         graphs = sorted({n.removesuffix("_state_dict") for n in names if n.endswith("_state_dict")})
         raise archive.damaged(f"it has no program {graph!r}; it has {', '.join(graphs) or 'none'}")
-    if entry is None:
+    if not entries:
         _warn(archive, f"program {graph!r}")
-        return {}
-    return _nodes(archive.json(entry), archive)
+    return {method: _nodes(archive.json(entry), archive) for method, entry in entries.items()}
 
 
 def _warn(archive: RecordArchive, lacking: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from rushlight.errors import Code, RunError
 from rushlight.inspect.trace.events import Event, EventBlock
-from rushlight.schema.source import frames_in
+from rushlight.schema.source import Source, frames_in
 
 Key = Literal["module", "line", "kind", "operator"]
 KEYS: tuple[Key, ...] = ("module", "line", "kind", "operator")
@@ -86,6 +86,17 @@ class Change:
         return math.isnan(self.ratio) or not self.low <= 1 <= self.high
 
 
+@dataclass(frozen=True)
+class OperatorChange(Change):
+    """The change of an operator's time between two traces.
+
+    Attributes:
+        source: its module and its line of Python; empty if neither trace tells them.
+    """
+
+    source: Source
+
+
 def operators_of(block: EventBlock) -> list[Event]:
     """The events that time is counted by: kernels, places inside delegates, and delegates that do
     not tell of places inside them."""
@@ -123,9 +134,17 @@ def _key(event: Event, key: Key) -> str:
         return event.delegate_backend_name or "kernel"
     if key == "operator":
         return ", ".join(event.op_types) or event.name
-    if key == "line":
-        return next(filter(None, map(line_of, event.stack_traces.values())), "")
-    return module_of(max(event.module_hierarchy.values(), key=len, default={}))
+    source = source_of(event)
+    return source.position if key == "line" else source.module
+
+
+def source_of(event: Event) -> Source:
+    """The innermost module of an event's nodes, and the first line of Python that one of them
+    has."""
+    frames = (frame_of(trace) for trace in event.stack_traces.values())
+    line = next((frame for frame in frames if frame.file), Source())
+    module = module_of(max(event.module_hierarchy.values(), key=len, default={}))
+    return replace(line, module=module, operator=", ".join(event.op_types))
 
 
 def module_of(modules: Mapping[str, Any]) -> str:
@@ -140,9 +159,14 @@ def module_of(modules: Mapping[str, Any]) -> str:
 
 def line_of(stack_trace: str | None) -> str:
     """The innermost line of a stack trace that is not torch's: "model.py:12"; "" if none is."""
+    return frame_of(stack_trace).position
+
+
+def frame_of(stack_trace: str | None) -> Source:
+    """The innermost line of a stack trace that is not torch's; an empty one if none is."""
     frames = frames_in(stack_trace or "")
     mine = [f for f in frames if not re.search(r"[/\\]torch[/\\]", f.file)] or frames
-    return mine[-1].position if mine else ""
+    return mine[-1] if mine else Source()
 
 
 def outliers_of(blocks: Iterable[EventBlock]) -> list[Outlier]:
@@ -151,25 +175,35 @@ def outliers_of(blocks: Iterable[EventBlock]) -> list[Outlier]:
     far = []
     for event in (event for block in blocks for event in block.events):
         times = np.array([] if event.perf_data is None else event.perf_data.raw)
-        if len(times) < 5:
-            continue
-        median = float(np.median(times))
-        # Clocks have steps, and many times of a fast operator are equal.
-        deviation = max(float(np.median(np.abs(times - median))), 0.05 * median)
-        for run in np.nonzero(times > median + _DEVIATIONS * deviation)[0]:
-            far.append(Outlier(event, int(run), float(times[run]), median))
+        for run in np.nonzero(_is_outlier(times))[0]:
+            far.append(Outlier(event, int(run), float(times[run]), float(np.median(times))))
     return sorted(far, key=lambda one: one.median - one.time)
 
 
-def changes_between(before: Sequence[EventBlock], after: Sequence[EventBlock]) -> list[Change]:
+def _is_outlier(times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if len(times) < 5:
+        return np.zeros(len(times), bool)
+    median = float(np.median(times))
+    # Clocks have steps, and many times of a fast operator are equal.
+    deviation = max(float(np.median(np.abs(times - median))), 0.05 * median)
+    return times > median + _DEVIATIONS * deviation
+
+
+def changes_between(
+    before: Sequence[EventBlock], after: Sequence[EventBlock]
+) -> list[OperatorChange]:
     """The operators of two traces of the same model, the greatest change of time first.
 
-    An operator is the same if its instruction, its place inside a delegate and its name are.
+    An operator is the same if its instruction, its place inside a delegate and its name are. Times
+    that `outliers_of` names are left out.
     """
-    one, other = _times(before), _times(after)
+    one, other = _operators(before), _operators(after)
     changes = []
     for name in dict.fromkeys([*one, *other]):
-        changes.append(_change(name, one.get(name, []), other.get(name, [])))
+        sides = [side.get(name, _Operator(Source())) for side in (one, other)]
+        change = _change(name, sides[0].times, sides[1].times)
+        source = max((side.source for side in sides), key=lambda source: len(source.full))
+        changes.append(OperatorChange(**vars(change), source=source))
     return sorted(changes, key=lambda c: -abs(np.nan_to_num(c.after) - np.nan_to_num(c.before)))
 
 
@@ -204,20 +238,29 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     return (ordered[rank - 1], ordered[count - rank]) if rank else (-math.inf, math.inf)
 
 
-def _times(blocks: Sequence[EventBlock]) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {}
+@dataclass
+class _Operator:
+    """An operator's times in all runs, and where it comes from."""
+
+    source: Source
+    times: list[float] = field(default_factory=list)
+
+
+def _operators(blocks: Sequence[EventBlock]) -> dict[str, _Operator]:
+    operators: dict[str, _Operator] = {}
     for event in (event for block in blocks for event in operators_of(block)):
         if event.perf_data is not None:
             place = f"{event.instruction}"
             if event.is_delegated_op:
                 place += f"/{event.delegate_debug_identifier}"
             what = ", ".join(event.op_types) or event.name
-            times.setdefault(f"{place} {what}", []).extend(event.perf_data.raw)
-    return times
+            operator = operators.setdefault(f"{place} {what}", _Operator(source_of(event)))
+            operator.times.extend(event.perf_data.raw)
+    return operators
 
 
 def _change(name: str, before: Sequence[float], after: Sequence[float]) -> Change:
-    one, other = np.array(before), np.array(after)
+    one, other = (t[~_is_outlier(t)] for t in (np.array(before), np.array(after)))
     if not len(one) or not len(other) or not one.mean():
         a, b = (float(times.mean()) if len(times) else math.nan for times in (one, other))
         return Change(name, a, b, math.nan, math.nan, math.nan)

@@ -42,6 +42,7 @@ class EmbeddingCall:
                 "encoding_format",
                 f"is {shown(self._encoding)}: give one of {', '.join(_ENCODINGS)}",
             )
+        self._truncate = fields.read("truncate", bool, False)
         fields.read("user", str)
         fields.finish()
         self._is_cancelled = False
@@ -57,25 +58,28 @@ class EmbeddingCall:
             RunError: the model refuses a text, or has no method for embeddings.
             ApiError: it was cancelled.
         """
-        tokens = [
-            self._runner.encode(text, parse_special=False) if isinstance(text, str) else text
-            for text in self._texts
-        ]
         data: list[dict[str, Any]] = []
-        for first in range(0, len(tokens), _TEXTS_AT_ONCE):
+        for first in range(0, len(self._texts), _TEXTS_AT_ONCE):
             if self._is_cancelled:
                 raise ending()
-            for vector in self._embed(tokens, first):
+            for vector in self._embed(first):
                 told = self._told(np.ascontiguousarray(vector, dtype="<f4"))
                 data.append({"object": "embedding", "index": len(data), "embedding": told})
-        count = sum(len(text) for text in tokens)
+        count = sum(map(self._count, self._texts))
         usage = {"prompt_tokens": count, "total_tokens": count}
         return {"object": "list", "data": data, "model": self._asked.name, "usage": usage}
 
-    def _embed(self, tokens: list[list[int]], first: int) -> Any:
+    def _count(self, text: str | list[int]) -> int:
+        """The tokens of a text that were computed."""
+        if isinstance(text, str):
+            text = self._runner.encode(text, parse_special=False)
+        return min(len(text), self._runner.context)
+
+    def _embed(self, first: int) -> Any:
         try:
-            texts = tokens[first : first + _TEXTS_AT_ONCE]
-            return self._runner.embed(texts, adapter=self._asked.adapter)
+            texts = self._texts[first : first + _TEXTS_AT_ONCE]
+            adapter = self._asked.adapter
+            return self._runner.embed(texts, truncate=self._truncate, adapter=adapter)
         except Error as error:
             if first == 0:
                 raise

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from rushlight._core import LlmOptions
 from rushlight.llm.serve.errors import bad, json_bytes
 from rushlight.llm.serve.fields import Fields, shown
 
@@ -19,7 +20,7 @@ _SAME = (
 )
 # They choose among tokens, and with temperature 0 there is no choice.
 _FILTERS = ("top_k", "top_p", "min_p", "typical_p")
-_MOST_CHOICES = 128
+_MOST_CHOICES = LlmOptions.most_n
 _MOST_STOPS = 16
 _MOST_STOP_CHARACTERS = 1000
 _MOST_STOP_TOKENS = 1000

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.errors import Code, ExportError
-from rushlight.llm.tokenizer.from_tokenizers import UNKNOWN_PENALTY, words_begin_with_spaces
+from rushlight.llm.tokenizer.from_tokenizers import UNKNOWN_PENALTY
 from rushlight.llm.tokenizer.merges import halves
 from rushlight.llm.tokenizer.operations import Normalize, Operation, SentencePieceFlag
 from rushlight.llm.tokenizer.table import AddedToken, Flag, Kind, Model, StartRule, Tokens
@@ -195,7 +195,7 @@ def _read_bpe(tokens: Tokens, pieces: list[Piece], user: dict[str, int]) -> None
         for token, piece in enumerate(pieces)
         if piece.type in (Type.NORMAL, Type.USER_DEFINED)
     }
-    tokens.flags |= Flag.MERGE_UNKNOWN | Flag.FUSE_UNKNOWN | _word_flag(words)
+    tokens.flags |= Flag.MERGE_UNKNOWN | Flag.FUSE_UNKNOWN
     tokens.characters = {text: token for text, token in words.items() if len(text) == 1}
     tokens.added = [
         *tokens.added,
@@ -217,12 +217,6 @@ def _read_bpe(tokens: Tokens, pieces: list[Piece], user: dict[str, int]) -> None
     tokens.merges = merges
 
 
-def _word_flag(words: dict[str, int]) -> Flag:
-    """Whether the text before a U+2581 and that from it on become tokens by themselves."""
-    apart = _SPACE in words and words_begin_with_spaces(words)
-    return Flag.SPACES_BEGIN_WORDS if apart else Flag(0)
-
-
 def _read_unigram(tokens: Tokens, pieces: list[Piece]) -> None:
     tokens.model = Model.UNIGRAM32
     normal = [piece.score for piece in pieces if piece.type == Type.NORMAL]
@@ -233,7 +227,6 @@ def _read_unigram(tokens: Tokens, pieces: list[Piece]) -> None:
         for token, piece in enumerate(pieces)
         if piece.type in (Type.NORMAL, Type.USER_DEFINED)
     }
-    tokens.flags |= _word_flag(words)
     tokens.words = {text.encode(): token for text, token in words.items()}
     tokens.scores = [
         float(np.float32(len(piece.text.encode())) * best - np.float32(0.1))

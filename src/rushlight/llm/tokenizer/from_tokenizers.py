@@ -144,8 +144,6 @@ def _read_bpe(
         tokens.bytes_of = {byte: vocabulary[one] for byte, one in symbols if one in vocabulary}
     else:
         tokens.characters = {text: token for text, token in of_text.items() if len(text) == 1}
-        if words_begin_with_spaces(vocabulary):
-            tokens.flags |= Flag.SPACES_BEGIN_WORDS
         read_byte_fallback(tokens, model, vocabulary)
     if model.get("ignore_merges"):
         if not byte_symbols:
@@ -157,11 +155,6 @@ def _read_bpe(
             if all(one in byte_level.BYTE_OF for one in text)
             and tokens.pieces[token] == byte_level.to_bytes(text)
         }
-
-
-def words_begin_with_spaces(vocabulary: dict[str, int]) -> bool:
-    """Whether no token has a U+2581 after another character."""
-    return not any("▁" in text.lstrip("▁") for text in vocabulary)
 
 
 def read_byte_fallback(tokens: Tokens, model: dict[str, Any], vocabulary: dict[str, int]) -> None:

@@ -39,11 +39,14 @@ class WholeCharacters(NamedTuple):
         ranks: of the last merges of their bytes.
         joins: for the places of a byte and of the next one, the least rank of a merge that joins a
             part of a character.
+        joined: whole characters that a merge joins: the last one of its left, the first one of its
+            right.
     """
 
     tokens: dict[str, int]
     ranks: dict[str, int]
     joins: list[int]
+    joined: set[tuple[str, str]]
 
 
 def whole_characters(merges: Merges, bytes_of: Mapping[int, int]) -> WholeCharacters:
@@ -69,18 +72,22 @@ def whole_characters(merges: Merges, bytes_of: Mapping[int, int]) -> WholeCharac
             if made == [token]:
                 tokens[text.decode()] = token
     joins = [_NEVER] * (_PLACES * _PLACES)
+    joined = set()
     for (left, right), (rank, _) in merges.items():
         if left not in texts or right not in texts:
-            return WholeCharacters({}, {}, [])
+            return WholeCharacters({}, {}, [], set())
         before, after = texts[left], texts[right]
         if 0x80 <= after[0] < 0xC0:
             continue  # within a character
         last, first = _last(before), after[: _size(after[0])]
         is_whole = _is_character(last) and _is_character(first)
+        if is_whole:
+            joined.add((last.decode(), first.decode()))
         if not is_whole or rank <= max(ranks.get(last, -1), ranks.get(first, -1)):
             at = _place(before[-1]) * _PLACES + _place(after[0])
             joins[at] = min(joins[at], rank)
-    return WholeCharacters(tokens, {one: ranks[one.encode()] for one in tokens}, joins)
+    ranks_of = {one: ranks[one.encode()] for one in tokens}
+    return WholeCharacters(tokens, ranks_of, joins, joined)
 
 
 def _place(byte: int) -> int:

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rushlight.errors import Code, ExportError
+from rushlight.llm.tokenizer import joints
 from rushlight.llm.tokenizer.charsmap import character_classes, parts
 from rushlight.llm.tokenizer.merges import whole_characters
 from rushlight.llm.tokenizer.operations import Normalize, Operation
 from rushlight.llm.tokenizer.tries import NONE, breadth_first, pages_of, piece_trie
 
-VERSION = 2
+VERSION = 3
 LONGEST_PIECE = 1 << 16  # tables of longer ones would take minutes to make
 _MOST_PROBES = 64
 _BITS_PER_PAIR = 16
@@ -66,6 +67,7 @@ class Section(IntEnum):
     PAIR_BITS = auto()
     BYTE_JOINS = auto()
     CHARACTER_RANKS = auto()
+    JOINTS = auto()
 
 
 class Model(IntEnum):
@@ -94,8 +96,7 @@ class Flag(IntFlag):
     BYTE_FALLBACK = 2
     FUSE_UNKNOWN = 4
     IGNORE_MERGES = 8
-    SPACES_BEGIN_WORDS = 16
-    MERGE_UNKNOWN = 32
+    MERGE_UNKNOWN = 32  # 16 is of versions before 3
     SPACED_SPECIAL = 64
 
 
@@ -184,12 +185,9 @@ def write_table(tokens: Tokens) -> bytes:
         pairs, pair_probes = _pairs(tokens.merges)
         sections |= pairs | _characters(tokens.characters)
         if tokens.flags & Flag.BYTE_LEVEL:
-            whole = whole_characters(tokens.merges, tokens.bytes_of)
-            sections |= _characters(whole.tokens)
-            if whole.tokens:
-                ranks = {ord(one): rank for one, rank in whole.ranks.items()}
-                sections[Section.CHARACTER_RANKS] = pages_of(ranks, NONE, "<u4")[1]
-                sections[Section.BYTE_JOINS] = np.array(whole.joins, "<u4")
+            sections |= _whole_characters(tokens)
+        elif _are_unknown_apart(tokens):
+            sections[Section.JOINTS] = joints.joint_bits(_joined_characters(tokens))
     if tokens.flags & Flag.IGNORE_MERGES:
         sections[Section.WORDS], word_probes = _words(tokens.words)
     if tokens.model == Model.WORD_PIECE:
@@ -199,6 +197,8 @@ def write_table(tokens: Tokens) -> bytes:
         trie = piece_trie(tokens.words, tokens.scores)
         sections[Section.PIECE_NODES], sections[Section.PIECE_TOKENS] = trie.nodes, trie.tokens
         sections[Section.LABEL_PAGES], sections[Section.LABELS] = trie.label_pages, trie.labels
+        pieces = (text.decode() for text in tokens.words)
+        sections[Section.JOINTS] = joints.joint_bits(joints.of_pieces(pieces))
         longest_piece = trie.longest
     texts = bytearray()
     sections[Section.NORMALIZER] = _operations(tokens.normalizer, texts)
@@ -352,6 +352,40 @@ def _characters(characters: Mapping[str, int]) -> dict[Section, Any]:
     tokens = {ord(character): token for character, token in characters.items()}
     pages, values = pages_of(tokens, NONE, "<u4")
     return {Section.CHARACTER_PAGES: pages, Section.CHARACTERS: values}
+
+
+def _whole_characters(tokens: Tokens) -> dict[Section, Any]:
+    whole = whole_characters(tokens.merges, tokens.bytes_of)
+    if not whole.joins:
+        return {}
+    ranks = {ord(one): rank for one, rank in whole.ranks.items()}
+    sections = _characters(whole.tokens) | {Section.BYTE_JOINS: np.array(whole.joins, "<u4")}
+    if ranks:
+        sections[Section.CHARACTER_RANKS] = pages_of(ranks, NONE, "<u4")[1]
+    if len(tokens.bytes_of) == 256:
+        sections[Section.JOINTS] = joints.joint_bits(whole.joined)
+    return sections
+
+
+def _are_unknown_apart(tokens: Tokens) -> bool:
+    """Whether unknown characters stay what they are, and are not dropped from between others."""
+    if tokens.flags & Flag.MERGE_UNKNOWN:
+        return True
+    instead = set(tokens.bytes_of.values()) if tokens.flags & Flag.BYTE_FALLBACK else set()
+    if len(instead) != 256:
+        if tokens.unknown is None:
+            return False
+        instead.add(tokens.unknown)
+    merged = {token for pair in tokens.merges for token in pair}
+    return not instead & (merged | set(tokens.characters.values()))
+
+
+def _joined_characters(tokens: Tokens) -> joints.Pairs:
+    symbols = {token: character for character, token in tokens.characters.items()}
+    vocabulary = len(tokens.pieces)
+    merged = {token for pair in tokens.merges for token in pair}
+    symbols |= {token: chr(token - vocabulary) for token in merged if token >= vocabulary}
+    return joints.of_merges(tokens.merges, symbols)
 
 
 def _charsmap(tokens: Tokens) -> dict[Section, Any]:

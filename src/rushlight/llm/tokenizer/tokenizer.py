@@ -49,9 +49,10 @@ class Tokenizer:
         Raises:
             RunError: the text is too long.
         """
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
         try:
-            return self._core.encode(data, add_special, parse_special)
+            if isinstance(text, str):
+                return self._core.encode(text, add_special, parse_special)
+            return self._core.encode_bytes(bytes(text), add_special, parse_special)
         except _core.Failure as failure:
             raise RunError(failure.args[1], code=Code(failure.args[0])) from None
 
@@ -62,7 +63,8 @@ class Tokenizer:
             tokens: the tokens; those that the vocabulary has not are left out.
             skip_special: leave out special tokens.
         """
-        return self._core.decode(list(tokens), skip_special).decode()
+        numbers = tokens if type(tokens) is list else list(tokens)
+        return self._core.decode(numbers, skip_special)
 
     def piece(self, token: int) -> bytes:
         """The bytes that a token adds to a text that it does not begin.

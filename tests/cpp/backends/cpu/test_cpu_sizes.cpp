@@ -364,6 +364,18 @@ void test_wrong_outputs() {
   CHECK(says(odd.message(), "of its result are not those of"));
 }
 
+// The delegate ends before an operator while the flag is set, and says which.
+void test_cancelled() {
+  EngineDelegate delegate(join_graph());
+  std::atomic<bool> cancelled{true};
+  delegate.set_cancelled(&cancelled);
+  Join join(3, 2);
+  CHECK(delegate.run(join.args(), 2).code() == Code::Cancelled);
+  CHECK(says(delegate.message(), "the run was cancelled") && std::string(delegate.place()) != "");
+  cancelled = false;
+  CHECK(delegate.run(join.args(), 2).ok() && join.is_right());
+}
+
 // Version 1 has no expressions; its sizes are fixed for all inputs.
 void test_fixed_sizes() {
   EngineGraph graph = join_graph();
@@ -398,5 +410,6 @@ int main() {
   test_refused_at_run();
   test_wrong_outputs();
   test_fixed_sizes();
+  test_cancelled();
   return check_result();
 }

@@ -58,7 +58,8 @@ class Files final : public FileStore {
     std::free(file.handle);
     --n_open;
   }
-  Status replace(const char* path, Span<const Span<const uint8_t>> parts, Message& why) override {
+  Status replace(const char* path, Span<const Span<const uint8_t>> parts, Flush,
+                 Message& why) override {
     if (!may_write) return why.fail(Code::AccessFailed, "the disk is full");
     Bytes& bytes = files[path];
     bytes.clear();

@@ -1,5 +1,6 @@
-// Files of sessions are read and written while other texts go on. The linker wraps open (see
-// CMakeLists.txt), with which a store of files begins: there, another thread must have its turn.
+// Files of sessions are read and written while other texts go on. The linker wraps open, with which
+// a store of files begins, and fsync (see CMakeLists.txt): there, another thread must have its
+// turn.
 #include <fcntl.h>
 
 #include <chrono>
@@ -14,22 +15,34 @@
 extern "C" {
 int __real_open(const char* path, int flags, ...);
 int __wrap_open(const char* path, int flags, ...);
+int __real_fsync(int file);
+int __wrap_fsync(int file);
 }
 
 namespace {
 
 rushlight::llm::Session* g_other = nullptr;  // what the other thread uses; nullptr: nothing
 size_t g_turns = 0;
+size_t g_flushes = 0;
+
+void let_the_other_have_a_turn() {
+  if (g_other == nullptr) return;
+  // They are waited for at the end, so that a thread without a turn is a failure and no hang.
+  static std::vector<std::future<size_t>> threads;
+  threads.push_back(std::async(std::launch::async, [] { return g_other->cached(); }));
+  if (threads.back().wait_for(std::chrono::seconds(10)) == std::future_status::ready) ++g_turns;
+}
 
 }  // namespace
 
+int __wrap_fsync(int file) {
+  ++g_flushes;
+  let_the_other_have_a_turn();
+  return __real_fsync(file);
+}
+
 int __wrap_open(const char* path, int flags, ...) {
-  if (g_other != nullptr) {
-    // They are waited for at the end, so that a thread without a turn is a failure and no hang.
-    static std::vector<std::future<size_t>> threads;
-    threads.push_back(std::async(std::launch::async, [] { return g_other->cached(); }));
-    if (threads.back().wait_for(std::chrono::seconds(10)) == std::future_status::ready) ++g_turns;
-  }
+  let_the_other_have_a_turn();
   if ((flags & O_CREAT) == 0) return __real_open(path, flags);
   va_list rest;
   va_start(rest, flags);
@@ -52,7 +65,7 @@ int main() {
   g_other = other.get();
   CHECK(session->save(path, &message).ok());
   const size_t turns = g_turns;
-  CHECK(turns > 0);
+  CHECK(turns > g_flushes && g_flushes == 2);  // of the file and its folder
   auto restored = setup.runner.restore(path, &message);
   CHECK(restored.ok() && (*restored)->cached() == 64 && session->cached() == 104);
   CHECK(g_turns > turns);

@@ -394,6 +394,20 @@ void test_speculation(float temperature, size_t most_steps) {
   CHECK(figures.accepted_tokens <= figures.guessed_tokens);
 }
 
+// A text that fits is not refused because its guesses do not.
+void test_guesses_without_pages() {
+  FakeOptions fake;
+  fake.vocabulary = 30;
+  fake.memory = 2;
+  Setup setup(fake, 2);
+  const Tokens prompt = prompt_of(4, 20, 30);
+  Message message;
+  auto generation = setup.runner.generate(view(prompt), greedy(2 * kPageTokens - 20), &message);
+  CHECK(read_all(**generation) == setup.expected(prompt, 2 * kPageTokens - 20));
+  CHECK((*generation)->status(&message).ok());
+  CHECK((*generation)->statistics().accepted_tokens > 20);
+}
+
 // Where guesses are wrong, few are made.
 void test_speculation_gives_up() {
   FakeOptions fake;
@@ -428,6 +442,7 @@ int main() {
   test_stop_at_a_special_token();
   test_speculation(0.0f, 100);
   test_speculation(1.0f, 280);
+  test_guesses_without_pages();
   test_speculation_gives_up();
   return check_result();
 }

@@ -95,6 +95,8 @@ def test_a_timeline(backend: str, folder: Path) -> None:
         assert len(threads) == 2 and any(e["ph"] == "s" for e in events)
         assert any("first" in str(e["args"].get("modules")) for e in complete)
     memory = [e["args"] for e in events if e["ph"] == "C"]
+    instructions = [e for e in complete if e["tid"] == 1 and "instruction" in e["args"]]
+    assert len(memory) == len(instructions)
     assert memory and max(sum(values.values()) for values in memory) >= 4 * 32 * 4
 
 

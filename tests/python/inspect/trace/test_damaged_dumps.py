@@ -36,8 +36,10 @@ def read(content: bytes, values: bytes) -> None:
 
 def test_cut_traces(dump: tuple[bytes, bytes]) -> None:
     content, values = dump
+    # Nothing of it can be shown: the names of events are at the end of the file.
     for size in range(0, len(content), 7):
-        with pytest.raises(LoadError, match=r"cut|no ETDump|damaged"):
+        cut = rf"cut: it says that {len(content) - 4} bytes .* and {size - 4} do; record it again"
+        with pytest.raises(LoadError, match=cut if size >= 12 else "no ETDump"):
             read(content[:size], values)
     with pytest.raises(LoadError, match="the debug buffer is not that of this trace"):
         read(content, values[:40])

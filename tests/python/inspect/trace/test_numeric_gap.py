@@ -12,6 +12,7 @@ from torch import nn
 import rushlight as rl
 from rushlight.errors import RunError
 from rushlight.inspect import Inspector, compare_results, parse_etrecord
+from rushlight.inspect.trace.numeric_gap import distance_of
 from rushlight.runtime import TraceOptions
 
 LAST = "aten_linear_default_1"
@@ -58,6 +59,9 @@ def test_what_is_missing_is_said(folder: Path) -> None:
         inspector(folder, "m.etrecord").numeric_gaps("MSE")
     with pytest.raises(RunError, match="distance='far': choose one of MSE, L1, SNR, COSINE"):
         inspector(folder, "inputs.etrecord").numeric_gaps("far")
+    without = Inspector(folder / "m.etdp", etrecord=folder / "inputs.etrecord")
+    with pytest.raises(RunError, match=r"has no values of operators .* as debug_buffer_path"):
+        without.numeric_gaps("MSE")
     with pytest.raises(RunError, match=r"no graph 'mine'; it has .*edge_dialect"):
         inspector(folder, "inputs.etrecord").numeric_gaps("MSE", "mine")
     with pytest.raises(RunError, match="need an ETRecord"):
@@ -76,3 +80,11 @@ def test_outputs_are_compared_by_all_metrics(capsys: pytest.CaptureFixture[str])
         compare_results(wanted, got, ["psnr"])
     with pytest.raises(RunError, match=r"sizes \[2\], none, and \[2\], none, \[2\] are expected"):
         compare_results(wanted, got[:2])
+
+
+def test_nan_is_zero_to_named_distances() -> None:
+    """As in ExecuTorch, so that both give the same figures."""
+    wanted, value = np.array([3, 1, -3, np.nan]), np.array([np.nan, 0, -3, 2])
+    assert distance_of("MSE")(wanted, value) == (9 + 1 + 0 + 4) / 4
+    assert distance_of("L1")(wanted, value) == 6
+    assert distance_of("MSE")(np.array([np.inf]), np.array([1.0])) == np.inf

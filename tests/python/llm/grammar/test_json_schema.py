@@ -296,6 +296,42 @@ def test_nested_values_and_ambiguous_ones(vocabulary: Vocabulary) -> None:
     assert time.process_time() - start < 10
 
 
+_NODES: dict[str, tuple[Any, str, str]] = {  # what nests, and how a value of it begins and ends
+    "array": ({"type": "array", "items": {"$ref": "#"}}, "[", "]"),
+    "bounded array": (
+        {
+            "anyOf": [
+                {"type": "array", "minItems": 1, "maxItems": 3, "items": {"$ref": "#"}},
+                {"type": "integer"},
+            ]
+        },
+        "[",
+        "]",
+    ),
+    "object": ({"type": "object", "properties": {"a": {"$ref": "#"}}}, '{"a":', "}"),
+    "bounded object": (
+        {"type": "object", "maxProperties": 2, "additionalProperties": {"$ref": "#"}},
+        '{"b":',
+        "}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _NODES)
+def test_values_nest_to_any_depth(name: str, vocabulary: Vocabulary) -> None:
+    schema, begin, end = _NODES[name]
+    state = State(Grammar.from_json_schema(schema, vocabulary))
+    depth = 30_000  # beyond what a stack of calls has room for
+    assert state.accept_text(begin.encode() * (depth - 1)) and state.accept_text(begin[:1].encode())
+    mask = state.mask()
+    for token in np.flatnonzero(mask).tolist():
+        assert state.fork().accept(token)
+    assert state.accept_text(end.encode() * (depth - 1)) == (name != "bounded array")
+    if name == "bounded array":  # its innermost must have an item
+        assert state.accept_text(b"1" + end.encode() * (depth - 1))
+    assert not state.can_end() and state.accept_text(end.encode()) and state.can_end()
+
+
 def test_forced_text_is_the_structure(vocabulary: Vocabulary) -> None:
     schema = {
         "type": "object",

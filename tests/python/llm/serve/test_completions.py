@@ -263,6 +263,15 @@ def test_embeddings(client: OpenAI, runner: Runner) -> None:
     assert len(client.embeddings.create(model="tiny", input="the").data) == 1
 
 
+def test_embeddings_cut_texts_that_are_too_long(client: OpenAI, runner: Runner) -> None:
+    long = "the " * 3000
+    wanted = runner.embed([long], truncate=True)
+    for given in (long, runner.encode(long, parse_special=False)):
+        reply = client.embeddings.create(model="tiny", input=given, extra_body={"truncate": True})
+        assert reply.usage.prompt_tokens == runner.context
+        np.testing.assert_array_equal(np.array(reply.data[0].embedding, np.float32), wanted[0])
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -270,7 +279,8 @@ def test_embeddings(client: OpenAI, runner: Runner) -> None:
         ({"input": "a", "encoding_format": "int8"}, "give one of float, base64"),
         ({"input": ["a", [1]]}, "give one or the other"),
         ({"input": []}, "'input' is an array"),
-        ({"input": "the " * 3000}, "2048"),
+        ({"input": "the " * 3000}, "context has 2048: shorten it, or ask for truncate"),
+        ({"input": "a", "extra_body": {"truncate": 1}}, "'truncate' is 1: give true or false"),
         ({"input": [9999]}, "9999"),
     ],
 )

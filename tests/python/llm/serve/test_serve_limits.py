@@ -344,13 +344,13 @@ class _Embeds(EndlessRunner):
     def encode(self, text: str, *, parse_special: bool = True) -> list[int]:
         return [1] * len(text)
 
-    def embed(self, tokens: list[list[int]], adapter: None) -> np.ndarray:
+    def embed(self, texts: list[Any], *, truncate: bool = False, adapter: None) -> np.ndarray:
         self.asked.set()
         self.came_in_time.append(self.go.wait(20))
         self.done.set()
-        if tokens[0] == [13]:
+        if texts[0] == [13]:
             raise ValueError("unlucky")
-        return np.ones((len(tokens), 2), np.float32)
+        return np.ones((len(texts), 2), np.float32)
 
 
 EMBED = {"model": "tiny", "input": ["the"] * 32}

@@ -10,10 +10,10 @@
  * hand over a PyCapsule named "rl_backend_v1" that holds one such pointer. What the pointer leads
  * to, and all that it points to, must stay as it is until the process ends.
  *
- * Rules. Functions return 0 or one of the codes below. They must not let an exception out. Texts
- * are pointer and length; they need no closing NUL unless it says so. Texts, bytes and specs stay
- * as they are; every other struct has its size as its maker knew it, first or behind the version: a
- * reader uses only fields within that size, so that fields can be added at the end.
+ * Rules. Functions return 0 or one of the codes of rl_value_v1.h. They must not let an exception
+ * out. Texts are pointer and length; they need no closing NUL unless it says so. Texts, bytes and
+ * specs stay as they are; every other struct has its size as its maker knew it, first or behind the
+ * version: a reader uses only fields within that size, so that fields can be added at the end.
  *
  * Threads. One handle is used by one thread at a time, from init to destroy; several handles may be
  * used by several threads at once. What `self` leads to is shared by them all.
@@ -21,8 +21,7 @@
 #ifndef RUSHLIGHT_RL_BACKEND_V1_H_
 #define RUSHLIGHT_RL_BACKEND_V1_H_
 
-#include <stddef.h>
-#include <stdint.h>
+#include "rl_value_v1.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,47 +31,10 @@ extern "C" {
 #define RL_BACKEND_V1_CAPSULE "rl_backend_v1"
 #define RL_BACKEND_V1_SYMBOL "rl_get_backend_v1"
 
-/* Codes, with ExecuTorch's numbers; any other is taken for RL_INTERNAL. */
-enum {
-  RL_OK = 0x00,
-  RL_INTERNAL = 0x01,
-  RL_INVALID_STATE = 0x02,
-  RL_NOT_SUPPORTED = 0x10,
-  RL_NOT_IMPLEMENTED = 0x11,
-  RL_INVALID_ARGUMENT = 0x12,
-  RL_NOT_FOUND = 0x20,
-  RL_MEMORY_ALLOCATION_FAILED = 0x21,
-  RL_OUT_OF_RESOURCES = 0x25,
-  RL_DELEGATE_INVALID_COMPATIBILITY = 0x30, /* a payload that is cut or of another version */
-  RL_DELEGATE_MEMORY_ALLOCATION_FAILED = 0x31,
-  RL_DELEGATE_INVALID_HANDLE = 0x32
-};
-
-typedef struct rl_text_v1 {
-  const char* data;
-  size_t size;
-} rl_text_v1;
-
-typedef struct rl_bytes_v1 {
-  const void* data;
-  size_t size;
-} rl_bytes_v1;
-
 typedef struct rl_spec_v1 {
   rl_text_v1 key;
   rl_bytes_v1 value;
 } rl_spec_v1;
-
-/* What an option or an argument is. */
-enum {
-  RL_NONE = 0,
-  RL_TENSOR = 1,
-  RL_STRING = 2,
-  RL_DOUBLE = 3,
-  RL_INT = 4,
-  RL_BOOL = 5,
-  RL_LIST = 6 /* of any kind; its items are not given */
-};
 
 typedef struct rl_option_v1 {
   uint32_t size; /* set by who asks: sizeof(rl_option_v1) */
@@ -80,25 +42,6 @@ typedef struct rl_option_v1 {
   int64_t i;     /* RL_INT; RL_BOOL as 0 or 1 */
   rl_text_v1 text;
 } rl_option_v1;
-
-/* An argument. A tensor is dense: its elements lie without gaps in the order of `dim_order`, the
- * dimensions from the outermost to the innermost. */
-typedef struct rl_value_v1 {
-  uint32_t size; /* set by who asks: sizeof(rl_value_v1) */
-  uint32_t kind;
-  int64_t i;       /* RL_INT; RL_BOOL as 0 or 1 */
-  double d;        /* RL_DOUBLE */
-  rl_text_v1 text; /* RL_STRING */
-  /* RL_TENSOR: */
-  void* data;               /* of an input: must not be written */
-  const int32_t* sizes;     /* `rank` of them */
-  const int32_t* strides;   /* likewise, in elements */
-  const uint8_t* dim_order; /* likewise */
-  uint32_t rank;
-  int32_t dtype;   /* ExecuTorch's number: 6 float32, 4 int64, 11 bool, 15 bfloat16, ... */
-  size_t nbytes;   /* of the elements that there are now */
-  size_t capacity; /* bytes that resize() can make of them without taking memory */
-} rl_value_v1;
 
 /* What the runtime offers. `context` comes with each call (rl_init_v1, rl_call_v1) and is valid
  * until that call returns. */

@@ -12,8 +12,8 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -38,6 +38,7 @@ from rushlight.capture.lines import is_users
 from rushlight.capture.mutations import refused_writes
 from rushlight.capture.tracing import tracing
 from rushlight.check import check_contracts, check_method
+from rushlight.doctor.graphs import Captured, in_model, with_modules
 from rushlight.edge import EdgeCompileConfig, to_edge_dialect
 from rushlight.errors import REPORT_IT, Error, ExportError, LoadError
 from rushlight.ir.bounds import Bounds
@@ -68,10 +69,12 @@ class Diagnosis:
     Attributes:
         findings: blockers first, then warnings.
         signature: the inputs and results with their ranges; "" if the model was not captured.
+        graphs: what could be captured: the model, or a draft of it, or its parts.
     """
 
     findings: list[Finding] = field(default_factory=list)
     signature: str = ""
+    graphs: list[Captured] = field(default_factory=list)
 
     @property
     def blockers(self) -> list[Finding]:
@@ -101,18 +104,20 @@ def examine(
         args, kwargs: example inputs of a module.
         dynamic_shapes: as `torch.export.export` takes it.
     """
+    graphs: list[Captured] = []
     with _quiet():
         if isinstance(model, ExportedProgram):
-            return _result(_of_program(model), model)
+            return _result(_of_program(Captured(model), graphs), model, graphs)
         attempt = Attempt(model, args, dict(kwargs or {}), dynamic_shapes)
         findings = _python_state(attempt)
         try:
             program = _export(attempt)
         except Exception as error:  # torch raises many kinds
-            return Diagnosis(distinct(findings + _beyond(error, attempt)))
+            findings = distinct(findings + _beyond(error, attempt, graphs))
+            return Diagnosis(with_modules(findings, graphs), "", graphs)
         findings += specialised_sizes(attempt, program)
-        findings += _of_program(program)
-        return _result(findings, program)
+        findings += _of_program(Captured(program), graphs)
+        return _result(findings, program, graphs)
 
 
 def _export(attempt: Attempt) -> ExportedProgram:
@@ -145,10 +150,10 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _result(findings: list[Finding], program: ExportedProgram) -> Diagnosis:
+def _result(findings: list[Finding], program: ExportedProgram, graphs: list[Captured]) -> Diagnosis:
     findings = distinct(findings)
     blocked = any(f.blocks for f in findings)
-    return Diagnosis(findings, "" if blocked else _signature(program))
+    return Diagnosis(findings, "" if blocked else _signature(program), graphs)
 
 
 def _signature(program: ExportedProgram) -> str:
@@ -174,12 +179,12 @@ def _meta(value: Mapping[str, Any]) -> dict[str, Any]:
 # Beyond the first error of torch.export.
 
 
-def _beyond(error: Exception, attempt: Attempt) -> list[Finding]:
-    """The findings of the error, and those of code after it."""
+def _beyond(error: Exception, attempt: Attempt, graphs: list[Captured]) -> list[Finding]:
+    """The findings of the error, and those of code after it; adds what could be captured."""
     findings = diagnose(error, attempt)
     if any(f.kind in ("model-fails", "wrong-dynamic-shapes") for f in findings):
         return findings
-    behind, whole = _behind(attempt, _calls(attempt), part=False)
+    behind, whole = _behind(attempt, _calls(attempt), graphs, part="")
     findings += behind
     if not whole:
         known = {(f.source.file, f.source.line) for f in findings}
@@ -188,7 +193,9 @@ def _beyond(error: Exception, attempt: Attempt) -> list[Finding]:
     return findings
 
 
-def _behind(attempt: Attempt, calls: Calls, *, part: bool) -> tuple[list[Finding], bool]:
+def _behind(
+    attempt: Attempt, calls: Calls, graphs: list[Captured], part: str
+) -> tuple[list[Finding], bool]:
     """(findings of a draft export, True), or (findings of the parts, False) if that fails, too."""
     try:
         with tracing():
@@ -199,29 +206,37 @@ def _behind(attempt: Attempt, calls: Calls, *, part: bool) -> tuple[list[Finding
                 dynamic_shapes=attempt.dynamic_shapes,
             )
     except Exception as error:
-        children = _of_children(attempt.model, calls)
-        return [*diagnose(error, attempt), *children], False
-    stage = "part" if part else "draft"
+        children = _of_children(attempt.model, calls, graphs, part)
+        return [*_of_part(diagnose(error, attempt), part), *children], False
     return [
-        *_draft_findings(getattr(draft, "_report", None)),
-        *_of_program(draft, stage=stage),
+        *_of_part(_draft_findings(getattr(draft, "_report", None)), part),
+        *_of_program(Captured(draft, part, is_draft=True), graphs),
     ], True
 
 
-def _of_children(module: torch.nn.Module, calls: Calls) -> list[Finding]:
+def _of_children(
+    module: torch.nn.Module, calls: Calls, graphs: list[Captured], part: str
+) -> list[Finding]:
     """The findings of every part of a module, each captured by itself on the inputs it got."""
     findings: list[Finding] = []
-    for child in module.children():
+    for name, child in module.named_children():
+        path = f"{part}.{name}" if part else name
         if child not in calls:  # a list of modules, or one that is not used
-            findings += _of_children(child, calls)
+            findings += _of_children(child, calls, graphs, path)
             continue
         attempt = Attempt(child, *calls[child])
         try:
-            findings += _of_program(_export(attempt), stage="part")
+            findings += _of_program(Captured(_export(attempt), path), graphs)
         except Exception as error:
-            findings += [f for f in diagnose(error, attempt) if f.kind != "wrong-dynamic-shapes"]
-            findings += _behind(attempt, calls, part=True)[0]
+            found = [f for f in diagnose(error, attempt) if f.kind != "wrong-dynamic-shapes"]
+            findings += _of_part(found, path)
+            findings += _behind(attempt, calls, graphs, path)[0]
     return findings
+
+
+def _of_part(findings: Iterable[Finding], part: str) -> list[Finding]:
+    """The findings of a part that was captured by itself, with their places in the model."""
+    return [replace(f, source=in_model(f.source, part)) for f in findings]
 
 
 def _calls(attempt: Attempt) -> Calls:
@@ -347,33 +362,36 @@ def _plain(module: torch.nn.Module) -> dict[str, Any]:
 # The findings of a captured program.
 
 
-def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Finding]:
-    """The findings of a captured program.
+def _of_program(captured: Captured, graphs: list[Captured]) -> list[Finding]:
+    """The findings of a captured program, which is added to the graphs.
 
     Args:
-        program: a program of the ATen dialect.
-        stage: "whole" for the model; "draft" for a draft export, whose sizes are not the model's;
-            "part" for a part of the model, whose inputs are not the model's either.
+        captured: of the ATen dialect. The sizes of a draft are not the model's, nor are the inputs
+            of a part.
+        graphs: gets it, as an Edge program where it could become one.
     """
-    whole = stage == "whole"
-    findings = [] if stage == "part" else refused_writes(program)
-    if whole:
+    program, part = captured.program, captured.part
+    is_whole = not part and not captured.is_draft
+    findings = [] if part else refused_writes(program)
+    if is_whole:
         findings += _missing_bounds(program)
     config = EdgeCompileConfig(_check_ir_validity=False)
     try:
         edge = to_edge_dialect(program, config)
     except Exception as error:
-        if whole and not findings:
+        graphs.append(captured)
+        if is_whole and not findings:
             findings += _not_lowered(error)
         return findings
+    graphs.append(replace(captured, program=edge))
     for graph in (edge.graph, *(module.graph for module in branches(edge.graph_module))):
         findings += _unsupported(graph)
-    if whole and not any(f.blocks for f in findings):
+    if is_whole and not any(f.blocks for f in findings):
         try:
             _check(program)
         except Error as error:
             findings += _not_lowered(error)
-    return findings
+    return _of_part(findings, part)
 
 
 def _check(program: ExportedProgram) -> None:
@@ -390,6 +408,7 @@ def _check(program: ExportedProgram) -> None:
 def _not_lowered(error: Exception) -> list[Finding]:
     if isinstance(error, ExportError) and error.findings:
         return list(error.findings)
+    places = error.sources if isinstance(error, ExportError) else []
     return [
         Finding(
             "not-lowered",
@@ -397,6 +416,7 @@ def _not_lowered(error: Exception) -> list[Finding]:
             "Do what the message says"
             if isinstance(error, Error)
             else f"This is an error of Rushlight itself: {REPORT_IT}",
+            places[0] if places else Source(),
         )
     ]
 
@@ -437,8 +457,11 @@ def _unsupported(graph: Graph) -> list[Finding]:
                 findings.append(unsupported_dtype(node, value.dtype))
         reason = _missing_kernel(node, have)
         if reason is not None:
+            stack = str(node.meta.get("stack_trace") or "").strip()
             findings.append(
-                Finding("unsupported-operator", reason, OTHER_OPERATORS, source_of(node))
+                Finding(
+                    "unsupported-operator", reason, OTHER_OPERATORS, source_of(node), stack=stack
+                )
             )
     return findings
 

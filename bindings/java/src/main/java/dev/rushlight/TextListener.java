@@ -1,0 +1,13 @@
+package dev.rushlight;
+
+/** Is told of texts while they are generated, on the thread that generates them. */
+@FunctionalInterface
+public interface TextListener {
+  /**
+   * New tokens of a text, and the whole characters that they make.
+   *
+   * @param choice which of the n texts
+   * @return false to end all texts
+   */
+  boolean piece(int choice, String text, int[] tokens);
+}

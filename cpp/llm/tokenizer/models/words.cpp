@@ -1,0 +1,269 @@
+#include "rushlight/llm/tokenizer/models/words.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rushlight/llm/tokenizer/models/bpe.h"
+#include "rushlight/llm/tokenizer/models/unigram.h"
+#include "rushlight/llm/tokenizer/models/word_piece.h"
+
+namespace rushlight::llm {
+namespace {
+
+constexpr size_t kLongestJoin = 256;  // bytes of two segments that are merged together
+constexpr double kLimitStep = 16;
+
+uint16_t limit_of(double limit) {
+  const double steps = std::min(limit / kLimitStep, 65535.0);
+  return steps >= 0 ? static_cast<uint16_t>(steps) : uint16_t{0};  // NaN is not
+}
+
+}  // namespace
+
+void WordEncoder::encode(StringView word) {
+  begin_ = out_.size();
+  score_ = 0;
+  if (word.empty()) return;
+  const Model model = table_.settings.model;
+  if (model == Model::Bpe && table_.has(kByteLevel)) return bytes(word);
+  if (model == Model::Bpe || model == Model::Unigram32) return characters(word);
+  cached(look_up(word, identity_));
+}
+
+WordEncoder::LookUp WordEncoder::look_up(StringView text, uint32_t owner) {
+  if (text.size() > ShortWord::kLongest) return {text, {}, owner, nullptr};
+  const ShortWord key(text);
+  WordCache::Entry* entry = &scratch_.cache.at(key, owner);
+  __builtin_prefetch(entry);
+  return {text, key, owner, entry};
+}
+
+// Calls `use(begin, end, first)` for each segment, with its first character.
+template <class Use>
+void WordEncoder::cut(StringView word, const Use& use) const {
+  const char* text = word.data();
+  const size_t size = word.size();
+  Point first = read_point(text, size), last = first;
+  size_t begin = 0;
+  for (size_t i = last.bytes; i < size;) {
+    const Point next = read_point(text + i, size - i);
+    if (!table_.may_join(last.code, next.code)) {
+      use(begin, i, first);
+      begin = i;
+      first = next;
+    }
+    last = next;
+    i += next.bytes;
+  }
+  use(begin, size, first);
+}
+
+// The words of models over bytes mostly come back.
+void WordEncoder::bytes(StringView word) {
+  const LookUp one = look_up(word, identity_);
+  if (one.entry != nullptr && one.entry->holds(one.key, identity_)) return append(*one.entry);
+  const uint32_t token = table_.has(kIgnoreMerges) ? table_.word(word) : kNone;
+  if (token != kNone) {
+    out_.push_back(static_cast<int32_t>(token));
+  } else {
+    byte_segments(word);
+  }
+  store(one, begin_);
+}
+
+// A merge that joins parts of two characters may yet join two segments. The tokens of two texts
+// are those of both together if the last token of the one and the first of the other are.
+void WordEncoder::byte_segments(StringView word) {
+  scratch_.segments.clear();
+  bool settled = true;
+  cut(word, [&](size_t begin, size_t end, const Point& first) {
+    if (!settled) return;
+    const StringView text(word.data() + begin, end - begin);
+    scratch_.segments.push_back({begin, out_.size()});
+    if (text.size() != first.bytes || !add_character(first, text)) {
+      byte_segment(text, text.size() == word.size());
+    }
+    settled = settle(word, end);
+  });
+  if (settled) return;
+  out_.resize(begin_);
+  encode_bpe(table_, word, &scratch_, &out_);
+}
+
+void WordEncoder::byte_segment(StringView text, bool is_word) {
+  if (is_word) return encode_bpe(table_, text, &scratch_, &out_);
+  cached(look_up(text, identity_ | kOfSegments));
+}
+
+// Whether no merge joins the segment with the one before it, as far as is known.
+bool WordEncoder::stands_apart(StringView word, const Segment& segment) const {
+  const size_t first = segment.first;
+  if (table_.joins(word.data()[segment.begin - 1], word.data()[segment.begin]) == kNone)
+    return true;
+  // A damaged table may have no tokens for some bytes.
+  if (first == begin_ || first == out_.size()) return true;
+  return scratch_.pairs.holds(identity_, out_[first - 1], out_[first]);
+}
+
+// Merges the last segment, which ends at `end`, together with those before it that it may be joined
+// with. False: they are too long.
+bool WordEncoder::settle(StringView word, size_t end) {
+  std::vector<Segment>& segments = scratch_.segments;
+  while (segments.size() > 1 && !stands_apart(word, segments.back())) {
+    const Segment last = segments.back(), before = segments[segments.size() - 2];
+    if (end - before.begin > kLongestJoin) return false;
+    const size_t both = out_.size();
+    encode_bpe(table_, {word.data() + before.begin, end - before.begin}, &scratch_, &out_);
+    const auto from = out_.begin() + static_cast<ptrdiff_t>(before.first);
+    const auto to = out_.begin() + static_cast<ptrdiff_t>(both);
+    if (static_cast<size_t>(out_.end() - to) == both - before.first && std::equal(from, to, to)) {
+      scratch_.pairs.store(identity_, out_[last.first - 1], out_[last.first]);
+      out_.resize(both);
+      break;
+    }
+    out_.erase(from, to);
+    segments.pop_back();
+  }
+  return true;
+}
+
+// A segment waits until the next one is looked up, so that its line of the cache has come by then.
+void WordEncoder::characters(StringView word) {
+  LookUp segments[2];
+  size_t turn = 0;
+  const auto flush = [&] {
+    LookUp& waiting = segments[1 - turn];
+    if (!waiting.text.empty()) character_segment(waiting);
+    waiting.text = {};
+  };
+  cut(word, [&](size_t begin, size_t end, const Point& first) {
+    const StringView text(word.data() + begin, end - begin);
+    if (text.size() == first.bytes) {
+      flush();
+      if (add_character(first, text)) return;
+    }
+    segments[turn] = look_up(text, identity_);
+    flush();
+    turn = 1 - turn;
+  });
+  flush();
+}
+
+void WordEncoder::character_segment(const LookUp& one) {
+  const size_t begin = out_.size();
+  if (table_.settings.model == Model::Unigram32) {
+    if (one.entry == nullptr || !append_after(one)) model(one.text);
+  } else {
+    cached(one);
+  }
+  fuse_unknown(begin);
+}
+
+// A segment of one character, if its token can be told without the model.
+bool WordEncoder::add_character(const Point& point, StringView text) {
+  uint32_t token = kNone;
+  if (table_.settings.model == Model::Unigram32) {
+    const PieceTrie& trie = table_.piece_trie;
+    if (trie.empty()) return false;
+    const uint32_t label = trie.label(point.code);
+    const uint32_t node = label != 0 ? trie.child(0, label) : 0;
+    if (node != 0) token = trie.tokens[node];
+    if (node != 0 && (token == kNone || token == table_.settings.unknown)) return false;
+    const double score =
+        node != 0 ? trie.nodes[node].score : table_.scores[table_.settings.vocabulary];
+    score_ = static_cast<float>(score) + static_cast<float>(score_);
+  } else if (!table_.has(kByteLevel)) {
+    token = table_.character(point.code);
+  } else {
+    token = point.code < 0x80 ? table_.bytes[point.code] : table_.character(point.code);
+    if (token == kNone) return false;
+  }
+  if (token != kNone) {
+    out_.push_back(static_cast<int32_t>(token));
+  } else if (table_.has(kByteFallback) || !fuses_unknown() || !ends_unknown(out_.size())) {
+    append_unknown(table_, text, &out_);
+  }
+  return true;
+}
+
+// Neighbouring unknown characters are one token, where segments meet as well.
+void WordEncoder::fuse_unknown(size_t begin) {
+  if (begin != out_.size() && ends_unknown(begin) && ends_unknown(begin + 1) && fuses_unknown()) {
+    out_.erase(out_.begin() + static_cast<ptrdiff_t>(begin));
+  }
+}
+
+bool WordEncoder::fuses_unknown() const {
+  return table_.settings.model == Model::Unigram32 || table_.has(kFuseUnknown);
+}
+
+// Whether the word's tokens before `end` end with an unknown one.
+bool WordEncoder::ends_unknown(size_t end) const {
+  return end > begin_ && out_[end - 1] == static_cast<int32_t>(table_.settings.unknown);
+}
+
+void WordEncoder::cached(const LookUp& one) {
+  if (one.entry == nullptr) return model(one.text);
+  if (one.entry->holds(one.key, one.owner)) return append(*one.entry);
+  const size_t begin = out_.size();
+  model(one.text);
+  store(one, begin);
+}
+
+// The tokens from `begin` on.
+void WordEncoder::store(const LookUp& one, size_t begin) {
+  const size_t n = out_.size() - begin;
+  if (one.entry == nullptr || n > WordCache::kMostTokens) return;
+  one.entry->store(one.key, one.owner, out_.data() + begin, n);
+}
+
+// A text whose tokens depend on the score before it if that exceeds the entry's limit: false, and
+// nothing is appended.
+bool WordEncoder::append_after(const LookUp& one) {
+  const size_t begin = out_.size();
+  WordCache::Entry* entry = one.entry;
+  if (entry->holds(one.key, one.owner)) {
+    if (std::fabs(score_) >= entry->limit * kLimitStep) return false;
+    append(*entry);
+    add_scores(begin);
+    return true;
+  }
+  const double limit = encode_unigram_anywhere(table_, one.text, &scratch_, &out_);
+  const size_t n = out_.size() - begin;
+  const bool fits = n <= WordCache::kMostTokens;
+  entry->store(one.key, one.owner, out_.data() + begin, fits ? n : 0);
+  entry->limit = fits ? limit_of(limit) : 0;
+  const bool is_within = std::fabs(score_) < limit;
+  if (is_within) {
+    add_scores(begin);
+  } else {
+    out_.resize(begin);
+  }
+  return is_within;
+}
+
+// Of the tokens from `begin` on.
+void WordEncoder::add_scores(size_t begin) {
+  for (size_t i = begin; i < out_.size(); ++i) {
+    score_ = static_cast<float>(score_ + table_.scores[static_cast<size_t>(out_[i])]);
+  }
+}
+
+void WordEncoder::append(const WordCache::Entry& entry) {
+  for (size_t i = 0; i < entry.tokens; ++i) out_.push_back(entry.token[i]);
+}
+
+void WordEncoder::model(StringView text) {
+  switch (table_.settings.model) {
+    case Model::Bpe:
+      return encode_bpe(table_, text, &scratch_, &out_);
+    case Model::WordPiece:
+      return encode_word_piece(table_, text, &out_);
+    case Model::Unigram32:
+      return encode_unigram_after(table_, text, &score_, &scratch_, &out_);
+    default:
+      return encode_unigram(table_, text, &scratch_, &out_);
+  }
+}
+
+}  // namespace rushlight::llm

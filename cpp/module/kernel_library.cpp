@@ -1,0 +1,48 @@
+#include "rushlight/module/kernel_library.h"
+
+#include <new>
+
+namespace rushlight {
+
+KernelLibrary::~KernelLibrary() { delete[] kernels_; }
+
+Status KernelLibrary::open(const char* path, Message& message) {
+  RL_TRY(library_.open(path, RL_KERNEL_V1_SYMBOL, "kernels", message));
+  return adopt(reinterpret_cast<rl_get_kernel_v1_fn>(library_.symbol()), path, message);
+}
+
+Status KernelLibrary::adopt(rl_get_kernel_v1_fn get, const char* name, Message& message) {
+  size_t n = 0;
+  while (n <= KernelTable::kCapacity && get(static_cast<uint32_t>(n)) != nullptr) ++n;
+  if (n == 0) return message.fail(Code::NotFound, "%s has no kernel", name);
+  if (n > KernelTable::kCapacity) {
+    return message.fail(Code::OutOfResources, "%s has more than %zu kernels", name,
+                        KernelTable::kCapacity);
+  }
+  kernels_ = new (std::nothrow) PluginKernel[n];
+  if (kernels_ == nullptr) {
+    return message.fail(Code::MemoryAllocationFailed, "the system has no memory left");
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const Status status = kernels_[i].adopt(get(static_cast<uint32_t>(i)), message);
+    if (status.ok()) continue;
+    message.prepend("%s: ", name);
+    return status;
+  }
+  size_ = n;
+  return {};
+}
+
+Status KernelLibrary::add_to(KernelTable& table, Message& message) const {
+  for (size_t i = 0; i < size_; ++i) {
+    const Status status = table.add({&kernel(i), 1});
+    if (status.ok()) continue;
+    for (size_t k = 0; k < i; ++k) table.remove({&kernel(k), 1});
+    const bool is_full = status.code() == Code::RegistrationExceedingMaxKernels;
+    return message.fail(status.code(), "the kernel %s cannot be added: %s", kernel(i).name,
+                        is_full ? "the table is full" : "there is one of that name");
+  }
+  return {};
+}
+
+}  // namespace rushlight

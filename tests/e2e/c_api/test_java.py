@@ -1,0 +1,61 @@
+"""The Java binding: its own tests pass, and a program gives the bits that it gives in Python."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from c_library import PATH
+from codegen.c_header import HEADERS, ROOT
+
+import rushlight as rl
+
+JAVA = ROOT / "bindings" / "java" / "src"
+
+
+def _build(folder: Path) -> list[str]:
+    """Compiles library, binding and tests; returns the command that runs the tests."""
+    javac = shutil.which("javac")
+    assert javac, "there is no javac: on Debian, apt install openjdk-17-jdk-headless"
+    home = Path(javac).resolve().parents[1]
+    sources = [str(p) for p in sorted(JAVA.rglob("*.java"))]
+    subprocess.run(
+        [javac, "--release", "11", "-Xlint:all", "-Werror", "-d", folder / "classes", *sources],
+        check=True,
+    )
+    includes = [f"-I{p.parent}" for p in HEADERS]
+    includes += [f"-I{home}/include", f"-I{home}/include/linux"]
+    library = folder / "librushlight_jni.so"
+    flags = ["-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
+    subprocess.run(
+        [
+            *("cc", *flags, *includes, *sorted((JAVA / "main" / "c").glob("*.c"))),
+            *("-o", library, PATH, f"-Wl,-rpath,{PATH.parent}"),
+        ],
+        check=True,
+    )
+    return [
+        *(str(home / "bin" / "java"), "-Xcheck:jni", f"-Drushlight.library={library}"),
+        *("-cp", str(folder / "classes"), "dev.rushlight.RushlightTest"),
+    ]
+
+
+@pytest.mark.full
+def test_java(tmp_path: Path) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.Linear(8, 4))
+    x = torch.randn(3, 6)
+    path = tmp_path / "net.pte"
+    rl.export(net.eval(), (x,), backend="cpu").save(path)
+    x.numpy().tofile(tmp_path / "x.bin")
+    np.asarray(rl.load(path)(x.numpy())).tofile(tmp_path / "y.bin")
+    command = [*_build(tmp_path), str(ROOT / "tests" / "golden"), str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-5000:]
+    assert "checks passed" in run.stdout
+    # Reports of -Xcheck:jni about the binding's own calls.
+    assert "WARNING in native method" not in run.stdout, run.stdout[-3000:]
+    assert "FATAL ERROR" not in run.stdout + run.stderr
