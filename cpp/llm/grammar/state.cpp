@@ -10,7 +10,6 @@ namespace rushlight::llm {
 using grammar::Place;
 using grammar::Places;
 using grammar::Stacks;
-using grammar::TrieNode;
 
 namespace {
 
@@ -141,8 +140,7 @@ void GrammarState::forced_text(std::string* text) {
 // Whether a token that lies below `node` can go on from `places`.
 bool GrammarState::extends(uint32_t node, const Places& places) {
   const grammar::TokenTrie& trie = grammar_->vocabulary().trie();
-  const TrieNode& parent = trie.nodes()[node];
-  for (uint32_t i = parent.children; i < parent.children + parent.child_count; ++i) {
+  for (uint32_t i = trie.nodes()[node].children; i < trie.end_of_children(node); ++i) {
     Places after;
     reader_.advance(places, trie.byte(i), &after);
     const bool ends = reader_.close(&after);

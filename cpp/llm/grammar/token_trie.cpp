@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "rushlight/llm/text/utf8.h"
 
@@ -58,7 +59,7 @@ std::vector<CodeSet> text_classes() {
           {{'a', 'z'}}};
 }
 
-// Capitals are one kind, as are digits and control characters.
+// Capitals are one kind, as are digits, tabs and carriage returns, control characters, and ^`~.
 constexpr uint32_t number_of_kind(uint32_t byte) {
   uint32_t kind = 61;
   if (byte >= 'a' && byte <= 'z') {
@@ -71,10 +72,18 @@ constexpr uint32_t number_of_kind(uint32_t byte) {
     kind = 28 + (byte - ' ');
   } else if (byte >= ':' && byte <= '@') {
     kind = 44 + (byte - ':');
-  } else if (byte >= '[' && byte <= '`') {
+  } else if (byte >= '[' && byte <= ']') {
     kind = 51 + (byte - '[');
-  } else if (byte >= '{' && byte <= '~') {
-    kind = 57 + (byte - '{');
+  } else if (byte == '_') {
+    kind = 54;
+  } else if (byte >= '{' && byte <= '}') {
+    kind = 55 + (byte - '{');
+  } else if (byte == '^' || byte == '`' || byte == '~') {
+    kind = 58;
+  } else if (byte == '\n') {
+    kind = 59;
+  } else if (byte == '\t' || byte == '\r') {
+    kind = 60;
   }
   return kind;
 }
@@ -105,35 +114,92 @@ CodeSet beyond_ascii_codes() {
 
 constexpr std::array<uint64_t, 256> kKindOfByte = kinds_of_bytes();
 
+namespace {
+
+// Whether some bytes are no character, or an odd one.
+bool is_odd(StringView text) {
+  static const CodeSet beyond = beyond_ascii_codes();
+  for (size_t i = 0; i < text.size();) {
+    if (static_cast<uint8_t>(text.data()[i]) < 0x80) {
+      ++i;
+      continue;
+    }
+    const Character character = read_utf8(text.data() + i, text.size() - i);
+    if (!character.valid || !holds(beyond, character.code)) return true;
+    i += character.bytes;
+  }
+  return false;
+}
+
+}  // namespace
+
+void TokenTrie::add_kinds_of_tokens(const std::vector<Text>& texts, size_t tokens) {
+  tokens_in_tree_.resize((tokens + 31) / 32);
+  first_bytes_.resize(tokens);
+  for (std::vector<uint32_t>& bits : tokens_with_) bits.resize(tokens_in_tree_.size());
+  for (std::vector<uint32_t>& bits : tokens_with_some_) bits.resize(tokens_in_tree_.size());
+  for (const auto& [text, ending] : texts) {
+    uint64_t kinds = is_odd(text) ? kOdd : 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      kinds |= kKindOfByte[static_cast<uint8_t>(text.data()[i])];
+    }
+    const uint32_t word = ending.token() / 32, bit = 1u << (ending.token() % 32);
+    tokens_in_tree_[word] |= bit;
+    first_bytes_[ending.token()] = static_cast<uint8_t>(text.data()[0]);
+    for (size_t kind = 0; kind < tokens_with_.size(); ++kind) {
+      if ((kinds >> kind & 1) == 0) continue;
+      tokens_with_[kind][word] |= bit;
+      tokens_with_some_[kind / 8][word] |= bit;
+    }
+  }
+}
+
+size_t TokenTrie::cost_of_tokens(uint64_t kinds) {
+  size_t cost = 0;
+  for (size_t some = 0; some < 8; ++some) {
+    const auto left_out = static_cast<uint8_t>(~kinds >> (8 * some));
+    for (uint32_t rest = left_out == 0xFF ? 1 : left_out; rest != 0; rest &= rest - 1) ++cost;
+  }
+  return cost;
+}
+
+void TokenTrie::add_tokens_of(uint64_t kinds, uint32_t* bits) const {
+  std::vector<const uint32_t*> left_out;
+  for (size_t kind = 0; kind < tokens_with_.size(); ++kind) {
+    if (kind % 8 == 0 && (~kinds >> kind & 0xFF) == 0xFF) {
+      left_out.push_back(tokens_with_some_[kind / 8].data());
+      kind += 7;
+    } else if ((kinds >> kind & 1) == 0) {
+      left_out.push_back(tokens_with_[kind].data());
+    }
+  }
+  constexpr size_t kBlock = 256;  // words that stay near
+  uint32_t without[kBlock];
+  for (size_t begin = 0; begin < tokens_in_tree_.size(); begin += kBlock) {
+    const size_t size = std::min(kBlock, tokens_in_tree_.size() - begin);
+    std::fill_n(without, size, 0u);
+    for (const uint32_t* some : left_out) {
+      for (size_t i = 0; i < size; ++i) without[i] |= some[begin + i];
+    }
+    for (size_t i = 0; i < size; ++i) bits[begin + i] |= tokens_in_tree_[begin + i] & ~without[i];
+  }
+}
+
 // What bytes are no character, or an odd one, may come after each beginning of their token.
 void TokenTrie::add_kinds(uint32_t root, const std::vector<Text>& texts) {
-  const CodeSet beyond = beyond_ascii_codes();
-  const auto is_odd = [&beyond](StringView text) {
-    for (size_t i = 0; i < text.size();) {
-      if (static_cast<uint8_t>(text.data()[i]) < 0x80) {
-        ++i;
-        continue;
-      }
-      const Character character = read_utf8(text.data() + i, text.size() - i);
-      if (!character.valid || !holds(beyond, character.code)) return true;
-      i += character.bytes;
-    }
-    return false;
-  };
   for (const auto& [text, ending] : texts) {
     if (!is_odd(text)) continue;
     uint32_t node = root;
     for (size_t i = 0; i < text.size(); ++i) {
-      nodes_[node].kinds_below |= kOdd;
+      entries_[node].kinds_below |= kOdd;
       node = child(node, static_cast<uint8_t>(text.data()[i]));
     }
   }
   // Children stand after their parents.
   for (auto i = static_cast<uint32_t>(nodes_.size()); i-- > root;) {
     TrieNode& node = nodes_[i];
-    for (uint32_t at = node.children; at < node.children + node.child_count; ++at) {
-      const uint8_t byte = bytes_[at];
-      node.kinds_below |= nodes_[at].kinds_below | kKindOfByte[byte];
+    for (uint32_t at = node.children; at < end_of_children(i); ++at) {
+      entries_[i].kinds_below |= entries_[at].kinds_below | kKindOfByte[byte(at)];
       const uint32_t below = std::min(nodes_[at].bytes_below + 1u, 255u);
       node.bytes_below = std::max(node.bytes_below, static_cast<uint8_t>(below));
     }
@@ -155,10 +221,11 @@ void TokenTrie::add_children(uint32_t number, uint32_t depth, const std::vector<
     while (at < last && texts[at - first].text.data()[depth] == byte) ++at;
     child.last = at;
     nodes_.push_back(child);
-    bytes_.push_back(static_cast<uint8_t>(byte));
+    entries_.emplace_back();
+    entries_.back().byte = static_cast<uint8_t>(byte);
   }
   nodes_[number].children = children;
-  nodes_[number].child_count = static_cast<uint16_t>(nodes_.size() - children);
+  entries_[number].child_count = static_cast<uint16_t>(nodes_.size() - children);
 }
 
 // Sorts the texts; returns the root.
@@ -174,7 +241,7 @@ uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
   const auto first = static_cast<uint32_t>(endings_.size());
   for (const Text& text : *texts) endings_.push_back(text.ending);
   nodes_.emplace_back();
-  bytes_.push_back(0);
+  entries_.emplace_back();
   nodes_.back().first = first;
   nodes_.back().last = static_cast<uint32_t>(endings_.size());
   struct Open {
@@ -185,31 +252,42 @@ uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
     const auto [node, depth] = open.back();
     open.pop_back();
     add_children(node, depth, *texts, first);
-    for (uint32_t i = nodes_[node].child_count; i-- > 0;) {
+    for (uint32_t i = entries_[node].child_count; i-- > 0;) {
       open.push_back({nodes_[node].children + i, depth + 1});
     }
+  }
+  for (uint32_t node = root; node < nodes_.size(); ++node) {
+    const Span<const Ending> endings = endings_at(node);
+    if (endings.empty()) continue;
+    entries_[node].token = endings.size() == 1 ? endings[0].token() : TrieEntry::kManyTokens;
   }
   add_kinds(root, *texts);
   return root;
 }
 
-void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens) {
+void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens,
+                          std::vector<Text>* rests) {
   classes_.emplace_back();
   TextClass& made = classes_.back();
   made.codes = codes;
   made.kinds = kinds_of(codes);
   for (std::vector<uint32_t>& bits : made.up_to) bits.resize((tokens + 31) / 32);
   const Beginnings beginnings(made.codes);
-  std::vector<Text> others, rests;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    made.begins[byte] = byte < 128 ? holds(codes, byte) : (made.kinds & kBeyondAscii) != 0;
+  }
+  std::vector<Text> leaving;
   for (const Text& whole : texts) {
     const StringView text = whole.text;
+    if (!made.begins[static_cast<uint8_t>(text.data()[0])]) continue;
     const uint32_t token = whole.ending.token();
     uint32_t characters = 0;
     const size_t bytes = beginnings.read(text, &characters);
     for (size_t i = 0; i < bytes; ++i) made.bytes[static_cast<uint8_t>(text.data()[i])] = true;
     if (bytes < text.size()) {
-      others.push_back(whole);
-      rests.push_back({{text.data() + bytes, text.size() - bytes}, Ending(token, characters)});
+      leaving.push_back(whole);
+      rests->push_back({{text.data() + bytes, text.size() - bytes}, Ending(token, characters)});
+      made.longest = std::max(made.longest, characters);
     } else {
       made.up_to[characters][token / 32] |= 1u << (token % 32);
       ++made.sizes[characters];
@@ -219,9 +297,58 @@ void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, 
     made.sizes[n] += made.sizes[n - 1];
     for (size_t i = 0; i < made.up_to[n].size(); ++i) made.up_to[n][i] |= made.up_to[n - 1][i];
   }
-  if (others.size() * 4 > texts.size()) return;
-  made.others = add_tree(&others);
-  made.rests = add_tree(&rests);
+  made.leaving = add_tree(&leaving);
+}
+
+void TokenTrie::add_rests(std::vector<std::vector<Text>> rests) {
+  first_rest_ = static_cast<uint32_t>(nodes_.size());
+  for (size_t i = 0; i < rests.size(); ++i) classes_[i].rests = add_tree(&rests[i]);
+  lengths_.resize(nodes_.size() - first_rest_);
+  // Children stand after their parents.
+  for (auto node = static_cast<uint32_t>(nodes_.size()); node-- > first_rest_;) {
+    uint64_t& lengths = lengths_[node - first_rest_];
+    for (const Ending& ending : endings_at(node)) lengths |= uint64_t{1} << ending.before();
+    for (uint32_t at = nodes_[node].children; at < end_of_children(node); ++at) {
+      lengths |= lengths_from(at);
+    }
+  }
+}
+
+namespace {
+
+// Of a character as words have it; '\0' if they do not.
+char form_of(char c) {
+  if (c >= 'a' && c <= 'z') return 'a';
+  if (c >= 'A' && c <= 'Z') return 'A';
+  if (c >= '0' && c <= '9') return '0';
+  return c == ' ' ? ' ' : '\0';
+}
+
+}  // namespace
+
+std::bitset<256> TokenTrie::bytes_of_words() {
+  std::bitset<256> bytes;
+  for (size_t byte = 0; byte < 128; ++byte) bytes[byte] = form_of(static_cast<char>(byte)) != '\0';
+  return bytes;
+}
+
+void TokenTrie::add_words(const std::vector<Text>& texts) {
+  std::vector<Text> words, others;
+  std::string forms;
+  for (const Text& text : texts) forms.append(text.text.data(), text.text.size());
+  char* form = &forms[0];
+  for (const Text& text : texts) {
+    const StringView written(form, text.text.size());
+    std::transform(form, form + written.size(), form, form_of);
+    form += written.size();
+    if (std::memchr(written.data(), '\0', written.size()) != nullptr) {
+      others.push_back(text);
+      continue;
+    }
+    words.push_back({written, text.ending});
+  }
+  words_ = add_tree(&words);
+  others_ = add_tree(&others);
 }
 
 TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
@@ -233,17 +360,25 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
     longest_ = std::max(longest_, text.size());
   }
   add_tree(&texts);
-  for (const CodeSet& codes : text_classes()) add_class(codes, texts, pieces.size());
+  add_kinds_of_tokens(texts, pieces.size());
+  add_words(texts);
+  std::vector<std::vector<Text>> rests;
+  for (const CodeSet& codes : text_classes()) {
+    rests.emplace_back();
+    add_class(codes, texts, pieces.size(), &rests.back());
+  }
+  add_rests(std::move(rests));
   nodes_.shrink_to_fit();
-  bytes_.shrink_to_fit();
+  entries_.shrink_to_fit();
   endings_.shrink_to_fit();
 }
 
 uint32_t TokenTrie::child(uint32_t node, uint8_t byte) const {
-  const auto begin = bytes_.begin() + nodes_[node].children;
-  const auto end = begin + nodes_[node].child_count;
-  const auto at = std::lower_bound(begin, end, byte);
-  return at != end && *at == byte ? static_cast<uint32_t>(at - bytes_.begin()) : kRoot;
+  const auto begin = entries_.begin() + nodes_[node].children;
+  const auto end = begin + entries_[node].child_count;
+  const auto at = std::lower_bound(
+      begin, end, byte, [](const TrieEntry& entry, uint8_t other) { return entry.byte < other; });
+  return at != end && at->byte == byte ? static_cast<uint32_t>(at - entries_.begin()) : kRoot;
 }
 
 int32_t TokenTrie::longest_prefix(StringView text) const {

@@ -2,15 +2,19 @@
 // beginning that tokens share once, and leaves out all tokens of a beginning at a time.
 //
 // Most tokens are text of a few classes, which are known beforehand: where an automaton takes any
-// text of a class, as it does within strings, only the other tokens need a walk. They have trees of
-// their own, one for each class; and where such text changes nothing, they need a walk only from
-// where they leave the class: another tree has them by what follows there.
+// text of a class, as it does within strings, those tokens need no walk. Tokens that begin with
+// text of the class and then leave it have two trees of their own: from their start, and from where
+// they leave it, which is enough where it does not matter what comes before.
+//
+// Most automata do not tell small letters apart, nor capitals, nor digits: another tree has words
+// with one letter for all, so that words of the same form are one node.
 //
 // Each node knows what kinds of characters come below it, and how long the tokens get: where an
 // automaton takes them all, they need no walk either.
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,12 +25,10 @@
 namespace rushlight::llm::grammar {
 
 struct TrieNode {
-  uint64_t kinds_below = 0;      // of characters that follow the node in the tokens below it
   uint32_t children = 0;         // the first of them; they follow each other, sorted by their bytes
   uint32_t first = 0, last = 0;  // endings of this node, and then of those below it
-  uint16_t child_count = 0;
-  uint8_t bytes_below = 0;   // of the longest token, from here on; 255 may be more
-  bool has_endings = false;  // of its own
+  uint8_t bytes_below = 0;       // of the longest token, from here on; 255 may be more
+  bool has_endings = false;      // of its own
 };
 
 // A token that ends at a node; in the tree of what follows a class, after `before` characters of
@@ -41,6 +43,17 @@ class Ending {
   uint32_t packed_;
 };
 
+// What a walk reads of each node that it passes, in few bytes: most nodes are left out, or have no
+// children, and one ending or none.
+struct TrieEntry {
+  static constexpr uint32_t kNoToken = UINT32_MAX, kManyTokens = UINT32_MAX - 1;
+
+  uint64_t kinds_below = 0;   // of characters that follow the node in the tokens below it
+  uint32_t token = kNoToken;  // that ends here, or one of the above
+  uint16_t child_count = 0;
+  uint8_t byte = 0;  // the last before the node
+};
+
 // The tokens that are UTF-8 of at most kMaxCharacters whole characters of a set.
 struct TextClass {
   static constexpr uint32_t kMaxCharacters = 32;
@@ -51,15 +64,17 @@ struct TextClass {
   std::vector<uint32_t> up_to[kMaxCharacters + 1];
   size_t sizes[kMaxCharacters + 1] = {};
   bool bytes[256] = {};  // of text of the class in tokens
-  // Roots of the trees of all other tokens: from their start, and from where they leave the class.
-  // Where many tokens are no text of the class, it has no such trees.
-  uint32_t others = 0, rests = 0;
-  bool has_trees() const { return rests != 0; }
+  // What a token may begin with that is of the class, or in the trees below: by byte.
+  bool begins[256] = {};
+  // Roots of the trees of the tokens that leave the class: from their start, and from there on.
+  uint32_t leaving = 0, rests = 0;
+  uint32_t longest = 0;  // characters before the rests
 };
 
 // Kinds of characters as bits: some ASCII characters each, the characters beyond ASCII, and those
 // that no class has, with bytes that are no character.
 constexpr uint64_t kBeyondAscii = 1ull << 62, kOdd = 1ull << 63;
+constexpr uint64_t kControl = 7ull << 59;
 // By byte; of those beyond ASCII, kBeyondAscii.
 extern const std::array<uint64_t, 256> kKindOfByte;
 // Those of kBeyondAscii.
@@ -73,9 +88,18 @@ class TokenTrie {
   explicit TokenTrie(const std::vector<std::string>& pieces);
 
   static constexpr uint32_t kRoot = 0;  // of the tree of all tokens
+  // Roots of the trees of words, written with 'a', 'A' and '0' for all letters and digits and with
+  // spaces, and of all other tokens.
+  uint32_t words() const { return words_; }
+  uint32_t others() const { return others_; }
+  static std::bitset<256> bytes_of_words();
   // Of all trees.
   const std::vector<TrieNode>& nodes() const { return nodes_; }
-  uint8_t byte(uint32_t node) const { return bytes_[node]; }
+  const std::vector<TrieEntry>& entries() const { return entries_; }  // by node
+  uint8_t byte(uint32_t node) const { return entries_[node].byte; }
+  uint32_t end_of_children(uint32_t node) const {
+    return nodes_[node].children + entries_[node].child_count;
+  }
   // What JSON strings take as it is, text that begins no tag, lines, text without spaces, letters
   // and digits, small letters. Spaces beyond ASCII, and what ends lines there, are in none.
   const std::vector<TextClass>& classes() const { return classes_; }
@@ -83,12 +107,20 @@ class TokenTrie {
   Span<const Ending> endings_at(uint32_t node) const {
     const TrieNode& at = nodes_[node];
     if (!at.has_endings) return {};
-    return endings(at.first, at.child_count > 0 ? nodes_[at.children].first : at.last);
+    return endings(at.first, entries_[node].child_count > 0 ? nodes_[at.children].first : at.last);
   }
+  // How many characters of a class come before the tokens from a node of a tree of rests on: bits.
+  uint64_t lengths_from(uint32_t node) const { return lengths_[node - first_rest_]; }
   Span<const Ending> endings_from(uint32_t node) const {
     return endings(nodes_[node].first, nodes_[node].last);
   }
+  // The tokens that consist of these kinds of characters, as bits in words of 32.
+  void add_tokens_of(uint64_t kinds, uint32_t* bits) const;
+  // How much of that there is to do: sets of tokens to be read.
+  static size_t cost_of_tokens(uint64_t kinds);
   size_t longest() const { return longest_; }
+  size_t tokens() const { return endings_from(kRoot).size(); }
+  uint8_t first_byte(uint32_t token) const { return first_bytes_[token]; }
   // The child of a node by its next byte, or kRoot.
   uint32_t child(uint32_t node, uint8_t byte) const;
   // The longest token that `text` begins with, or -1.
@@ -105,12 +137,24 @@ class TokenTrie {
   uint32_t add_tree(std::vector<Text>* texts);
   void add_children(uint32_t node, uint32_t depth, const std::vector<Text>& texts, uint32_t first);
   void add_kinds(uint32_t root, const std::vector<Text>& texts);
-  void add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens);
+  void add_kinds_of_tokens(const std::vector<Text>& texts, size_t tokens);
+  void add_words(const std::vector<Text>& texts);
+  void add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens,
+                 std::vector<Text>* rests);
+  void add_rests(std::vector<std::vector<Text>> rests);
 
   std::vector<TrieNode> nodes_;
-  std::vector<uint8_t> bytes_;  // by node: the last before it
+  std::vector<TrieEntry> entries_;
   std::vector<Ending> endings_;
+  std::vector<uint64_t> lengths_;  // by node, from the first of the trees of rests on
+  uint32_t first_rest_ = 0;
   std::vector<TextClass> classes_;
+  // By kind: the tokens with such characters, and by eight kinds; and those that are in the tree.
+  std::array<std::vector<uint32_t>, 64> tokens_with_;
+  std::array<std::vector<uint32_t>, 8> tokens_with_some_;
+  std::vector<uint32_t> tokens_in_tree_;
+  std::vector<uint8_t> first_bytes_;  // by token
+  uint32_t words_ = 0, others_ = 0;
   size_t longest_ = 0;
 };
 

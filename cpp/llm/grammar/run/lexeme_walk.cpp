@@ -7,12 +7,11 @@ namespace rushlight::llm::grammar {
 namespace {
 
 constexpr uint32_t kCounts = 1u << 31;  // of a transition: it counts
-constexpr size_t kFewEdges = 3;         // transitions of a state before it has a table
 
 }  // namespace
 
 LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t words)
-    : automaton_(automaton), trie_(trie), words_(words), reach_(automaton, trie) {
+    : automaton_(automaton), trie_(trie), words_(words), reach_(automaton, trie), found_(words) {
   for (const CodeRange& range : beyond_ascii_codes()) {
     append_sequences(range, Encoding::Plain, &beyond_ascii_);
   }
@@ -20,7 +19,7 @@ LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t
   for (const State& state : automaton.states) {
     for (const Call& call : state.calls) after_calls_[call.rule].push_back(call.after);
   }
-  path_.reserve(trie.longest() + 1);  // steps stay where they are
+  path_.resize(trie.longest() + 1);
   clear();
 }
 
@@ -36,22 +35,29 @@ const LexemeWalk::Row& LexemeWalk::row_of(uint32_t state) {
   row = std::make_unique<Row>();
   const std::vector<Edge>& edges = automaton_.states[state].edges;
   if (edges.size() > kFewEdges) {
-    row->next = std::make_unique<std::array<uint32_t, 256>>();
-    row->next->fill(kNone);
-    for (const Edge& edge : edges) {
-      const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
-      std::fill(row->next->begin() + edge.low, row->next->begin() + edge.high + 1, next);
+    row->table = std::make_unique<std::array<uint32_t, 256>>();
+    row->table->fill(kNone);
+  }
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const Edge& edge = edges[i];
+    const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
+    if (row->table == nullptr) {
+      row->few[i] = {edge.low, edge.high, next};
+    } else {
+      std::fill(row->table->begin() + edge.low, row->table->begin() + edge.high + 1, next);
     }
   }
   row->accepts = automaton_.states[state].accepts;
+  row->is_alike = leads_alike(automaton_.states[state]);
   row->loops = loops_of(state);
+  row->dead = dead_kinds(automaton_.states[state]);
   for (size_t i = 0; i < trie_.classes().size(); ++i) {
     const uint32_t characters = reach_.characters(i, state);
     if (characters == 0) continue;
     row->taken.push_back({trie_.classes()[i].kinds, characters});
   }
   bytes_ += sizeof(Row) + row->taken.capacity() * sizeof(Taken) +
-            (row->next != nullptr ? sizeof(*row->next) : 0);
+            (row->table != nullptr ? sizeof(*row->table) : 0);
   return *row;
 }
 
@@ -88,14 +94,6 @@ bool LexemeWalk::leads_back(uint32_t state, const ByteSequence& bytes, size_t re
   return taken == part.high - part.low + 1u;
 }
 
-inline uint32_t LexemeWalk::next_of(const Row& row, uint32_t state, uint8_t byte) const {
-  if (row.next != nullptr) return (*row.next)[byte];
-  for (const Edge& edge : automaton_.states[state].edges) {
-    if (byte >= edge.low && byte <= edge.high) return edge.target | (edge.counts ? kCounts : 0);
-  }
-  return kNone;
-}
-
 const LexemeWalk::Bytes& LexemeWalk::following(uint32_t rule) {
   const auto [known, is_new] = following_.try_emplace(rule);
   Bytes& made = known->second;
@@ -130,122 +128,354 @@ bool LexemeWalk::goes_on(uint32_t rule, const TextClass& text) {
   return false;
 }
 
-// Takes the class of which the state takes most tokens; returns the tree of the others. Where the
-// call can end within the text, nothing that follows it may go on within a token of the class.
-LexemeWalk::Tree LexemeWalk::take_text(uint32_t number, TokenSet* set) {
-  const State& state = automaton_.states[number];
-  size_t best = 0, most = 0;
-  bool stays = false;
-  for (size_t i = 0; i < trie_.classes().size(); ++i) {
-    const TextClass& text = trie_.classes()[i];
-    const uint32_t characters = reach_.characters(i, number);
-    if (text.sizes[characters] <= most) continue;
-    const bool splits = reach_.ends(i, number) && goes_on(state.rule, text);
-    const bool stays_here = reach_.stays(i, number) && !splits;
-    const bool is_alike = stays_here && !state.accepts && state.most == kEndless;
-    if (set->is_counted && (!is_alike || !text.has_trees())) continue;
-    if (splits && characters < TextClass::kMaxCharacters) continue;
-    best = i;
-    most = text.sizes[characters];
-    stays = stays_here;
-  }
-  if (most == 0) return {};
-  const TextClass& text = trie_.classes()[best];
-  if (set->is_counted) {
-    set->text = &text;
-    set->least_after_text = static_cast<uint32_t>(state.least);
-  } else {
-    set->bits = text.up_to[reach_.characters(best, number)];
-  }
-  if (!text.has_trees()) return {TokenTrie::kRoot, false, text.kinds & ~kBeyondAscii};
-  return {stays ? text.rests : text.others, stays, 0};
-}
-
-void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) const {
+void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) {
   const Span<const Ending> endings = trie_.endings_at(node);
-  if (endings.empty()) return;
-  if (!set->is_counted) return set->add(endings, words_);
+  if (!set->is_counted) return found_.take(endings, lengths_, set);
   const State& reached = automaton_.states[state];
   const auto least = static_cast<uint32_t>(reached.least);
   std::vector<Counted>& list = reached.most == kEndless ? set->open : set->closed;
   for (const Ending& ending : endings) {
+    if ((lengths_ >> ending.before() & 1) == 0) continue;
     list.push_back({ending.token(), ending.before() + counts + least});
   }
 }
 
-// Takes the tokens that end at a node, and those below it or a step to them.
-void LexemeWalk::step_into(const Step& from, uint32_t number, uint64_t kind, uint32_t next,
+// Where the call may end at a node: whether tokens may go on from there, whoever called.
+void LexemeWalk::note_exit(uint32_t rule, uint32_t node, uint32_t counts, TokenSet* set) {
+  const Bytes& follows = following(rule);
+  for (uint32_t i = trie_.nodes()[node].children; i < trie_.end_of_children(node); ++i) {
+    if (follows[trie_.byte(i)]) return set->exits.push_back({node, counts, lengths_, false});
+  }
+}
+
+// Whether no token below a node, which is in the text of a class yet, is to be found there.
+bool LexemeWalk::is_pruned(const Row& row, uint32_t number, size_t depth) const {
+  if (leaving_.text == nullptr) return false;
+  const uint64_t below = trie_.entries()[number].kinds_below;
+  // What is longer may be text alone.
+  if (depth + trie_.nodes()[number].bytes_below > TextClass::kMaxCharacters) return false;
+  if ((below & leaving_.walked) == 0) return true;
+  const uint64_t stays = row.loops & leaving_.text->kinds;
+  return !row.accepts && (below & ~(stays | row.dead | leaving_.done)) == 0;
+}
+
+// Takes the tokens that end at a node, and those below it. Returns whether the walk must go on
+// there, by `made`.
+bool LexemeWalk::step_into(const Step& from, uint32_t number, uint32_t next, Step* made,
                            TokenSet* set) {
-  const TrieNode& node = trie_.nodes()[number];
+  const TrieEntry& entry = trie_.entries()[number];
   const uint32_t state = next & ~kCounts, counts = from.counts + (next >= kCounts ? 1 : 0);
-  if (node.child_count == 0) return append(number, counts, state, set);
-  const uint64_t known = (from.known & kind) != 0 ? from.known : 0;
-  if (known != 0 && (node.kinds_below & ~known) == 0 &&
-      path_.size() + node.bytes_below <= TextClass::kMaxCharacters) {
-    return;
-  }
+  if (lengths_ != kAnyLength && (trie_.lengths_from(number) & lengths_) == 0) return false;
+  if (entry.child_count == 0) return append(number, counts, state, set), false;
+  const TrieNode& node = trie_.nodes()[number];
+  const bool is_text = from.is_text && (leaving_.text != nullptr ? leaving_.text->begins[entry.byte]
+                                                                 : is_known(entry.byte, next));
+  // Tokens with an odd character may have left the text before.
+  const uint64_t left_by = kKindOfByte[entry.byte] | (entry.kinds_below & kOdd);
+  if (from.is_text && !is_text && (left_by & leaving_.walked) == 0) return false;
   const Row& row = row_of(state);
-  const auto takes_all = [&node](const Taken& taken) {
-    return (node.kinds_below & ~taken.kinds) == 0 && node.bytes_below <= taken.characters;
-  };
-  if (!set->is_counted && ((node.kinds_below & ~row.loops) == 0 ||
-                           std::any_of(row.taken.begin(), row.taken.end(), takes_all))) {
-    return set->add(trie_.endings_from(number), words_);
+  if (is_text && is_pruned(row, number, static_cast<size_t>(made - path_.data()))) {
+    return append(number, counts, state, set), false;  // part of a character
   }
-  append(number, counts, state, set);
-  path_.push_back({node.children, node.children + node.child_count, state, counts, known, &row,
-                   row.accepts ? number : kNone});
+  const auto takes_all = [&node, &entry](const Taken& taken) {
+    return (entry.kinds_below & ~taken.kinds) == 0 && node.bytes_below <= taken.characters;
+  };
+  if (!set->is_counted && ((entry.kinds_below & ~row.loops) == 0 ||
+                           std::any_of(row.taken.begin(), row.taken.end(), takes_all))) {
+    return found_.take(trie_.endings_from(number), lengths_, set), false;
+  }
+  const bool known = is_text && leaving_.text == nullptr;
+  if (entry.token != TrieEntry::kNoToken && !known) append(number, counts, state, set);
+  *made = {node.children, node.children + entry.child_count, counts, &row, is_text};
+  if (row.accepts) note_exit(automaton_.states[state].rule, number, counts, set);
+  return true;
+}
+
+// Goes on to the next child that is no leaf, and takes the leaves before it. Returns the state
+// after it, or kNone if there is none.
+inline uint32_t LexemeWalk::pass_leaves(Step* step, TokenSet* set) {
+  const Row& row = *step->row;
+  const uint64_t sought = step->is_text ? leaving_.sought : UINT64_MAX;
+  while (step->child < step->end) {
+    const TrieEntry& entry = trie_.entries()[step->child++];
+    const uint64_t kinds = entry.kinds_below | kKindOfByte[entry.byte];
+    // A token that ends within a character is not known.
+    if ((kinds & sought) == 0 && (entry.byte < 0x80 || entry.token == TrieEntry::kNoToken)) {
+      continue;
+    }
+    const uint32_t next = row.next_of(entry.byte);
+    if (next == kNone) continue;
+    if (entry.child_count > 0 || entry.token == TrieEntry::kManyTokens || set->is_counted ||
+        lengths_ != kAnyLength) {
+      return next;
+    }
+    found_.take(entry.token, set);
+  }
+  return kNone;
 }
 
 // One walk serves all counts: it notes how many each token needs.
-void LexemeWalk::walk(uint32_t state, const Tree& tree, TokenSet* set) {
-  const Bytes* follows = nullptr;
-  const TrieNode& top = trie_.nodes()[tree.root];
+template <typename Wanted>
+void LexemeWalk::walk(uint32_t node, uint32_t state, const Wanted& wanted, TokenSet* set) {
   const Row& first = row_of(state);
-  // Where the call can end before a token, what follows it is a place of its own; after text of a
-  // class it is not.
-  path_.assign(1, {top.children, top.children + top.child_count, state, 0, tree.known, &first,
-                   tree.is_rests && first.accepts ? tree.root : kNone});
-  while (!path_.empty()) {
-    Step& step = path_.back();
-    if (step.child == step.end) {
-      path_.pop_back();
-      continue;
-    }
-    const uint32_t child = step.child++;
-    const uint8_t byte = trie_.byte(child);
-    if (step.exit != kNone) {
-      if (follows == nullptr) follows = &following(automaton_.states[state].rule);
-      if ((*follows)[byte]) {
-        set->exits.push_back({std::exchange(step.exit, kNone), step.counts});
+  for (uint32_t child = trie_.nodes()[node].children; child < trie_.end_of_children(node);
+       ++child) {
+    if (!wanted(trie_.byte(child))) continue;
+    Step* step = path_.data();
+    *step = {child, child + 1, 0, &first, leaving_.text != nullptr || leaving_.state != kNone};
+    while (true) {
+      const uint32_t next = pass_leaves(step, set);
+      if (next == kNone) {
+        if (step-- == path_.data()) break;
+      } else if (step_into(*step, step->child - 1, next, step + 1, set)) {
+        ++step;
       }
     }
-    const uint32_t next = next_of(*step.row, step.state, byte);
-    if (next != kNone) step_into(step, child, kKindOfByte[byte], next, set);
   }
 }
 
-void LexemeWalk::find(uint32_t state, TokenSet* set) {
-  walk(state, take_text(state, set), set);
-  if (!set->is_counted) return;
-  sort_by_counts(&set->open);
-  if (set->open.size() * 2 < words_) return;
-  set->bits.resize(words_);
-  for (const Counted& token : set->open) set_bit(set->bits.data(), token.what);
+// Takes the class of which the state takes most tokens; null if there is none. Where the call can
+// end within the text, and what follows it go on with a text of the class, it `splits`.
+const TextClass* LexemeWalk::take_text(uint32_t number, bool* splits, TokenSet* set) {
+  const State& state = automaton_.states[number];
+  const TextClass* best = nullptr;
+  size_t most = 0;
+  uint32_t best_characters = 0;
+  for (size_t i = 0; i < trie_.classes().size(); ++i) {
+    const TextClass& text = trie_.classes()[i];
+    const uint32_t characters = reach_.characters(i, number);
+    if (text.sizes[characters] <= most) continue;
+    const bool may_split = reach_.ends(i, number) && goes_on(state.rule, text);
+    if (may_split && characters < TextClass::kMaxCharacters) continue;
+    const bool is_alike = reach_.stays(i, number) && !state.accepts && state.most == kEndless;
+    if (set->is_counted && (!is_alike || may_split)) continue;
+    best = &text;
+    most = text.sizes[characters];
+    best_characters = characters;
+    *splits = may_split;
+  }
+  if (best == nullptr) return nullptr;
+  if (set->is_counted) {
+    set->text = best;
+    set->least_after_text = static_cast<uint32_t>(state.least);
+  } else {
+    set->bits = best->up_to[best_characters];
+  }
+  return best;
 }
 
-// In linear time, except for tokens that need very many.
-void LexemeWalk::sort_by_counts(std::vector<Counted>* tokens) const {
-  const auto last = static_cast<uint32_t>(trie_.longest() + 2);
-  std::vector<uint32_t> starts(last + 2, 0);
-  for (const Counted& token : *tokens) ++starts[std::min(token.counts, last) + 1];
-  for (size_t i = 1; i < starts.size(); ++i) starts[i] += starts[i - 1];
-  const auto tail = static_cast<ptrdiff_t>(starts[last]);
-  std::vector<Counted> sorted(tokens->size());
-  for (const Counted& token : *tokens) sorted[starts[std::min(token.counts, last)]++] = token;
-  std::sort(sorted.begin() + tail, sorted.end(),
-            [](const Counted& a, const Counted& b) { return a.counts < b.counts; });
-  *tokens = std::move(sorted);
+// Whether nothing that comes in words leads to a state that tells letters apart, nor to the end of
+// a call after which words go on.
+bool LexemeWalk::takes_words_alike(uint32_t state) {
+  const Bytes& follows = following(automaton_.states[state].rule);
+  const bool words_follow = (follows & TokenTrie::bytes_of_words()).any();
+  std::vector<uint32_t> states = {state};
+  for (size_t i = 0; i < states.size(); ++i) {
+    const Row& row = row_of(states[i]);
+    if (!row.is_alike || states.size() > TextStates::kMost) return false;
+    if (row.accepts && words_follow) return false;
+    for (const uint8_t byte : {'a', 'A', '0', ' '}) {
+      const uint32_t next = row.next_of(byte);
+      if (next == kNone) continue;
+      const uint32_t target = next & ~kCounts;
+      if (std::find(states.begin(), states.end(), target) == states.end()) states.push_back(target);
+    }
+  }
+  return true;
+}
+
+// All tokens, except for those that begin with text of a class.
+void LexemeWalk::walk_starts(uint32_t state, const TextClass* text, TokenSet* set) {
+  const auto wanted = [text](uint8_t byte) { return text == nullptr || !text->begins[byte]; };
+  const Row& row = row_of(state);
+  bool has_words = false;
+  for (uint8_t byte = ' '; byte <= 'z'; ++byte) {
+    if (byte > ' ' && byte < '0') continue;
+    has_words = has_words || (wanted(byte) && row.next_of(byte) != kNone);
+  }
+  if (!has_words) return walk(trie_.others(), state, wanted, set);
+  if (!takes_words_alike(state)) return walk(TokenTrie::kRoot, state, wanted, set);
+  walk(trie_.words(), state, wanted, set);
+  walk(trie_.others(), state, wanted, set);
+}
+
+// The tokens that begin with text of a class, and leave it.
+void LexemeWalk::walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set) {
+  const auto any = [](uint8_t) { return true; };
+  const TextStates after = text_states(automaton_, state, text);
+  if (splits || !after.is_known) {
+    leaving_.text = &text;
+    walk(text.leaving, state, any, set);
+    leaving_ = {};
+    return;
+  }
+  if (!after.is_chain) {
+    leaving_ = walk_by_byte(after, text, set);
+    walk(text.leaving, state, any, set);
+    leaving_ = {};
+    return;
+  }
+  // Tokens that begin with what is no character, or an odd one.
+  lengths_ = 1;
+  walk(text.rests, state, [](uint8_t byte) { return byte >= 0x80; }, set);
+  walk_by_length(after, text, set);
+  lengths_ = kAnyLength;
+}
+
+// By the byte that leaves the class: once for all lengths after which it leads to the same state.
+void LexemeWalk::walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set) {
+  if (after.states.empty()) return;
+  std::vector<const Row*> rows;
+  uint64_t accepting = 0;
+  const size_t size = after.states.size();
+  // Of the last state, if it stays: all greater lengths as well.
+  const auto length_of = [&](size_t n) {
+    return (n + 1 == size && after.stays ? UINT64_MAX : uint64_t{1}) << (n + 1);
+  };
+  for (size_t n = 0; n < size; ++n) {
+    rows.push_back(&row_of(after.states[n]));
+    if (rows[n]->accepts) accepting |= length_of(n);
+  }
+  lengths_ = accepting;
+  if (accepting != 0) note_exit(automaton_.states[after.states[0]].rule, text.rests, 0, set);
+  for (uint32_t child = trie_.nodes()[text.rests].children;
+       child < trie_.end_of_children(text.rests); ++child) {
+    const uint8_t byte = trie_.byte(child);
+    uint64_t left = trie_.lengths_from(child);
+    for (size_t i = 0; i < size && left != 0; ++i) {
+      const uint32_t next = rows[i]->next_of(byte);
+      if ((left & length_of(i)) == 0 || next == kNone) continue;
+      lengths_ = 0;
+      for (size_t n = i; n < size; ++n) {
+        if (rows[n]->next_of(byte) == next) lengths_ |= length_of(n);
+      }
+      lengths_ &= left;
+      left &= ~lengths_;
+      walk(text.rests, after.states[i], [byte](uint8_t other) { return other == byte; }, set);
+    }
+  }
+}
+
+// Returns which tokens are left to the tree of whole ones: where it matters what comes before.
+LexemeWalk::Leaving LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text,
+                                             TokenSet* set) {
+  const Row& first = row_of(after.states[0]);
+  const uint32_t rule = automaton_.states[after.states[0]].rule;
+  Leaving leaving;
+  leaving.text = &text;
+  leaving.walked = kOdd;
+  uint64_t kinds = 0;
+  bool all_accept = first.accepts;
+  for (const uint32_t state : after.states) {
+    const Row& row = row_of(state);
+    all_accept = all_accept && row.accepts;
+    for (uint32_t i = trie_.nodes()[text.rests].children; i < trie_.end_of_children(text.rests);
+         ++i) {
+      const uint8_t byte = trie_.byte(i);
+      if (byte >= 0x80 && text.begins[byte]) continue;  // kOdd
+      kinds |= kKindOfByte[byte];
+      const bool same = first.next_of(byte) == row.next_of(byte) &&
+                        (first.accepts == row.accepts || !following(rule)[byte]);
+      if (!same) leaving.walked |= kKindOfByte[byte];
+    }
+  }
+  kinds &= ~leaving.walked;
+  leaving.done = kinds & ~text.kinds;
+  lengths_ = ~uint64_t{1};
+  if (all_accept) note_exit(rule, text.rests, 0, set);
+  walk(
+      text.rests, after.states[0],
+      [kinds](uint8_t byte) { return (kKindOfByte[byte] & kinds) != 0; }, set);
+  lengths_ = kAnyLength;
+  return leaving;
+}
+
+// Takes the tokens that lead back to the state, where they are of most kinds of characters and of
+// more than a class has.
+bool LexemeWalk::take_loops(uint32_t state, TokenSet* set) {
+  constexpr size_t kFewKinds = 16, kMostSets = 20;
+  const Row& row = row_of(state);
+  if (set->is_counted || std::bitset<64>(row.loops).count() < kFewKinds) return false;
+  if (TokenTrie::cost_of_tokens(row.loops) > kMostSets) return false;
+  for (size_t i = 0; i < trie_.classes().size(); ++i) {
+    const TextClass& text = trie_.classes()[i];
+    if ((row.loops & ~(text.kinds | kControl)) == 0 && reach_.characters(i, state) > 0) {
+      return false;
+    }
+  }
+  set->bits.resize(words_);
+  trie_.add_tokens_of(row.loops, set->bits.data());
+  return true;
+}
+
+void LexemeWalk::find(uint32_t state, TokenSet* set) {
+  if (take_loops(state, set)) {
+    const Row& row = row_of(state);
+    leaving_.state = state;
+    leaving_.loops = row.loops;
+    leaving_.sought = ~(row.accepts ? row.loops : row.loops | row.dead);
+    walk_starts(state, nullptr, set);
+    leaving_ = {};
+    return found_.finish(set);
+  }
+  bool splits = false;
+  const TextClass* text = take_text(state, &splits, set);
+  walk_starts(state, text, set);
+  if (text != nullptr) walk_leaving(state, *text, splits, set);
+  if (!set->is_counted) return found_.finish(set);
+  sort_by_counts(trie_.longest(), &set->open);
+  if (set->open.size() * 2 < words_) return;
+  set->bits.resize(words_);
+  for (const Counted& token : set->open) set_bit(set->bits.data(), token.token);
+}
+
+uint32_t LexemeWalk::similar(uint32_t state) {
+  // The state after most bytes, in which most change nothing: no other is similar to that one.
+  const auto most = [](const Row& row, uint32_t next) {
+    size_t bytes = 0;
+    for (uint8_t byte = ' '; byte < 0x7F; ++byte) bytes += row.next_of(byte) == next ? 1 : 0;
+    return bytes * 2 > 0x7F - ' ';
+  };
+  const Row& row = row_of(state);
+  uint32_t like = kNone, lead = 0;
+  for (uint8_t byte = ' '; byte < 0x7F; ++byte) {
+    const uint32_t next = row.next_of(byte);
+    if (lead == 0) like = next;
+    lead = next == like ? lead + 1 : lead - 1;
+  }
+  if (like >= kCounts || like == state || !most(row, like)) return state;
+  const Row& other = row_of(like);
+  if (!most(other, like)) return state;
+  size_t differing = 0;  // tokens
+  const uint32_t end = trie_.end_of_children(TokenTrie::kRoot);
+  for (uint32_t i = trie_.nodes()[TokenTrie::kRoot].children; i < end; ++i) {
+    if (row.next_of(trie_.byte(i)) == other.next_of(trie_.byte(i))) continue;
+    differing += trie_.endings_from(i).size();
+  }
+  return differing * 8 < trie_.tokens() ? like : state;
+}
+
+// Tokens that begin with other bytes than those that differ are the same.
+void LexemeWalk::adapt(uint32_t state, uint32_t like, TokenSet* set) {
+  const Row& row = row_of(state);
+  const Row& other = row_of(like);
+  set->bits.resize(words_);
+  for (const uint32_t token : set->few) set_bit(set->bits.data(), token);
+  set->few.clear();
+  Bytes differing;
+  const uint32_t end = trie_.end_of_children(TokenTrie::kRoot);
+  for (uint32_t i = trie_.nodes()[TokenTrie::kRoot].children; i < end; ++i) {
+    const uint8_t byte = trie_.byte(i);
+    if (row.next_of(byte) == other.next_of(byte)) continue;
+    differing[byte] = true;
+    for (const Ending& ending : trie_.endings_from(i)) {
+      clear_bit(set->bits.data(), ending.token());
+    }
+  }
+  set->excluded |= differing;
+  for (Exit& exit : set->exits) exit.excludes = true;
+  walk(TokenTrie::kRoot, state, [&differing](uint8_t byte) { return differing[byte]; }, set);
+  found_.finish(set);
 }
 
 }  // namespace rushlight::llm::grammar

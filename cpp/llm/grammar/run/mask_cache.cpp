@@ -9,9 +9,7 @@ namespace rushlight::llm::grammar {
 namespace {
 
 constexpr size_t kFew = 8;          // transitions of a node before it has a table
-constexpr size_t kNodeBytes = 200;  // that a node takes besides its places
-
-void clear_bit(uint32_t* bits, uint32_t token) { bits[token / 32] &= ~(1u << (token % 32)); }
+constexpr size_t kNodeBytes = 232;  // that a node takes besides its places
 
 }  // namespace
 
@@ -27,6 +25,7 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
       words_((tokens + 31) / 32),
       max_bytes_(max_bytes),
       reader_(automaton, trie.longest() + 2),
+      found_(words_),
       lexemes_(automaton, trie, words_),
       most_least_(automaton.rules.size()),
       scratch_(words_) {
@@ -63,6 +62,11 @@ uint32_t MaskCache::node_of(Places places) {
   const auto id = static_cast<uint32_t>(nodes_.size());
   bytes_ += kNodeBytes + places.size() * sizeof(Place);
   nodes_.emplace_back();
+  for (const Place& place : places) {
+    for (const Edge& edge : automaton_.states[place.state].edges) {
+      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) nodes_.back().bytes[byte] = true;
+    }
+  }
   nodes_.back().places = std::move(places);
   nodes_.back().ends = ends;
   node_by_hash_.emplace(hash, id);
@@ -86,7 +90,7 @@ uint32_t MaskCache::target_of(uint32_t id, uint8_t byte) {
 uint32_t MaskCache::after(uint32_t id, uint8_t byte) {
   const uint32_t known = known_after(nodes_[id], byte);
   if (known != kUnknown) return known;
-  const uint32_t target = target_of(id, byte);
+  const uint32_t target = is_simple(nodes_[id], byte) ? id : target_of(id, byte);
   Node& node = nodes_[id];
   if (node.all.empty() && node.few.size() < kFew) {
     node.few.push_back({byte, target});
@@ -101,25 +105,19 @@ uint32_t MaskCache::after(uint32_t id, uint8_t byte) {
   return target;
 }
 
-// The node after a byte where that is easily told: mostly, as few bytes go on, and many change
-// nothing within strings.
-uint32_t MaskCache::simple_after(uint32_t id, uint8_t byte) const {
-  const Node& node = nodes_[id];
-  for (const Place& place : node.places) {
-    for (const Edge& edge : automaton_.states[place.state].edges) {
-      if (byte < edge.low || byte > edge.high) continue;
-      const Rule& rule = automaton_.rules[automaton_.states[place.state].rule];
-      const bool stays = node.places.size() == 1 && edge.target == place.state && !node.ends &&
-                         rule.is_lexeme && !rule.counts && !automaton_.states[place.state].accepts;
-      return stays ? id : kUnknown;
-    }
-  }
-  return kNowhere;
+// Whether a byte leads back to the node, as most do within strings.
+bool MaskCache::is_simple(const Node& node, uint8_t byte) const {
+  if (node.places.size() != 1 || node.ends) return false;
+  const State& state = automaton_.states[node.places[0].state];
+  const Rule& rule = automaton_.rules[state.rule];
+  if (!rule.is_lexeme || rule.counts || state.accepts) return false;
+  return std::any_of(state.edges.begin(), state.edges.end(), [&](const Edge& edge) {
+    return byte >= edge.low && byte <= edge.high && edge.target == node.places[0].state;
+  });
 }
 
-void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, TokenSet* set) {
-  const TrieNode& top = trie_.nodes()[below];
-  path_.assign(1, {top.children, top.children + top.child_count, start});
+void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
+  path_.assign(1, {trie_.nodes()[from.node].children, trie_.end_of_children(from.node), start});
   while (!path_.empty()) {
     Step& step = path_.back();
     if (step.child == step.end) {
@@ -128,21 +126,29 @@ void MaskCache::walk(uint32_t below, uint32_t start, uint32_t counts, TokenSet* 
     }
     const uint32_t child = step.child++;
     const uint8_t byte = trie_.byte(child);
-    uint32_t next = simple_after(step.at, byte);
-    if (next == kUnknown) next = after(step.at, byte);
+    if (!nodes_[step.at].bytes[byte]) continue;
+    const uint32_t next = after(step.at, byte);
     if (next == kNowhere) continue;
-    append(child, counts, set);
-    const TrieNode& node = trie_.nodes()[child];
-    if (node.child_count == 0) continue;
-    if (nodes_[next].ends) set->exits.push_back({child, counts});
-    path_.push_back({node.children, node.children + node.child_count, next});
+    const TrieEntry& entry = trie_.entries()[child];
+    if (entry.token != TrieEntry::kNoToken) append(child, from, set);
+    if (entry.child_count == 0) continue;
+    if (nodes_[next].ends) {
+      set->exits.push_back(from);
+      set->exits.back().node = child;
+    }
+    path_.push_back({trie_.nodes()[child].children, trie_.end_of_children(child), next});
   }
 }
 
-void MaskCache::append(uint32_t node, uint32_t counts, TokenSet* set) const {
-  if (!set->is_counted) return set->add(trie_.endings_at(node), words_);
+void MaskCache::append(uint32_t node, const Exit& from, TokenSet* set) {
   for (const Ending& ending : trie_.endings_at(node)) {
-    set->closed.push_back({ending.token(), ending.before() + counts});
+    if ((from.lengths >> ending.before() & 1) == 0) continue;
+    if (from.excludes && set->excluded[trie_.first_byte(ending.token())]) continue;
+    if (set->is_counted) {
+      set->closed.push_back({ending.token(), ending.before() + from.counts});
+    } else {
+      found_.take(ending.token(), set);
+    }
   }
 }
 
@@ -169,10 +175,17 @@ uint32_t MaskCache::set_of(const Place& place, const Window& window) {
                    rule.is_lexeme ? lexeme_count : reader_.canonical(place.state, place.count)};
   const auto known = set_by_key_.find(key);
   if (known != set_by_key_.end()) return known->second;
-  if (rule.is_lexeme) {
+  const uint32_t like =
+      rule.is_lexeme && !set.is_counted ? lexemes_.similar(place.state) : place.state;
+  if (like != place.state) {
+    set = sets_[set_of({like, place.stack, place.count}, window)];
+    lexemes_.adapt(place.state, like, &set);
+  } else if (rule.is_lexeme) {
     lexemes_.find(place.state, &set);
   } else {
-    walk(TokenTrie::kRoot, node_of({{place.state, Stacks::kBottom, key.count}}), 0, &set);
+    walk({TokenTrie::kRoot, 0, kAnyLength, false},
+         node_of({{place.state, Stacks::kBottom, key.count}}), &set);
+    found_.finish(&set);
   }
   return store(key, std::move(set));
 }
@@ -184,10 +197,12 @@ uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
   TokenSet set;
   set.is_counted = sets_[id].is_counted;
   const uint32_t start = node_of({{state, Stacks::kBottom, key.count}});
-  for (const Counted& exit : sets_[id].exits) {
-    walk(exit.what, start, exit.counts, &set);
+  set.excluded = sets_[id].excluded;
+  for (const Exit& exit : sets_[id].exits) {
+    walk(exit, start, &set);
     if (nodes_[start].ends) set.exits.push_back(exit);
   }
+  if (!set.is_counted) found_.finish(&set);
   return store(key, std::move(set));
 }
 
@@ -207,14 +222,14 @@ void MaskCache::add_tokens(const TokenSet& set, const Window& window, uint32_t* 
       std::partition_point(set.open.begin(), set.open.end(),
                            [&window](const Counted& token) { return token.counts <= window.high; });
   if (set.bits.empty() || end - set.open.begin() < set.open.end() - end) {
-    for (auto at = set.open.begin(); at != end; ++at) set_bit(bits, at->what);
+    for (auto at = set.open.begin(); at != end; ++at) set_bit(bits, at->token);
   } else {
     scratch_ = set.bits;
-    for (auto at = end; at != set.open.end(); ++at) clear_bit(scratch_.data(), at->what);
+    for (auto at = end; at != set.open.end(); ++at) clear_bit(scratch_.data(), at->token);
     add(scratch_);
   }
   for (const Counted& token : set.closed) {
-    if (token.counts >= window.low && token.counts <= window.high) set_bit(bits, token.what);
+    if (token.counts >= window.low && token.counts <= window.high) set_bit(bits, token.token);
   }
 }
 

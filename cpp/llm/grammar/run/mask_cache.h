@@ -7,6 +7,7 @@
 // as well; and so on, as far down the stack as tokens reach.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
@@ -33,6 +34,7 @@ class MaskCache {
   struct Node {
     Places places;
     bool ends = false;
+    std::bitset<256> bytes;                         // that some place takes
     std::vector<std::pair<uint8_t, uint32_t>> few;  // byte and node after it
     std::vector<uint32_t> all;                      // by byte, once there are more
   };
@@ -58,7 +60,7 @@ class MaskCache {
 
   void clear();
   uint32_t node_of(Places places);
-  uint32_t simple_after(uint32_t node, uint8_t byte) const;
+  bool is_simple(const Node& node, uint8_t byte) const;
   uint32_t target_of(uint32_t node, uint8_t byte);
   uint32_t after(uint32_t node, uint8_t byte);
   uint32_t known_after(const Node& node, uint8_t byte) const;
@@ -66,8 +68,8 @@ class MaskCache {
   uint32_t set_of(const Place& place, const Window& window);
   uint32_t continued(uint32_t set, uint32_t state, uint64_t count);
   // Goes through the tokens below a node of the trees from the places `start`.
-  void walk(uint32_t below, uint32_t start, uint32_t counts, TokenSet* set);
-  void append(uint32_t node, uint32_t counts, TokenSet* set) const;
+  void walk(const Exit& from, uint32_t start, TokenSet* set);
+  void append(uint32_t node, const Exit& from, TokenSet* set);
   uint32_t store(const Key& key, TokenSet set);
   void add_tokens(const TokenSet& set, const Window& window, uint32_t* bits);
   void add_continued(uint32_t set, uint32_t stack, const Stacks& stacks, const Window& window,
@@ -82,6 +84,7 @@ class MaskCache {
   std::vector<TokenSet> sets_;
   std::unordered_map<Key, uint32_t, KeyHash> set_by_key_;
   std::vector<Step> path_;  // of the walk that goes on
+  TokenGatherer found_;
   LexemeWalk lexemes_;
   std::vector<uint64_t> most_least_;  // by rule: the most that a state needs to its end
   std::vector<uint32_t> scratch_;

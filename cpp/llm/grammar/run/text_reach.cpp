@@ -9,14 +9,27 @@ namespace {
 class Steps {
  public:
   Steps(const Automaton& automaton, const CodeSet& codes) : automaton_(automaton) {
-    for (const CodeRange& range : codes) append_sequences(range, Encoding::Plain, &ways_);
+    for (const CodeRange& range : codes) {
+      if (range.high >= 0x80) {
+        append_sequences({std::max(range.low, 0x80u), range.high}, Encoding::Plain, &beyond_ascii_);
+      }
+      if (range.low >= 0x80) continue;
+      ascii_.push_back({{static_cast<uint8_t>(range.low),
+                         static_cast<uint8_t>(std::min(range.high, 0x7Fu)), false}});
+    }
   }
 
   // The states after one character, each once. Returns whether every character leads to one.
   bool read(uint32_t state, std::vector<uint32_t>* targets) const {
     targets->clear();
     bool all = true;
-    for (const ByteSequence& bytes : ways_) all = read(state, bytes, 0, targets) && all;
+    for (const ByteSequence& bytes : ascii_) all = read(state, bytes, 0, targets) && all;
+    const std::vector<Edge>& edges = automaton_.states[state].edges;
+    if (std::any_of(edges.begin(), edges.end(), [](const Edge& e) { return e.high >= 0x80; })) {
+      for (const ByteSequence& bytes : beyond_ascii_) all = read(state, bytes, 0, targets) && all;
+    } else {
+      all = all && beyond_ascii_.empty();
+    }
     std::sort(targets->begin(), targets->end());
     targets->erase(std::unique(targets->begin(), targets->end()), targets->end());
     return all;
@@ -42,7 +55,7 @@ class Steps {
   }
 
   const Automaton& automaton_;
-  std::vector<ByteSequence> ways_;
+  std::vector<ByteSequence> ascii_, beyond_ascii_;  // all ways to write a character
 };
 
 // Of the states of lexemes: the steps by a class, backwards, and how far they lead.

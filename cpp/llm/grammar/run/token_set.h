@@ -1,6 +1,7 @@
 // The tokens that go on from a state, as MaskCache keeps them.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <vector>
 
@@ -10,11 +11,21 @@
 namespace rushlight::llm::grammar {
 
 inline void set_bit(uint32_t* bits, uint32_t token) { bits[token / 32] |= 1u << (token % 32); }
+inline void clear_bit(uint32_t* bits, uint32_t token) { bits[token / 32] &= ~(1u << (token % 32)); }
 
 struct Counted {
-  uint32_t what;    // a token, or a node of the trees
+  uint32_t token;
   uint32_t counts;  // that a call adds up to there
 };
+
+// A node of the trees after which a call has ended.
+struct Exit {
+  uint32_t node;
+  uint32_t counts;   // that the call adds up to there
+  uint64_t lengths;  // of text of a class before the node: bits; others are not meant
+  bool excludes;     // nor are tokens that begin with a byte of `excluded`
+};
+constexpr uint64_t kAnyLength = UINT64_MAX;
 
 struct TokenSet {
   bool is_counted = false;  // counts matter: the bounds of the call are near
@@ -23,31 +34,61 @@ struct TokenSet {
   // Tokens, where they are counted: those that stay in the call, with the counts they need to its
   // end, the fewest first, and their bits if they are many; and those that end it.
   std::vector<Counted> open, closed;
-  std::vector<Counted> exits;  // nodes of the trees after which the call has ended
+  std::vector<Exit> exits;
+  std::bitset<256> excluded;
   // Where counted: the class of which all tokens stay in the call as well, or null, and the counts
   // that are needed after them.
   const TextClass* text = nullptr;
   uint32_t least_after_text = 0;
 
-  // Adds tokens that are not counted. `words`: of all bits.
-  void add(Span<const Ending> endings, size_t words) {
-    if (bits.empty() && few.size() + endings.size() > words) {
-      bits.resize(words);
-      for (const uint32_t token : few) set_bit(bits.data(), token);
-      few.clear();
-    }
-    for (const Ending& ending : endings) {
-      if (bits.empty()) {
-        few.push_back(ending.token());
-      } else {
-        set_bit(bits.data(), ending.token());
-      }
-    }
-  }
   size_t bytes() const {
     return sizeof(TokenSet) + (bits.capacity() + few.capacity()) * sizeof(uint32_t) +
-           (open.capacity() + closed.capacity() + exits.capacity()) * sizeof(Counted);
+           (open.capacity() + closed.capacity()) * sizeof(Counted) +
+           exits.capacity() * sizeof(Exit);
   }
+};
+
+// The fewest first; in linear time, except for tokens that need more counts than they have bytes.
+void sort_by_counts(size_t longest, std::vector<Counted>* tokens);
+
+// Gathers the tokens of a set that are not counted.
+class TokenGatherer {
+ public:
+  explicit TokenGatherer(size_t words) : tokens_(words) {}  // of all bits
+
+  void take(uint32_t token, TokenSet* set) {
+    if (size_ == tokens_.size()) add_bits(set);
+    tokens_[size_++] = token;
+  }
+  // Those of `lengths` of text of a class before.
+  void take(Span<const Ending> endings, uint64_t lengths, TokenSet* set) {
+    if (lengths == kAnyLength && endings.size() > kMany) {
+      add_bits(set);
+      for (const Ending& ending : endings) set_bit(set->bits.data(), ending.token());
+      return;
+    }
+    for (const Ending& ending : endings) {
+      if ((lengths >> ending.before() & 1) != 0) take(ending.token(), set);
+    }
+  }
+  // Adds them to the set: a list, where they are few and it has no bits.
+  void finish(TokenSet* set) {
+    if (!set->bits.empty()) return add_bits(set);
+    set->few.assign(tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(size_));
+    size_ = 0;
+  }
+
+ private:
+  static constexpr size_t kMany = 128;
+
+  void add_bits(TokenSet* set) {
+    set->bits.resize(tokens_.size());
+    for (size_t i = 0; i < size_; ++i) set_bit(set->bits.data(), tokens_[i]);
+    size_ = 0;
+  }
+
+  std::vector<uint32_t> tokens_;
+  size_t size_ = 0;
 };
 
 }  // namespace rushlight::llm::grammar

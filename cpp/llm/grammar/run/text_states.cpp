@@ -1,0 +1,101 @@
+#include "rushlight/llm/grammar/run/text_states.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace rushlight::llm::grammar {
+namespace {
+
+void add(uint32_t state, std::vector<uint32_t>* states) {
+  if (std::find(states->begin(), states->end(), state) == states->end()) states->push_back(state);
+}
+
+// The states after `bytes` more bytes of a character.
+void add_continued(const Automaton& automaton, uint32_t state, uint32_t bytes,
+                   std::vector<uint32_t>* states) {
+  if (bytes == 0) return add(state, states);
+  for (const Edge& edge : automaton.states[state].edges) {
+    if (edge.high >= 0x80) add_continued(automaton, edge.target, bytes - 1, states);
+  }
+}
+
+// The states after one character.
+void add_next(const Automaton& automaton, uint32_t state, const TextClass& text,
+              std::vector<uint32_t>* states) {
+  struct Lead {
+    uint8_t low, high;
+    uint32_t more;
+  };
+  constexpr Lead kLeads[] = {{0xC2, 0xDF, 1}, {0xE0, 0xEF, 2}, {0xF0, 0xF4, 3}};
+  const bool* begins = text.begins;
+  for (const Edge& edge : automaton.states[state].edges) {
+    const bool* end = begins + std::min<uint32_t>(edge.high + 1u, 0x80);
+    if (edge.low < 0x80 && std::find(begins + edge.low, end, true) != end) add(edge.target, states);
+    for (const Lead& lead : kLeads) {
+      if (!begins[lead.low] || edge.low > lead.high || edge.high < lead.low) continue;
+      add_continued(automaton, edge.target, lead.more, states);
+    }
+  }
+}
+
+struct ByteRange {
+  uint8_t low, high;
+};
+constexpr ByteRange kAlike[] = {{'a', 'z'}, {'A', 'Z'}, {'0', '9'}};  // as words are in a TokenTrie
+
+bool leads_alike_in(const State& state, const ByteRange& range) {
+  uint32_t taken = 0;
+  const Edge* first = nullptr;
+  for (const Edge& edge : state.edges) {
+    const uint32_t low = std::max(edge.low, range.low), high = std::min(edge.high, range.high);
+    if (low > high) continue;
+    if (first == nullptr) first = &edge;
+    if (edge.target != first->target || edge.counts != first->counts) return false;
+    taken += high - low + 1;
+  }
+  return taken == 0 || taken == range.high - range.low + 1u;
+}
+
+}  // namespace
+
+bool leads_alike(const State& state) {
+  return std::all_of(std::begin(kAlike), std::end(kAlike),
+                     [&state](const ByteRange& range) { return leads_alike_in(state, range); });
+}
+
+uint64_t dead_kinds(const State& state) {
+  uint64_t taken = kOdd;
+  for (const Edge& edge : state.edges) {
+    for (uint32_t byte = edge.low; byte <= edge.high; ++byte) taken |= kKindOfByte[byte];
+  }
+  return ~taken;
+}
+
+TextStates text_states(const Automaton& automaton, uint32_t state, const TextClass& text) {
+  TextStates found;
+  found.is_chain = true;
+  std::vector<uint32_t> next;
+  for (uint32_t at = state; found.states.size() < text.longest;) {
+    next.clear();
+    add_next(automaton, at, text, &next);
+    if (next.size() > 1) found.is_chain = false;
+    if (next.empty() || !found.is_chain) break;
+    found.stays = !found.states.empty() && next[0] == found.states.back();
+    if (found.stays) break;
+    at = next[0];
+    found.states.push_back(at);
+  }
+  if (found.is_chain) return found;
+  found.stays = false;
+  add_next(automaton, state, text, &found.states);
+  for (size_t i = 0; i < found.states.size(); ++i) {
+    if (found.states.size() > TextStates::kMost) {
+      found.is_known = false;
+      break;
+    }
+    add_next(automaton, found.states[i], text, &found.states);
+  }
+  return found;
+}
+
+}  // namespace rushlight::llm::grammar
