@@ -25,6 +25,11 @@ size_t Grammar::cache_bytes() const {
   return cache_.bytes();
 }
 
+uint64_t Grammar::visited() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return cache_.visited();
+}
+
 void Grammar::add_mask(const grammar::Places& places, const grammar::Reader& reader,
                        uint32_t* bits) const {
   const std::lock_guard<std::mutex> lock(mutex_);

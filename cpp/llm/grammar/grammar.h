@@ -51,7 +51,9 @@ class Grammar {
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   size_t mask_words() const { return (vocabulary_->size() + 31) / 32; }
   size_t cache_bytes() const;  // of masks
-  size_t bytes() const;        // of the automaton, too
+  // Nodes of the trees of tokens that masks have come to: what they cost so far.
+  uint64_t visited() const;
+  size_t bytes() const;  // of the automaton, too
   // Sets the bits of the tokens that go on from these places.
   void add_mask(const grammar::Places& places, const grammar::Reader& reader, uint32_t* bits) const;
 

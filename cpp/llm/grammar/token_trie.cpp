@@ -145,13 +145,28 @@ void TokenTrie::add_kinds_of_tokens(const std::vector<Text>& texts, size_t token
     }
     const uint32_t word = ending.token() / 32, bit = 1u << (ending.token() % 32);
     tokens_in_tree_[word] |= bit;
-    first_bytes_[ending.token()] = static_cast<uint8_t>(text.data()[0]);
+    const auto first = static_cast<uint8_t>(text.data()[0]);
+    first_bytes_[ending.token()] = first;
+    if (first < tokens_from_.size()) {
+      tokens_from_[first].resize(tokens_in_tree_.size());
+      tokens_from_[first][word] |= bit;
+    }
     for (size_t kind = 0; kind < tokens_with_.size(); ++kind) {
       if ((kinds >> kind & 1) == 0) continue;
       tokens_with_[kind][word] |= bit;
       tokens_with_some_[kind / 8][word] |= bit;
     }
   }
+}
+
+void TokenTrie::add_tokens_from(uint8_t byte, uint32_t* bits) const {
+  const std::vector<uint32_t>& tokens = tokens_from_[byte];
+  for (size_t i = 0; i < tokens.size(); ++i) bits[i] |= tokens[i];
+}
+
+size_t TokenTrie::count_from(uint8_t byte) const {
+  const uint32_t node = child(kRoot, byte);
+  return node == kRoot ? 0 : endings_from(node).size();
 }
 
 size_t TokenTrie::cost_of_tokens(uint64_t kinds) {

@@ -64,6 +64,7 @@ struct TextClass {
   std::vector<uint32_t> up_to[kMaxCharacters + 1];
   size_t sizes[kMaxCharacters + 1] = {};
   bool bytes[256] = {};  // of text of the class in tokens
+  size_t all() const { return sizes[kMaxCharacters]; }
   // What a token may begin with that is of the class, or in the trees below: by byte.
   bool begins[256] = {};
   // Roots of the trees of the tokens that leave the class: from their start, and from there on.
@@ -118,6 +119,9 @@ class TokenTrie {
   void add_tokens_of(uint64_t kinds, uint32_t* bits) const;
   // How much of that there is to do: sets of tokens to be read.
   static size_t cost_of_tokens(uint64_t kinds);
+  // The tokens that begin with a byte of ASCII, and how many they are.
+  void add_tokens_from(uint8_t byte, uint32_t* bits) const;
+  size_t count_from(uint8_t byte) const;
   size_t longest() const { return longest_; }
   size_t tokens() const { return endings_from(kRoot).size(); }
   uint8_t first_byte(uint32_t token) const { return first_bytes_[token]; }
@@ -153,7 +157,8 @@ class TokenTrie {
   std::array<std::vector<uint32_t>, 64> tokens_with_;
   std::array<std::vector<uint32_t>, 8> tokens_with_some_;
   std::vector<uint32_t> tokens_in_tree_;
-  std::vector<uint8_t> first_bytes_;  // by token
+  std::array<std::vector<uint32_t>, 128> tokens_from_;  // by first byte; empty if there are none
+  std::vector<uint8_t> first_bytes_;                    // by token
   uint32_t words_ = 0, others_ = 0;
   size_t longest_ = 0;
 };

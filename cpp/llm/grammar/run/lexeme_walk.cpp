@@ -4,11 +4,6 @@
 #include <utility>
 
 namespace rushlight::llm::grammar {
-namespace {
-
-constexpr uint32_t kCounts = 1u << 31;  // of a transition: it counts
-
-}  // namespace
 
 LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t words)
     : automaton_(automaton), trie_(trie), words_(words), reach_(automaton, trie), found_(words) {
@@ -29,105 +24,6 @@ void LexemeWalk::clear() {
   bytes_ = 0;
 }
 
-const LexemeWalk::Row& LexemeWalk::row_of(uint32_t state) {
-  std::unique_ptr<Row>& row = rows_[state];
-  if (row != nullptr) return *row;
-  row = std::make_unique<Row>();
-  const std::vector<Edge>& edges = automaton_.states[state].edges;
-  if (edges.size() > kFewEdges) {
-    row->table = std::make_unique<std::array<uint32_t, 256>>();
-    row->table->fill(kNone);
-  }
-  for (size_t i = 0; i < edges.size(); ++i) {
-    const Edge& edge = edges[i];
-    const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
-    if (row->table == nullptr) {
-      row->few[i] = {edge.low, edge.high, next};
-    } else {
-      std::fill(row->table->begin() + edge.low, row->table->begin() + edge.high + 1, next);
-    }
-  }
-  row->accepts = automaton_.states[state].accepts;
-  row->is_alike = leads_alike(automaton_.states[state]);
-  row->loops = loops_of(state);
-  row->dead = dead_kinds(automaton_.states[state]);
-  for (size_t i = 0; i < trie_.classes().size(); ++i) {
-    const uint32_t characters = reach_.characters(i, state);
-    if (characters == 0) continue;
-    row->taken.push_back({trie_.classes()[i].kinds, characters});
-  }
-  bytes_ += sizeof(Row) + row->taken.capacity() * sizeof(Taken) +
-            (row->table != nullptr ? sizeof(*row->table) : 0);
-  return *row;
-}
-
-uint64_t LexemeWalk::loops_of(uint32_t number) const {
-  Bytes looping;
-  for (const Edge& edge : automaton_.states[number].edges) {
-    if (edge.target != number) continue;
-    for (uint32_t byte = edge.low; byte <= edge.high; ++byte) looping[byte] = true;
-  }
-  uint64_t changing = kOdd;
-  if (looping.none()) changing = ~kBeyondAscii;
-  for (uint8_t byte = 0; byte < 128 && looping.any(); ++byte) {
-    if (!looping[byte]) changing |= kKindOfByte[byte];
-  }
-  for (const ByteSequence& bytes : beyond_ascii_) {
-    if ((changing & kBeyondAscii) != 0) break;
-    if (!leads_back(number, bytes, 0, number)) changing |= kBeyondAscii;
-  }
-  return ~changing;
-}
-
-// Whether each way to write characters, from their byte `read` on, leads from `state` to `to`.
-bool LexemeWalk::leads_back(uint32_t state, const ByteSequence& bytes, size_t read,
-                            uint32_t to) const {
-  const BytePart& part = bytes[read];
-  uint32_t taken = 0;  // each byte leads to one state at most
-  for (const Edge& edge : automaton_.states[state].edges) {
-    const uint32_t low = std::max(edge.low, part.low), high = std::min(edge.high, part.high);
-    if (low > high) continue;
-    taken += high - low + 1;
-    const bool is_last = read + 1 == bytes.size();
-    if (is_last ? edge.target != to : !leads_back(edge.target, bytes, read + 1, to)) return false;
-  }
-  return taken == part.high - part.low + 1u;
-}
-
-const LexemeWalk::Bytes& LexemeWalk::following(uint32_t rule) {
-  const auto [known, is_new] = following_.try_emplace(rule);
-  Bytes& made = known->second;
-  if (!is_new) return made;
-  std::vector<bool> seen(automaton_.states.size());
-  std::vector<uint32_t> open;
-  const auto visit = [&](uint32_t state) {
-    if (!seen[state]) open.push_back(state);
-    seen[state] = true;
-  };
-  for (const uint32_t state : after_calls_[rule]) visit(state);
-  while (!open.empty()) {
-    const State& state = automaton_.states[open.back()];
-    open.pop_back();
-    for (const Edge& edge : state.edges) {
-      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) made[byte] = true;
-    }
-    for (const Jump& jump : state.jumps) visit(jump.target);
-    for (const Call& call : state.calls) visit(automaton_.rules[call.rule].start);
-    if (!state.accepts) continue;
-    for (const uint32_t after : after_calls_[state.rule]) visit(after);
-  }
-  return made;
-}
-
-// Whether what follows a call may begin with text of a class.
-bool LexemeWalk::goes_on(uint32_t rule, const TextClass& text) {
-  const Bytes& after = following(rule);
-  for (size_t byte = 0; byte < after.size(); ++byte) {
-    if (after[byte] && text.bytes[byte]) return true;
-  }
-  return false;
-}
-
 void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) {
   const Span<const Ending> endings = trie_.endings_at(node);
   if (!set->is_counted) return found_.take(endings, lengths_, set);
@@ -146,6 +42,24 @@ void LexemeWalk::note_exit(uint32_t rule, uint32_t node, uint32_t counts, TokenS
   for (uint32_t i = trie_.nodes()[node].children; i < trie_.end_of_children(node); ++i) {
     if (follows[trie_.byte(i)]) return set->exits.push_back({node, counts, lengths_, false});
   }
+}
+
+bool LexemeWalk::takes_below(const Row& row, uint32_t number) const {
+  const uint64_t below = trie_.entries()[number].kinds_below;
+  if ((below & ~row.loops) == 0) return true;
+  const uint32_t bytes = trie_.nodes()[number].bytes_below;
+  return std::any_of(row.taken.begin(), row.taken.end(), [below, bytes](const Taken& taken) {
+    return (below & ~taken.kinds) == 0 && bytes <= taken.characters;
+  });
+}
+
+bool LexemeWalk::takes_below(uint32_t number, uint64_t left, uint32_t node) {
+  const State& state = automaton_.states[number];
+  const Row& row = row_of(number);
+  if (!automaton_.rules[state.rule].counts) return takes_below(row, node);
+  const uint32_t bytes = trie_.nodes()[node].bytes_below;  // each counts at most once
+  return state.most == kEndless && bytes < UINT8_MAX && state.least + bytes <= left &&
+         (trie_.entries()[node].kinds_below & ~row.loops) == 0;
 }
 
 // Whether no token below a node, which is in the text of a class yet, is to be found there.
@@ -177,11 +91,7 @@ bool LexemeWalk::step_into(const Step& from, uint32_t number, uint32_t next, Ste
   if (is_text && is_pruned(row, number, static_cast<size_t>(made - path_.data()))) {
     return append(number, counts, state, set), false;  // part of a character
   }
-  const auto takes_all = [&node, &entry](const Taken& taken) {
-    return (entry.kinds_below & ~taken.kinds) == 0 && node.bytes_below <= taken.characters;
-  };
-  if (!set->is_counted && ((entry.kinds_below & ~row.loops) == 0 ||
-                           std::any_of(row.taken.begin(), row.taken.end(), takes_all))) {
+  if (!set->is_counted && takes_below(row, number)) {
     return found_.take(trie_.endings_from(number), lengths_, set), false;
   }
   const bool known = is_text && leaving_.text == nullptr;
@@ -197,6 +107,7 @@ inline uint32_t LexemeWalk::pass_leaves(Step* step, TokenSet* set) {
   const Row& row = *step->row;
   const uint64_t sought = step->is_text ? leaving_.sought : UINT64_MAX;
   while (step->child < step->end) {
+    ++visited_;
     const TrieEntry& entry = trie_.entries()[step->child++];
     const uint64_t kinds = entry.kinds_below | kKindOfByte[entry.byte];
     // A token that ends within a character is not known.
@@ -257,9 +168,44 @@ const TextClass* LexemeWalk::take_text(uint32_t number, bool* splits, TokenSet* 
   if (best == nullptr) return nullptr;
   if (set->is_counted) {
     set->text = best;
-    set->least_after_text = static_cast<uint32_t>(state.least);
+    set->least_of_text = static_cast<uint32_t>(state.least + 1);
   } else {
     set->bits = best->up_to[best_characters];
+  }
+  return best;
+}
+
+// Where counts matter: takes the tokens whose first byte leads to a state in which text of a class
+// stays, as after an escape, and that are text of the class; the class is null if they are few.
+LexemeWalk::AfterByte LexemeWalk::take_text_after_byte(uint32_t number, TokenSet* set) {
+  constexpr size_t kFewTokens = 512;
+  AfterByte best;
+  size_t most = kFewTokens;
+  const std::vector<Edge>& edges = automaton_.states[number].edges;
+  for (const Edge& edge : edges) {
+    const TextClass* text = stays_in(edge.target);
+    if (text == nullptr) continue;
+    AfterByte found;
+    size_t tokens = 0;
+    for (const Edge& other : edges) {
+      if (other.target != edge.target || other.counts != edge.counts) continue;
+      for (uint32_t byte = other.low; byte <= other.high && byte < 0x80; ++byte) {
+        found.first[byte] = text->begins[byte];
+        if (text->begins[byte]) tokens += trie_.count_from(static_cast<uint8_t>(byte));
+      }
+    }
+    if (tokens <= most) continue;
+    most = tokens;
+    best = found;
+    best.text = text;
+    const uint64_t least = automaton_.states[edge.target].least + (edge.counts ? 1 : 0);
+    set->least_of_text = static_cast<uint32_t>(least);
+  }
+  set->text = best.text;
+  if (best.text == nullptr) return best;
+  set->begin.resize(words_);
+  for (uint8_t byte = 0; byte < 0x80; ++byte) {
+    if (best.first[byte]) trie_.add_tokens_from(byte, set->begin.data());
   }
   return best;
 }
@@ -284,9 +230,9 @@ bool LexemeWalk::takes_words_alike(uint32_t state) {
   return true;
 }
 
-// All tokens, except for those that begin with text of a class.
-void LexemeWalk::walk_starts(uint32_t state, const TextClass* text, TokenSet* set) {
-  const auto wanted = [text](uint8_t byte) { return text == nullptr || !text->begins[byte]; };
+// All tokens, except for those that begin with some bytes.
+void LexemeWalk::walk_starts(uint32_t state, const bool* left_out, TokenSet* set) {
+  const auto wanted = [left_out](uint8_t byte) { return left_out == nullptr || !left_out[byte]; };
   const Row& row = row_of(state);
   bool has_words = false;
   for (uint8_t byte = ' '; byte <= 'z'; ++byte) {
@@ -297,6 +243,17 @@ void LexemeWalk::walk_starts(uint32_t state, const TextClass* text, TokenSet* se
   if (!takes_words_alike(state)) return walk(TokenTrie::kRoot, state, wanted, set);
   walk(trie_.words(), state, wanted, set);
   walk(trie_.others(), state, wanted, set);
+}
+
+// All tokens.
+void LexemeWalk::walk_after_byte(uint32_t state, TokenSet* set) {
+  if (!set->is_counted) return walk_starts(state, nullptr, set);
+  const AfterByte after = take_text_after_byte(state, set);
+  walk_starts(state, after.first, set);
+  if (after.text == nullptr) return;
+  leaving_.text = after.text;
+  walk(after.text->leaving, state, [&after](uint8_t byte) { return after.first[byte]; }, set);
+  leaving_ = {};
 }
 
 // The tokens that begin with text of a class, and leave it.
@@ -419,9 +376,12 @@ void LexemeWalk::find(uint32_t state, TokenSet* set) {
     return found_.finish(set);
   }
   bool splits = false;
-  const TextClass* text = take_text(state, &splits, set);
-  walk_starts(state, text, set);
-  if (text != nullptr) walk_leaving(state, *text, splits, set);
+  if (const TextClass* text = take_text(state, &splits, set)) {
+    walk_starts(state, text->begins, set);
+    walk_leaving(state, *text, splits, set);
+  } else {
+    walk_after_byte(state, set);
+  }
   if (!set->is_counted) return found_.finish(set);
   sort_by_counts(trie_.longest(), &set->open);
   if (set->open.size() * 2 < words_) return;

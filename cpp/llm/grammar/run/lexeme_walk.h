@@ -29,11 +29,17 @@ class LexemeWalk {
   uint32_t similar(uint32_t state);
   // Makes the set of `like`, uncounted, one of `state`, which is similar.
   void adapt(uint32_t state, uint32_t like, TokenSet* set);
+  // Whether all tokens below a node can be read from a state, and its call goes on after them; it
+  // may take `left` more counts.
+  bool takes_below(uint32_t state, uint64_t left, uint32_t node);
   void clear();
   size_t bytes() const { return bytes_; }
+  // Nodes of the trees that walks have come to.
+  uint64_t visited() const { return visited_; }
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kCounts = 1u << 31;  // of a transition: it counts
 
   struct Taken {  // text that can be read, whichever it is
     uint64_t kinds;
@@ -81,10 +87,18 @@ class LexemeWalk {
     uint64_t loops = 0, sought = UINT64_MAX;
   };
 
+  struct AfterByte {  // tokens of one of these bytes, and then text of a class
+    const TextClass* text = nullptr;
+    bool first[256] = {};
+  };
+
   bool take_loops(uint32_t state, TokenSet* set);
   const TextClass* take_text(uint32_t state, bool* splits, TokenSet* set);
+  AfterByte take_text_after_byte(uint32_t state, TokenSet* set);
+  const TextClass* stays_in(uint32_t state) const;
   bool takes_words_alike(uint32_t state);
-  void walk_starts(uint32_t state, const TextClass* text, TokenSet* set);
+  void walk_starts(uint32_t state, const bool* left_out, TokenSet* set);
+  void walk_after_byte(uint32_t state, TokenSet* set);
   void walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set);
   void walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set);
   Leaving walk_by_byte(const TextStates& after, const TextClass& text, TokenSet* set);
@@ -96,6 +110,7 @@ class LexemeWalk {
   bool is_known(uint8_t byte, uint32_t next) const {
     return next == leaving_.state && (kKindOfByte[byte] & leaving_.loops) != 0;
   }
+  bool takes_below(const Row& row, uint32_t node) const;
   bool is_pruned(const Row& row, uint32_t node, size_t depth) const;
   void note_exit(uint32_t rule, uint32_t node, uint32_t counts, TokenSet* set);
   void append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set);
@@ -120,6 +135,7 @@ class LexemeWalk {
   Leaving leaving_;
   TokenGatherer found_;
   size_t bytes_ = 0;
+  uint64_t visited_ = 0;
 };
 
 }  // namespace rushlight::llm::grammar

@@ -125,12 +125,17 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
       continue;
     }
     const uint32_t child = step.child++;
+    ++visited_;
     const uint8_t byte = trie_.byte(child);
     if (!nodes_[step.at].bytes[byte]) continue;
     const uint32_t next = after(step.at, byte);
     if (next == kNowhere) continue;
     const TrieEntry& entry = trie_.entries()[child];
-    if (entry.token != TrieEntry::kNoToken) append(child, from, set);
+    if (takes_below(nodes_[next], child)) {
+      append(trie_.endings_from(child), from, set);
+      continue;
+    }
+    if (entry.token != TrieEntry::kNoToken) append(trie_.endings_at(child), from, set);
     if (entry.child_count == 0) continue;
     if (nodes_[next].ends) {
       set->exits.push_back(from);
@@ -140,8 +145,19 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
   }
 }
 
-void MaskCache::append(uint32_t node, const Exit& from, TokenSet* set) {
-  for (const Ending& ending : trie_.endings_at(node)) {
+// Whether all tokens below a node of the trees, of which there are some, can be read from a place.
+bool MaskCache::takes_below(const Node& at, uint32_t node) {
+  constexpr size_t kSome = 8;
+  if (trie_.endings_from(node).size() < kSome) return false;
+  return std::any_of(at.places.begin(), at.places.end(), [this, node](const Place& place) {
+    const Rule& rule = automaton_.rules[automaton_.states[place.state].rule];
+    return rule.is_lexeme && lexemes_.takes_below(place.state, rule.high - place.count, node);
+  });
+}
+
+void MaskCache::append(Span<const Ending> endings, const Exit& from, TokenSet* set) {
+  if (!set->is_counted && !from.excludes) return found_.take(endings, from.lengths, set);
+  for (const Ending& ending : endings) {
     if ((from.lengths >> ending.before() & 1) == 0) continue;
     if (from.excludes && set->excluded[trie_.first_byte(ending.token())]) continue;
     if (set->is_counted) {
@@ -214,9 +230,12 @@ void MaskCache::add_tokens(const TokenSet& set, const Window& window, uint32_t* 
     for (const uint32_t token : set.few) set_bit(bits, token);
     return add(set.bits);
   }
-  if (set.text != nullptr && window.high >= set.least_after_text) {
-    add(set.text->up_to[std::min<uint64_t>(window.high - set.least_after_text,
-                                           TextClass::kMaxCharacters)]);
+  if (set.text != nullptr && window.high >= set.least_of_text) {
+    const uint64_t more = window.high - set.least_of_text;
+    const std::vector<uint32_t>& up_to =
+        set.text->up_to[std::min<uint64_t>(more, TextClass::kMaxCharacters - 1) + 1];
+    if (set.begin.empty()) add(up_to);
+    for (size_t i = 0; i < set.begin.size(); ++i) bits[i] |= up_to[i] & set.begin[i];
   }
   const auto end =
       std::partition_point(set.open.begin(), set.open.end(),

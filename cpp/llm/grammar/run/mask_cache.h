@@ -26,6 +26,8 @@ class MaskCache {
   // Sets the bits of the tokens that can be read from a place of `reader`.
   void add_mask(const Place& place, const Reader& reader, uint32_t* bits);
   size_t bytes() const;
+  // Nodes of the trees that walks have come to.
+  uint64_t visited() const { return visited_ + lexemes_.visited(); }
 
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX, kNowhere = 0;
@@ -69,7 +71,8 @@ class MaskCache {
   uint32_t continued(uint32_t set, uint32_t state, uint64_t count);
   // Goes through the tokens below a node of the trees from the places `start`.
   void walk(const Exit& from, uint32_t start, TokenSet* set);
-  void append(uint32_t node, const Exit& from, TokenSet* set);
+  bool takes_below(const Node& at, uint32_t node);
+  void append(Span<const Ending> endings, const Exit& from, TokenSet* set);
   uint32_t store(const Key& key, TokenSet set);
   void add_tokens(const TokenSet& set, const Window& window, uint32_t* bits);
   void add_continued(uint32_t set, uint32_t stack, const Stacks& stacks, const Window& window,
@@ -89,6 +92,7 @@ class MaskCache {
   std::vector<uint64_t> most_least_;  // by rule: the most that a state needs to its end
   std::vector<uint32_t> scratch_;
   size_t bytes_ = 0;
+  uint64_t visited_ = 0;
 };
 
 }  // namespace rushlight::llm::grammar

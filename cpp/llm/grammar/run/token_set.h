@@ -37,12 +37,14 @@ struct TokenSet {
   std::vector<Exit> exits;
   std::bitset<256> excluded;
   // Where counted: the class of which all tokens stay in the call as well, or null, and the counts
-  // that are needed after them.
+  // that those of one character need to its end; only tokens of `begin`, unless that is empty.
   const TextClass* text = nullptr;
-  uint32_t least_after_text = 0;
+  uint32_t least_of_text = 0;
+  std::vector<uint32_t> begin;
 
   size_t bytes() const {
-    return sizeof(TokenSet) + (bits.capacity() + few.capacity()) * sizeof(uint32_t) +
+    return sizeof(TokenSet) +
+           (bits.capacity() + few.capacity() + begin.capacity()) * sizeof(uint32_t) +
            (open.capacity() + closed.capacity()) * sizeof(Counted) +
            exits.capacity() * sizeof(Exit);
   }
