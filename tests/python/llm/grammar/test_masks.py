@@ -111,6 +111,18 @@ def test_masks_of_schemas(schema: Any) -> None:
     assert sum(lengths) > 8
 
 
+@pytest.mark.parametrize("bounds", [{"maxLength": 5}, {"minLength": 400}], ids=str)
+def test_masks_after_an_escape(bounds: dict[str, int]) -> None:
+    # So many that they are taken by their first byte.
+    pieces = [*_pieces(), *(b"n" + piece for piece in _pieces()[257:1057])]
+    vocabulary = Vocabulary(pieces, ends=[0])
+    state = State(Grammar.from_json_schema({"type": "string", **bounds}, vocabulary))
+    for byte in b'"\\':
+        assert state.accept(1 + byte)
+    allowed = [state.fork().accept(token) for token in range(len(pieces))]
+    assert allowed == state.mask().tolist()
+
+
 @pytest.mark.parametrize("family", ["qwen3", "llama", "mistral"])
 def test_masks_of_text_before_calls(family: str) -> None:
     tools = [{"type": "function", "function": {"name": "tool"}}]
