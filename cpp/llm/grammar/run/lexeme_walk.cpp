@@ -6,7 +6,7 @@
 namespace rushlight::llm::grammar {
 
 LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t words)
-    : automaton_(automaton), trie_(trie), words_(words), reach_(automaton, trie), found_(words) {
+    : automaton_(automaton), trie_(trie), words_(words), reach_(automaton, trie), gathered_(words) {
   for (const CodeRange& range : beyond_ascii_codes()) {
     append_sequences(range, Encoding::Plain, &beyond_ascii_);
   }
@@ -26,7 +26,7 @@ void LexemeWalk::clear() {
 
 void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) {
   const Span<const Ending> endings = trie_.endings_at(node);
-  if (!set->is_counted) return found_.take(endings, lengths_, set);
+  if (!set->is_counted) return gathered_.take(endings, lengths_, set);
   const State& reached = automaton_.states[state];
   const auto least = static_cast<uint32_t>(reached.least);
   std::vector<Counted>& list = reached.most == kEndless ? set->open : set->closed;
@@ -92,7 +92,7 @@ bool LexemeWalk::step_into(const Step& from, uint32_t number, uint32_t next, Ste
     return append(number, counts, state, set), false;  // part of a character
   }
   if (!set->is_counted && takes_below(row, number)) {
-    return found_.take(trie_.endings_from(number), lengths_, set), false;
+    return gathered_.take(trie_.endings_from(number), lengths_, set), false;
   }
   const bool known = is_text && leaving_.text == nullptr;
   if (entry.token != TrieEntry::kNoToken && !known) append(number, counts, state, set);
@@ -120,7 +120,7 @@ inline uint32_t LexemeWalk::pass_leaves(Step* step, TokenSet* set) {
         lengths_ != kAnyLength) {
       return next;
     }
-    found_.take(entry.token, set);
+    gathered_.take(entry.token, set);
   }
   return kNone;
 }
@@ -373,7 +373,7 @@ void LexemeWalk::find(uint32_t state, TokenSet* set) {
     leaving_.sought = ~(row.accepts ? row.loops : row.loops | row.dead);
     walk_starts(state, nullptr, set);
     leaving_ = {};
-    return found_.finish(set);
+    return gathered_.finish(set);
   }
   bool splits = false;
   if (const TextClass* text = take_text(state, &splits, set)) {
@@ -382,7 +382,7 @@ void LexemeWalk::find(uint32_t state, TokenSet* set) {
   } else {
     walk_after_byte(state, set);
   }
-  if (!set->is_counted) return found_.finish(set);
+  if (!set->is_counted) return gathered_.finish(set);
   sort_by_counts(trie_.longest(), &set->open);
   if (set->open.size() * 2 < words_) return;
   set->bits.resize(words_);
@@ -435,7 +435,7 @@ void LexemeWalk::adapt(uint32_t state, uint32_t like, TokenSet* set) {
   set->excluded |= differing;
   for (Exit& exit : set->exits) exit.excludes = true;
   walk(TokenTrie::kRoot, state, [&differing](uint8_t byte) { return differing[byte]; }, set);
-  found_.finish(set);
+  gathered_.finish(set);
 }
 
 }  // namespace rushlight::llm::grammar

@@ -133,7 +133,7 @@ class LexemeWalk {
   std::vector<Step> path_;
   uint64_t lengths_ = kAnyLength;
   Leaving leaving_;
-  TokenGatherer found_;
+  TokenGatherer gathered_;
   size_t bytes_ = 0;
   uint64_t visited_ = 0;
 };

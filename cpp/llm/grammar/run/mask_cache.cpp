@@ -25,7 +25,7 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
       words_((tokens + 31) / 32),
       max_bytes_(max_bytes),
       reader_(automaton, trie.longest() + 2),
-      found_(words_),
+      gathered_(words_),
       lexemes_(automaton, trie, words_),
       most_least_(automaton.rules.size()),
       scratch_(words_) {
@@ -156,14 +156,14 @@ bool MaskCache::takes_below(const Node& at, uint32_t node) {
 }
 
 void MaskCache::append(Span<const Ending> endings, const Exit& from, TokenSet* set) {
-  if (!set->is_counted && !from.excludes) return found_.take(endings, from.lengths, set);
+  if (!set->is_counted && !from.excludes) return gathered_.take(endings, from.lengths, set);
   for (const Ending& ending : endings) {
     if ((from.lengths >> ending.before() & 1) == 0) continue;
     if (from.excludes && set->excluded[trie_.first_byte(ending.token())]) continue;
     if (set->is_counted) {
       set->closed.push_back({ending.token(), ending.before() + from.counts});
     } else {
-      found_.take(ending.token(), set);
+      gathered_.take(ending.token(), set);
     }
   }
 }
@@ -201,7 +201,7 @@ uint32_t MaskCache::set_of(const Place& place, const Window& window) {
   } else {
     walk({TokenTrie::kRoot, 0, kAnyLength, false},
          node_of({{place.state, Stacks::kBottom, key.count}}), &set);
-    found_.finish(&set);
+    gathered_.finish(&set);
   }
   return store(key, std::move(set));
 }
@@ -218,7 +218,7 @@ uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
     walk(exit, start, &set);
     if (nodes_[start].ends) set.exits.push_back(exit);
   }
-  if (!set.is_counted) found_.finish(&set);
+  if (!set.is_counted) gathered_.finish(&set);
   return store(key, std::move(set));
 }
 

@@ -87,7 +87,7 @@ class MaskCache {
   std::vector<TokenSet> sets_;
   std::unordered_map<Key, uint32_t, KeyHash> set_by_key_;
   std::vector<Step> path_;  // of the walk that goes on
-  TokenGatherer found_;
+  TokenGatherer gathered_;
   LexemeWalk lexemes_;
   std::vector<uint64_t> most_least_;  // by rule: the most that a state needs to its end
   std::vector<uint32_t> scratch_;
