@@ -108,6 +108,14 @@ def _classes() -> list[int]:
     return values
 
 
+def _newer_numbers() -> list[int]:
+    """Numbers of the pre-tokeniser Digits that regular expressions do not know yet."""
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    known = _matching(r"\p{N}")
+    others = (code for code in CODES if code not in known)
+    return [code for code in others if len(digits.pre_tokenize_str("a" + chr(code))) > 1]
+
+
 @cache
 def _combining_classes() -> list[int]:
     """Python's, without those of characters that tokenizers does not move: it knows fewer."""
@@ -189,12 +197,19 @@ def _composition_text() -> str:
     return count + _array("kComposition", "uint32_t", flat)
 
 
+def _newer_number_text() -> str:
+    codes = _newer_numbers()
+    count = f"const uint32_t kNewerNumberCount = {len(codes)};\n"
+    return count + _array("kNewerNumbers", "uint32_t", codes)
+
+
 def text() -> str:
     """The whole file."""
     return "\n".join(
         (
             HEAD.format(version=tokenizers.__version__),
             _paged("kClasses", "uint16_t", _classes()),
+            _newer_number_text(),
             _paged("kCombining", "uint8_t", _combining_classes()),
             _mapping("kLowered", normalizers.Lowercase().normalize_str),
             _mapping("kCanonical", NFD.normalize_str),

@@ -191,7 +191,7 @@ WRITE_IN_PLACE = {
     "accuracy/trials.py": 2,  # and a line at the end of the journal
     "backends/coreml/preprocess.py": 3,
     "check/to_run.py": 1,
-    "cli/new_backend.py": 1,
+    "cli/common.py": 1,
     "peers/runtimes.py": 2,
     "peers/side.py": 1,
     "files.py": 2,

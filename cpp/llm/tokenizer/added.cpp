@@ -33,9 +33,9 @@ class Search {
   size_t next_start(size_t from) const {
     const char* text = text_.data();
     if (from < text_.size() && trie_.only_start != kNone) {
-      const void* found =
+      const void* start =
           std::memchr(text + from, static_cast<int>(trie_.only_start), text_.size() - from);
-      return found != nullptr ? static_cast<size_t>(static_cast<const char*>(found) - text)
+      return start != nullptr ? static_cast<size_t>(static_cast<const char*>(start) - text)
                               : text_.size();
     }
     size_t i = from;

@@ -192,10 +192,12 @@ struct Table {
     return charsmap_classes[size_t{charsmap_pages[code >> 8]} << 8 | (code & 255)];
   }
   // Whether a piece has these characters beside each other, or a merge joins a text that ends with
-  // the one with a text that begins with the other. Tables of before version 3 know it of spaces.
+  // the one with a text that begins with the other. Tables of before version 3 know it of spaces,
+  // and not over bytes, where it needs byte_joins.
   bool may_join(uint32_t first, uint32_t second) const {
     if (joints.empty()) {
-      return !has(kSpacesBeginWords) || second != kLowBlock || first == kLowBlock;
+      return !has(kSpacesBeginWords) || has(kByteLevel) || second != kLowBlock ||
+             first == kLowBlock;
     }
     if ((first | second) < 0x80) return (joints[2 * first + second / 64] >> (second % 64) & 1) != 0;
     const uint64_t key = (uint64_t{first} << 21 | second) * 0x9E3779B97F4A7C15u;

@@ -8,7 +8,7 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 import typer
 
 from rushlight.errors import Code, Error
-from rushlight.files import write_text
+from rushlight.files import new_folder, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,6 +105,29 @@ def write_output(path: str | os.PathLike[str], text: str) -> None:
             f"cannot write {os.fspath(path)!r}: {error.strerror}; check the path",
             code=Code.ACCESS_FAILED,
         ) from error
+
+
+def write_package(target: Path, files: Mapping[str, str]) -> None:
+    """Write the folder of a new package, all of it or nothing.
+
+    Args:
+        target: the folder, which is not there yet.
+        files: the text of each file by its path in the folder.
+
+    Raises:
+        Error: the folder is there already, or cannot be written.
+    """
+    if target.exists():
+        raise Error(
+            f"{target} is there already: give another name or --dir", code=Code.INVALID_ARGUMENT
+        )
+    try:
+        with new_folder(target) as made:
+            for path, text in files.items():
+                (made / path).parent.mkdir(parents=True, exist_ok=True)
+                (made / path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Error(f"{target} cannot be written: {error}", code=Code.ACCESS_FAILED) from error
 
 
 def _in_options(message: str) -> str:

@@ -11,9 +11,14 @@ from typing import Annotated
 
 import typer
 
-from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
+from rushlight.cli.common import (
+    TracebackOption,
+    console,
+    help_text,
+    reports_errors,
+    write_package,
+)
 from rushlight.errors import Code, Error
-from rushlight.files import new_folder
 from rushlight.schema.operators import Argument, OperatorSchema
 
 NAME = "new-op"
@@ -55,18 +60,7 @@ def main(
     read = _read(schema)
     distribution = f"{read.namespace}-{read.base}".lower().replace("_", "-")
     target = folder / distribution
-    if target.exists():
-        raise Error(
-            f"{target} is there already: give another operator or --dir", code=Code.INVALID_ARGUMENT
-        )
-    files = _files(read, distribution)
-    try:
-        with new_folder(target) as made:
-            for path, text in files.items():
-                (made / path).parent.mkdir(parents=True, exist_ok=True)
-                (made / path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Error(f"{target} cannot be written: {error}", code=Code.ACCESS_FAILED) from error
+    write_package(target, _files(read, distribution))
     from rich.text import Text
 
     out = console()

@@ -136,29 +136,29 @@ class ExecutorchBackendConfig:
         return self.memory_planning_pass
 
 
-def checked_config(name: str, given: Config | None, kind: type[Config]) -> Config:
+def checked_config(name: str, config: Config | None, kind: type[Config]) -> Config:
     """Options that a caller gave, or the default ones for None.
 
     Args:
         name: the argument's.
-        given: what came.
+        config: what came.
         kind: what it must be.
 
     Raises:
         ExportError: it is something else, such as ExecuTorch's own type.
     """
-    if given is None:
+    if config is None:
         return kind()
-    if isinstance(given, kind):
-        return given
+    if isinstance(config, kind):
+        return config
     default = kind()
     told = []  # what both have, and was set
-    for option in (f.name for f in fields(kind) if hasattr(given, f.name)):
-        value = getattr(given, option)
+    for option in (f.name for f in fields(kind) if hasattr(config, f.name)):
+        value = getattr(config, option)
         if value != getattr(default, option):
             told.append(f"{option}={value if isinstance(value, bool | int) else '...'}")
     raise ExportError(
-        f"{name} is of the type {type(given).__module__}.{type(given).__qualname__}: give "
+        f"{name} is of the type {type(config).__module__}.{type(config).__qualname__}: give "
         f"rushlight.edge.{kind.__name__}({', '.join(told)})",
         code=Code.INVALID_ARGUMENT,
     )

@@ -164,7 +164,7 @@ def test_folders_that_are_refused(tmp_path: Path) -> None:
     _new("acme", "--dir", tmp_path)
     before = (tmp_path / "acme-backend" / "README.md").stat().st_mtime_ns
     again = CliRunner().invoke(app, ["new-backend", "acme", "--dir", str(tmp_path)])
-    assert again.exit_code == 1 and "is there already: give another NAME" in again.stderr
+    assert again.exit_code == 1 and "is there already: give another name" in again.stderr
     assert (tmp_path / "acme-backend" / "README.md").stat().st_mtime_ns == before
     (tmp_path / "file").write_text("")
     nowhere = CliRunner().invoke(app, ["new-backend", "acme", "--dir", str(tmp_path / "file")])

@@ -74,8 +74,12 @@ def test_quickstart_is_the_readme_code() -> None:
     ids=lambda p: p.stem,
 )
 def test_code_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "\n".join(blocks_of(page, "python"))
+    if "rl.custom_op(" in code:  # an operator is defined once in a process
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+        return
     monkeypatch.chdir(tmp_path)
-    exec("\n".join(blocks_of(page, "python")), {"__name__": page.stem})
+    exec(code, {"__name__": page.stem})
 
 
 def test_readme_commands_run(tmp_path: Path) -> None:

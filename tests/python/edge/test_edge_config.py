@@ -32,7 +32,7 @@ X = (torch.ones(2),)
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("config", "wanted"),
     [
         (_Foreign(), "EdgeCompileConfig()"),
         (_Foreign(_skip_dim_order=True), "EdgeCompileConfig(_skip_dim_order=True)"),
@@ -43,18 +43,18 @@ X = (torch.ones(2),)
         (3, "EdgeCompileConfig()"),
     ],
 )
-def test_compile_config(given: Any, wanted: str) -> None:
+def test_compile_config(config: Any, wanted: str) -> None:
     exported = torch.export.export(_Model(), X)
     manager = rl.to_edge(exported)
     for call in (
-        lambda: rl.export(_Model(), X, compile_config=given),
-        lambda: rl.to_edge(exported, compile_config=given),
-        lambda: rl.to_edge_transform_and_lower(exported, compile_config=given),
-        lambda: manager.transform([], compile_config=given),
+        lambda: rl.export(_Model(), X, compile_config=config),
+        lambda: rl.to_edge(exported, compile_config=config),
+        lambda: rl.to_edge_transform_and_lower(exported, compile_config=config),
+        lambda: manager.transform([], compile_config=config),
     ):
         with pytest.raises(ExportError) as caught:
             call()
-        kind = type(given).__qualname__
+        kind = type(config).__qualname__
         assert str(caught.value).startswith("compile_config is of the type ")
         assert f".{kind}: give rushlight.edge.{wanted}" in str(caught.value)
 

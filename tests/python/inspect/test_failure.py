@@ -29,7 +29,7 @@ def sealed(content: bytes) -> bytes:
 def report() -> bytes:
     """Of a refused call; the rest of the fields are filled by the tests."""
     program = _core.Program.open(
-        str(COND).encode(), None, None, None, 0, (0, 0, 0, []), 1, None, True, False, b"unused"
+        str(COND).encode(), None, None, None, 0, (0, 0, 0, []), 1, None, True, False, b"unused", []
     )
     told = program.method("forward").report_refusal(0x12, "input 'x': no")
     assert told is not None and told[0] == b"unused"

@@ -246,7 +246,7 @@ RL_INLINE Vec powers(float* scores, float max, const float* factors, IntVec* mos
 
 template <bool kFactors>
 float sum_of_powers(float* scores, float max, int64_t keys, const float* factors, float* most,
-                    AheadSteps& ahead) {
+                    AheadShares& ahead) {
   Vec even = {};
   Vec odd = {};
   IntVec even_most = {};
@@ -311,7 +311,7 @@ void soften(const ScoreBlock& block) {
   } else {
     rescale(block, former, shift);
   }
-  AheadSteps ahead = steps_of(block.ahead, block.rows * (kKeyBlock / kPanel));
+  AheadShares ahead = shares_of(block.ahead, block.rows * (kKeyBlock / kPanel));
   for (int64_t i = 0; i < block.rows; ++i) {
     float* const scores = block.scores + i * kScoreStride;
     block.sum[i] += block.factors == nullptr

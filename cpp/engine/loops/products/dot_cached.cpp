@@ -85,8 +85,8 @@ void score_rows(const CachedTile& t, int64_t row, const int16_t* queries, float*
   const int64_t panel_bytes = Keys::kTermBytes * (shape.key_width / kKeyTerms);
   // From one vector of keys to the next: beside it in a panel, or in the next panel.
   const int64_t next = kLanes < kKvBytePanel ? kLanes * 4 : panel_bytes;
-  const int64_t steps = kKeyBlock / (V * kLanes) * (shape.key_width / kKeyTerms);
-  AheadSteps ahead = steps_of(row == 0 ? t.ahead : PagesAhead{}, steps);
+  const int64_t shares = kKeyBlock / (V * kLanes) * (shape.key_width / kKeyTerms);
+  AheadShares ahead = shares_of(row == 0 ? t.ahead : PagesAhead{}, shares);
   for (int64_t j = t.first; j < t.keys; j += V * kLanes) {
     const int64_t page = j / kKvTokens;
     const int64_t at = j % kKvTokens;
@@ -173,7 +173,7 @@ RL_INLINE void add_quads(const SplitQuads (&quads)[V], const int16_t* weights,
 // Columns from `column` on, V vectors of them.
 template <class Values, int H, int V>
 void add_columns(const CachedTile& t, const int16_t* weights, int64_t row, int64_t column,
-                 float* out, int64_t out_stride, AheadSteps& ahead) {
+                 float* out, int64_t out_stride, AheadShares& ahead) {
   const KvPageShape& shape = *t.shape;
   PairSums sums[H][V];
   for (int64_t j = t.first; j < t.keys; j += kKvTokens) {
@@ -208,8 +208,8 @@ template <class Values, int H, int V>
 void add_rows(const CachedTile& t, const int16_t* weights, int64_t row, float* out,
               int64_t out_stride) {
   const int64_t vectors = t.shape->value_width / kLanes;
-  const int64_t steps = kKeyBlock / kKvQuad * (vectors / V + vectors % V);
-  AheadSteps ahead = steps_of(row == 0 ? t.ahead : PagesAhead{}, steps);
+  const int64_t shares = kKeyBlock / kKvQuad * (vectors / V + vectors % V);
+  AheadShares ahead = shares_of(row == 0 ? t.ahead : PagesAhead{}, shares);
   int64_t column = 0;
   for (; column + V * kLanes <= t.shape->value_width; column += V * kLanes) {
     add_columns<Values, H, V>(t, weights, row, column, out, out_stride, ahead);

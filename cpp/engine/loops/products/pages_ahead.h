@@ -1,6 +1,6 @@
 // What attention over pages reads next, fetched while it computes. Processors fetch runs of lines
 // on their own only once they are read, and no further than 4 KiB; and a burst of fetches makes the
-// loads behind it wait. So loops fetch an even share in each of their steps.
+// loads behind it wait. So loops fetch an even share in each of their iterations.
 #pragma once
 
 #include <cstddef>
@@ -26,22 +26,22 @@ struct PagesAhead {
   }
 };
 
-// What is ahead, fetched in steps.
-struct AheadSteps {
+// What is ahead, fetched in even shares of so many bytes of each page. Of no shares it is none.
+struct AheadShares {
   PagesAhead ahead;
-  size_t step, due;
+  size_t share, due;
 };
-static RL_INLINE AheadSteps steps_of(const PagesAhead& ahead, int64_t steps) {
-  const auto n = static_cast<size_t>(steps);
+static RL_INLINE AheadShares shares_of(const PagesAhead& ahead, int64_t shares) {
+  const size_t n = shares > 0 ? static_cast<size_t>(shares) : 1;
   return {ahead, (ahead.end - ahead.at + n - 1) / n, ahead.at};
 }
-static RL_INLINE void fetch(AheadSteps& steps) {
+static RL_INLINE void fetch(AheadShares& shares) {
   constexpr size_t kLine = 64;
-  steps.due += steps.step;
-  for (; steps.ahead.at < steps.due; steps.ahead.at += kLine) {
+  shares.due += shares.share;
+  for (; shares.ahead.at < shares.due; shares.ahead.at += kLine) {
 #pragma GCC unroll 4
     for (int64_t i = 0; i < PagesAhead::kPages; ++i) {
-      __builtin_prefetch(steps.ahead.pages[i] + steps.ahead.at);
+      __builtin_prefetch(shares.ahead.pages[i] + shares.ahead.at);
     }
   }
 }

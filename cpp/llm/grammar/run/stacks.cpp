@@ -86,11 +86,11 @@ bool Stacks::unite_links(Pair pair) {
       const Pair below = {a[i].parent, b[j++].parent};
       merged_.push_back(a[i++]);
       if (below.first == below.second) continue;
-      const auto found = united_.find(key_of(below));
-      if (found == united_.end()) {
+      const auto entry = united_.find(key_of(below));
+      if (entry == united_.end()) {
         open_.push_back(below);
       } else {
-        merged_.back().parent = found->second;
+        merged_.back().parent = entry->second;
       }
     }
   }

@@ -72,30 +72,30 @@ uint64_t dead_kinds(const State& state) {
 }
 
 TextStates text_states(const Automaton& automaton, uint32_t state, const TextClass& text) {
-  TextStates found;
-  found.is_chain = true;
+  TextStates reached;
+  reached.is_chain = true;
   std::vector<uint32_t> next;
-  for (uint32_t at = state; found.states.size() < text.longest;) {
+  for (uint32_t at = state; reached.states.size() < text.longest;) {
     next.clear();
     add_next(automaton, at, text, &next);
-    if (next.size() > 1) found.is_chain = false;
-    if (next.empty() || !found.is_chain) break;
-    found.stays = !found.states.empty() && next[0] == found.states.back();
-    if (found.stays) break;
+    if (next.size() > 1) reached.is_chain = false;
+    if (next.empty() || !reached.is_chain) break;
+    reached.stays = !reached.states.empty() && next[0] == reached.states.back();
+    if (reached.stays) break;
     at = next[0];
-    found.states.push_back(at);
+    reached.states.push_back(at);
   }
-  if (found.is_chain) return found;
-  found.stays = false;
-  add_next(automaton, state, text, &found.states);
-  for (size_t i = 0; i < found.states.size(); ++i) {
-    if (found.states.size() > TextStates::kMost) {
-      found.is_known = false;
+  if (reached.is_chain) return reached;
+  reached.stays = false;
+  add_next(automaton, state, text, &reached.states);
+  for (size_t i = 0; i < reached.states.size(); ++i) {
+    if (reached.states.size() > TextStates::kMost) {
+      reached.is_known = false;
       break;
     }
-    add_next(automaton, found.states[i], text, &found.states);
+    add_next(automaton, reached.states[i], text, &reached.states);
   }
-  return found;
+  return reached;
 }
 
 }  // namespace rushlight::llm::grammar

@@ -146,6 +146,9 @@ class Search {
   void extend(size_t begin) {
     const size_t last = std::min(size_, begin + pieces_.longest());
     if (last > cleared_) clear(cleared_ + 1, std::min(size_, last + kFar));
+    if constexpr (sums == Sums::Single) {
+      if (std::fabs(paths_[begin - base_].score) > kFarthestScore) begin_anew(begin);
+    }
     const auto score = static_cast<Score>(paths_[begin - base_].score);
     uint32_t node = pieces_.child(0, begin);
     size_t end = begin + 1;
@@ -157,6 +160,14 @@ class Search {
       end += node != 0 ? 1 : 0;
     }
     reach_ = std::max(reach_, end);
+  }
+
+  // Takes the score of the best path to a position from all that were reached.
+  void begin_anew(size_t begin) {
+    const auto score = static_cast<float>(paths_[begin - base_].score);
+    for (size_t i = begin; i <= reach_; ++i) {
+      paths_[i - base_].score = static_cast<float>(paths_[i - base_].score) - score;
+    }
   }
 
   // Without a branch: which path is better can hardly be predicted. Where no piece ends, the score

@@ -15,7 +15,10 @@ void encode_unigram(const Table& table, StringView word, Scratch* scratch,
                     std::vector<int32_t>* out);
 
 // SentencePiece adds the scores of a whole text in single precision, so that near ties in a word
-// depend on the score of what stands before it: `*score`, to which that of the word is added.
+// depend on the score of what stands before it: `*score`, to which that of the word is added. Where
+// the best score to a character is beyond kFarthestScore, it begins anew from 0 there (from its
+// release 0.2.3 on), and so does every other score that was reached.
+constexpr double kFarthestScore = 100000;
 void encode_unigram_after(const Table& table, StringView word, double* score, Scratch* scratch,
                           std::vector<int32_t>* out);
 

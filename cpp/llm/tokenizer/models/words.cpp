@@ -135,6 +135,7 @@ void WordEncoder::characters(StringView word) {
     LookUp& waiting = segments[1 - turn];
     if (!waiting.text.empty()) character_segment(waiting);
     waiting.text = {};
+    if (std::fabs(score_) > kFarthestScore) score_ = 0;
   };
   cut(word, [&](size_t begin, size_t end, const Point& first) {
     const StringView text(word.data() + begin, end - begin);
@@ -152,7 +153,7 @@ void WordEncoder::characters(StringView word) {
 void WordEncoder::character_segment(const LookUp& one) {
   const size_t begin = out_.size();
   if (table_.settings.model == Model::Unigram32) {
-    if (one.entry == nullptr || !append_after(one)) model(one.text);
+    if (one.entry == nullptr || may_begin_anew(one.text) || !append_after(one)) model(one.text);
   } else {
     cached(one);
   }
@@ -215,6 +216,11 @@ void WordEncoder::store(const LookUp& one, size_t begin) {
   const size_t n = out_.size() - begin;
   if (one.entry == nullptr || n > WordCache::kMostTokens) return;
   one.entry->store(one.key, one.owner, out_.data() + begin, n);
+}
+
+// Whether scores may begin anew within a text: a cached one is added whole.
+bool WordEncoder::may_begin_anew(StringView text) const {
+  return std::fabs(score_) + text.size() * table_.greatest_score > kFarthestScore;
 }
 
 // A text whose tokens depend on the score before it if that exceeds the entry's limit: false, and

@@ -49,6 +49,7 @@ class WordEncoder {
   bool fuses_unknown() const;
   bool ends_unknown(size_t end) const;
   void cached(const LookUp& one);
+  bool may_begin_anew(StringView text) const;
   bool append_after(const LookUp& one);
   void store(const LookUp& one, size_t begin);
   void add_scores(size_t begin);

@@ -111,8 +111,8 @@ class Splitter {
       case kSplitText:
         return split_text(index, text, at_start, behavior, wanted);
       case kSplitDigits:
-        return classes(index, text, at_start,
-                       operation.a != 0 ? Behavior::Isolated : Behavior::Contiguous, kNumber);
+        return characters(index, text, at_start,
+                          operation.a != 0 ? Behavior::Isolated : Behavior::Contiguous, is_digit);
       case kSplitSpaces:
         return classes(index, text, at_start, Behavior::Removed, kSpace);
       case kSplitPunctuation:
@@ -148,10 +148,18 @@ class Splitter {
 
   // Each character of a class is a delimiter.
   void classes(size_t index, StringView text, bool at_start, Behavior behavior, uint16_t wanted) {
+    characters(index, text, at_start, behavior,
+               [=](uint32_t code) { return (classes_of(code) & wanted) != 0; });
+  }
+
+  // At the characters that `is_wanted`.
+  template <class Wanted>
+  void characters(size_t index, StringView text, bool at_start, Behavior behavior,
+                  const Wanted& is_wanted) {
     delimit(index, text, at_start, behavior, [&](size_t i, size_t* end) {
       while (i < text.size()) {
         const Point point = read_point(text.data() + i, text.size() - i);
-        if ((classes_of(point.code) & wanted) != 0) {
+        if (is_wanted(point.code)) {
           *end = i + point.bytes;
           break;
         }

@@ -2,6 +2,7 @@
 // tables, and a quick reader of text that is valid UTF-8.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,6 +30,8 @@ constexpr uint16_t kPrepends = 1 << 15;              // the grapheme goes on aft
 
 // Tables with a page for each 64 characters.
 extern const uint16_t kClassesPage[], kClasses[];
+// Numbers of the pre-tokenizer Digits, of a newer Unicode, that kNumber does not have; sorted.
+extern const uint32_t kNewerNumberCount, kNewerNumbers[];
 extern const uint16_t kCombiningPage[];
 extern const uint8_t kCombining[];
 // Mappings: the index of a character's text, whose codes are from start to next start. 0:
@@ -48,6 +51,11 @@ T look_up(const uint16_t* pages, const T* values, uint32_t code) {
 // The first pages of classes are those of ASCII.
 inline uint16_t classes_of(uint32_t code) {
   return code < 0x80 ? kClasses[code] : look_up(kClassesPage, kClasses, code);
+}
+inline bool is_digit(uint32_t code) {
+  if ((classes_of(code) & kNumber) != 0) return true;
+  const uint32_t* end = kNewerNumbers + kNewerNumberCount;
+  return code >= kNewerNumbers[0] && std::binary_search(kNewerNumbers, end, code);
 }
 inline uint8_t combining_class(uint32_t code) { return look_up(kCombiningPage, kCombining, code); }
 

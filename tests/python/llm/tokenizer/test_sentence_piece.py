@@ -56,6 +56,21 @@ def test_near_ties_are_decided_by_the_text_before() -> None:
     assert differ > 2  # such texts do depend on what stands before
 
 
+def test_sums_of_scores_begin_anew_where_they_are_large() -> None:
+    """SentencePiece does so beyond 100,000: here after every 100 pieces or so."""
+    draw = random.Random("large sums")
+    peer = sentence_piece.with_scores(
+        sentence_piece.train("t5"), lambda score: 400 * round(score / 4) + draw.random() / 64
+    )
+    ours = Tokenizer.from_source(peer)
+    words = corpus.prose().split()[:4000]
+    others = [*"\u4e00\U0001f40d*", "x" * 300, "".join(draw.choices(words, k=80))]
+    for _ in range(12):
+        text = " ".join(draw.choices(words, k=600) + draw.choices(others, k=6))
+        for _ in range(2):  # the second time with words of the cache
+            assert ours.encode(text, parse_special=False) == peer.encode(text), text[:200]
+
+
 def test_characters_are_replaced_by_rules_of_any_kind(tmp_path: Path) -> None:
     rules = {"ab": "c", "一丁": "x", " x": "y", "e\u0301": "é", "é\u0302": "ế", "z": "zz", "ก": ""}
     path = tmp_path / "rules.tsv"
