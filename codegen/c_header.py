@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADERS = (
     ROOT / "cpp/abi/rl_value_v1.h",
     ROOT / "cpp/abi/rl_backend_v1.h",
+    ROOT / "cpp/abi/rl_kernel_v1.h",
     ROOT / "cpp/c_api/rushlight.h",
 )
 

@@ -28,6 +28,9 @@ extern "C" {
 #define RL_KERNEL_V1_VERSION 1u
 #define RL_KERNEL_V1_SYMBOL "rl_get_kernel_v1"
 
+/* Items begin..end-1 of the work that is shared out. It must not fail. */
+typedef void (*rl_kernel_body_v1)(void* data, int64_t begin, int64_t end);
+
 /* What the runtime offers during a call. `context` comes with the call. An argument is named by its
  * index in the operator's schema, an item of a list by its index in the list. */
 typedef struct rl_kernel_host_v1 {
@@ -48,9 +51,8 @@ typedef struct rl_kernel_host_v1 {
   /* How many threads parallel() may use. */
   size_t (*threads)(void* context);
   /* Calls body(data, begin, end) for runs of `grain` items that together are 0..items-1, maybe on
-   * several threads at once. The body must not fail, and must use nothing else of this struct. */
-  void (*parallel)(void* context, int64_t items, int64_t grain,
-                   void (*body)(void* data, int64_t begin, int64_t end), void* data);
+   * several threads at once. The body must use nothing else of this struct. */
+  void (*parallel)(void* context, int64_t items, int64_t grain, rl_kernel_body_v1 body, void* data);
 } rl_kernel_host_v1;
 
 typedef struct rl_kernel_call_v1 {

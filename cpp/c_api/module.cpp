@@ -26,21 +26,31 @@ Status add_backends(const rl_module_options& options, Origin* origin, Message* m
   return {};
 }
 
+// Kernels are a module's own, which its clones share.
+Status add_kernels(const rl_module_options& options, Module* module) {
+  if (options.n_kernels > 0) RL_TRY(module->add_kernels({options.kernels, options.n_kernels}));
+  for (uint32_t i = 0; i < options.n_kernel_libraries; ++i) {
+    RL_TRY(module->add_kernels(options.kernel_libraries[i]));
+  }
+  return {};
+}
+
+// Checks that an array was given, and each of its pointers.
+template <class T>
+Status check_array(const T* const* items, uint32_t count, const char* name, const char* item,
+                   Message* message) {
+  if (count > 0) RL_TRY(check_given(items, name, message));
+  for (uint32_t i = 0; i < count; ++i) RL_TRY(check_given(items[i], item, message));
+  return {};
+}
+
 Status check_options(const rl_module_options& options, Message* message) {
-  if (options.n_backends > 0) RL_TRY(check_given(options.backends, "backends", message));
-  for (uint32_t i = 0; i < options.n_backends; ++i) {
-    RL_TRY(check_given(options.backends[i], "a backend", message));
-  }
-  if (options.n_backend_libraries > 0) {
-    RL_TRY(check_given(options.backend_libraries, "backend_libraries", message));
-  }
-  for (uint32_t i = 0; i < options.n_backend_libraries; ++i) {
-    RL_TRY(check_given(options.backend_libraries[i], "the path of a backend library", message));
-  }
-  if (options.n_kernels == 0) return {};
-  return message->fail(Code::NotSupported,
-                       "rl_module_options: kernels as C tables are not known to this version: "
-                       "leave n_kernels 0");
+  RL_TRY(check_array(options.backends, options.n_backends, "backends", "a backend", message));
+  RL_TRY(check_array(options.backend_libraries, options.n_backend_libraries, "backend_libraries",
+                     "the path of a backend library", message));
+  RL_TRY(check_array(options.kernels, options.n_kernels, "kernels", "a kernel", message));
+  return check_array(options.kernel_libraries, options.n_kernel_libraries, "kernel_libraries",
+                     "the path of a kernel library", message);
 }
 
 // Opens a module by `open(Module&, const ModuleOptions&)`.
@@ -72,7 +82,8 @@ Status open_module(const rl_module_options* asked, const Open& open, rl_module**
     object->report = std::make_unique<FailureReport>();
     wanted.failure.report = object->report.get();
   }
-  const Status status = open(*object, wanted, &message);
+  Status status = open(*object, wanted, &message);
+  if (status.ok()) status = add_kernels(options, &object->module);
   if (!status.ok()) {
     if (message.empty()) message = object->module.message();
     return status;

@@ -36,8 +36,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Codes, kinds of values, texts and values; and backends as C tables. It lies beside this file. */
+/* Codes, kinds of values, texts and values; backends and kernels as C tables. They lie beside this
+ * file. */
 #include <rl_backend_v1.h>
+#include <rl_kernel_v1.h>
 
 #if defined(RL_BUILDING_SHARED) && (defined(__GNUC__) || defined(__clang__))
 #define RL_API __attribute__((visibility("default")))
@@ -59,7 +61,7 @@ extern "C" {
 
 typedef int32_t rl_status;
 
-/* Codes beyond those of rl_backend_v1.h; all but the last with ExecuTorch's numbers. */
+/* Codes beyond those of rl_value_v1.h; all but the last with ExecuTorch's numbers. */
 enum {
   RL_END_OF_METHOD = 0x03,
   RL_ALREADY_LOADED = 0x04,
@@ -188,21 +190,25 @@ typedef struct rl_module_options {
   const char* const* backend_libraries;
   uint32_t n_backends;
   uint32_t n_backend_libraries;
-  /* Kernels as C tables. This version knows none: RL_NOT_SUPPORTED unless it is empty. */
-  const void* const* kernels;
+  /* The same with kernels, for operators of your own. */
+  const rl_kernel_v1* const* kernels;
+  const char* const* kernel_libraries;
   uint32_t n_kernels;
+  uint32_t n_kernel_libraries;
   uint32_t reads_file;       /* 1: the file is read, not mapped, and may be written meanwhile */
   uint32_t guards_file;      /* 1: each use asks whether the file has changed: RL_ACCESS_FAILED */
   uint32_t reports_failures; /* 1: see rl_module_failure_report() */
+  uint32_t reserved;
 } rl_module_options;
 
 #define RL_MODULE_OPTIONS_INIT \
-  {(uint32_t)sizeof(rl_module_options), 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, 0, 0, 0}
+  {(uint32_t)sizeof(rl_module_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Opens a program (.pte), or the program in a bundled one (.bpte), and verifies it. `options` may
  * be NULL. *module is to be closed. Errors: RL_ACCESS_FAILED: the file cannot be read;
- * RL_INVALID_PROGRAM: it is none, or damaged; RL_NOT_FOUND, RL_OUT_OF_RESOURCES and
- * RL_DELEGATE_INVALID_COMPATIBILITY: a backend that was given cannot be used. Threads: any. */
+ * RL_INVALID_PROGRAM: it is none, or damaged; RL_NOT_FOUND, RL_OUT_OF_RESOURCES,
+ * RL_DELEGATE_INVALID_COMPATIBILITY, RL_INVALID_ARGUMENT and RL_REGISTRATION_ALREADY_REGISTERED: a
+ * backend or a kernel that was given cannot be used. Threads: any. */
 RL_API rl_status rl_module_open(const char* path, const rl_module_options* options,
                                 rl_module** module, rl_error* error);
 
@@ -328,9 +334,9 @@ RL_API rl_status rl_module_run(rl_module* module, const char* method, const rl_v
 RL_API rl_status rl_module_set_output(rl_module* module, const char* method, uint32_t index,
                                       void* data, size_t bytes, rl_error* error);
 
-/* Ends the run that another thread is in with RL_CANCELLED, before its next instruction or the next
- * operator of the cpu and XNNPACK delegates. Does nothing if there is none. State and outputs are
- * then those of a run that failed. Threads: any. */
+/* Ends the run that another thread is in with RL_CANCELLED, before its next operator on tensors, in
+ * the cpu and XNNPACK delegates too, or its next jump. Does nothing if there is none. State and
+ * outputs are then those of a run that failed. Threads: any. */
 RL_API rl_status rl_module_cancel(rl_module* module, rl_error* error);
 
 /* Random operators draw as after torch.manual_seed(seed). Threads: one at a time. */

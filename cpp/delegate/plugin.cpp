@@ -1,5 +1,6 @@
 #include "rushlight/delegate/plugin.h"
 
+#include <cstddef>
 #include <cstring>
 
 #include "rushlight/kernel/c_values.h"
@@ -142,6 +143,9 @@ int32_t tell_value(void* context, rl_text_v1 id, int64_t number, int32_t dtype,
   return static_cast<int32_t>(status.code());
 }
 
+// What every maker of a backend knows of the struct: fields that are added later lie behind.
+constexpr size_t kMinStruct = offsetof(rl_backend_v1, destroy) + sizeof(rl_backend_v1::destroy);
+
 constexpr rl_host_v1 kHost = {RL_BACKEND_V1_VERSION,
                               sizeof(rl_host_v1),
                               explain,
@@ -184,17 +188,18 @@ Status PluginBackend::adopt(const rl_backend_v1* backend, Message& message) {
                         static_cast<unsigned long>(backend->version),
                         static_cast<unsigned long>(RL_BACKEND_V1_VERSION));
   }
-  if (backend->size < sizeof(rl_backend_v1) || backend->size > kMaxStruct) {
+  if (backend->size < kMinStruct || backend->size > kMaxStruct) {
     return message.fail(Code::DelegateInvalidCompatibility,
                         "the library's rl_backend_v1 has %lu bytes, where %zu and more (at most "
                         "%lu) are allowed",
-                        static_cast<unsigned long>(backend->size), sizeof(rl_backend_v1),
+                        static_cast<unsigned long>(backend->size), kMinStruct,
                         static_cast<unsigned long>(kMaxStruct));
   }
   if (!is_id(backend->id)) return fail_struct(message, "its id must have 1 to 63 bytes");
   if (backend->init == nullptr) return fail_struct(message, "it has no init");
   if (backend->execute == nullptr) return fail_struct(message, "it has no execute");
-  backend_ = *backend;
+  const size_t known = backend->size < sizeof(backend_) ? backend->size : sizeof(backend_);
+  std::memcpy(&backend_, backend, known);
   return {};
 }
 

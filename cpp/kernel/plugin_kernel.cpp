@@ -1,5 +1,6 @@
 #include "rushlight/kernel/plugin_kernel.h"
 
+#include <cstddef>
 #include <cstring>
 
 #include "rushlight/kernel/c_values.h"
@@ -10,6 +11,8 @@ namespace {
 using namespace c_values;
 
 constexpr size_t kMaxText = 255;  // bytes of a name, and letters of a signature
+// What every maker of a kernel knows of the struct: fields that are added later lie behind.
+constexpr size_t kMinStruct = offsetof(rl_kernel_v1, run) + sizeof(rl_kernel_v1::run);
 
 // What `context` points to: one call.
 struct Call {
@@ -91,8 +94,7 @@ size_t scratch_left(void* context) { return call_of(context).ctx->scratch_left()
 
 size_t threads(void* context) { return call_of(context).ctx->threads(); }
 
-void parallel(void* context, int64_t items, int64_t grain,
-              void (*body)(void* data, int64_t begin, int64_t end), void* data) {
+void parallel(void* context, int64_t items, int64_t grain, rl_kernel_body_v1 body, void* data) {
   if (items <= 0 || body == nullptr) return;
   call_of(context).ctx->parallel(items, grain > 0 ? grain : 1,
                                  [=](int64_t begin, int64_t end) { body(data, begin, end); });
@@ -142,6 +144,12 @@ bool is_name(const char* name) {
          std::strpbrk(name, " (\n") == nullptr;
 }
 
+// What KernelTable::find() can match: "v1/" and numbers.
+bool is_key(const char* key) {
+  if (!is_text(key) || std::strncmp(key, "v1/", 3) != 0) return false;
+  return key[3 + std::strspn(key + 3, "0123456789;,|")] == '\0';
+}
+
 // Counts the arguments of a signature; 0 if it is none. It ends with "=".
 size_t count_arguments(const char* signature) {
   if (!is_text(signature)) return 0;
@@ -167,11 +175,11 @@ Status PluginKernel::adopt(const rl_kernel_v1* kernel, Message& message) {
                         static_cast<unsigned long>(kernel->version),
                         static_cast<unsigned long>(RL_KERNEL_V1_VERSION));
   }
-  if (kernel->size < sizeof(rl_kernel_v1) || kernel->size > kMaxStruct) {
+  if (kernel->size < kMinStruct || kernel->size > kMaxStruct) {
     return message.fail(Code::InvalidArgument,
                         "its rl_kernel_v1 has %lu bytes, where %zu and more (at most %lu) are "
                         "allowed; build it with this runtime's rl_kernel_v1.h",
-                        static_cast<unsigned long>(kernel->size), sizeof(rl_kernel_v1),
+                        static_cast<unsigned long>(kernel->size), kMinStruct,
                         static_cast<unsigned long>(kMaxStruct));
   }
   if (!is_name(kernel->name)) {
@@ -188,14 +196,18 @@ Status PluginKernel::adopt(const rl_kernel_v1* kernel, Message& message) {
                         "rl_kernel_v1.h",
                         kernel->name);
   }
-  if (kernel->key != nullptr && !is_text(kernel->key)) {
-    return message.fail(Code::InvalidArgument, "the key of %s is empty or longer than %zu bytes",
-                        kernel->name, kMaxText);
+  if (kernel->key != nullptr && !is_key(kernel->key)) {
+    return message.fail(
+        Code::InvalidArgument,
+        "the key of %s must be of the form \"v1/6;0,1|6;0,1\", of at most %zu bytes; "
+        "see docs/custom-operators.md",
+        kernel->name, kMaxText);
   }
   if (kernel->run == nullptr) {
     return message.fail(Code::InvalidArgument, "the kernel of %s has no run", kernel->name);
   }
-  kernel_ = *kernel;
+  const size_t known = kernel->size < sizeof(kernel_) ? kernel->size : sizeof(kernel_);
+  std::memcpy(&kernel_, kernel, known);
   n_args_ = n_args;
   entry_ = {kernel_.name, kernel_.signature, run, kernel_.key, this};
   return {};

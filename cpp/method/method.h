@@ -78,8 +78,8 @@ struct MethodOptions {
   // these operators fail.
   Generator* generator = nullptr;
   uint64_t max_instructions = 10'000'000;  // per execute; more instructions are InvalidProgram
-  // While it is true, runs end with Cancelled before their next instruction, and delegates may end
-  // within one. nullptr: runs cannot be cancelled.
+  // While it is true, runs and steps end with Cancelled before their next kernel with tensors,
+  // delegate or jump, and delegates may end within. nullptr: runs cannot be cancelled.
   const std::atomic<bool>* cancelled = nullptr;
   // Inputs that are numbers may have any value, not only the traced one. Only for programs whose
   // contract says that the method computes with them.
@@ -263,6 +263,8 @@ class Method {
   void trace_memory();
   template <bool kObserved>
   void reset_scratch();
+  Status check_call(const Instruction& instruction, const Kernel* kernel);
+  Status check_cancelled();
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
   void start();
   Status finish();

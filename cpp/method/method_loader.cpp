@@ -12,6 +12,15 @@ namespace {
 
 constexpr size_t kMaxName = 256;  // of an operator; no kernel has a longer name
 
+// Moves keep the kinds of values, so this holds for every call.
+bool has_tensor(const Instruction& instruction) {
+  for (uint32_t k = 0; k < instruction.n_args; ++k) {
+    const Tag tag = instruction.args[k]->tag;
+    if (tag == Tag::Tensor || tag == Tag::TensorList || tag == Tag::OptionalTensorList) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status MethodLoader::load() {
@@ -322,6 +331,7 @@ void MethodLoader::resolve_kernels() {
   for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
     Instruction& instruction = parts_.instructions[i];
     if (instruction.kind != InstructionKind::Kernel) continue;
+    instruction.is_scalar = !has_tensor(instruction);
     const StringView name =
         method_.meta_.operator_name(instruction.target).join(buffer, sizeof(buffer));
     const Kernel* kernel =

@@ -126,14 +126,10 @@ Status Method::run() {
   start();
   KernelContext context(message_, scratch_, options_.workers, &blocks_, options_.generator);
   uint64_t left = options_.max_instructions;
-  const std::atomic<bool>* const cancelled = options_.cancelled;
   uint32_t pc = 0;
   while (pc < n_instructions_) {
     const uint32_t at = pc;
     if (left-- == 0) return fail_limit(at);
-    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
-      return fail_at(at, message_.fail(Code::Cancelled, "the run was cancelled before it"));
-    }
     const Status status = run_one<kObserved>(context, &pc);
     if (!status.ok()) return fail_at(at, status);
   }
@@ -174,7 +170,7 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
   Status status;
   switch (instruction.kind) {
     case InstructionKind::Kernel:
-      if (instruction.checked) status = check_memory(instruction, parts_.kernels[before]);
+      if (!instruction.is_scalar) status = check_call(instruction, parts_.kernels[before]);
       if (status.ok()) status = run_kernel(context, before);
       reset_scratch<kObserved>();
       break;
@@ -254,7 +250,7 @@ inline Status Method::run_kernel(KernelContext& context, uint32_t pc) {
 }
 
 Status Method::run_delegate(const Instruction& instruction) {
-  if (instruction.checked) RL_TRY(check_memory(instruction, nullptr));
+  RL_TRY(check_call(instruction, nullptr));
   RL_TRY(check_delegate_outputs(instruction));
   const DelegateSlot& slot = parts_.delegates[instruction.target];
   DelegateGuard guard(instruction.args, instruction.n_args, instruction.n_inputs, parts_.seals,
@@ -297,6 +293,7 @@ void Method::tell_place(Status status) {
 }
 
 Status Method::run_jump(const Instruction& instruction, uint32_t* pc) {
+  RL_TRY(check_cancelled());
   const EValue& condition = *instruction.args[0];
   bool is_true = false;
   if (condition.tag != Tag::Tensor) {
@@ -307,6 +304,19 @@ Status Method::run_jump(const Instruction& instruction, uint32_t* pc) {
   }
   if (!is_true) *pc = instruction.target;
   return {};
+}
+
+// What stands before a call that may take long, or that foreign code made possible.
+inline Status Method::check_call(const Instruction& instruction, const Kernel* kernel) {
+  RL_TRY(check_cancelled());
+  return instruction.checked ? check_memory(instruction, kernel) : Status();
+}
+
+// Jumps ask, too: so a loop ends, whatever is in it, and a chain of scalars costs nothing.
+inline Status Method::check_cancelled() {
+  const std::atomic<bool>* cancelled = options_.cancelled;
+  if (cancelled == nullptr || !cancelled->load(std::memory_order_relaxed)) return {};
+  return message_.fail(Code::Cancelled, "the run was cancelled before it");
 }
 
 Status Method::check_memory(const Instruction& instruction, const Kernel* kernel) {

@@ -23,6 +23,8 @@ struct Instruction {
   // Kernel, Delegate: earlier instructions decide whether the arguments have memory and share it,
   // so the arguments are checked before each call.
   bool checked;
+  // Kernel: has no tensors, so that it ends at once: nothing is checked before it.
+  bool is_scalar;
 };
 
 struct InputSlot {

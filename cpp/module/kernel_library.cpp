@@ -14,6 +14,18 @@ Status KernelLibrary::open(const char* path, Message& message) {
 Status KernelLibrary::adopt(rl_get_kernel_v1_fn get, const char* name, Message& message) {
   size_t n = 0;
   while (n <= KernelTable::kCapacity && get(static_cast<uint32_t>(n)) != nullptr) ++n;
+  const auto at = [get](size_t i) { return get(static_cast<uint32_t>(i)); };
+  return adopt_all(n, at, name, message);
+}
+
+Status KernelLibrary::adopt(Span<const rl_kernel_v1* const> kernels, const char* name,
+                            Message& message) {
+  const auto at = [kernels](size_t i) { return kernels[i]; };
+  return adopt_all(kernels.size(), at, name, message);
+}
+
+template <typename At>
+Status KernelLibrary::adopt_all(size_t n, At at, const char* name, Message& message) {
   if (n == 0) return message.fail(Code::NotFound, "%s has no kernel", name);
   if (n > KernelTable::kCapacity) {
     return message.fail(Code::OutOfResources, "%s has more than %zu kernels", name,
@@ -24,7 +36,7 @@ Status KernelLibrary::adopt(rl_get_kernel_v1_fn get, const char* name, Message& 
     return message.fail(Code::MemoryAllocationFailed, "the system has no memory left");
   }
   for (size_t i = 0; i < n; ++i) {
-    const Status status = kernels_[i].adopt(get(static_cast<uint32_t>(i)), message);
+    const Status status = kernels_[i].adopt(at(i), message);
     if (status.ok()) continue;
     message.prepend("%s: ", name);
     return status;

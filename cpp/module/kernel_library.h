@@ -24,11 +24,12 @@ class KernelLibrary {
   KernelLibrary(const KernelLibrary&) = delete;
   KernelLibrary& operator=(const KernelLibrary&) = delete;
 
-  // Either may be called once for each object. Returns what SharedLibrary::open() returns,
-  // InvalidArgument for a kernel that cannot be used here, and NotFound without kernels; the
-  // message says why. After a failure there are no kernels.
+  // One of these may be called, once for each object. `name` is for messages. Returns what
+  // SharedLibrary::open() returns, InvalidArgument for a kernel that cannot be used here, and
+  // NotFound without kernels; the message says why. After a failure there are no kernels.
   Status open(const char* path, Message& message);
   Status adopt(rl_get_kernel_v1_fn get, const char* name, Message& message);
+  Status adopt(Span<const rl_kernel_v1* const> kernels, const char* name, Message& message);
   size_t size() const { return size_; }
   const Kernel& kernel(size_t i) const { return kernels_[i].kernel(); }
   // Adds all kernels, or none on failure: RegistrationAlreadyRegistered for a name that the table
@@ -36,6 +37,9 @@ class KernelLibrary {
   Status add_to(KernelTable& table, Message& message) const;
 
  private:
+  template <typename At>
+  Status adopt_all(size_t n, At at, const char* name, Message& message);
+
   SharedLibrary library_;
   PluginKernel* kernels_ = nullptr;
   size_t size_ = 0;

@@ -114,12 +114,13 @@ class Module {
   // Adds a data file in memory, which must live as long as the module and its clones.
   Status add_data_memory(const void* data, size_t size);
 
-  // Adds the kernels of a shared library (abi/rl_kernel_v1.h), or of one that is linked, to those
-  // of ModuleOptions::kernels, for this module and its clones. Must be called before any method is
-  // loaded and before clone(). Returns RegistrationAlreadyRegistered for a kernel of a name that
-  // there is already.
+  // Adds kernels (abi/rl_kernel_v1.h) of a shared library, of one that is linked, or one by one, to
+  // those of ModuleOptions::kernels, for this module and its clones. Must be called before any
+  // method is loaded and before clone(). Returns RegistrationAlreadyRegistered for a kernel of a
+  // name that there is already.
   Status add_kernels(const char* path);
   Status add_kernels(rl_get_kernel_v1_fn get);
+  Status add_kernels(Span<const rl_kernel_v1* const> kernels);
 
   // Replaces ModuleOptions::backend_options for methods that are loaded later.
   void set_backend_options(const BackendOptionsMap* options) { options_.backend_options = options; }

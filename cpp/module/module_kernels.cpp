@@ -46,4 +46,10 @@ Status Module::add_kernels(rl_get_kernel_v1_fn get) {
   });
 }
 
+Status Module::add_kernels(Span<const rl_kernel_v1* const> kernels) {
+  return add_kernel_file("the list of kernels", [&](KernelLibrary& library) {
+    return library.adopt(kernels, "the list of kernels", message_);
+  });
+}
+
 }  // namespace rushlight

@@ -1,5 +1,6 @@
-/* Handles that several threads use, and two copies of the library in one process. */
+/* Handles that several threads use, and a kernel of the caller's. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -61,7 +62,22 @@ static void test_busy(const char* folder) {
   CHECK_OK(rl_module_close(m.module, &error));
 }
 
-/* Each thread has a module of its own, and all use one language model. */
+enum { N_THREADS = 4, N_RUNS = 20 };
+
+/* out = x + y, and a call more in *self. */
+static int32_t add(void* self, const rl_kernel_call_v1* call) {
+  rl_value_v1 x = RL_VALUE_INIT, y = RL_VALUE_INIT, out = RL_VALUE_INIT;
+  if (call->host->value(call->context, 0, &x) != RL_OK) return RL_INTERNAL;
+  if (call->host->value(call->context, 1, &y) != RL_OK) return RL_INTERNAL;
+  if (call->host->value(call->context, 3, &out) != RL_OK) return RL_INTERNAL;
+  for (size_t i = 0; i < out.nbytes / sizeof(float); ++i) {
+    ((float*)out.data)[i] = ((float*)x.data)[i] + ((float*)y.data)[i];
+  }
+  atomic_fetch_add((atomic_int*)self, 1);
+  return RL_OK;
+}
+
+/* Each thread has a module of its own, and all use one kernel and one language model. */
 typedef struct worker {
   const char* folder;
   rl_llm* llm;
@@ -86,7 +102,7 @@ static void* work(void* userdata) {
   options.temperature = 0;
   options.max_tokens = 5;
   options.ignores_end = 1;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < N_RUNS; ++i) {
     CHECK(rl_module_run(w->module, "forward", &x, 1, NULL, 0, &own) == RL_OK);
   }
   CHECK(rl_llm_generate(w->llm, prompt, 3, &options, take_token, w, NULL, &own) == RL_OK);
@@ -95,20 +111,32 @@ static void* work(void* userdata) {
 }
 
 static void test_parallel(const char* folder) {
-  enum { N = 4 };
-  static worker workers[N];
-  pthread_t threads[N];
+  static worker workers[N_THREADS];
+  static atomic_int calls = 0;
+  static const rl_kernel_v1 kernel = {RL_KERNEL_V1_VERSION,
+                                      sizeof(rl_kernel_v1),
+                                      "aten::add.out",
+                                      "ttsw=",
+                                      "v1/6;0|6;0|6;0",
+                                      &calls,
+                                      add};
+  const rl_kernel_v1* const kernels[] = {&kernel};
+  rl_module_options options = RL_MODULE_OPTIONS_INIT;
+  options.kernels = kernels;
+  options.n_kernels = 1;
+  pthread_t threads[N_THREADS];
   rl_llm* llm = NULL;
   rl_module* module = NULL;
   CHECK_OK(rl_llm_open(golden(folder, "llm/v1"), NULL, &llm, &error));
-  CHECK_OK(rl_module_open(golden(folder, "counter"), NULL, &module, &error));
-  for (int i = 0; i < N; ++i) {
+  CHECK_OK(rl_module_open(golden(folder, "counter"), &options, &module, &error));
+  for (int i = 0; i < N_THREADS; ++i) {
     workers[i] = (worker){folder, llm, NULL, 0};
     CHECK_OK(rl_module_clone(module, &workers[i].module, &error));
     CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
   }
-  for (int i = 0; i < N; ++i) pthread_join(threads[i], NULL);
-  for (int i = 1; i < N; ++i) CHECK(workers[i].token == workers[0].token);
+  for (int i = 0; i < N_THREADS; ++i) pthread_join(threads[i], NULL);
+  for (int i = 1; i < N_THREADS; ++i) CHECK(workers[i].token == workers[0].token);
+  CHECK(atomic_load(&calls) == N_THREADS * N_RUNS);
   CHECK_OK(rl_module_close(module, &error));
   CHECK_OK(rl_llm_close(llm, &error));
 }

@@ -1,6 +1,8 @@
 // Kernels of the C interface: which structs are refused, and signatures beside schemas.
+#include <cstddef>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "check.h"
 #include "rushlight/kernel/plugin_kernel.h"
@@ -61,8 +63,18 @@ void test_hostile_structs() {
     CHECK(is_refused(kernel, "a letter for each argument"));
   }
   kernel = sound();
-  kernel.key = "";
-  CHECK(is_refused(kernel, "the key of acme::snake.out is empty"));
+  const std::string long_key = "v1/" + std::string(253, '6');
+  for (const char* key : {"", "6;0,1|6;0,1", "v1", "v1/f32", "v2/6;0", long_key.c_str()}) {
+    kernel.key = key;
+    CHECK(is_refused(kernel, "the key of acme::snake.out must be of the form"));
+  }
+  // A struct of an earlier version, which ends behind `run`, lies at the end of its memory.
+  constexpr size_t kFirst = offsetof(rl_kernel_v1, run) + sizeof(rl_kernel_v1::run);
+  kernel = sound();
+  kernel.size = kFirst;
+  std::vector<uint64_t> memory(kFirst / sizeof(uint64_t));
+  std::memcpy(memory.data(), &kernel, kFirst);
+  CHECK(plugin.adopt(reinterpret_cast<const rl_kernel_v1*>(memory.data()), message).ok());
 }
 
 // A kernel that asks for what it must not have, and that knows an earlier version of the structs.

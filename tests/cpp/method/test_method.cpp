@@ -135,23 +135,36 @@ void test_endless_loop_ends() {
   CHECK(status.code() == Code::InvalidProgram);
 }
 
-// Only while the flag is set, and steps are the caller's own.
-void test_cancelled_run_ends() {
-  Plan plan;
-  const int32_t i = plan.integer(0), one = plan.integer(1);
-  plan.call("executorch_prim::add", {i, one, i}, "Scalar");
-  plan.outputs = {i};
+// Before the next kernel with tensors or the next jump, and only while the flag is set.
+void test_cancelled_run_ends(const Plan& plan, bool has_tensor, const char* where) {
   std::atomic<bool> cancelled{true};
   MethodOptions options = {};
   options.cancelled = &cancelled;
   Loaded loaded(file_of(plan));
   CHECK(loaded.load("forward", options).ok());
+  const float x[6] = {};
+  const HostTensor input(DType::Float32, {2, 3}, x);
+  if (has_tensor) CHECK(loaded.method.set_input(0, input).ok());
   CHECK(loaded.method.execute().code() == Code::Cancelled);
-  CHECK(says(loaded.method.message(), "instruction 0 (executorch_prim::add.Scalar): the run was"));
-  CHECK(loaded.method.failed_instruction() == 0);
+  CHECK(says(loaded.method.message(), where));
+  Status status;
+  for (int i = 0; i < 4 && status.ok(); ++i) status = loaded.method.step();
+  CHECK(status.code() == Code::Cancelled && says(loaded.method.message(), where));
   cancelled = false;
-  CHECK(loaded.method.execute().ok());
-  CHECK(loaded.method.output(0).to_int() == 1);
+  CHECK(loaded.method.reset().ok() && loaded.method.execute().ok());
+}
+
+void test_cancelled_runs_end() {
+  test_cancelled_run_ends(add_plan(), true, "instruction 0 (aten::add.out): the run was cancelled");
+  Plan loop;  // of scalars alone
+  const int32_t zero = loop.integer(0), one = loop.integer(1), two = loop.integer(2);
+  const int32_t i = loop.integer(0), done = loop.boolean(false);
+  loop.move(zero, i);
+  loop.call("executorch_prim::add", {i, one, i}, "Scalar");
+  loop.call("executorch_prim::eq", {i, two, done}, "Scalar");
+  loop.jump_false(done, 1);
+  loop.outputs = {i};
+  test_cancelled_run_ends(loop, false, "instruction 3 (jump if false): the run was cancelled");
 }
 
 void test_failure_says_where() {
@@ -373,7 +386,7 @@ int main() {
   test_jump_and_move();
   test_loop();
   test_endless_loop_ends();
-  test_cancelled_run_ends();
+  test_cancelled_runs_end();
   test_failure_says_where();
   test_steps();
   test_failed_step_stays();

@@ -1,5 +1,6 @@
 // Kernels of separately built libraries: a module that is given their path, or a table that is
-// linked. Arguments: a library of kernels, one that is none, and one that writes past its output.
+// linked. Arguments: a library of kernels, one that is none, one that writes past its output, and
+// one in plain C.
 #include <cmath>
 #include <string>
 
@@ -13,7 +14,7 @@ using namespace rushlight::test;
 
 namespace {
 
-std::string library_path, other_path, overrun_path;
+std::string library_path, other_path, overrun_path, c_path;
 
 constexpr char kSchema[] = "acme::snake.out(Tensor x, float a, *, Tensor(a!) out) -> Tensor(a!)\n";
 
@@ -174,18 +175,86 @@ void test_overrun() {
   }
 }
 
+// y = the operator of x, a tensor of 2 dimensions.
+Plan unary_plan(const char* op, int8_t dtype, const std::vector<uint8_t>& dim_order) {
+  TensorOptions at;
+  at.dtype = dtype;
+  at.dim_order = dim_order;
+  Plan plan;
+  const int32_t x = plan.tensor({2, 3}, at);
+  at.offset = 64;
+  const int32_t y = plan.tensor({2, 3}, at);
+  plan.call(op, {x, y, y});
+  plan.inputs = {x};
+  plan.outputs = {y};
+  return plan;
+}
+
+// A method takes the kernel of the library whose key fits its tensors.
+void test_keys() {
+  const struct {
+    int8_t dtype;
+    std::vector<uint8_t> dim_order;
+    double number;
+  } cases[] = {{6, {0, 1}, 1}, {6, {1, 0}, 2}, {7, {0, 1}, 3}, {7, {1, 0}, 0}};
+  for (const auto& c : cases) {
+    const std::vector<uint8_t> file = file_of(unary_plan("acme::which", c.dtype, c.dim_order));
+    Module module;
+    CHECK(module.open_memory(file.data(), file.size()).ok());
+    CHECK(module.add_kernels(library_path.c_str()).ok());
+    Result<Method*> method = module.method("forward");
+    CHECK(method.ok());
+    const double zeros[6] = {};
+    const HostTensor input(static_cast<DType>(c.dtype), {2, 3}, zeros);
+    CHECK((*method)->set_input(0, input).ok() && (*method)->execute().ok());
+    const Tensor& y = (*method)->output(0).tensor();
+    CHECK((c.dtype == 6 ? y.as<float>()[5] : y.as<double>()[5]) == c.number);
+  }
+}
+
+// A library in C, by its path and as a list of its structs.
+void test_plain_c() {
+  const std::vector<uint8_t> file = file_of(unary_plan("acme::twice", 6, {0, 1}));
+  const std::vector<uint8_t> columns = file_of(unary_plan("acme::twice", 6, {1, 0}));
+  SharedLibrary library;  // outlives the modules
+  Message message;
+  CHECK(library.open(c_path.c_str(), RL_KERNEL_V1_SYMBOL, "kernels", message).ok());
+  const auto get = reinterpret_cast<rl_get_kernel_v1_fn>(library.symbol());
+  const rl_kernel_v1* const list[] = {get(0), get(1)};
+  for (const bool by_path : {true, false}) {
+    Module module, other;
+    CHECK(module.open_memory(file.data(), file.size()).ok());
+    CHECK(other.open_memory(columns.data(), columns.size()).ok());
+    for (Module* one : {&module, &other}) {
+      CHECK(by_path ? one->add_kernels(c_path.c_str()).ok() : one->add_kernels(list).ok());
+    }
+    const float x[6] = {1, 2, 3, 4, 5, 6};
+    const HostTensor input(DType::Float32, {2, 3}, x);
+    Result<Method*> method = module.method("forward");
+    CHECK(method.ok() && (*method)->set_input(0, input).ok() && (*method)->execute().ok());
+    CHECK((*method)->output(0).tensor().as<float>()[5] == 12);
+    method = other.method("forward");
+    CHECK(method.ok() && (*method)->set_input(0, input).ok());
+    CHECK((*method)->execute().code() == Code::NotSupported);
+    CHECK(says((*method)->message(), "(acme::twice.out): x must be a float32 matrix by rows"));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 5) return 2;
   library_path = argv[1];
   other_path = argv[2];
   overrun_path = argv[3];
+  c_path = argv[4];
   test_library();
   test_refusals();
   test_schema();
   test_linked();
   test_processor();
   test_overrun();
+  test_keys();
+  test_plain_c();
   return check_result();
 }

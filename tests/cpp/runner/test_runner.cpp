@@ -1,7 +1,7 @@
-// rushlight_runner with a backend of a separate library: what it prints about a result and about
-// failures, including the lines of Python inside of the delegate.
+// rushlight_runner with a backend and kernels of separate libraries: what it prints about a result
+// and about failures, including the lines of Python inside of the delegate.
 //
-// Usage: test_runner RUNNER LIBRARY
+// Usage: test_runner RUNNER BACKENDS KERNELS
 #include <cstdio>
 #include <string>
 
@@ -156,6 +156,30 @@ void test_verify(const std::string& runner, const std::string& with) {
                "the program has no test cases: it is no bundled program (.bpte)");
 }
 
+// y = acme::twice(x), of a library of kernels.
+void test_kernels(const std::string& runner, const std::string& library) {
+  Plan plan;
+  const int32_t x = plan.tensor({1, 2});
+  TensorOptions at;
+  at.offset = 16;
+  const int32_t y = plan.tensor({1, 2}, at);
+  plan.call("acme::twice", {x, y, y});
+  plan.inputs = {x};
+  plan.outputs = {y};
+  const std::vector<uint8_t> file = file_of(plan);
+  const float numbers[] = {1.5, -2};
+  const Scratch program("test_runner_twice.pte", file.data(), file.size());
+  const Scratch input("test_runner_numbers.bin", numbers, sizeof(numbers));
+  const std::string command =
+      runner + " test_runner_twice.pte --print --input test_runner_numbers.bin";
+  const std::string with = " --kernels " + library;
+  check_prints(run(command + with, true), "3 -4");
+  check_prints(run(command, false), "no kernel for acme::twice.out (instruction 0)");
+  check_prints(run(command + with + with, false),
+               "the kernel acme::twice.out cannot be added: there is one of that name");
+  check_prints(run(command + " --kernels no/such.so", false), "no/such.so: the library cannot be");
+}
+
 void test_runner(const std::string& runner, const std::string& library) {
   const std::vector<uint8_t> whole = scale_file(8), cut = scale_file(7);
   const float negative[] = {1, -2};
@@ -188,7 +212,9 @@ void test_runner(const std::string& runner, const std::string& library) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CHECK(argc == 3);
-  if (argc == 3) test_runner(argv[1], argv[2]);
+  CHECK(argc == 4);
+  if (argc != 4) return check_result();
+  test_runner(argv[1], argv[2]);
+  test_kernels(argv[1], argv[3]);
   return check_result();
 }

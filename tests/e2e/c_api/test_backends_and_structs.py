@@ -71,9 +71,6 @@ def test_backend_of_a_library(library: Library, scaled: Path, tmp_path: Path) ->
 def test_backends_that_cannot_be_used(library: Library, scaled: Path) -> None:
     with pytest.raises(CError, match="there is one of that id"):
         library.open(scaled, backends=_tables(library, 2), n_backends=2)
-    with pytest.raises(CError, match="kernels as C tables") as failure:
-        library.open(scaled, n_kernels=1)
-    assert failure.value.code == Code.NOT_SUPPORTED
     module = library.open(scaled)
     with pytest.raises(CError, match="Scale") as failure:
         module.run(ONES)

@@ -73,5 +73,22 @@ RUSHLIGHT_KERNEL(acme, halves_out)(Context& ctx, const Tensor& x, Span<Tensor> o
   return {};
 }
 
+// acme::which.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!): the number of the kernel that is
+// called.
+template <int kNumber>
+Status which(Context& ctx, const Tensor& x, Tensor& out) {
+  if (Status s = ctx.resize_like(out, x); !s.ok()) return s;
+  const bool is_double = out.dtype() == DType::Float64;
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    if (is_double) out.data<double>()[i] = kNumber;
+    if (!is_double) out.data<float>()[i] = kNumber;
+  }
+  return {};
+}
+
 RUSHLIGHT_KERNEL_LIBRARY(RUSHLIGHT_OP(acme, snake_out), RUSHLIGHT_OP(acme, pick_out),
-                         RUSHLIGHT_OP(acme, push), RUSHLIGHT_OP(acme, halves_out))
+                         RUSHLIGHT_OP(acme, push), RUSHLIGHT_OP(acme, halves_out),
+                         RUSHLIGHT_OP_AS("acme::which.out", which<0>),
+                         RUSHLIGHT_OP_FOR("acme::which.out", "v1/6;0,1|6;0,1", which<1>),
+                         RUSHLIGHT_OP_FOR("acme::which.out", "v1/6;1,0|6;1,0", which<2>),
+                         RUSHLIGHT_OP_FOR("acme::which.out", "v1/7;0,1|7;0,1", which<3>))
