@@ -185,18 +185,18 @@ LexemeWalk::AfterByte LexemeWalk::take_text_after_byte(uint32_t number, TokenSet
   for (const Edge& edge : edges) {
     const TextClass* text = stays_in(edge.target);
     if (text == nullptr) continue;
-    AfterByte found;
+    AfterByte ending;
     size_t tokens = 0;
     for (const Edge& other : edges) {
       if (other.target != edge.target || other.counts != edge.counts) continue;
       for (uint32_t byte = other.low; byte <= other.high && byte < 0x80; ++byte) {
-        found.first[byte] = text->begins[byte];
+        ending.first[byte] = text->begins[byte];
         if (text->begins[byte]) tokens += trie_.count_from(static_cast<uint8_t>(byte));
       }
     }
     if (tokens <= most) continue;
     most = tokens;
-    best = found;
+    best = ending;
     best.text = text;
     const uint64_t least = automaton_.states[edge.target].least + (edge.counts ? 1 : 0);
     set->least_of_text = static_cast<uint32_t>(least);
