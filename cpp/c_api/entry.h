@@ -10,6 +10,7 @@
 #include "rushlight/core/message.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
+#include "rushlight/kernel/c_values.h"
 #include "rushlight/llm/memory/guard.h"
 
 namespace rushlight::c_api {
@@ -72,10 +73,9 @@ Status write_struct(const T& from, T* to, const char* name, Message* message) {
 // Returns InvalidArgument if `pointer` is nullptr.
 Status check_given(const void* pointer, const char* name, Message* message);
 
-inline rl_text_v1 text_of(StringView text) { return {text.data(), text.size()}; }
-inline StringView view_of(rl_text_v1 text) {
-  return text.data != nullptr ? StringView(text.data, text.size) : StringView();
-}
+using c_values::text_of;
+using c_values::value_of;
+using c_values::view;
 
 // Gives an object to the caller as a handle, and deletes it if that fails.
 template <class T, class Handle>

@@ -63,8 +63,8 @@ Status read_options(Model& model, const rl_generate_options* asked, GenerateOpti
   const auto tokens = items_of(options.stop_tokens, options.n_stop_tokens, "stop_tokens", message);
   RL_TRY(tokens.status());
   for (const rl_text_v1 text : stop.value()) {
-    const StringView view = view_of(text);
-    to->stop.emplace_back(view.data(), view.size());
+    const StringView one = view(text);
+    to->stop.emplace_back(one.data(), one.size());
   }
   to->stop_tokens.insert(to->stop_tokens.end(), tokens.value().begin(), tokens.value().end());
   if (options.grammar != nullptr) {

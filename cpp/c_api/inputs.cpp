@@ -221,7 +221,7 @@ Status set_input(MethodFace& face, Method& method, uint32_t index, const rl_valu
     case RL_STRING:
       // Programs of torch.export have None in the place of strings.
       status = meta.tag == Tag::None ? method.set_input_none(index)
-                                     : method.set_input_string(index, view_of(value.text));
+                                     : method.set_input_string(index, view(value.text));
       break;
     case RL_TENSOR:
       status = method.set_input(index, HostTensor());
@@ -237,47 +237,6 @@ Status set_input(MethodFace& face, Method& method, uint32_t index, const rl_valu
   const char* fault = check_scalar(face.contract.inputs[index], meta, value);
   if (fault == nullptr) return {};
   return fail(face, method, index, Code::InvalidArgument, message, fault);
-}
-
-rl_value_v1 value_of(const EValue& output) {
-  rl_value_v1 value = {};
-  switch (output.tag) {
-    case Tag::None:
-      value.kind = RL_NONE;
-      return value;
-    case Tag::Int:
-      value.kind = RL_INT;
-      value.i = output.i;
-      return value;
-    case Tag::Bool:
-      value.kind = RL_BOOL;
-      value.i = output.i != 0;
-      return value;
-    case Tag::Double:
-      value.kind = RL_DOUBLE;
-      value.d = output.d;
-      return value;
-    case Tag::String:
-      value.kind = RL_STRING;
-      value.text = text_of(output.string());
-      return value;
-    case Tag::Tensor:
-      break;
-    default:
-      value.kind = RL_LIST;
-      return value;
-  }
-  const Tensor& tensor = output.tensor();
-  value.kind = RL_TENSOR;
-  value.data = tensor.data;
-  value.sizes = tensor.sizes;
-  value.strides = tensor.strides;
-  value.dim_order = tensor.dim_order;
-  value.rank = tensor.rank;
-  value.dtype = static_cast<int32_t>(tensor.dtype);
-  value.nbytes = tensor.nbytes();
-  value.capacity = static_cast<size_t>(tensor.capacity) * element_size(tensor.dtype);
-  return value;
 }
 
 }  // namespace rushlight::c_api

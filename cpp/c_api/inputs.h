@@ -1,4 +1,4 @@
-// The caller's values as a method's inputs, and its outputs as the caller's values.
+// The caller's values as a method's inputs.
 #pragma once
 
 #include "rushlight/c_api/module_object.h"
@@ -13,8 +13,5 @@ Status read_item(const rl_value_v1* items, uint32_t index, rl_value_v1* value, M
 // face's memory.
 Status set_input(MethodFace& face, Method& method, uint32_t index, const rl_value_v1& value,
                  Message* message);
-
-// An output of the last run; false if it is of a kind that the interface has no value for.
-rl_value_v1 value_of(const EValue& output);
 
 }  // namespace rushlight::c_api

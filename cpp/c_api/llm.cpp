@@ -137,7 +137,7 @@ rl_status rl_llm_encode(rl_llm* llm, rl_text_v1 text, uint32_t flags, int32_t* t
   return with_model(
       llm, error, [&](const std::shared_ptr<Model>& model, Message* message) -> Status {
         std::vector<int32_t> all;
-        RL_TRY(model->runner.encode(view_of(text), (flags & RL_ADD_SPECIAL) != 0,
+        RL_TRY(model->runner.encode(view(text), (flags & RL_ADD_SPECIAL) != 0,
                                     (flags & RL_PARSE_SPECIAL) != 0, &all, message));
         return give_items<int32_t>({all.data(), all.size()}, tokens, capacity, count, message);
       });
@@ -160,7 +160,7 @@ rl_status rl_llm_encode_chat(rl_llm* llm, rl_text_v1 json, int32_t* tokens, size
                              size_t* count, rl_error* error) {
   return with_model(
       llm, error, [&](const std::shared_ptr<Model>& model, Message* message) -> Status {
-        const Result<llm::JsonValue> variables = llm::parse_json(view_of(json), message);
+        const Result<llm::JsonValue> variables = llm::parse_json(view(json), message);
         RL_TRY(variables.status());
         std::vector<int32_t> all;
         RL_TRY(model->runner.encode_chat(variables.value(), &all, message));
@@ -172,7 +172,7 @@ rl_status rl_grammar_from_regex(rl_llm* llm, rl_text_v1 pattern, rl_grammar** gr
                                 rl_error* error) {
   const auto make = [&](const std::shared_ptr<const llm::Vocabulary>& vocabulary,
                         Message* message) {
-    return llm::Grammar::from_regex(view_of(pattern), vocabulary, {}, message);
+    return llm::Grammar::from_regex(view(pattern), vocabulary, {}, message);
   };
   return make_grammar(llm, make, grammar, error);
 }
@@ -181,7 +181,7 @@ rl_status rl_grammar_from_json_schema(rl_llm* llm, rl_text_v1 schema, rl_grammar
                                       rl_error* error) {
   const auto make = [&](const std::shared_ptr<const llm::Vocabulary>& vocabulary,
                         Message* message) -> MadeGrammar {
-    const Result<llm::JsonValue> json = llm::parse_json(view_of(schema), message);
+    const Result<llm::JsonValue> json = llm::parse_json(view(schema), message);
     RL_TRY(json.status());
     return llm::Grammar::from_json_schema(json.value(), vocabulary, {}, message);
   };
@@ -232,7 +232,7 @@ rl_status rl_llm_embed(rl_llm* llm, const rl_text_v1* texts, uint32_t n_texts, u
         const size_t needed = model->runner.facts().hidden * items.value().size();
         if (needed > capacity) return fail_room(capacity, needed, message);
         std::vector<StringView> views;
-        for (const rl_text_v1 text : items.value()) views.push_back(view_of(text));
+        for (const rl_text_v1 text : items.value()) views.push_back(view(text));
         const llm::EmbedOptions wanted = {normalizes != 0, truncates != 0, nullptr};
         const auto numbers = llm::embed(
             model->runner, Span<const StringView>(views.data(), views.size()), wanted, message);
