@@ -54,7 +54,8 @@ class CustomOp:
 
     def check(self, *args: Any, **kwargs: Any) -> None:
         """Check on example arguments that the schema, the reference, the shapes that are derived
-        from it (also with dynamic sizes), the out-variant and a registered kernel agree.
+        from it (also with dynamic sizes) and the out-variant agree. A kernel is compared with the
+        reference by `rushlight.export`.
 
         Args:
             args, kwargs: example arguments of the operator; they are not changed.

@@ -14,8 +14,8 @@ from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from rushlight.edge import PassResult
 from rushlight.edge.constants import tensor_named
-from rushlight.edge.export_pass import PassResult
 from rushlight.errors import Code, ExportError
 from rushlight.ir.programs import copy_graph_module
 from rushlight.ir.rewrite import fake_mode_of, insert, remove_dead
@@ -122,18 +122,18 @@ class _Replace:
         """Replace all matches in a copy of `module`."""
         own = copy_graph_module(module)
         graph = own.graph
-        matches = list(self._matches(graph))
+        order = {node: i for i, node in enumerate(graph.nodes)}
+        matches = list(self._matches(graph, order))
         replaced: dict[Node, Node] = {}  # a match may begin with what another ends with
         for match in matches:
-            self._apply(graph, match, replaced)
+            self._apply(graph, match, order, replaced)
         remove_dead(graph)
         own.recompile()
         self.found.append(len(matches))
         return PassResult(own, bool(matches))
 
-    def _matches(self, graph: Graph) -> Iterator[dict[Node, Node]]:
+    def _matches(self, graph: Graph, order: Mapping[Node, int]) -> Iterator[dict[Node, Node]]:
         """Matches that share no call, as the graph's node for each of the pattern's."""
-        order = {node: i for i, node in enumerate(graph.nodes)}
         taken: set[Node] = set()
         for node in graph.nodes:
             for match in self._extend([(self.wanted.results[0], node)], {}):
@@ -197,10 +197,15 @@ class _Replace:
         users = {user for node in results for user in node.users if user not in calls}
         return inside and all(order[user] > last for user in users)
 
-    def _apply(self, graph: Graph, match: Mapping[Node, Node], replaced: dict[Node, Node]) -> None:
+    def _apply(
+        self,
+        graph: Graph,
+        match: Mapping[Node, Node],
+        order: Mapping[Node, int],
+        replaced: dict[Node, Node],
+    ) -> None:
         results = [match[result] for result in self.wanted.results]
         inputs = [replaced.get(match[node], match[node]) for node in self.wanted.inputs]
-        order = {node: i for i, node in enumerate(graph.nodes)}
         last = max(results, key=order.__getitem__)
         with fake_mode_of(graph):
             traced = make_fx(self.replacement)(*(node.meta["val"] for node in inputs))

@@ -50,7 +50,7 @@ from rushlight.ir.operators import SCALAR_RESULTS, kernel_name, out_variant
 from rushlight.ir.quiet import deep_copy
 from rushlight.ir.source import in_users_code, source_of
 from rushlight.ir.spec import SCALAR_TYPES
-from rushlight.lower.check_kernels import check_kernels
+from rushlight.lower.check_kernels import check_kernels, missing_advice
 from rushlight.lower.specs import unsupported_dtype
 from rushlight.pipeline import to_edge
 from rushlight.runtime.contract import make_contract
@@ -455,27 +455,30 @@ def _unsupported(graph: Graph) -> list[Finding]:
         for value in pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor) and value.dtype not in SCALAR_TYPES:
                 findings.append(unsupported_dtype(node, value.dtype))
-        reason = _missing_kernel(node, have)
-        if reason is not None:
+        for reason, advice in _missing_kernel(node, have):
             stack = str(node.meta.get("stack_trace") or "").strip()
             findings.append(
-                Finding(
-                    "unsupported-operator", reason, OTHER_OPERATORS, source_of(node), stack=stack
-                )
+                Finding("unsupported-operator", reason, advice, source_of(node), stack=stack)
             )
     return findings
 
 
-def _missing_kernel(node: Node, have: Any) -> str | None:
+def _missing_kernel(node: Node, have: Any) -> Iterator[tuple[str, str]]:
+    """Why no kernel runs a call, and what to do, if none does."""
     target = node.target
     if node.op != "call_function" or isinstance(target, HigherOrderOperator):
-        return None
+        return
+    schemas = {}
     if isinstance(target, OpOverload):
         variant = target if target in SCALAR_RESULTS else out_variant(target)
         if variant is None and target._schema.returns:
-            return f"{target} has no out-variant, so no kernel can run it"
+            yield f"{target} has no out-variant, so no kernel can run it", OTHER_OPERATORS
+            return
         target = variant or target
+        schemas = {kernel_name(target) or "": str(target._schema)}
     name = kernel_name(target)
-    if name is None:
-        return EDGE.fault(node)
-    return None if name in have else f"the runtime has no kernel for {name}"
+    fault = EDGE.fault(node) if name is None else None
+    if fault is not None:
+        yield fault, OTHER_OPERATORS
+    elif name is not None and name not in have:
+        yield f"the runtime has no kernel for {name}", missing_advice(name, schemas)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.passes.infra.pass_base import PassResult as PassResult
+from torch.fx.passes.infra.pass_base import PassResult
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import branch

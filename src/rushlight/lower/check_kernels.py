@@ -66,7 +66,7 @@ def check_kernels(methods: Mapping[str, LoweredMethod], manifest: Manifest) -> N
                 refused.setdefault(fault, {})[place] = source
     if missing or refused:
         schemas = {k: v for method in methods.values() for k, v in schemas_of(method).items()}
-        advice = {name: _missing_advice(name, schemas) for name in sorted(missing)}
+        advice = {name: missing_advice(name, schemas) for name in sorted(missing)}
         raise _error(missing, advice, refused)
 
 
@@ -124,8 +124,13 @@ def _dtypes(value: Any) -> Iterator[str]:
             yield str(spec.dtype).removeprefix("torch.")
 
 
-def _missing_advice(name: str, schemas: Mapping[str, str]) -> str:
-    """What to do about an operator without a kernel."""
+def missing_advice(name: str, schemas: Mapping[str, str]) -> str:
+    """What to do about an operator without a kernel.
+
+    Args:
+        name: the operator's.
+        schemas: of the operators that are not the runtime's, by name.
+    """
     if name in _DELEGATED:
         return _DELEGATED[name]
     try:

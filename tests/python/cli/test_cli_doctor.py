@@ -137,7 +137,7 @@ def test_a_page_of_findings(name: str, page: Any, tmp_path: Path) -> None:
 def test_a_finding_shows_its_place(page: Any, tmp_path: Path) -> None:
     _, html = _write(tmp_path, "whole")
     page.goto(html.as_uri())
-    card = page.locator(".finding", has_text="doctor_page.shift.default has no out-variant")
+    card = page.locator(".finding", has_text="no kernel for doctor_page::shift.out")
     terms = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(),
                      strict=True))  # fmt: skip
     line = MODEL.splitlines().index(
@@ -146,6 +146,7 @@ def test_a_finding_shows_its_place(page: Any, tmp_path: Path) -> None:
     assert terms["line"].endswith(f"modell.py:{line + 1}")
     assert terms["operator"] == "doctor_page.shift.default" and int(terms["debug handle"]) > 0
     assert "shift(x @ x.T)" in card.locator(".here").inner_text()
+    assert "RUSHLIGHT_KERNEL(doctor_page, shift_out)" in card.locator(".advice").inner_text()
     card.locator("summary", has_text="Stack trace").click()
     assert "in forward" in card.locator("details pre").first.inner_text()
     card.locator("button.go").first.click()

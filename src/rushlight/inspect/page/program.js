@@ -242,8 +242,12 @@ function nodesAt(finding) {
   return nodesOfFindings.get(finding);
 }
 
-const isBlocked = (node) => (report.findings || []).some((finding) => finding.blocks &&
-  nodesAt(finding).some(([, one]) => one === node));
+let blockedNodes = null;
+function isBlocked(node) {
+  blockedNodes = blockedNodes || new Set((report.findings || []).filter(({ blocks }) => blocks)
+    .flatMap(nodesAt).map(([, one]) => one));
+  return blockedNodes.has(node);
+}
 
 const goButton = (method, node, text) => el("button", {
   type: "button", class: "plain go", title: "Show it in the graph", onclick: () => goTo(method, node),
