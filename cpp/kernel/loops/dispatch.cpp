@@ -134,7 +134,28 @@ bool isa_by_name(StringView name, Isa* isa) {
   return false;
 }
 
+#if defined(RL_SELECTED_DOT_ISA)
+
+#define RL_NAME_OF(isa) #isa
+#define RL_NAME_OF_SELECTED(isa) RL_NAME_OF(isa)
+
+bool isa_available(Isa isa) {
+  constexpr const char* kSelected = RL_NAME_OF_SELECTED(RL_SELECTED_DOT_ISA);
+  return StringView(isa_name(isa)) == StringView(kSelected) && (isa == Isa::Plain || has(isa));
+}
+
+bool isa_is_there() {
+  for (Isa isa : kIsas) {
+    if (isa_available(isa)) return true;
+  }
+  return false;
+}
+
+#else
+
 bool isa_available(Isa isa) { return isa == Isa::Plain || has(isa); }
+
+#endif
 
 Isa current_isa() {
   const int isa = g_isa.load(std::memory_order_relaxed);
