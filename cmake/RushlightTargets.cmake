@@ -129,6 +129,9 @@ function(rushlight_add_loops library)
     target_compile_definitions(${target} PRIVATE RL_ISA=${isa})
     target_compile_options(${target} PRIVATE -fno-math-errno -fno-trapping-math -ffp-contract=fast
                            $<$<NOT:$<CONFIG:Debug>>:-O3> ${rushlight_flags_${isa}})
+    if(NOT MSVC)  # what a program does not use is not linked
+      target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+    endif()
     # UBSan checks the plain form alone: the source is the same, and wide forms compile in half the
     # time without it. AddressSanitizer checks them all.
     if(RUSHLIGHT_SANITIZE AND NOT RUSHLIGHT_SANITIZE STREQUAL "thread" AND NOT isa STREQUAL "plain")

@@ -14,6 +14,7 @@ import typer
 from rushlight.cli import (
     accuracy,
     bench,
+    build,
     debug,
     diff,
     doctor,
@@ -27,6 +28,7 @@ from rushlight.cli import (
     profile,
     recipes,
     run,
+    size,
     test,
     trace,
 )
@@ -61,7 +63,8 @@ def _options(
 
 COMMANDS = (
     *(export, doctor, recipes, accuracy, debug),
-    *(run, test, bench, profile, trace, explain, inspect, diff, ops, new_backend, new_op),
+    *(run, test, bench, profile, trace, explain, inspect, diff, size, build, ops),
+    *(new_backend, new_op),
 )
 RUN_PROGRAMS = (export, debug, run, test, bench, profile, trace)
 for command in COMMANDS:

@@ -1,4 +1,4 @@
-"""A runtime with only the code that given programs use, and what a program will need, without torch.
+"""A runtime with only the code that programs use, and what a program will need, without torch.
 
 * `uses.py` reads from programs which operators, dtypes, dim orders, backends and engine operators
   they use.

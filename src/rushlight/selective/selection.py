@@ -95,7 +95,9 @@ def write_selection(programs: Sequence[Path], options: Options, folder: Path, ro
     files = {
         "kernels.cpp": kernels_text(uses, sources, options.name),
         "backends.cpp": backends_text(uses.backends, options.name, options.module),
-        "rushlight_selection.h": selection_text(uses, _dtypes(uses), options.isa, options.loops_isa),
+        "rushlight_selection.h": selection_text(
+            uses, _dtypes(uses), options.isa, options.loops_isa
+        ),
         f"{options.name}.h": header_text(
             uses, options.name, options.module, stems(programs) if options.embed else []
         ),

@@ -1,9 +1,9 @@
 """The C++ sources of the runtime, and which of them a part of it needs.
 
-A source needs the headers that it includes, and a header the sources in its folder that define what
-it declares: the one of its name, and those that include it, of those with kernels only the ones that
-define a function that it names. This may name more than is needed, which the linker leaves out;
-`tests/python/selective/test_sources.py` holds that it never names less.
+A source needs the headers that it includes, and a header the sources in its folder that define
+what it declares: the one of its name, and those that include it, of those with kernels only the
+ones that define a function that it names. This may name more than is needed, which the linker
+leaves out; `tests/e2e/selective/test_sources.py` holds that it never names less.
 """
 
 from __future__ import annotations

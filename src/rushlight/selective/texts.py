@@ -111,7 +111,9 @@ def selection_text(uses: Uses, dtypes: Iterable[str], isa: str, loops_isa: str) 
     """`rushlight_selection.h`; see cpp/core/selection.h."""
     lines = [_HEAD.rstrip(), "#pragma once", ""]
     if XNNPACK not in uses.backends:
-        lines.append("#define RL_SELECTED_NODES(X)" + "".join(f" X({k})" for k in sorted(uses.nodes)))
+        lines.append(
+            "#define RL_SELECTED_NODES(X)" + "".join(f" X({k})" for k in sorted(uses.nodes))
+        )
     known = [_DTYPES[dtype] for dtype in dtypes if dtype in _DTYPES]
     lines.append("#define RL_SELECTED_DTYPES(X)" + "".join(f" X({d})" for d in known))
     if isa != "all":
