@@ -52,6 +52,10 @@ function(rushlight_add_library name)
     set(rushlight_dot_isas ${RUSHLIGHT_SELECTED_DOT_ISAS})
   endif()
   set(rushlight_loops_headers ${name}_headers)
+  # GCC's vectors as at -O3, without its copies of loops that are unrolled by hand already.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(rushlight_loops_level -O2 -ftree-vectorize -fvect-cost-model=dynamic)
+  endif()
   rushlight_configure_selected(${name} "${selection}")
   if(RUSHLIGHT_SELECTED_LOOPS)
     rushlight_add_loops(${name} ${RUSHLIGHT_SELECTED_LOOPS})
@@ -107,8 +111,7 @@ function(rushlight_check_isas name isa)
   endif()
 endfunction()
 
-# What is not a loop is compiled for size, unless somebody debugs; kernels, which block and pack what
-# loops work on, for speed.
+# What is not a loop is compiled for size, unless somebody debugs.
 function(rushlight_configure_selected name selection)
   target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:${name}_headers>)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${selection}>
@@ -120,10 +123,6 @@ function(rushlight_configure_selected name selection)
     return()
   endif()
   target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
-  set(kernels ${RUSHLIGHT_SELECTED_SOURCES})
-  list(FILTER kernels INCLUDE REGEX "/cpp/(engine/)?kernels/")
-  set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS
-                              $<$<NOT:$<CONFIG:Debug>>:-O2>)
 endfunction()
 
 function(rushlight_link_module name)
@@ -178,4 +177,15 @@ function(rushlight_measure_library name file)
   target_compile_options(${name}_measured PRIVATE -fno-exceptions -fno-rtti -Os)
   set_target_properties(${name}_measured PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME "${file}"
                         LIBRARY_OUTPUT_DIRECTORY "" RUNTIME_OUTPUT_DIRECTORY "")
+endfunction()
+
+# In a wheel: what rushlight_add_library compiles, as rushlight/sources.
+function(rushlight_install_sources)
+  set(to rushlight/sources)
+  install(DIRECTORY cpp/ DESTINATION ${to}/cpp COMPONENT python
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.cpp" PATTERN llm EXCLUDE PATTERN c_api EXCLUDE
+          PATTERN runner EXCLUDE PATTERN demo EXCLUDE)
+  install(FILES cmake/RushlightSelect.cmake cmake/RushlightTargets.cmake cmake/measured_use.cpp.in
+          DESTINATION ${to}/cmake COMPONENT python)
+  install(DIRECTORY cmake/toolchains DESTINATION ${to}/cmake COMPONENT python)
 endfunction()

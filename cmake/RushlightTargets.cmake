@@ -108,10 +108,14 @@ set(rushlight_flags_neoni8mm ${rushlight_flags_neon} -march=armv8.2-a+dotprod+i8
 
 # Adds loops files to a library, once per instruction set (see cpp/kernel/loops/dispatch.h). They
 # are optimised for speed whatever the build's own level is, except when somebody debugs. Headers and
-# definitions are those of rushlight_core, or of the target in rushlight_loops_headers.
+# definitions are those of rushlight_core, or of the target in rushlight_loops_headers, and the level is
+# that in rushlight_loops_level if it is set.
 function(rushlight_add_loops library)
   if(NOT rushlight_loops_headers)
     set(rushlight_loops_headers rushlight_core)
+  endif()
+  if(NOT rushlight_loops_level)
+    set(rushlight_loops_level -O3)
   endif()
   set(dot_files ${ARGN})
   list(FILTER dot_files INCLUDE REGEX "/dot_[^/]*$")
@@ -128,7 +132,7 @@ function(rushlight_add_loops library)
     target_link_libraries(${target} PRIVATE ${rushlight_loops_headers})
     target_compile_definitions(${target} PRIVATE RL_ISA=${isa})
     target_compile_options(${target} PRIVATE -fno-math-errno -fno-trapping-math -ffp-contract=fast
-                           $<$<NOT:$<CONFIG:Debug>>:-O3> ${rushlight_flags_${isa}})
+                           "$<$<NOT:$<CONFIG:Debug>>:${rushlight_loops_level}>" ${rushlight_flags_${isa}})
     if(NOT MSVC)  # what a program does not use is not linked
       target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
     endif()

@@ -28,4 +28,11 @@ constexpr bool has_dtype([[maybe_unused]] DType dtype) {
 #endif
 }
 
+// True if a dtype may be left out.
+#if defined(RL_SELECTED_DTYPES)
+constexpr bool kLeavesDTypesOut = true;
+#else
+constexpr bool kLeavesDTypesOut = false;
+#endif
+
 }  // namespace rushlight::selection

@@ -117,8 +117,10 @@ void dot_tile(const float* a, int64_t a_stride, const float* b, int64_t b_stride
       for (int64_t s = 0; s < S; ++s) acc[r][s] += left * right[s];
     }
   }
+#pragma GCC unroll 4
   for (int64_t r = 0; r < R; ++r) {
     const Vec left = load_first(a + r * a_stride + k, n - k);
+#pragma GCC unroll 4
     for (int64_t s = 0; s < S; ++s) {
       if (k < n) acc[r][s] += left * load_first(b + s * b_stride + k, n - k);
       sums[r * kDotRows + s] = sum_lanes(acc[r][s]);
