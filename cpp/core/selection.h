@@ -10,7 +10,7 @@
 #pragma once
 
 #if defined(RUSHLIGHT_SELECTION)
-#include "rushlight_selection.h"
+#include <rushlight_selection.h>
 #endif
 
 #include "rushlight/core/dtype.h"

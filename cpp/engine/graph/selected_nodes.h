@@ -50,8 +50,8 @@ inline Result<Operator*> make_selected(const Parameters& parameters, Setup& setu
 inline const char* kind_name(const Parameters& parameters) {
   // clang-format off
   constexpr const char* kNames[] = {
-      "Product", "BatchProduct", "Convolution", "Pooling", "ArgMax", "Resize", "Elementwise", "Norm",
-      "GroupNorm", "Softmax", "Reduction", "Gather", "Copy", "Attention", "QuantizedBinary",
+      "Product", "BatchProduct", "Convolution", "Pooling", "ArgMax", "Resize", "Elementwise",
+      "Norm", "GroupNorm", "Softmax", "Reduction", "Gather", "Copy", "Attention", "QuantizedBinary",
       "Lookup", "QuantizedPooling", "Convert", "QuantizeRows", "QuantizedProduct",
       "DynamicProduct", "QuantizedConvolution", "Recurrent", "CachedAttention", "Adapter"};
   // clang-format on

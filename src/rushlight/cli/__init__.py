@@ -14,7 +14,6 @@ import typer
 from rushlight.cli import (
     accuracy,
     bench,
-    build,
     debug,
     diff,
     doctor,
@@ -28,11 +27,11 @@ from rushlight.cli import (
     profile,
     recipes,
     run,
-    size,
     test,
     trace,
 )
 from rushlight.cli.common import takes_kernels
+from rushlight.cli.selective import build, size
 
 HELP = "Take a PyTorch model ahead of time to one small file; run it without Python."
 app = typer.Typer(

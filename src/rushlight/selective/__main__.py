@@ -20,10 +20,10 @@ def main() -> int:
     parser.add_argument("--isa", default="all", choices=ISAS)
     parser.add_argument("--embed", action="store_true")
     parser.add_argument("--no-module", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        options = Options(given.name, given.isa, given.embed, not given.no_module)
-        write_selection(given.programs, options, given.folder, given.root)
+        options = Options(arguments.name, arguments.isa, arguments.embed, not arguments.no_module)
+        write_selection(arguments.programs, options, arguments.folder, arguments.root)
     except Error as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rushlight.errors import Code, Error
 
-_INCLUDE = re.compile(r'^#include "rushlight/([^"]+)"', re.M)
+_INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 _ROW = re.compile(r'\{"([^"]+)", "([^"]*)",\s+kernels::(\w+)\}')
 _MAKE = re.compile(r"make_operator\(const (\w+)Parameters&")
 _KERNELS = "kernels/portable"
@@ -66,7 +66,15 @@ class Sources:
         folder = self.root / "cpp"
         paths = [p for p in sorted(folder.rglob("*")) if p.suffix in (".h", ".cpp")]
         names = {path.relative_to(folder).as_posix() for path in paths}
-        return {name: set(_INCLUDE.findall(self.text(name))) & names for name in sorted(names)}
+        return {name: self._included(name) & names for name in sorted(names)}
+
+    def _included(self, name: str) -> set[str]:
+        """The paths that a file includes: headers in `abi/` name each other without a folder."""
+        folder = name.rpartition("/")[0]
+        return {
+            path.removeprefix("rushlight/") if path.startswith("rushlight/") else f"{folder}/{path}"
+            for path in _INCLUDE.findall(self.text(name))
+        }
 
     def text(self, name: str) -> str:
         """The text of a file."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,11 @@ from rushlight.cli.common import (
     help_text,
     reports_errors,
 )
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rushlight.selective.link_map import Part
 
 NAME = "build"
 HELP = help_text(
@@ -25,6 +31,29 @@ HELP = help_text(
     ),
 )
 _SHOWN = 20
+Name = Annotated[
+    str,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="The name of library, header, namespace and package; by default the folder's.",
+    ),
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        metavar="TARGET",
+        help="host, a toolchain file of CMake, or a name that Rushlight knows: aarch64-linux, "
+        "riscv64-linux.",
+    ),
+]
+Isa = Annotated[
+    str,
+    typer.Option(
+        "--isa", metavar="NAME", help="One instruction set, such as avx2; all by default."
+    ),
+]
 
 
 @reports_errors
@@ -35,29 +64,14 @@ def main(
     out: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Gets lib/, include/, size.json.")
     ],
-    name: Annotated[
-        str,
-        typer.Option(
-            help="The name of library, header, namespace and package; by default the folder's."
-        ),
-    ] = "",
-    target: Annotated[
-        str,
-        typer.Option(
-            metavar="TARGET",
-            help="host, a CMake toolchain file, or a name that "
-            "Rushlight knows, such as aarch64-linux.",
-        ),
-    ] = "host",
-    isa: Annotated[
-        str, typer.Option(metavar="NAME", help="One instruction set, such as avx2; all by default.")
-    ] = "all",
+    name: Name = "",
+    target: Target = "host",
+    isa: Isa = "all",
     embed: Annotated[
         bool, typer.Option("--embed", help="Put the programs into the library, as constants.")
     ] = False,
     no_module: Annotated[
-        bool,
-        typer.Option("--no-module", help="Without the class Module: for devices without files."),
+        bool, typer.Option("--no-module", help="Without the class Module, which needs files.")
     ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="How many compilers run at once.")
@@ -65,13 +79,25 @@ def main(
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
-    from rich.table import Table
-
     from rushlight.selective.build import build
     from rushlight.selective.selection import Options
 
     options = Options(name or out.resolve().name, isa, embed, not no_module)
     parts = build(programs, options, out, target, jobs)
+    screen = console()
+    screen.print(_table(parts))
+    total = sum(part.bytes for part in parts)
+    screen.print(
+        f"{out}: library {options.name}; a program that loads and runs a method from memory links "
+        f"{total:,} bytes of it",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _table(parts: Sequence[Part]) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, title_justify="left")
     for heading in ("part", "code", "constants"):
         table.add_column(heading, justify="left" if heading == "part" else "right")
@@ -81,12 +107,4 @@ def main(
     if rest:
         code, constants = sum(p.code for p in rest), sum(p.constants for p in rest)
         table.add_row(f"{len(rest)} more, in size.json", f"{code:,}", f"{constants:,}")
-    screen = console()
-    screen.print(table)
-    total = sum(part.bytes for part in parts)
-    screen.print(
-        f"{out}: library {options.name}; a program that loads and runs a method from memory links "
-        f"{total:,} bytes of it",
-        markup=False,
-        soft_wrap=True,
-    )
+    return table

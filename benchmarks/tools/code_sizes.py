@@ -1,6 +1,7 @@
-"""Bytes of every source of the runtime, for `rushlight size`: `python benchmarks/code_sizes.py`.
+"""Bytes of every source of the runtime, for `rushlight size`.
 
-Reads the objects of the build in build/dev (`make ext`) and writes
+`python benchmarks/tools/code_sizes.py` reads the objects of the build in build/dev (`make ext`) and
+writes
 src/rushlight/selective/code_sizes.json: code and constants of each source, loops in the form for
 one instruction set. A link takes less, as it leaves out what is not used.
 """
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "src" / "rushlight" / "selective" / "code_sizes.json"
 FOLDERS = ("abi", "backends", "core", "delegate", "engine", "events", "kernel", "kernels", "method")
 FOLDERS += ("module", "platform", "program", "trace")
@@ -22,7 +23,7 @@ FOLDERS += ("module", "platform", "program", "trace")
 
 def objects(build: Path, isa: str) -> dict[str, Path]:
     """The object of each source below cpp/, and of loops the one for `isa`."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for path in sorted(build.rglob("*.cpp.o")):
         target, _, source = path.as_posix().partition("CMakeFiles/")[2].partition(".dir/")
         name = source.removesuffix(".o").removeprefix("cpp/")
@@ -30,8 +31,8 @@ def objects(build: Path, isa: str) -> dict[str, Path]:
             name = f"kernels/portable/{name}"
         is_loop = re.search(r"^(engine|kernels)/.*loops/", name) is not None
         if name.startswith(FOLDERS) and (not is_loop or target.endswith(f"_{isa}")):
-            found[name] = path
-    return found
+            paths[name] = path
+    return paths
 
 
 def bytes_of(paths: list[Path]) -> list[int]:
@@ -51,13 +52,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "dev")
     parser.add_argument("--isa", default="avx2")
-    given = parser.parse_args()
-    found = objects(given.build, given.isa)
-    if not found:
-        print(f"{given.build} has no objects: run `make ext` first", file=sys.stderr)
+    arguments = parser.parse_args()
+    paths = objects(arguments.build, arguments.isa)
+    if not paths:
+        print(f"{arguments.build} has no objects: run `make ext` first", file=sys.stderr)
         return 1
-    sizes = dict(zip(found, bytes_of(list(found.values())), strict=True))
-    TABLE.write_text(json.dumps({"isa": given.isa, "files": sizes}, indent=1) + "\n", "utf-8")
+    sizes = dict(zip(paths, bytes_of(list(paths.values())), strict=True))
+    TABLE.write_text(json.dumps({"isa": arguments.isa, "files": sizes}, indent=1) + "\n", "utf-8")
     print(f"{len(sizes)} sources, {sum(sizes.values()):,} bytes: wrote {TABLE.relative_to(ROOT)}")
     return 0
 
