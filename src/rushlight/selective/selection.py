@@ -182,6 +182,7 @@ def _cmake(sources: Sources, uses: Uses, options: Options) -> str:
         "RUSHLIGHT_SELECTED_LOOPS": loops,
         "RUSHLIGHT_SELECTED_HEADERS": headers,
         "RUSHLIGHT_SELECTED_ISAS": [] if options.isa == "all" else [options.loops_isa],
+        "RUSHLIGHT_SELECTED_BACKENDS": sorted(uses.backends),
         "RUSHLIGHT_SELECTED_DOT_ISAS": [options.isa] if options.isa != options.loops_isa else [],
     }
     lines = ["# Written for a selective build of Rushlight from its programs; do not edit."]
