@@ -1,7 +1,7 @@
 """Size and speed of selective builds: `python -m benchmarks.tools.selective_size`.
 
-Builds a runtime by `rushlight build` for each of three models, for one instruction set, and prints the
-bytes of linked code and constants beside their goal. With --times, an application that is linked to
+Builds a runtime by `rushlight build` for each of three models, for one instruction set, and prints
+the bytes of linked code and constants beside their goal. With --times, an application linked to
 the full build in build/dev runs the same program in turns with one that is linked to the selective
 build: the ratio of their fastest runs. The exit status says whether the goals hold.
 """
@@ -15,8 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import rushlight as rl
 from benchmarks import models
+
+import rushlight as rl
 from rushlight.selective.build import build
 from rushlight.selective.selection import Options
 
