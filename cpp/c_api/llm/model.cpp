@@ -1,7 +1,7 @@
 // Language models: opening them, their tokenizer and template, grammars, adapters, embeddings.
 #include <algorithm>
 
-#include "rushlight/c_api/llm_object.h"
+#include "rushlight/c_api/llm/llm_object.h"
 #include "rushlight/llm/evaluate/embed.h"
 #include "rushlight/llm/json/parse.h"
 
