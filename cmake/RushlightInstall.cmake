@@ -1,12 +1,13 @@
 # What is installed, in a prefix or in a wheel: libraries, headers, the CMake package, files for
-# pkg-config, and the sources, for those who compile the runtime with their own compiler and options.
+# pkg-config, and the sources, for those who compile the runtime themselves (rushlight-config.cmake).
 
 # A wheel has no symbolic links: there the shared library is one file, with its SONAME as its name,
 # and a linker script stands in for the name that linkers look for.
 function(rushlight_install_c_library)
   if(NOT is_wheel)
     install(TARGETS rushlight_c EXPORT rushlight
-            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT runtime)
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+            NAMELINK_COMPONENT runtime)
     return()
   endif()
   set_property(TARGET rushlight_c PROPERTY VERSION)
@@ -22,7 +23,8 @@ endfunction()
 
 # One file for pkg-config: name, description, what it requires, how it is linked.
 function(rushlight_install_pc name description requires libs)
-  file(RELATIVE_PATH include "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+  file(RELATIVE_PATH include "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
+       "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
   configure_file(cmake/rushlight.pc.in "${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc"
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)
@@ -87,12 +89,12 @@ function(rushlight_install)
   install(FILES ${c_headers} cpp/c_api/rushlight.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           COMPONENT runtime)
   install(DIRECTORY cpp/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rushlight COMPONENT runtime
-          FILES_MATCHING PATTERN "*.h" PATTERN runner EXCLUDE PATTERN loops EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" REGEX "/cpp/runner$" EXCLUDE)
 
   set(sources "${CMAKE_INSTALL_DATADIR}/rushlight")
   install(DIRECTORY cpp cmake DESTINATION ${sources} COMPONENT runtime
-          FILES_MATCHING PATTERN "*.h" PATTERN "*.cpp" PATTERN "*.map" PATTERN "*.cmake" PATTERN "*.in"
-                         PATTERN "CMakeLists.txt")
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.cpp" PATTERN "*.map" PATTERN "*.cmake"
+                         PATTERN "*.in" PATTERN "CMakeLists.txt")
   install(FILES CMakeLists.txt pyproject.toml LICENSE DESTINATION ${sources} COMPONENT runtime)
 
   set(package "${CMAKE_INSTALL_LIBDIR}/cmake/rushlight")

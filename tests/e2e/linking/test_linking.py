@@ -7,7 +7,6 @@ these are then loaded into one process.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -202,8 +201,9 @@ def test_a_project_builds_with_cmake_and_runs(
         total = str(1 + consumer.copy)
         assert _run(program, GOLDEN / "add.pte").split() == [total, total]
     elif consumer.library == "llm":
-        [case, *_] = json.loads((GOLDEN / "llm" / "v1.json").read_text())
-        assert _run(program, GOLDEN / "llm" / "v1.pte", case["prompt"])
+        file, prompt = GOLDEN / "llm" / "v1.pte", "A lamp in the window"
+        known = rl.llm.load(file).generate(prompt, max_tokens=100, echo=True).text
+        assert _run(program, file, prompt) == f"{known}\n"
     else:
         files.check(program, "portable")
         if consumer.library != "module":
@@ -303,6 +303,19 @@ def test_a_package_that_does_not_fit_is_refused(
     )
     assert done.returncode != 0
     assert re.search(told, " ".join(done.stderr.split()))
+
+
+def test_installed_headers_find_each_other(prefix: Path) -> None:
+    include = prefix / "include"
+    named = {
+        (header, name)
+        for header in include.rglob("*.h")
+        for name in re.findall(r'#include ["<]((?:rushlight/|rl_).*)[">]', header.read_text())
+    }
+    assert len({header for header, _ in named}) > 200
+    beside = {(h, n) for h, n in named if (h.parent / n).is_file() or (include / n).is_file()}
+    assert not named - beside
+    assert not (include / "rushlight" / "runner").exists()
 
 
 def test_a_wheel_stays_small(wheel: Path) -> None:
