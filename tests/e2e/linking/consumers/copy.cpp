@@ -2,6 +2,8 @@
 // FACTOR * other. Linked into a program (own_kernels.cpp), the same.
 #include "copy.h"
 
+#include <cstdio>
+
 #include "rushlight/module/module.h"
 
 namespace {
@@ -43,16 +45,14 @@ const rushlight::KernelTable& kernels() {
 
 extern "C" const void* copy_backends(void) { return rushlight::default_backends(); }
 
-extern "C" const char* copy_run(const char* path, const float* self, const float* other,
-                                float* out) {
-  static thread_local rushlight::Message message;
+extern "C" bool copy_run(const char* path, const float* self, const float* other, float* out,
+                         char failure[COPY_FAILURE]) {
   rushlight::ModuleOptions options;
   options.kernels = &kernels();
-  options.threads = 2;
   rushlight::Module module;
-  const auto failed = [](const rushlight::Message& why) {
-    message = why;
-    return message.text();
+  const auto failed = [failure](const rushlight::Message& why) {
+    std::snprintf(failure, COPY_FAILURE, "%s", why.text());
+    return false;
   };
   if (!module.open(path, options).ok()) return failed(module.message());
   auto loaded = module.method("forward");
@@ -65,5 +65,5 @@ extern "C" const char* copy_run(const char* path, const float* self, const float
   }
   const rushlight::Tensor& sum = forward.output(0).tensor();
   for (int64_t i = 0; i < sum.numel; ++i) out[i] = sum.as<float>()[i];
-  return nullptr;
+  return true;
 }

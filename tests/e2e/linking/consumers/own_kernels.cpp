@@ -6,8 +6,8 @@
 int main(int argc, char** argv) {
   const float ones[6] = {1, 1, 1, 1, 1, 1};
   float out[6] = {};
-  const char* failure = argc == 2 ? copy_run(argv[1], ones, ones, out) : "usage: consumer add.pte";
-  if (failure != nullptr) {
+  char failure[COPY_FAILURE] = "usage: consumer add.pte";
+  if (argc < 2 || !copy_run(argv[1], ones, ones, out, failure)) {
     std::fprintf(stderr, "%s\n", failure);
     return 1;
   }
