@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight import _core
@@ -12,6 +13,7 @@ from rushlight.errors import Code, ExportError, LoadError
 from rushlight.files import AnyPath
 from rushlight.llm.runner import Runner, Session
 from rushlight.runtime.failures import load_error
+from rushlight.runtime.registries import library_paths
 from rushlight.runtime.source import Source, describe_source, read_source
 
 _CACHE_TYPES = ("auto", "float32", "float16", "int8")
@@ -30,6 +32,7 @@ def load(
     map: bool = True,
     guard: bool = False,
     failure_report: AnyPath | None = None,
+    kernels: Sequence[AnyPath] = (),
 ) -> Runner:
     """Load a language model. Needs no torch.
 
@@ -51,6 +54,7 @@ def load(
         map, guard: as for `rushlight.load`.
         failure_report: a file that is written when a method of the model fails, for
             `rushlight explain`.
+        kernels: shared libraries of kernels for operators of your own, as for `rushlight.load`.
 
     Raises:
         LoadError: the program cannot be loaded, or is no language model.
@@ -71,6 +75,7 @@ def load(
             code=Code.INVALID_ARGUMENT,
         )
     table = _table(tokenizer)
+    libraries = library_paths(kernels)
     begin = time.perf_counter()
     path, image = read_source(program, "a program")
     try:
@@ -87,6 +92,7 @@ def load(
             table,
             chat_template or "",
             b"" if failure_report is None else os.path.abspath(os.fsencode(failure_report)),
+            libraries,
         )
     except _core.Failure as failure:
         raise load_error(failure, where) from None
