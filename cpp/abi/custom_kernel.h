@@ -356,7 +356,6 @@ constexpr rl_kernel_v1 entry(const char* name, const char* key = nullptr) {
           key,
           nullptr,
           &Bound<kFunction>::run,
-          0,
           0};
 }
 

@@ -86,8 +86,7 @@ typedef struct rl_kernel_v1 {
   void* self; /* what run is given */
   /* Reads its arguments, resizes and writes the results, changes nothing else. */
   int32_t (*run)(void* self, const rl_kernel_call_v1* call);
-  uint32_t flags; /* RL_KERNEL_IN_DELEGATES, or 0 */
-  uint32_t reserved;
+  uint64_t flags; /* RL_KERNEL_IN_DELEGATES, or 0 */
 } rl_kernel_v1;
 
 typedef const rl_kernel_v1* (*rl_get_kernel_v1_fn)(uint32_t index);

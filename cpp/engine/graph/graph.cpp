@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "rushlight/engine/operators/operator.h"
+#include "rushlight/kernel/arena_shadow.h"
 #include "rushlight/kernel/schema.h"
 #include "rushlight/platform/platform.h"
 
@@ -89,6 +90,11 @@ Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
   void* scratch = init.allocator->allocate(static_cast<size_t>(parts.scratch_size), kAlignment);
   if (scratch == nullptr && parts.scratch_size > 0) return no_memory(message);
   bases_[n_bases - 1] = static_cast<uint8_t*>(scratch);
+  if (calls_kernels_ && init.check_kernels) {
+    shared_ = {static_cast<uint8_t*>(scratch), static_cast<size_t>(parts.scratch_size)};
+    shadow_ = init.allocator->allocate_array<uint8_t>(shared_.size());
+    if (shadow_ == nullptr && !shared_.empty()) return no_memory(message);
+  }
   return {};
 }
 
@@ -298,7 +304,9 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
   Workers* workers = run.workers;
   if (workers != nullptr && workers->count() > threads_) workers = nullptr;
   KernelScratch memory(calls_kernels_ ? run.scratch : nullptr);
-  const Frame frame = {bases_, scratch, scratch_size, workers, run.message, run.kv_cache, &memory};
+  const ArenaShadow shadow({&shared_, 1}, shadow_);
+  const Frame frame = {bases_,      scratch,      scratch_size, workers,
+                       run.message, run.kv_cache, &memory,      shadow.is_on() ? &shadow : nullptr};
   for (size_t i = 0; i < nodes_.size(); ++i) {
     run.place->enter(id_of(i));
     const uint64_t start = run.tracer != nullptr ? now_ns() : 0;

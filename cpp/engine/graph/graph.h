@@ -48,6 +48,8 @@ class Graph {
   size_t n_outputs_ = 0;
   size_t threads_ = 1;  // for which there is scratch
   bool calls_kernels_ = false;
+  Span<uint8_t> shared_;       // the memory that values share
+  uint8_t* shadow_ = nullptr;  // a copy of it, if kernels are checked
   Span<Value> values_;
   Span<const Node> nodes_;
   Sizes sizes_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "rushlight/engine/operators/operator.h"
+#include "rushlight/kernel/guarded_call.h"
 #include "rushlight/kernel/schema.h"
 
 namespace rushlight::engine {
@@ -302,6 +303,9 @@ Status KernelCallOperator::call(const Frame& frame) const {
   RL_TRY(check_written(*kernel_, arguments_.data(), arguments_.size(), *frame.message));
   KernelContext context(*frame.message, &frame.kernel_scratch->memory(), frame.workers);
   context.set_kernel(kernel_);
+  if (frame.shadow != nullptr) {
+    return run_guarded(*kernel_, context, arguments_.data(), *frame.shadow);
+  }
   return kernel_->fn(context, arguments_.data());
 }
 

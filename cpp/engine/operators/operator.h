@@ -14,6 +14,7 @@
 #include "rushlight/platform/workers.h"
 
 namespace rushlight {
+class ArenaShadow;  // kernel/arena_shadow.h
 class KernelTable;  // kernel/kernel.h
 struct KvCache;     // delegate/kv_cache.h
 }  // namespace rushlight
@@ -45,6 +46,7 @@ struct Frame {
   Message* message;
   const KvCache* kv_cache = nullptr;
   KernelScratch* kernel_scratch = nullptr;
+  const ArenaShadow* shadow = nullptr;  // if kernels are checked
 
   template <typename T = float>
   T* at(const View& view) const {
