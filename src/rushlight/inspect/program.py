@@ -181,7 +181,7 @@ def _forms(index: Index | None, methods: Sequence[Method]) -> list[FormUse]:
 
 def _own_operators(pte: PTEFile) -> list[str]:
     """The operators whose schemas a program has, since they are not the runtime's."""
-    lines = as_bytes(pte.named_data.get(SCHEMAS, b"")).decode(errors="replace").splitlines()
+    lines = bytes(as_bytes(pte.named_data.get(SCHEMAS, b""))).decode(errors="replace").splitlines()
     return [line.partition("(")[0] for line in lines]
 
 

