@@ -13,6 +13,7 @@ from rushlight.errors import Code, ExportError, LoadError
 from rushlight.files import AnyPath
 from rushlight.llm.runner import Runner, Session
 from rushlight.runtime.failures import load_error
+from rushlight.runtime.load import load as load_module
 from rushlight.runtime.registries import library_paths
 from rushlight.runtime.source import Source, describe_source, read_source
 
@@ -95,6 +96,8 @@ def load(
             libraries,
         )
     except _core.Failure as failure:
+        if failure.args[0] == Code.OPERATOR_MISSING:  # as a module it is refused with its lines
+            load_module(image if path is None else os.fsdecode(path), kernels=kernels)
         raise load_error(failure, where) from None
     finally:
         for line in _core.take_log():
