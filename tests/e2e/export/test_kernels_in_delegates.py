@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from own_kernels import build_library
 from typer.testing import CliRunner
 
 import rushlight as rl
+from own_kernels import build_library
 from rushlight import runtime
 from rushlight.cli import app
 from rushlight.runtime.registries import registered_kernels
