@@ -65,7 +65,9 @@ Status KernelLibrary::add_to(KernelTable& table, Message& message) const {
     const Status status = table.add({&kernel(i), 1});
     if (status.ok()) continue;
     const Kernel* twin = find_twin(table, kernel(i));
-    if (twin != nullptr && kernels_[i].is_same(*twin)) continue;
+    bool is_known = twin != nullptr && kernels_[i].is_same(*twin);
+    for (size_t k = 0; k < i; ++k) is_known = is_known && twin != &kernel(k);
+    if (is_known) continue;
     remove_from(table);
     const bool is_full = status.code() == Code::RegistrationExceedingMaxKernels;
     return message.fail(status.code(), "the kernel %s cannot be added: %s", kernel(i).name,

@@ -123,6 +123,6 @@ def test_commands_take_the_library(
     for name, arguments in commands.items():
         without = CliRunner().invoke(app, [name, *arguments])
         assert without.exit_code != 0 and "acme::snake.out" in without.output, without.output
-        given = CliRunner().invoke(app, [name, *arguments, "--kernels", str(library)])
-        assert given.exit_code == 0, f"{name}: {given.output}"
+        done = CliRunner().invoke(app, [name, *arguments, "--kernels", str(library)])
+        assert done.exit_code == 0, f"{name}: {done.output}"
         assert not registered_kernels()

@@ -70,7 +70,7 @@ def _expected(model: Any, prompt: list[int], count: int) -> list[int]:
     return out[0, len(prompt) :].tolist()  # type: ignore[no-any-return]
 
 
-def test_a_step_is_one_delegate_and_is_checked(model: Any, library: Path) -> None:
+def test_one_delegate_computes_it_and_is_checked(model: Any, library: Path) -> None:
     program = rl.llm.export(model, context=64, batch=8, kernels=[library])  # compares with eager
     [payload] = program.manager.payloads
     names = [type(node.operation).__name__ for node in fb.unpack(payload).nodes]

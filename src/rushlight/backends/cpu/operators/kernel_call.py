@@ -85,7 +85,7 @@ def schemas_of(calls: Sequence[Node]) -> dict[str, str]:
 def translate(b: Builder, node: Node) -> Any:
     """Add a call of a kernel; returns its results, a view or a list of them."""
     orders = node.meta[_ORDERS]
-    given = arguments(node)
+    values = arguments(node)
     inputs: list[View | None] = []
     kernel_arguments = []
     vals = node.meta["val"]
@@ -94,7 +94,7 @@ def translate(b: Builder, node: Node) -> Any:
     ]
     for argument in _schema_of(_variant(node)).arguments:
         letter = argument.letter.removeprefix("?")
-        value = given.get(argument.name)
+        value = values.get(argument.name)
         if letter in "tTO" and value is not None:
             for one in [value] if letter == "t" else value:
                 view = None if one is None else b.in_order(b.value(one), orders[one])
@@ -157,9 +157,9 @@ def _why_not_arguments(node: Node) -> str | None:
     """Why not, because of their number, or of what is no tensor, number or text."""
     declared = _schema_of(_variant(node)).arguments
     most = fb.Limit.KERNEL_ARGUMENTS
-    given = arguments(node)
+    values = arguments(node)
     for argument in declared:
-        value = given.get(argument.name)
+        value = values.get(argument.name)
         items = value if isinstance(value, list | tuple) else [value]
         if max(len(declared), len(items)) > most:
             return f"its kernel has more than {most:d} arguments, or numbers in one of them"
@@ -168,7 +168,7 @@ def _why_not_arguments(node: Node) -> str | None:
         if not all(isinstance(one, int | float | str | Node | None) for one in items):
             return f"its argument {argument.name} is {value}, which the engine does not pass"
     count = max(
-        sum(_count(given.get(a.name)) for a in declared), len(pytree.tree_leaves(node.meta["val"]))
+        sum(_count(values.get(a.name)) for a in declared), len(pytree.tree_leaves(node.meta["val"]))
     )
     if count > fb.Limit.NODE_VALUES:
         return f"its kernel takes or gives more than {fb.Limit.NODE_VALUES:d} tensors"
