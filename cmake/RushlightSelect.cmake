@@ -1,6 +1,6 @@
 # A runtime with only the code that given programs use: docs/selective-build.md.
 #
-#   include(<rushlight>/cmake/RushlightSelect.cmake)   # or add_subdirectory, or FetchContent
+#   find_package(rushlight REQUIRED)   # or add_subdirectory, FetchContent, or include this file
 #   rushlight_add_library(my_runtime PROGRAMS model.pte)
 #   target_link_libraries(app PRIVATE my_runtime)
 #
@@ -32,6 +32,8 @@ function(rushlight_add_library name)
   list(TRANSFORM RUSHLIGHT_SELECTED_SOURCES PREPEND "${RUSHLIGHT_ROOT}/cpp/")
   list(TRANSFORM RUSHLIGHT_SELECTED_LOOPS PREPEND "${RUSHLIGHT_ROOT}/cpp/")
   file(GLOB generated "${selection}/*.cpp")
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)  # as in CMakeLists.txt
+  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
   add_library(${name}_headers INTERFACE)
   target_include_directories(${name}_headers INTERFACE "${selection}" "${selection}/include")
   target_compile_features(${name}_headers INTERFACE cxx_std_17)
@@ -187,15 +189,4 @@ function(rushlight_measure_library name file)
   target_compile_options(${name}_measured PRIVATE -fno-exceptions -fno-rtti -Os)
   set_target_properties(${name}_measured PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME "${file}"
                         LIBRARY_OUTPUT_DIRECTORY "" RUNTIME_OUTPUT_DIRECTORY "")
-endfunction()
-
-# In a wheel: what rushlight_add_library compiles, as rushlight/sources.
-function(rushlight_install_sources)
-  set(to rushlight/sources)
-  install(DIRECTORY cpp/ DESTINATION ${to}/cpp COMPONENT python
-          FILES_MATCHING PATTERN "*.h" PATTERN "*.cpp" PATTERN llm EXCLUDE PATTERN c_api EXCLUDE
-          PATTERN runner EXCLUDE PATTERN demo EXCLUDE)
-  install(FILES cmake/RushlightSelect.cmake cmake/RushlightTargets.cmake cmake/measured_use.cpp.in
-          DESTINATION ${to}/cmake COMPONENT python)
-  install(DIRECTORY cmake/toolchains DESTINATION ${to}/cmake COMPONENT python)
 endfunction()

@@ -43,7 +43,7 @@ def source_root() -> Path:
         Error: there are none.
     """
     package = Path(__file__).resolve().parents[1]
-    for root in (package.parents[1], package / "sources"):
+    for root in (package / "share" / "rushlight", package.parents[1]):
         if (root / "cpp" / "method" / "method.h").is_file():
             return root
     raise Error(
