@@ -7,7 +7,6 @@
 # The programs are read when CMake configures, by Python with the package rushlight (without torch),
 # and again whenever they change.
 include_guard(GLOBAL)
-set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_LIST_DIR}/..")
 
 # rushlight_add_library(NAME PROGRAMS FILE... [ISA NAME] [EMBED] [NO_MODULE] [C])
 #
@@ -16,6 +15,7 @@ set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_LIST_DIR}/..")
 # NO_MODULE leaves the class Module out, for systems without files. C adds the C interface of modules,
 # rushlight.h.
 function(rushlight_add_library name)
+  set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..")
   cmake_parse_arguments(PARSE_ARGV 1 arg "EMBED;NO_MODULE;C" "ISA" "PROGRAMS")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES OR NOT arg_PROGRAMS)
     message(FATAL_ERROR "rushlight_add_library(${name}): it takes PROGRAMS FILE... [ISA NAME] [EMBED] "
@@ -77,6 +77,7 @@ endfunction()
 
 # The C interface turns memory that ends into errors by exceptions, which nothing else has.
 function(rushlight_configure_c name)
+  set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..")
   target_include_directories(${name}_headers INTERFACE "${RUSHLIGHT_ROOT}/cpp/abi")
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${RUSHLIGHT_ROOT}/cpp/c_api>
                              $<BUILD_INTERFACE:${RUSHLIGHT_ROOT}/cpp/abi>)
@@ -170,6 +171,7 @@ endfunction()
 # Installs a library of rushlight_add_library with its headers, its sizes and a package for
 # find_package(NAME), whose target is NAME::NAME.
 function(rushlight_install_library name)
+  set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..")
   get_target_property(selection ${name} RUSHLIGHT_SELECTION)
   get_target_property(headers ${name} RUSHLIGHT_HEADERS)
   set(package "lib/cmake/${name}")
@@ -199,6 +201,7 @@ endfunction()
 # A library that is linked only to be measured: what a program takes from NAME that loads a method
 # from memory and runs it. Its map of the linker is FILE.map.
 function(rushlight_measure_library name file)
+  set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..")
   get_target_property(selection ${name} RUSHLIGHT_SELECTION)
   get_target_property(backends ${name} RUSHLIGHT_BACKENDS)
   set(set_backends "")
