@@ -4,8 +4,8 @@
 
 It trains a small language model, exports it twice, with the operator and with PyTorch's own
 operators in its place, builds a runtime that has only what the program uses, runs the program from
-Python, C and Java, compares the results bit by bit, and prints sizes and times beside the decomposed
-form. It needs CMake, a compiler for C and C++, and, for Java, a JDK.
+Python, C and Java, compares the results bit by bit, and prints sizes and times beside the
+decomposed form. It needs CMake, a compiler for C and C++, and, for Java, a JDK.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A rotary embedding as one operator, and a small language model that uses it.
 
-The model reads bytes and is trained to write like ``examples/data/almanac.txt``. Attention turns its
-queries and keys by their positions with `rotary`, whose kernel is ``rotary.cpp``; given `reference`
-in its place, the same model computes it by PyTorch's own operators.
+The model reads bytes and is trained to write like ``examples/data/almanac.txt``. Attention turns
+its queries and keys by their positions with `rotary`, whose kernel is ``rotary.cpp``; given
+`reference` in its place, the same model computes it by PyTorch's own operators.
 """
 
 from __future__ import annotations
