@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "gil.h"
 #include "program/session.h"
+#include "rushlight/kernel/foreign_kernel.h"
 #include "rushlight/module/kernel_library.h"
 #include "rushlight/module/module.h"
 
@@ -23,7 +24,7 @@ namespace rushlight::python {
 namespace {
 
 // A function that gets the inputs and returns the results: an array, or a sequence of them.
-class PythonKernel {
+class PythonKernel : private ForeignKernel {
  public:
   PythonKernel(std::string name, std::string signature, size_t n_results, nb::object function)
       : name_(std::move(name)),

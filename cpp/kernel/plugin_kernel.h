@@ -3,11 +3,11 @@
 #pragma once
 
 #include "rushlight/abi/rl_kernel_v1.h"
-#include "rushlight/kernel/kernel.h"
+#include "rushlight/kernel/foreign_kernel.h"
 
 namespace rushlight {
 
-class PluginKernel {
+class PluginKernel : private ForeignKernel {
  public:
   PluginKernel() = default;
   PluginKernel(const PluginKernel&) = delete;

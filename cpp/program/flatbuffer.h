@@ -78,6 +78,21 @@ class Tables {
   const uint8_t* data_ = nullptr;
 };
 
+// Reads of a table's fields, which are functions that are called rather than inlined: the code of a
+// loader is little else. `table` is nullptr for an absent table.
+//
+// The address of field `id`, or nullptr if it is absent.
+const uint8_t* field_of(const uint8_t* table, unsigned id);
+// The address that the offset in field `id` points to, or nullptr if the field is absent.
+const uint8_t* target_of(const uint8_t* table, unsigned id);
+// The value of the union whose type is in field `id`, or nullptr if that type is not `type`.
+const uint8_t* member_of(const uint8_t* table, unsigned id, uint8_t type);
+StringView string_of(const uint8_t* table, unsigned id);
+// The bits of a number of so many bytes.
+uint8_t byte_of(const uint8_t* table, unsigned id, uint8_t fallback);
+uint32_t word_of(const uint8_t* table, unsigned id, uint32_t fallback);
+uint64_t long_of(const uint8_t* table, unsigned id, uint64_t fallback);
+
 // The base class of the generated views.
 class Table {
  public:
@@ -86,36 +101,36 @@ class Table {
   bool present() const { return data_ != nullptr; }
 
  protected:
-  // The address of field `id`, or nullptr if it is absent.
-  const uint8_t* field(unsigned id) const {
-    if (data_ == nullptr) return nullptr;
-    const uint8_t* vtable = data_ - read<int32_t>(data_);
-    const unsigned slot = 4 + 2 * id;
-    if (slot >= read<uint16_t>(vtable)) return nullptr;
-    const uint16_t offset = read<uint16_t>(vtable + slot);
-    return offset != 0 ? data_ + offset : nullptr;
-  }
+  const uint8_t* field(unsigned id) const { return field_of(data_, id); }
+  const uint8_t* target(unsigned id) const { return target_of(data_, id); }
+  const uint8_t* member(unsigned id, uint8_t type) const { return member_of(data_, id, type); }
+  StringView string(unsigned id) const { return string_of(data_, id); }
   template <typename T>
   T scalar(unsigned id, T fallback) const {
-    const uint8_t* at = field(id);
-    return at != nullptr ? read<T>(at) : fallback;
-  }
-  // The address that the offset in field `id` points to, or nullptr if the field is absent.
-  const uint8_t* target(unsigned id) const {
-    const uint8_t* at = field(id);
-    return at != nullptr ? follow(at) : nullptr;
-  }
-  // The value of the union whose type is in field `id`, or nullptr if that type is not `type`.
-  const uint8_t* member(unsigned id, uint8_t type) const {
-    return scalar<uint8_t>(id, 0) == type ? target(id + 1) : nullptr;
-  }
-  StringView string(unsigned id) const {
-    const uint8_t* at = target(id);
-    if (at == nullptr) return StringView();
-    return StringView(reinterpret_cast<const char*>(at + 4), read<uint32_t>(at));
+    if constexpr (sizeof(T) == 1) {
+      return from_bits<T>(byte_of(data_, id, to_bits<uint8_t>(fallback)));
+    } else if constexpr (sizeof(T) == 4) {
+      return from_bits<T>(word_of(data_, id, to_bits<uint32_t>(fallback)));
+    } else if constexpr (sizeof(T) == 8) {
+      return from_bits<T>(long_of(data_, id, to_bits<uint64_t>(fallback)));
+    } else {
+      const uint8_t* at = field(id);
+      return at != nullptr ? read<T>(at) : fallback;
+    }
   }
 
  private:
+  template <typename Bits, typename T>
+  static Bits to_bits(T value) {
+    Bits bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    return bits;
+  }
+  template <typename T, typename Bits>
+  static T from_bits(Bits bits) {
+    return read<T>(reinterpret_cast<const uint8_t*>(&bits));
+  }
+
   const uint8_t* data_ = nullptr;
 };
 

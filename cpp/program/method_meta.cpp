@@ -72,6 +72,14 @@ ValueMeta MethodMeta::value(size_t i) const {
   return meta;
 }
 
+TensorMeta MethodMeta::input_tensor(size_t i) const {
+  return tensor_meta(plan().values()[static_cast<size_t>(plan().inputs()[i])].val_as_Tensor());
+}
+
+TensorMeta MethodMeta::output_tensor(size_t i) const {
+  return tensor_meta(plan().values()[static_cast<size_t>(plan().outputs()[i])].val_as_Tensor());
+}
+
 size_t MethodMeta::n_arenas() const { return plan().non_const_buffer_sizes().size() - 1; }
 
 size_t MethodMeta::arena_bytes(size_t k) const {

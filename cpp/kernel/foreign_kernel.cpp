@@ -1,4 +1,4 @@
-#include "rushlight/method/kernel_call.h"
+#include "rushlight/kernel/foreign_kernel.h"
 
 namespace rushlight {
 namespace {
