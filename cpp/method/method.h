@@ -264,7 +264,6 @@ class Method {
   // These take the status of a failure whose text is in message_, and say what it is about.
   Status named(Status status);
   Status refused(size_t i, Status status, const Tensor* tensor = nullptr);
-  Tag tag_of_input(size_t i) const;
   Status check_tensor(size_t i, const Tensor& tensor);
   Status take_input(size_t i, const Tensor& tensor);
   void mark_set(size_t i);

@@ -46,7 +46,7 @@ Status Method::check_input(size_t i, Tag tag) {
   if (i >= n_inputs_) {
     return refused(i, message_.fail(Code::InvalidArgument, "the method has %zu inputs", n_inputs_));
   }
-  const Tag wanted = tag_of_input(i);
+  const Tag wanted = parts_.inputs[i].tag;
   if (tag == wanted) return {};
   const bool is_list = wanted >= Tag::BoolList;
   return refused(
@@ -55,49 +55,47 @@ Status Method::check_input(size_t i, Tag tag) {
                        is_list ? "list, which cannot be given" : tag_name(wanted)));
 }
 
-Tag Method::tag_of_input(size_t i) const {
-  // Reads the plan, because a run may have changed the tag of a scalar.
-  const fb::ExecutionPlan plan = meta_.plan();
-  return tag_of(plan.values()[static_cast<size_t>(plan.inputs()[i])].val_type());
-}
-
 void Method::mark_set(size_t i) {
   if (parts_.inputs[i].is_set) return;
   parts_.inputs[i].is_set = true;
   --n_unset_inputs_;
 }
 
+// What never changes is read from the tensor itself: its dtype, its rank and sizes that are fixed.
 Status Method::check_tensor(size_t i, const Tensor& tensor) {
-  const TensorMeta meta = meta_.input_tensor(i);
-  if (tensor.dtype != meta.dtype) {
+  const Tensor& own = *parts_.inputs[i].tensor;
+  if (tensor.dtype != own.dtype) {
     return message_.fail(Code::InvalidArgument, "got %s, the method takes %s",
-                         dtype_name(tensor.dtype), dtype_name(meta.dtype));
+                         dtype_name(tensor.dtype), dtype_name(own.dtype));
   }
-  const bool is_static = meta.dynamism == Dynamism::Static;
-  bool fits = tensor.rank == meta.rank;
-  for (size_t k = 0; fits && k < meta.rank; ++k) {
+  const bool is_static = own.dynamism == Dynamism::Static;
+  int32_t bounds[kMaxRank];
+  if (!is_static) meta_.copy_input_bounds(i, bounds);
+  const int32_t* allowed = is_static ? own.sizes : bounds;
+  bool fits = tensor.rank == own.rank;
+  for (size_t k = 0; fits && k < own.rank; ++k) {
     const int32_t size = tensor.sizes[k];
-    fits = is_static ? size == meta.sizes[k] : size >= 0 && size <= meta.sizes[k];
+    fits = is_static ? size == allowed[k] : size >= 0 && size <= allowed[k];
   }
   if (!fits) {
-    return message_.fail(
-        Code::NotSupported, "got sizes %s, %s %s", ShapeText(tensor.shape()).text(),
-        is_static ? "the method takes" : "allowed are at most", ShapeText(meta.shape()).text());
+    return message_.fail(Code::NotSupported, "got sizes %s, %s %s",
+                         ShapeText(tensor.shape()).text(),
+                         is_static ? "the method takes" : "allowed are at most",
+                         ShapeText({allowed, own.rank}).text());
   }
   if (tensor.numel == 0) return {};
   if (tensor.data == nullptr) {
     return message_.fail(Code::InvalidArgument, "its data is nullptr");
   }
-  const Tensor& own = *parts_.inputs[i].tensor;
   if (own.planned) return {};
-  if (!is_aligned(tensor.data, meta.dtype)) {
+  if (!is_aligned(tensor.data, own.dtype)) {
     return message_.fail(Code::InvalidArgument,
                          "its data is read where it lies and must be aligned for %s",
-                         dtype_name(meta.dtype));
+                         dtype_name(own.dtype));
   }
   int32_t strides[kMaxRank];
   bool same_order = strides_of(tensor.shape(), own.dim_order, strides);
-  for (size_t k = 0; same_order && k < meta.rank; ++k) {
+  for (size_t k = 0; same_order && k < own.rank; ++k) {
     same_order = tensor.sizes[k] <= 1 || strides[k] == tensor.strides[k];
   }
   if (same_order) return {};

@@ -236,7 +236,7 @@ void MethodLoader::make_interface() {
   // `planned` is used as a temporary mark, since both lists may be long.
   for (size_t k = 0; k < method_.n_inputs_; ++k) {
     EValue* value = parts_.values + plan_.inputs()[k];
-    parts_.inputs[k] = {value, value->tensor_or_null(), false};
+    parts_.inputs[k] = {value, value->tensor_or_null(), value->tag, false};
     if (parts_.inputs[k].tensor != nullptr) parts_.inputs[k].tensor->grows = false;
     if (is_bare(parts_.inputs[k].tensor)) parts_.inputs[k].tensor->planned = true;
   }

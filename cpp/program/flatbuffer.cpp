@@ -124,50 +124,7 @@ bool Verifier::table(uint32_t at, unsigned type) {
   return true;
 }
 
-// The number of field `id`, or `fallback` if it is absent.
-template <typename T>
-T number_of(const uint8_t* table, unsigned id, T fallback) {
-  const uint8_t* at = field_of(table, id);
-  return at != nullptr ? read<T>(at) : fallback;
-}
-
 }  // namespace
-
-const uint8_t* field_of(const uint8_t* table, unsigned id) {
-  if (table == nullptr) return nullptr;
-  const uint8_t* vtable = table - read<int32_t>(table);
-  const unsigned slot = 4 + 2 * id;
-  if (slot >= read<uint16_t>(vtable)) return nullptr;
-  const uint16_t offset = read<uint16_t>(vtable + slot);
-  return offset != 0 ? table + offset : nullptr;
-}
-
-const uint8_t* target_of(const uint8_t* table, unsigned id) {
-  const uint8_t* at = field_of(table, id);
-  return at != nullptr ? follow(at) : nullptr;
-}
-
-const uint8_t* member_of(const uint8_t* table, unsigned id, uint8_t type) {
-  return byte_of(table, id, 0) == type ? target_of(table, id + 1) : nullptr;
-}
-
-StringView string_of(const uint8_t* table, unsigned id) {
-  const uint8_t* at = target_of(table, id);
-  if (at == nullptr) return StringView();
-  return StringView(reinterpret_cast<const char*>(at + 4), read<uint32_t>(at));
-}
-
-uint8_t byte_of(const uint8_t* table, unsigned id, uint8_t fallback) {
-  return number_of(table, id, fallback);
-}
-
-uint32_t word_of(const uint8_t* table, unsigned id, uint32_t fallback) {
-  return number_of(table, id, fallback);
-}
-
-uint64_t long_of(const uint8_t* table, unsigned id, uint64_t fallback) {
-  return number_of(table, id, fallback);
-}
 
 bool verify_flatbuffer(const uint8_t* data, size_t size, const Layout& layout) {
   if (data == nullptr || size < 8 || size > kMaxSize) return false;

@@ -81,9 +81,10 @@ class MethodMeta {
   ValueMeta input(size_t i) const;
   ValueMeta output(size_t i) const;
   ValueMeta value(size_t i) const;
-  // The same of those that are tensors: less code where no more is wanted.
-  TensorMeta input_tensor(size_t i) const;
+  // Parts of the same, of tensors: less code where no more is wanted. `bounds` has room for
+  // kMaxRank sizes.
   TensorMeta output_tensor(size_t i) const;
+  void copy_input_bounds(size_t i, int32_t* bounds) const;
 
   // Arena k is for memory id k + 1.
   size_t n_arenas() const;
