@@ -135,11 +135,6 @@ struct Letter {
   uint32_t label;  // in the trie of pieces
 };
 
-// A part of a word: where it begins in the word, and its first token.
-struct Segment {
-  size_t begin, first;
-};
-
 // The best path to a position.
 struct BestPath {
   double score;
@@ -153,13 +148,14 @@ struct Scratch {
 
   // Gives back the buffers that a huge text left larger than that.
   void shrink() {
-    shrink(&segments);
     shrink(&symbols);
     shrink(&linked);
     shrink(&merges);
     shrink(&paths);
     shrink(&seconds);
     shrink(&letters);
+    shrink(&begins);
+    shrink(&dead);
     shrink(&codes);
     for (std::string& text : normalized) shrink(&text);
     for (std::string& text : pieces) shrink(&text);
@@ -167,13 +163,14 @@ struct Scratch {
 
   WordCache cache;
   PairCache pairs;
-  std::vector<Segment> segments;
   std::vector<Symbol> symbols;
   std::vector<LinkedSymbol> linked;
   std::vector<Merge> merges;
   std::vector<BestPath> paths;
   std::vector<double> seconds;  // scores of the best paths but one
   std::vector<Letter> letters;
+  std::vector<uint32_t> begins;  // of tokens
+  std::vector<uint64_t> dead;    // bits of positions where no tokens go on
   std::string normalized[2];
   std::vector<std::string> pieces;  // for operations of pre-tokenizers that change the text
   std::vector<uint32_t> codes;

@@ -63,9 +63,12 @@ enum SectionKind : uint32_t {
   kCharsmapPages,
   kCharsmapClasses,
   kPairBits,
-  kByteJoins,
-  kCharacterRanks,
+  kByteJoins,       // of version 3, and not used any more
+  kCharacterRanks,  // nor is this
   kJoints,
+  kTokenUnits,
+  kUnitTokens,
+  kHalves,
   kSectionKinds,
 };
 
@@ -97,6 +100,7 @@ class Reader {
   Status check_piece_trie(const Table& table);
   Status check_pages(Span<const uint16_t> pages, size_t characters);
   Status check_operations(const Table& table, Span<const Operation> operations, bool splits);
+  Status check_token_trie(const Table& table);
   Status check_bpe(const Table& table);
   Status check_model(const Table& table);
   Status check_pieces(const Table& table);
@@ -158,9 +162,10 @@ Status Reader::read(Table* table) {
   RL_TRY(get(kBytes, &table->bytes));
   RL_TRY(get(kPairs, &table->pairs));
   RL_TRY(get(kPairBits, &table->pair_bits));
-  RL_TRY(get(kByteJoins, &table->byte_joins));
-  RL_TRY(get(kCharacterRanks, &table->character_ranks));
   RL_TRY(get(kJoints, &table->joints));
+  RL_TRY(get(kTokenUnits, &table->token_trie.units));
+  RL_TRY(get(kUnitTokens, &table->token_trie.tokens));
+  RL_TRY(get(kHalves, &table->halves));
   RL_TRY(get(kWords, &table->words));
   RL_TRY(get(kCharacterPages, &table->character_pages));
   RL_TRY(get(kCharacters, &table->characters));
@@ -277,6 +282,29 @@ Status Reader::check_operations(const Table& table, Span<const Operation> operat
 
 bool is_power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
+// No walk leaves the units, and undoing merges ends: halves come before what they make.
+Status Reader::check_token_trie(const Table& table) {
+  const TokenTrie& trie = table.token_trie;
+  const size_t units = trie.units.size();
+  if (units % 256 != 0 || trie.tokens.size() != units ||
+      table.halves.size() != (units == 0 ? 0 : size_t{vocabulary_})) {
+    return fault("the number of tokens by their bytes", static_cast<uint32_t>(units));
+  }
+  for (const uint32_t unit : trie.units) {
+    if (TokenTrie::base(unit) >= units) return fault("the place of a token's byte", unit);
+  }
+  const auto order = [&](uint32_t token) {
+    return token < vocabulary_ ? table.halves[token].order : 0;
+  };
+  for (const Halves& halves : table.halves) {
+    if (halves.order != 0 && halves.order != kNone &&
+        (order(halves.left) >= halves.order || order(halves.right) >= halves.order)) {
+      return fault("the halves of a token", halves.left);
+    }
+  }
+  return check_tokens(trie.tokens, true, "the token of a text");
+}
+
 Status Reader::check_bpe(const Table& table) {
   if (!is_power_of_two(table.pairs.size()) || table.settings.pair_probes > kMostProbes) {
     return fault("the table of pairs", table.settings.pair_probes);
@@ -284,20 +312,14 @@ Status Reader::check_bpe(const Table& table) {
   if (table.pair_bits.size() > kMostPairBits) {
     return fault("the bits of pairs", static_cast<uint32_t>(table.pair_bits.size()));
   }
-  if (!table.joints.empty() && table.has(kByteLevel) && table.byte_joins.empty()) {
-    return fault("the joins of bytes", 0);
-  }
-  if (!table.byte_joins.empty() && (table.byte_joins.size() != kBytePlaces * kBytePlaces ||
-                                    table.character_ranks.size() != table.characters.size())) {
-    return fault("the joins of bytes", static_cast<uint32_t>(table.byte_joins.size()));
-  }
   for (const Pair& pair : table.pairs) {
     if (pair.left != kNone && pair.token >= vocabulary_) return fault("a pair", pair.token);
   }
   if (table.has(kByteLevel | kByteFallback) && table.bytes.size() != 256) {
     return fault("the number of bytes", static_cast<uint32_t>(table.bytes.size()));
   }
-  if (table.has(kIgnoreMerges) &&
+  RL_TRY(check_token_trie(table));
+  if (table.has(kIgnoreMerges) && !(table.words.empty() && !table.token_trie.empty()) &&
       (!is_power_of_two(table.words.size()) || table.settings.word_probes > kMostProbes)) {
     return fault("the table of words", table.settings.word_probes);
   }

@@ -24,8 +24,6 @@ class WordEncoder {
   void encode(StringView word);
 
  private:
-  static constexpr uint32_t kOfSegments = 1;  // in the cache, beside the tokenizer's words
-
   // A text, and where it stands in the cache, or may be stored; null: it is too long.
   struct LookUp {
     StringView text;
@@ -38,10 +36,6 @@ class WordEncoder {
   template <class Use>
   void cut(StringView word, const Use& use) const;
   void bytes(StringView word);
-  void byte_segments(StringView word);
-  void byte_segment(StringView text, bool is_word);
-  bool stands_apart(StringView word, const Segment& segment) const;
-  bool settle(StringView word, size_t end);
   void characters(StringView word);
   void character_segment(const LookUp& one);
   bool add_character(const Point& point, StringView text);
