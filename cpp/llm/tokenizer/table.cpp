@@ -97,7 +97,7 @@ class Reader {
   }
   Status check_tokens(Span<const uint32_t> tokens, bool may_be_none, const char* what);
   Status check_trie(Trie* trie, size_t values, const char* what);
-  Status check_piece_trie(const Table& table);
+  Status check_piece_trie(Table* checked);
   Status check_pages(Span<const uint16_t> pages, size_t characters);
   Status check_operations(const Table& table, Span<const Operation> operations, bool splits);
   Status check_token_trie(const Table& table);
@@ -229,8 +229,24 @@ Status Reader::check_trie(Trie* checked, size_t values, const char* what) {
   return {};
 }
 
+// Whether no piece has a U+2581 after any other character.
+bool begin_with_spaces(const PieceTrie& trie) {
+  const uint32_t space = trie.label(kLowBlock);
+  const size_t size = trie.nodes.size();
+  const auto is_space = [&](uint32_t node) {
+    const uint32_t parent = trie.nodes[node].parent;
+    return parent < size && (trie.nodes[parent].base ^ node) == space;
+  };
+  for (uint32_t node = 0; node < size; ++node) {
+    const uint32_t parent = trie.nodes[node].parent;
+    if (parent != 0 && is_space(node) && !is_space(parent)) return false;
+  }
+  return space != 0;
+}
+
 // Places are checked where they are read. No walk is longer than the longest piece.
-Status Reader::check_piece_trie(const Table& table) {
+Status Reader::check_piece_trie(Table* checked) {
+  const Table& table = *checked;
   const PieceTrie& trie = table.piece_trie;
   if (trie.nodes.size() != trie.tokens.size() || trie.nodes.size() >= kNone) {
     return fault("the number of pieces", static_cast<uint32_t>(trie.tokens.size()));
@@ -239,7 +255,9 @@ Status Reader::check_piece_trie(const Table& table) {
     return fault("the longest piece", table.settings.longest_piece);
   }
   RL_TRY(check_tokens(trie.tokens, true, "the token of a piece"));
-  return check_pages(trie.label_pages, trie.labels.size());
+  RL_TRY(check_pages(trie.label_pages, trie.labels.size()));
+  checked->spaces_begin_pieces = !trie.empty() && begin_with_spaces(trie);
+  return {};
 }
 
 // Each page has its 256 characters.
@@ -386,7 +404,7 @@ Status Reader::check(Table* checked) {
       (table.joints.size() <= kAsciiJoints || table.joints.size() > kMostPairBits)) {
     return fault("the joints of characters", static_cast<uint32_t>(table.joints.size()));
   }
-  RL_TRY(check_piece_trie(table));
+  RL_TRY(check_piece_trie(checked));
   RL_TRY(check_trie(&checked->model, vocabulary_, "the model's trie"));
   const size_t added = table.added_tokens.size();
   RL_TRY(check_trie(&checked->raw_added, added, "the trie of added tokens"));

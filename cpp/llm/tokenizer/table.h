@@ -190,6 +190,7 @@ struct Table {
   Span<const Halves> halves;             // of each token, if there is a token_trie
   Trie model;                            // values: tokens
   PieceTrie piece_trie;                  // in its place, of unigram models since version 2
+  bool spaces_begin_pieces = false;      // of the piece_trie; U+2581 stands for them
   Trie raw_added, added;                 // values: indices of added tokens
   Trie kept;                             // texts that SentencePiece's normaliser does not change
   Span<const double> scores;             // of each token, and of an unknown character

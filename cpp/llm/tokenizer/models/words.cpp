@@ -21,8 +21,7 @@ uint16_t limit_of(double limit) {
 }  // namespace
 
 void WordEncoder::encode(StringView word) {
-  begin_ = out_.size();
-  score_ = 0;
+  begin_text();
   if (word.empty()) return;
   const Model model = table_.settings.model;
   if (model == Model::Bpe && table_.has(kByteLevel)) return bytes(word);
@@ -99,10 +98,10 @@ void WordEncoder::characters(StringView word) {
 
 void WordEncoder::character_segment(const LookUp& one) {
   const size_t begin = out_.size();
-  if (table_.settings.model == Model::Unigram32) {
-    if (one.entry == nullptr || may_begin_anew(one.text) || !append_after(one)) model(one.text);
-  } else {
+  if (table_.settings.model == Model::Bpe) {
     cached(one);
+  } else if (!append_after(one)) {
+    encode_unigram_after(table_, one.text, &score_, &scratch_, &out_);
   }
   fuse_unknown(begin);
 }
@@ -162,34 +161,37 @@ void WordEncoder::store(const LookUp& one, size_t begin) {
   one.entry->store(one.key, one.owner, out_.data() + begin, n);
 }
 
-// Whether scores may begin anew within a text: a cached one is added whole.
-bool WordEncoder::may_begin_anew(StringView text) const {
-  return std::fabs(score_) + text.size() * table_.greatest_score > kFarthestScore;
+// Stores the tokens of a text with a limit: none of one that is too long, or has too many tokens.
+void WordEncoder::learn(const LookUp& one, StringView normalized) {
+  const size_t begin = out_.size();
+  double limit = -1;
+  if (!normalized.empty() && normalized.size() <= kLongestStored) {
+    limit = encode_unigram_anywhere(table_, normalized, &scratch_, &out_);
+  }
+  const size_t n = out_.size() - begin;
+  const bool fits = limit >= kLimitStep && n <= WordCache::kMostTokens;
+  one.entry->store(one.key, one.owner, out_.data() + begin, fits ? n : 0);
+  one.entry->limit = fits ? limit_of(limit) : 0;
+  out_.resize(begin);
 }
 
-// A text whose tokens depend on the score before it if that exceeds the entry's limit: false, and
-// nothing is appended.
-bool WordEncoder::append_after(const LookUp& one) {
+// Within a text that may bring the score beyond kFarthestScore, it may begin anew.
+bool WordEncoder::append_known(const LookUp& one) {
   const size_t begin = out_.size();
-  WordCache::Entry* entry = one.entry;
-  if (entry->holds(one.key, one.owner)) {
-    if (std::fabs(score_) >= entry->limit * kLimitStep) return false;
-    append(*entry);
-    add_scores(begin);
-    return true;
-  }
-  const double limit = encode_unigram_anywhere(table_, one.text, &scratch_, &out_);
-  const size_t n = out_.size() - begin;
-  const bool fits = n <= WordCache::kMostTokens;
-  entry->store(one.key, one.owner, out_.data() + begin, fits ? n : 0);
-  entry->limit = fits ? limit_of(limit) : 0;
-  const bool is_within = std::fabs(score_) < limit;
-  if (is_within) {
-    add_scores(begin);
-  } else {
-    out_.resize(begin);
-  }
-  return is_within;
+  const double score = std::fabs(score_);
+  if (score >= one.entry->limit * kLimitStep) return false;
+  if (score + kLongestStored * table_.greatest_score > kFarthestScore) return false;
+  append(*one.entry);
+  add_scores(begin);
+  return true;
+}
+
+// A segment whose tokens depend on the score before it if that exceeds the entry's limit: false,
+// and nothing is appended.
+bool WordEncoder::append_after(const LookUp& one) {
+  if (one.entry == nullptr) return false;
+  if (is_new(one)) learn(one, one.text);
+  return append_known(one);
 }
 
 // Of the tokens from `begin` on.
@@ -210,8 +212,6 @@ void WordEncoder::model(StringView text) {
       return encode_bpe(table_, text, &scratch_, &out_);
     case Model::WordPiece:
       return encode_word_piece(table_, text, &out_);
-    case Model::Unigram32:
-      return encode_unigram_after(table_, text, &score_, &scratch_, &out_);
     default:
       return encode_unigram(table_, text, &scratch_, &out_);
   }
