@@ -1,6 +1,9 @@
 // From a program to a runner: the model, its tokenizer and what its texts begin and end with.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "rushlight/llm/runner/module_model.h"
 #include "rushlight/llm/runner/runner.h"
 
@@ -13,6 +16,8 @@ struct LoadOptions {
   // In place of those in the program; empty: the program's. They must live as long as the runner.
   Span<const uint8_t> tokenizer;  // a table (docs/llm/tokenizer.md)
   StringView chat_template;
+  // Shared libraries of kernels besides those of `module` (Module::add_kernels).
+  std::vector<std::string> kernels;
 };
 
 // Maps a program (.pte) and loads it into a runner that is not open yet. The program has one of the
@@ -21,5 +26,9 @@ Status load(const char* path, const LoadOptions& options, Runner* runner, Messag
 // The same for a program in memory, which must live as long as the runner.
 Status load_memory(Span<const uint8_t> program, const LoadOptions& options, Runner* runner,
                    Message* message);
+
+// The program of a runner that one of these opened; to be used while no step runs
+// (Scheduler::Turn).
+Module& module_of(Runner& runner);
 
 }  // namespace rushlight::llm
