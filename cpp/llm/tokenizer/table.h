@@ -146,7 +146,7 @@ struct TokenTrie {
   static uint32_t base(uint32_t unit) { return unit >> 9; }
   // The longest token that the text from `begin` on begins with, and that ends at `most` or before.
   Match longest(const uint8_t* text, size_t begin, size_t most) const {
-    uint32_t unit = units[0], place = 0, found = 0;
+    uint32_t unit = units[0], place = 0, last = 0;
     size_t i = begin, end = begin;
     while (i < most) {
       const uint32_t byte = text[i];
@@ -155,10 +155,10 @@ struct TokenTrie {
       if ((unit & 0xFF) != byte) break;
       ++i;
       const bool ends = (unit >> 8 & 1) != 0;
-      found = ends ? place : found;
+      last = ends ? place : last;
       end = ends ? i : end;
     }
-    return {found != 0 ? tokens[found] : kNone, end, i - begin};
+    return {last != 0 ? tokens[last] : kNone, end, i - begin};
   }
 };
 

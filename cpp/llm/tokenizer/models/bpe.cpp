@@ -49,7 +49,9 @@ void first_symbols(const Table& table, StringView word, std::vector<Symbol>* sym
 class ShortWordMerges {
  public:
   ShortWordMerges(const Table& table, std::vector<Symbol>* symbols)
-      : table_(table), symbols_(*symbols), size_(symbols->size()) {}
+      : table_(table), symbols_(*symbols), size_(symbols->size()) {
+    keys_[0] = kNothing;
+  }
 
   void run() {
     for (size_t i = 0; i < size_; ++i) {

@@ -55,8 +55,8 @@ void SpacedText::encode(StringView text) {
   flush(true);
 }
 
-// Whether the chunk's tokens are known, and were appended. Most chunks never come back: what the
-// second time is, as far as is known, is when they are stored.
+// Whether the chunk's tokens are known, and were appended. Most chunks never come back: they are
+// stored when they come for the second time.
 bool SpacedText::known(StringView chunk) {
   const WordEncoder::LookUp one = words_.look_up_chunk(chunk);
   if (words_.is_new(one)) {

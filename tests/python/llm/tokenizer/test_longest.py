@@ -10,6 +10,7 @@ import tokenizer_corpus as corpus
 from tokenizers import Tokenizer as Peer
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from rushlight.errors import LoadError
 from rushlight.llm.tokenizer import Tokenizer, compile
 from rushlight.llm.tokenizer.byte_level import CHARACTERS
 from rushlight.llm.tokenizer.merges import _merged, derived
@@ -131,6 +132,28 @@ def test_long_runs_take_linear_time(unit: str) -> None:
     for size in (1, 7, 1000, 100_001):
         text = unit * size + "c"
         assert ours.encode(text) == peer.encode(text).ids
+
+
+def test_damaged_tries_are_refused_or_give_tokens() -> None:
+    draw = random.Random("damaged tries")
+    table = compile(_bytes_peer([("a", "b"), ("ab", "c"), ("b", "c"), ("abc", "ab"), ("c", "a")]))
+    heads = _sections(table)
+    opened = 0
+    for _ in range(400):
+        damaged = bytearray(table)
+        for _ in range(draw.randrange(1, 4)):
+            offset, size = struct.unpack_from("<2Q", table, heads[draw.choice(TRIE)] + 8)
+            number = draw.choice([0, 1, 98, 0x161, 257, 0xFFFF, 0xFFFFFFFF, draw.getrandbits(32)])
+            struct.pack_into("<I", damaged, offset + draw.randrange(size // 4) * 4, number)
+        try:
+            ours = Tokenizer(damaged)
+        except LoadError as error:
+            assert "damaged" in str(error)
+            continue
+        opened += 1
+        tokens = ours.encode("".join(draw.choices("abcx", k=300)))
+        assert all(0 <= token < len(ours) for token in tokens)
+    assert opened > 50
 
 
 def test_a_trie_has_the_texts_and_nothing_else() -> None:
