@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kWanted = kCollapseSpaces | kDummyPrefix | kEscapeSpaces;
 
-const StringView kSpaceMark("\xE2\x96\x81");  // U+2581
+constexpr char kSpaceMark[] = "\xE2\x96\x81";  // U+2581
 
 bool ends_with(StringView text, StringView end) {
   return text.size() >= end.size() &&
@@ -61,9 +61,8 @@ bool SpacedText::known(StringView chunk) {
   const WordEncoder::LookUp one = words_.look_up_chunk(chunk);
   if (words_.is_new(one)) {
     if (!words_.was_seen(one)) return false;
-    const StringView normalized = normalize(chunk, false);
-    const bool may_be_apart =
-        normalized.size() > kSpaceMark.size() && !ends_with(normalized, kSpaceMark);
+    const StringView normalized = normalize(chunk, false), mark(kSpaceMark);
+    const bool may_be_apart = normalized.size() > mark.size() && !ends_with(normalized, mark);
     words_.learn(one, may_be_apart ? normalized : StringView());
   }
   if (!words_.is_known(one)) return false;
