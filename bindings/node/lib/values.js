@@ -25,7 +25,7 @@ function wholeOf(input, name) {
 /** What the addon takes for an input; a number is an int or a double as the method has it. */
 function inputOf(input, index, method) {
   const wanted = method.inputs[index];
-  const name = wanted?.name ? `input ${index} (${wanted.name})` : `input ${index}`;
+  const name = wanted?.name ? `input '${wanted.name}'` : `input ${index}`;
   if (input instanceof Tensor) return { kind: TENSOR, ...Tensor.forAddon(input, name) };
   switch (typeof input) {
     case 'number':
