@@ -32,7 +32,6 @@ test('tokens are those of Python', async () => {
   const WRONG = Code.INVALID_ARGUMENT;
   await assertFails(WRONG, /text is 3/, () => model.encode(3));
   await assertFails(WRONG, /tokens\[1\] is -1/, () => model.decode([1, -1]));
-  await assertFails(WRONG, /./, () => model.decode([2 ** 31 - 1]));
   await assertFails(WRONG, /messages is "hi"/, () => model.encodeChat('hi'));
 });
 
