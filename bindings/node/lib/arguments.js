@@ -8,9 +8,13 @@ const U64 = (1n << 64n) - 1n;
 
 /** A value as an error shows it. */
 function shown(value) {
-  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
   if (typeof value === 'bigint') return `${value}n`;
-  if (typeof value === 'object' && value !== null) return `a ${value.constructor?.name ?? 'object'}`;
+  if (typeof value === 'object' && value !== null) {
+    const type = String(value.constructor?.name || 'object');
+    return `${/^[aeiou]/i.test(type) ? 'an' : 'a'} ${type}`;
+  }
   return typeof value === 'function' ? 'a function' : String(value);
 }
 
@@ -26,7 +30,9 @@ function whole(value, name, least = 0, most = Number.MAX_SAFE_INTEGER) {
 function whole64(value, name) {
   if (typeof value === 'bigint' && value >= 0n && value <= U64) return value;
   if (Number.isSafeInteger(value) && value >= 0) return BigInt(value);
-  throw invalid(`${name} is ${shown(value)}: give a whole number from 0 on, beyond 2 ** 53 a bigint`);
+  throw invalid(
+    `${name} is ${shown(value)}: give a whole number from 0 on, beyond 2 ** 53 a bigint`,
+  );
 }
 
 /** A finite number. */
@@ -79,11 +85,11 @@ function bytes(value, name) {
 }
 
 /** Options by a table of checks: {name: (value, name) => what the addon takes}. */
-function options(given, checks, what = 'options') {
-  if (given === undefined || given === null) return {};
-  if (typeof given !== 'object') throw invalid(`${what} is ${shown(given)}: give an object`);
+function options(object, checks, what = 'options') {
+  if (object === undefined || object === null) return {};
+  if (typeof object !== 'object') throw invalid(`${what} is ${shown(object)}: give an object`);
   const taken = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(object)) {
     if (!Object.hasOwn(checks, name)) {
       throw invalid(`${what}: there is no ${name}; there are ${Object.keys(checks).join(', ')}`);
     }

@@ -13,46 +13,46 @@ function exact(whole) {
   return Number.isSafeInteger(number) ? number : whole;
 }
 
-function describeValue(given) {
-  const kind = KINDS[given.kind];
+function describeValue(raw) {
+  const kind = KINDS[raw.kind];
   if (kind === 'tensor') {
     return Object.freeze({
-      name: given.name,
+      name: raw.name,
       kind,
-      dtype: dtypeName(given.dtype),
-      minSizes: Object.freeze(given.minSizes),
-      maxSizes: Object.freeze(given.maxSizes.map((size) => (size === NO_BOUND ? Infinity : size))),
-      symbols: Object.freeze(given.symbols),
-      dimOrder: Object.freeze(given.dimOrder),
-      nbytes: given.nbytes === ENDLESS ? Infinity : Number(given.nbytes),
-      isPlanned: given.isPlanned !== 0,
+      dtype: dtypeName(raw.dtype),
+      minSizes: Object.freeze(raw.minSizes),
+      maxSizes: Object.freeze(raw.maxSizes.map((size) => (size === NO_BOUND ? Infinity : size))),
+      symbols: Object.freeze(raw.symbols),
+      dimOrder: Object.freeze(raw.dimOrder),
+      nbytes: raw.nbytes === ENDLESS ? Infinity : Number(raw.nbytes),
+      isPlanned: raw.isPlanned !== 0,
     });
   }
-  const info = { name: given.name, kind, isFixed: given.isFixed !== 0 };
+  const info = { name: raw.name, kind, isFixed: raw.isFixed !== 0 };
   if (kind === 'int') {
-    info.value = exact(given.value);
-    info.least = exact(given.least);
-    info.most = exact(given.most);
-  } else if (given.value !== undefined) {
-    info.value = given.value;
+    info.value = exact(raw.value);
+    info.least = exact(raw.least);
+    info.most = exact(raw.most);
+  } else if (raw.value !== undefined) {
+    info.value = raw.value;
   }
   return Object.freeze(info);
 }
 
 /** A method: its name, inputs, outputs, and the bytes that it needs. */
-function describeMethod(given) {
+function describeMethod(raw) {
   return Object.freeze({
-    name: given.name,
-    inputs: Object.freeze(given.inputs.map(describeValue)),
-    outputs: Object.freeze(given.outputs.map(describeValue)),
+    name: raw.name,
+    inputs: Object.freeze(raw.inputs.map(describeValue)),
+    outputs: Object.freeze(raw.outputs.map(describeValue)),
     memory: Object.freeze({
-      arenas: Number(given.arenas),
-      sharedArenas: Number(given.sharedArenas),
-      structures: Number(given.structures),
-      outputs: Number(given.outputBytes),
-      scratch: Number(given.scratch),
+      arenas: Number(raw.arenas),
+      sharedArenas: Number(raw.sharedArenas),
+      structures: Number(raw.structures),
+      outputs: Number(raw.outputBytes),
+      scratch: Number(raw.scratch),
     }),
-    instructions: Number(given.instructions),
+    instructions: Number(raw.instructions),
   });
 }
 

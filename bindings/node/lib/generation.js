@@ -57,9 +57,9 @@ function externalOf(value, type, name) {
   return Handle.external(value);
 }
 
-/** All options for the addon, and the signal: those that are given over the model's own. */
-function optionsOf(model, given, types) {
-  const { signal, grammar, adapter, ...own } = check.options(given, OPTIONS);
+/** All options for the addon, and the signal: the caller's, and the model's own for the others. */
+function optionsOf(model, options, types) {
+  const { signal, grammar, adapter, ...own } = check.options(options, OPTIONS);
   const defaults = attempt(() => native.defaultOptions(model));
   return {
     signal,

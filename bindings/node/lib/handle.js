@@ -29,7 +29,9 @@ class Handle {
 
   /** Whether a value is a handle of `type` that open() gave. */
   static is(value, type) {
-    return typeof value === 'object' && value !== null && #external in value && value instanceof type;
+    return (
+      typeof value === 'object' && value !== null && #external in value && value instanceof type
+    );
   }
 
   /** Calls `work(external)` beside others; close() waits for it. */
@@ -97,9 +99,9 @@ if (Symbol.asyncDispose !== undefined) {
 }
 
 /** A command of the addon, in order. */
-function command(handle, name, given = {}) {
+function command(handle, name, fields = {}) {
   return Handle.inOrder(handle, (external) =>
-    settled(() => native.command(external, name, given)),
+    settled(() => native.command(external, name, fields)),
   );
 }
 

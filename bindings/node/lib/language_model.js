@@ -35,8 +35,8 @@ const OPTIONS = {
 class LanguageModel extends Handle {
   /** Opens a program with a language model: a path, a file URL, or its bytes. */
   static async open(source, options) {
-    const given = { ...check.options(options, OPTIONS), ...sourceOf(source) };
-    return new LanguageModel(OWN, await settled(() => native.openLanguageModel(given)));
+    const fields = { ...check.options(options, OPTIONS), ...sourceOf(source) };
+    return new LanguageModel(OWN, await settled(() => native.openLanguageModel(fields)));
   }
 
   /** What the model is, and how much cache is taken now. */
@@ -91,7 +91,11 @@ class LanguageModel extends Handle {
     if (!Array.isArray(messages)) {
       throw invalid(`messages is ${check.shown(messages)}: give an array of {role, content}`);
     }
-    const json = JSON.stringify({ messages, add_generation_prompt: addGenerationPrompt, ...variables });
+    const json = JSON.stringify({
+      messages,
+      add_generation_prompt: addGenerationPrompt,
+      ...variables,
+    });
     return attempt(() => native.encode(external, json, IS_CHAT));
   }
 
@@ -127,19 +131,17 @@ class LanguageModel extends Handle {
       normalizes: check.flag,
       truncates: check.flag,
     });
-    const given = check.list(texts, 'texts', check.string);
+    check.list(texts, 'texts', check.string);
     const buffer = await Handle.beside(this, (external) =>
-      settled(() => native.embed(external, given, normalizes, truncates)),
+      settled(() => native.embed(external, texts, normalizes, truncates)),
     );
     const { hidden } = this.info;
-    return given.map((_, i) => new Float32Array(buffer, i * hidden * 4, hidden));
+    return texts.map((_, i) => new Float32Array(buffer, i * hidden * 4, hidden));
   }
 
   // Commands of a model are done beside each other.
-  #command(name, given) {
-    return Handle.beside(this, (external) =>
-      settled(() => native.command(external, name, given)),
-    );
+  #command(name, fields) {
+    return Handle.beside(this, (external) => settled(() => native.command(external, name, fields)));
   }
 
   /** A session without tokens. */
@@ -149,12 +151,12 @@ class LanguageModel extends Handle {
 
   /** A session from a file of Session.save(); `adapter`: what it was made with. */
   async restore(file, { adapter } = {}) {
-    const given = { text: check.path(file) };
+    const fields = { text: check.path(file) };
     if (adapter !== undefined && adapter !== null) {
       if (!Handle.is(adapter, Adapter)) throw invalid(`adapter is ${check.shown(adapter)}`);
-      given.adapter = Handle.external(adapter);
+      fields.adapter = Handle.external(adapter);
     }
-    return new Session(OWN, await this.#command('restore', given), this);
+    return new Session(OWN, await this.#command('restore', fields), this);
   }
 
   /** A grammar: {regex: string}, or {jsonSchema: object or string}. */

@@ -3,7 +3,7 @@
 
 const check = require('./arguments.js');
 const { describeMethod } = require('./describe.js');
-const { invalid } = require('./errors.js');
+const { Code, invalid } = require('./errors.js');
 const { Handle, OWN, command } = require('./handle.js');
 const { native, settled } = require('./native.js');
 const { Tensor, dtypeName, dtypeOf, stridesOf } = require('./tensor.js');
@@ -25,7 +25,7 @@ const OPTIONS = {
 // While a run is to end: the addon does nothing if the run has not begun on its thread.
 const CANCEL_EVERY_MS = 1;
 
-/** {path} or {program}: what open() was given. */
+/** {path} or {program}, as the addon takes what is opened. */
 function sourceOf(source) {
   if (typeof source === 'string' || source instanceof URL) return { path: check.path(source) };
   return { program: check.bytes(source, 'source') };
@@ -41,7 +41,8 @@ function checkTargets(targets, outputs) {
       throw invalid(`outputs[${i}] is ${check.shown(target)}: give a Tensor or null`);
     }
     if (outputs[i].kind !== 'tensor' || outputs[i].dtype !== target.dtype) {
-      const wanted = outputs[i].kind === 'tensor' ? outputs[i].dtype : `no tensor but ${outputs[i].kind}`;
+      const wanted =
+        outputs[i].kind === 'tensor' ? outputs[i].dtype : `no tensor but ${outputs[i].kind}`;
       throw invalid(`outputs[${i}] is a tensor of ${target.dtype}, the method's is ${wanted}`);
     }
   });
@@ -61,8 +62,8 @@ class Module extends Handle {
 
   /** Opens a program: a path, a file URL, or its bytes. */
   static async open(source, options) {
-    const given = { ...check.options(options, OPTIONS), ...sourceOf(source) };
-    const opened = await settled(() => native.openModule(given));
+    const fields = { ...check.options(options, OPTIONS), ...sourceOf(source) };
+    const opened = await settled(() => native.openModule(fields));
     const methods = new Map(opened.methods.map((method) => [method.name, describeMethod(method)]));
     return new Module(OWN, opened.handle, methods, opened.threads);
   }
@@ -115,7 +116,7 @@ class Module extends Handle {
   }
 
   async #runNow(external, known, { inputs, targets, signal }) {
-    const given = inputs.map((input, i) => inputOf(input, i, known));
+    const values = inputs.map((input, i) => inputOf(input, i, known));
     const memory = targets.map((target, i) =>
       target ? Tensor.forAddon(target, `outputs[${i}]`).data : undefined,
     );
@@ -128,12 +129,12 @@ class Module extends Handle {
     signal?.addEventListener('abort', cancel, { once: true });
     try {
       const made = await settled(() =>
-        native.run(external, known.name, given, memory, known.outputs.length, measures),
+        native.run(external, known.name, values, memory, known.outputs.length, measures),
       );
       this.#measured.add(known.name);
       return made.map((output, i) => outputOf(output, targets[i]));
     } catch (error) {
-      throw signal?.aborted && error.code === 0x80 ? signal.reason : error;
+      throw signal?.aborted && error.code === Code.CANCELLED ? signal.reason : error;
     } finally {
       clearInterval(timer);
       signal?.removeEventListener('abort', cancel);
@@ -204,15 +205,20 @@ class Module extends Handle {
 
   /** Records loads and runs from now on, and forgets what was recorded. */
   async traceStart(options) {
-    const given = check.options(options, {
+    const {
+      values: first,
+      bytes: second,
+      valueBytes: third,
+    } = check.options(options, {
       values: (value, name) => {
         if (typeof value === 'string' && Object.hasOwn(LEVELS, value)) return LEVELS[value];
-        throw invalid(`${name} is ${check.shown(value)}: there are ${Object.keys(LEVELS).join(', ')}`);
+        throw invalid(
+          `${name} is ${check.shown(value)}: there are ${Object.keys(LEVELS).join(', ')}`,
+        );
       },
       bytes: check.whole64,
       valueBytes: check.whole64,
     });
-    const { values: first, bytes: second, valueBytes: third } = given;
     await command(this, 'traceStart', { first, second, third });
   }
 

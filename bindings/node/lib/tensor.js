@@ -24,10 +24,16 @@ const DTYPES = {
   uint64: { number: 29, array: BigUint64Array, parts: 1 },
 };
 // What an array without a dtype holds: the first dtype of each array but float16 and bool.
-const DEFAULTS = ['uint8', 'int8', 'int16', 'int32', 'int64', 'float32', 'float64', 'uint16'].concat([
-  'uint32',
-  'uint64',
-]);
+const DEFAULTS = [
+  'uint8',
+  'int8',
+  'int16',
+  'int32',
+  'int64',
+  'float32',
+  'float64',
+  'uint16',
+].concat(['uint32', 'uint64']);
 const MOST = 2 ** 31 - 1;
 
 /** The facts about a dtype. */
@@ -102,7 +108,9 @@ class Tensor {
       throw invalid(`strides has ${this.#strides.length} numbers, sizes has ${this.#sizes.length}`);
     }
     const needed =
-      strides === undefined ? countOf(this.#sizes) * facts.parts : reach(this.#sizes, this.#strides, facts.parts);
+      strides === undefined
+        ? countOf(this.#sizes) * facts.parts
+        : reach(this.#sizes, this.#strides, facts.parts);
     if (strides === undefined ? data.length !== needed : data.length < needed) {
       throw invalid(`data has ${data.length} elements, the sizes [${this.#sizes}] need ${needed}`);
     }
@@ -122,7 +130,9 @@ class Tensor {
   static from(values, sizes, dtype = 'float32') {
     const tensor = Tensor.zeros(dtype, sizes);
     if (values.length !== tensor.data.length) {
-      throw invalid(`${values.length} values for the sizes [${sizes}], which need ${tensor.data.length}`);
+      throw invalid(
+        `${values.length} values for the sizes [${sizes}], which need ${tensor.data.length}`,
+      );
     }
     const isBig = tensor.data instanceof BigInt64Array || tensor.data instanceof BigUint64Array;
     tensor.data.set(isBig ? Array.from(values, BigInt) : values);
@@ -163,13 +173,13 @@ class Tensor {
   }
 
   /** The tensor that the addon gave: {dtype, sizes, buffer}, or in memory of `target` with strides. */
-  static ofAddon(given, target) {
-    const dtype = dtypeName(given.dtype);
+  static ofAddon(raw, target) {
+    const dtype = dtypeName(raw.dtype);
     const facts = dtypeOf(dtype);
-    if (given.buffer !== undefined) {
-      return new Tensor(new facts.array(given.buffer), given.sizes, { dtype });
+    if (raw.buffer !== undefined) {
+      return new Tensor(new facts.array(raw.buffer), raw.sizes, { dtype });
     }
-    const { sizes, strides } = given;
+    const { sizes, strides } = raw;
     const isByRows = stridesOf(sizes).every((stride, k) => sizes[k] === 1 || stride === strides[k]);
     const { buffer, byteOffset } = target.#data;
     const data = new facts.array(buffer, byteOffset, reach(sizes, strides, facts.parts));

@@ -17,7 +17,9 @@ function wholeOf(input, name) {
   const isWhole = typeof input === 'bigint' || Number.isSafeInteger(input);
   const whole = isWhole ? BigInt(input) : 0n;
   if (!isWhole || BigInt.asIntN(64, whole) !== whole) {
-    throw invalid(`${name} is ${shown(input)}: give a whole number of 64 bits, beyond 2 ** 53 a bigint`);
+    throw invalid(
+      `${name} is ${shown(input)}: give a whole number of 64 bits, beyond 2 ** 53 a bigint`,
+    );
   }
   return BigInt.asUintN(64, whole);
 }
@@ -47,21 +49,21 @@ function inputOf(input, index, method) {
 }
 
 /** A value for what the addon gave; `target` is the caller's tensor for it, if there is one. */
-function outputOf(given, target) {
-  switch (given.kind) {
+function outputOf(raw, target) {
+  switch (raw.kind) {
     case TENSOR:
-      return Tensor.ofAddon(given, target);
+      return Tensor.ofAddon(raw, target);
     case INT:
-      return exact(given.value);
+      return exact(raw.value);
     case BOOL:
-      return given.value !== 0n;
+      return raw.value !== 0n;
     case DOUBLE:
     case STRING:
-      return given.value;
+      return raw.value;
     case NONE:
       return null;
     default:
-      throw invalid(`an output is a ${KINDS[given.kind]}, which the C interface does not give`);
+      throw invalid(`an output is a ${KINDS[raw.kind]}, which the C interface does not give`);
   }
 }
 

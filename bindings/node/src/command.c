@@ -16,7 +16,7 @@ struct command {
   char* text;
   size_t text_size;
   uint64_t numbers[3];
-  memory* given;
+  memory* source;
   handle* other; /* an adapter, or NULL */
   memory* bytes; /* the result, of which there are */
   size_t count;
@@ -99,7 +99,7 @@ static void snapshot(command* c) {
   }
 }
 
-static void restore(command* c) { ON_MODULE(rl_module_restore, c->given->data, c->given->bytes); }
+static void restore(command* c) { ON_MODULE(rl_module_restore, c->source->data, c->source->bytes); }
 
 static void reset_state(command* c) {
   c->t.status = rl_module_reset_state(module_of(c->t.on), &c->t.error);
@@ -197,8 +197,8 @@ static void tokens(command* c) {
 }
 
 static void set_tokens(command* c) {
-  ON_SESSION(rl_session_set_tokens, (const int32_t*)(void*)c->given->data,
-             c->given->bytes / sizeof(int32_t));
+  ON_SESSION(rl_session_set_tokens, (const int32_t*)(void*)c->source->data,
+             c->source->bytes / sizeof(int32_t));
 }
 
 static void save(command* c) { ON_SESSION(rl_session_save, c->text); }
@@ -243,7 +243,7 @@ static void release(napi_env env, task* t) {
   command* c = (command*)t;
   (void)env;
   free(c->text);
-  memory_drop(c->given);
+  memory_drop(c->source);
   handle_drop(c->other);
   memory_drop(c->bytes);
   handle_drop(c->made);
@@ -299,7 +299,7 @@ static bool read_command(napi_env env, command* c, napi_value with) {
   napi_value other = get_field(env, with, "adapter");
   if (text != NULL) c->text = read_text(env, text, &c->text_size);
   for (int i = 0; i < 3; ++i) c->numbers[i] = get_whole(env, with, names[i]);
-  if (bytes != NULL) c->given = memory_of_bytes(env, bytes);
+  if (bytes != NULL) c->source = memory_of_bytes(env, bytes);
   if (other != NULL) c->other = handle_of(env, other);
   if (c->other != NULL) handle_hold(c->other);
   return !has_exception(env);

@@ -60,7 +60,12 @@ test('from memory, with every option', async () => {
   assert.deepEqual([...other.encodeChat([{ role: 'user', content: PROMPT }])].slice(-3), [
     ...model.encode(PROMPT).slice(-3),
   ]);
-  const texts = await other.generate(PROMPT, { ...GREEDY, n: 3, logprobs: true, seed: 2n ** 64n - 1n });
+  const texts = await other.generate(PROMPT, {
+    ...GREEDY,
+    n: 3,
+    logprobs: true,
+    seed: 2n ** 64n - 1n,
+  });
   assert.equal(texts.choices.length, 3);
   for (const choice of texts.choices) {
     assert.equal(choice.tokens.length, 8);
@@ -77,7 +82,10 @@ test('streams give pieces, and end when they are left', async () => {
   const pieces = [];
   for await (const piece of stream) pieces.push(piece);
   assert.equal(pieces.map((piece) => piece.text).join(''), whole.text);
-  assert.deepEqual(pieces.flatMap((piece) => [...piece.tokens]), whole.tokens);
+  assert.deepEqual(
+    pieces.flatMap((piece) => [...piece.tokens]),
+    whole.tokens,
+  );
   assert.equal(pieces.at(-1).finish, 'length');
   assert.equal(stream.statistics.outputTokens, 8);
   assert.deepEqual(await stream.next(), { value: undefined, done: true });
@@ -111,15 +119,21 @@ test('signals end texts', async () => {
   await assert.rejects(waits, /not now/);
   one.abort();
   await assert.rejects(running, { name: 'AbortError' });
-  await assert.rejects(async () => {
-    const signal = AbortSignal.timeout(20);
-    for await (const piece of session.stream('a', { ...ENDLESS, signal })) assert.ok(piece);
-  }, { name: 'TimeoutError' });
+  await assert.rejects(
+    async () => {
+      const signal = AbortSignal.timeout(20);
+      for await (const piece of session.stream('a', { ...ENDLESS, signal })) assert.ok(piece);
+    },
+    { name: 'TimeoutError' },
+  );
   await assert.rejects(model.generate(PROMPT, { signal: AbortSignal.abort() }), {
     name: 'AbortError',
   });
   await session.setTokens([]);
-  assert.deepEqual((await session.generate(PROMPT, GREEDY)).tokens, (await model.generate(PROMPT, GREEDY)).tokens);
+  assert.deepEqual(
+    (await session.generate(PROMPT, GREEDY)).tokens,
+    (await model.generate(PROMPT, GREEDY)).tokens,
+  );
   await session.close();
 });
 
@@ -132,7 +146,10 @@ test('many texts at once are what they are alone', async () => {
   const together = await Promise.all(
     prompts.map((prompt, i) => (i % 2 ? model : sessions[i]).generate(prompt, options)),
   );
-  assert.deepEqual(together.map((got) => got.tokens), alone);
+  assert.deepEqual(
+    together.map((got) => got.tokens),
+    alone,
+  );
   await Promise.all(sessions.map((session) => session.close()));
 });
 
@@ -146,7 +163,10 @@ test('sessions are saved, restored, forked and rewound', async () => {
   assert.deepEqual(await again.tokens(), await session.tokens());
   await fork.rewind(8);
   assert.deepEqual([...(await fork.tokens())], [...model.encode(PROMPT)]);
-  assert.deepEqual((await fork.generate([], GREEDY)).tokens, (await session.tokens()).slice(-8).reduce((all, t) => [...all, t], []));
+  assert.deepEqual(
+    (await fork.generate([], GREEDY)).tokens,
+    (await session.tokens()).slice(-8).reduce((all, t) => [...all, t], []),
+  );
   await assertFails(Code.INVALID_ARGUMENT, /./, () => session.rewind(10_000));
   await assertFails(Code.INVALID_ARGUMENT, /count is -1/, () => session.rewind(-1));
   await assertFails(Code.ACCESS_FAILED, /./, () => session.save('/no/such/folder/file'));
@@ -174,7 +194,7 @@ test('grammars, stop texts and vectors', async () => {
   const WRONG = Code.INVALID_ARGUMENT;
   await assertFails(WRONG, /./, () => model.grammar({ regex: '(' }));
   await assertFails(WRONG, /give either/, () => model.grammar({}));
-  await assertFails(WRONG, /grammar is a Object/, () => model.generate('a', { grammar: {} }));
+  await assertFails(WRONG, /grammar is an Object/, () => model.generate('a', { grammar: {} }));
   await assertFails(WRONG, /adapter is a Grammar/, () => model.generate('a', { adapter: grammar }));
   await grammar.close();
   await assertFails(Code.INVALID_STATE, /the Grammar is closed/, () =>

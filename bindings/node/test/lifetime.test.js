@@ -146,7 +146,10 @@ test('workers have modules of their own', async () => {
         }),
     ),
   );
-  assert.deepEqual(results.map((y) => y[5]), [2, 4, 6, 8]);
+  assert.deepEqual(
+    results.map((y) => y[5]),
+    [2, 4, 6, 8],
+  );
 });
 
 test('workers are terminated in the middle of a run and of a text', async () => {

@@ -6,7 +6,15 @@ const { existsSync, readFileSync, statSync } = require('node:fs');
 const { test } = require('node:test');
 const { pathToFileURL } = require('node:url');
 const { Code, Module, RushlightError, Tensor, version } = require('rushlight');
-const { assertFails, assertOutputs, expected, floats, golden, made, valueOf } = require('./support.js');
+const {
+  assertFails,
+  assertOutputs,
+  expected,
+  floats,
+  golden,
+  made,
+  valueOf,
+} = require('./support.js');
 
 const X = () => floats([1, 2, 3, 4, 5, 6], [2, 3]);
 
@@ -82,16 +90,27 @@ test('wrong inputs are refused by their names', async () => {
   const module = await Module.open(made('net_cpu.pte'));
   const x = () => Tensor.zeros('float32', [4, 6]);
   const mask = () => Tensor.zeros('float32', [4]);
-  const run = (...inputs) => () => module.run('forward', inputs);
+  const run =
+    (...inputs) =>
+    () =>
+      module.run('forward', inputs);
   const { INVALID_ARGUMENT: WRONG, NOT_SUPPORTED } = Code;
   await assertFails(WRONG, /got 1 inputs, the method takes 2/, run(x()));
-  await assertFails(NOT_SUPPORTED, /'x': size 0 is 1/, run(Tensor.zeros('float32', [1, 6]), mask()));
+  await assertFails(
+    NOT_SUPPORTED,
+    /'x': size 0 is 1/,
+    run(Tensor.zeros('float32', [1, 6]), mask()),
+  );
   await assertFails(NOT_SUPPORTED, /'mask'.* must be 4/, run(x(), Tensor.zeros('float32', [3])));
   await assertFails(WRONG, /got float64.* float32/, run(Tensor.zeros('float64', [4, 6]), mask()));
   await assertFails(WRONG, /got a Double.* Tensor/, run(3, mask()));
-  await assertFails(WRONG, /input 'mask' of forward is a Object: give a Tensor/, run(x(), {}));
+  await assertFails(WRONG, /input 'mask' of forward is an Object: give a Tensor/, run(x(), {}));
   await assertFails(WRONG, /is a Float32Array: give a Tensor/, run(new Float32Array(3), mask()));
-  await assertFails(WRONG, /is a function/, run(x(), () => 1));
+  await assertFails(
+    WRONG,
+    /is a function/,
+    run(x(), () => 1),
+  );
   await assertFails(WRONG, /more than 16/, run(Tensor.zeros('float32', Array(20).fill(0)), mask()));
   await assertFails(WRONG, /inputs is 5: give an array/, () => module.run('forward', 5));
   await assertFails(WRONG, /no method 5/, () => module.run(5, []));
@@ -117,12 +136,12 @@ test('wrong inputs are refused by their names', async () => {
 
 test('tensors are checked when they are made', async () => {
   const WRONG = Code.INVALID_ARGUMENT;
-  const fails = (pattern, ...given) => assertFails(WRONG, pattern, () => new Tensor(...given));
+  const fails = (pattern, ...values) => assertFails(WRONG, pattern, () => new Tensor(...values));
   await fails(/data has 5 elements, the sizes \[2,3\] need 6/, new Float32Array(5), [2, 3]);
   await fails(/sizes\[1\] is -3/, new Float32Array(6), [2, -3]);
   await fails(/sizes\[0\] is 2.5/, new Float32Array(6), [2.5]);
   await fails(/sizes is 6: give an array/, new Float32Array(6), 6);
-  await fails(/data is a Array: give a typed array/, [1, 2], [2]);
+  await fails(/data is an Array: give a typed array/, [1, 2], [2]);
   await fails(/float16 needs a Uint16Array/, new Float32Array(2), [2], { dtype: 'float16' });
   await fails(/there are uint8, int8/, new Float32Array(2), [2], { dtype: 'float8' });
   await fails(/there are uint8, int8/, new Float32Array(2), [2], { dtype: 'constructor' });
@@ -166,7 +185,11 @@ test('outputs are written in place', async () => {
   const WRONG = Code.INVALID_ARGUMENT;
   await assertFails(WRONG, /Tensor.zeros\(\) made, or lie in a SharedArrayBuffer/, run([X()]));
   await assertFails(WRONG, /at most 1 tensors/, run([own, own]));
-  await assertFails(WRONG, /outputs\[0\] is a tensor of int32.* float32/, run([Tensor.zeros('int32', [6])]));
+  await assertFails(
+    WRONG,
+    /outputs\[0\] is a tensor of int32.* float32/,
+    run([Tensor.zeros('int32', [6])]),
+  );
   await assertFails(WRONG, /output 0.*20 bytes/, run([Tensor.zeros('float32', [5])]));
   await assertFails(WRONG, /outputs\[0\] is 3/, run([3]));
   assert.deepEqual([...(await run([own])())[0].data], [2, 4, 6, 8, 10, 12]);
@@ -225,10 +248,18 @@ test('kernels and backends of shared libraries', async () => {
   });
   await scaled.close();
   const open = (options) => () => Module.open(made('twice.pte'), options);
-  await assertFails(Code.ACCESS_FAILED, /none.so.*cannot be loaded/, open({ kernels: ['/none.so'] }));
+  await assertFails(
+    Code.ACCESS_FAILED,
+    /none.so.*cannot be loaded/,
+    open({ kernels: ['/none.so'] }),
+  );
   await assertFails(Code.INVALID_ARGUMENT, /kernels is "a"/, open({ kernels: 'a' }));
   await assertFails(Code.INVALID_ARGUMENT, /kernels\[0\] is 1/, open({ kernels: [1] }));
-  await assertFails(Code.REGISTRATION_ALREADY_REGISTERED, /twice/, open({ kernels: [twice, twice] }));
+  await assertFails(
+    Code.REGISTRATION_ALREADY_REGISTERED,
+    /twice/,
+    open({ kernels: [twice, twice] }),
+  );
 });
 
 test('traces and reports of failures', async () => {
@@ -259,7 +290,11 @@ test('damaged programs and wrong options are refused', async () => {
   const open = (options) => () => Module.open(golden('add.pte'), options);
   await assertFails(Code.INVALID_ARGUMENT, /threads is -1/, open({ threads: -1 }));
   await assertFails(Code.INVALID_ARGUMENT, /memoryLimit is -1n/, open({ memoryLimit: -1n }));
-  await assertFails(Code.INVALID_ARGUMENT, /there is no thread; there are threads/, open({ thread: 1 }));
+  await assertFails(
+    Code.INVALID_ARGUMENT,
+    /there is no thread; there are threads/,
+    open({ thread: 1 }),
+  );
   await assertFails(Code.INVALID_ARGUMENT, /options is 3/, open(3));
   const small = await Module.open(golden('add.pte'), { memoryLimit: 1000 });
   await assertFails(Code.OUT_OF_RESOURCES, /./, () => small.forward(X(), X()));
@@ -297,7 +332,10 @@ test('calls at once are done in their order', async () => {
   const module = await Module.open(golden('counter.pte'));
   const runs = Array.from({ length: 40 }, () => module.forward(floats([1, 1])));
   const counts = (await Promise.all(runs)).map(([y]) => y.data[0]);
-  assert.deepEqual(counts, counts.map((_, i) => counts[0] + i * (counts[1] - counts[0])));
+  assert.deepEqual(
+    counts,
+    counts.map((_, i) => counts[0] + i * (counts[1] - counts[0])),
+  );
   const [, saved, , last] = await Promise.all([
     module.resetState(),
     module.snapshot(),
@@ -305,7 +343,10 @@ test('calls at once are done in their order', async () => {
     module.forward(floats([1, 1])),
   ]);
   await module.restore(saved);
-  assert.deepEqual([counts[0], counts[1]], [(await module.forward(floats([1, 1])))[0].data[0], last[0].data[0]]);
+  assert.deepEqual(
+    [counts[0], counts[1]],
+    [(await module.forward(floats([1, 1])))[0].data[0], last[0].data[0]],
+  );
   await module.close();
 });
 

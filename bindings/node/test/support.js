@@ -24,10 +24,10 @@ function golden(name) {
 const expected = JSON.parse(readFileSync(made('expected.json'), 'utf8'));
 
 /** A value of expected.json: tensors are {dtype, sizes, base64}. */
-function valueOf(given) {
-  if (given === null || typeof given !== 'object') return given;
-  const tensor = Tensor.zeros(given.dtype, given.sizes);
-  bytesOf(tensor).set(Buffer.from(given.base64, 'base64'));
+function valueOf(stored) {
+  if (stored === null || typeof stored !== 'object') return stored;
+  const tensor = Tensor.zeros(stored.dtype, stored.sizes);
+  bytesOf(tensor).set(Buffer.from(stored.base64, 'base64'));
   return tensor;
 }
 

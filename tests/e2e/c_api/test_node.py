@@ -129,8 +129,8 @@ def _programs(folder: Path) -> dict[str, Any]:
         ("permuted", Permuted(), (image,)),
         ("scalars", Scaled(), (np.ones(3, np.float32), 2, True, "up")),
     ):
-        given = tuple(torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in inputs)
-        rl.export(net, given).save(folder / f"{name}.pte")
+        example = tuple(torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in inputs)
+        rl.export(net, example).save(folder / f"{name}.pte")
         cases[name] = _add(folder, name, [inputs])
     zeros = (torch.zeros(SLOW),)
     rl.export(Slow(), zeros, verify=False).save(folder / "slow.pte")
