@@ -73,30 +73,22 @@ function optionsOf(model, options, types) {
 }
 
 /**
- * Generates on a handle; each piece goes to `take`, which ends the texts by returning false.
+ * Generates on a handle; each piece goes to `take`, which ends the texts by returning false, and
+ * throws nothing.
  *
  * @returns {Promise<object>} statistics
  */
 async function generate(external, prompt, { options, signal }, take) {
   signal?.throwIfAborted();
-  let thrown = null;
   const listener = (piece) => {
-    try {
-      const { choice, text, tokens, logprobs } = piece;
-      const finish = FINISHES[piece.finish];
-      const goesOn = thrown === null && take({ choice, text, tokens, logprobs, finish });
-      if (goesOn === false) native.stopGeneration(begun.number);
-    } catch (error) {
-      thrown = { error };
-      native.stopGeneration(begun.number);
-    }
+    const goesOn = take({ ...piece, finish: FINISHES[piece.finish] });
+    if (!goesOn) stop();
   };
   const begun = attempt(() => native.generate(external, prompt, options, listener));
   const stop = () => native.stopGeneration(begun.number);
   signal?.addEventListener('abort', stop, { once: true });
   try {
     const { finish, ...counts } = await settled(() => begun.ended);
-    if (thrown !== null) throw thrown.error;
     signal?.throwIfAborted();
     return { finish: FINISHES[finish], ...counts };
   } finally {

@@ -40,7 +40,8 @@ typedef struct generation {
   napi_threadsafe_function pipe;
   napi_deferred deferred;
   uv_thread_t thread;
-  bool runs; /* the thread is to be joined */
+  bool runs;     /* the thread is to be joined */
+  bool is_short; /* there was no memory for a piece */
 } generation;
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -179,6 +180,7 @@ static int32_t write_piece(void* userdata, const rl_piece* from) {
   if (atomic_load(&g->stops)) return 1;
   if (from->n_tokens == 0 && from->text.size == 0 && from->finish == RL_FINISH_NONE) return 0;
   piece* p = copy_piece(from);
+  g->is_short = p == NULL;
   if (p == NULL) return 1;
   if (napi_call_threadsafe_function(g->pipe, p, napi_tsfn_nonblocking) == napi_ok) return 0;
   free(p);
@@ -195,6 +197,7 @@ static void generate(void* data) {
                                         &g->statistics, &g->error)
                   : rl_llm_generate(llm_of(g->on), prompt, n, &g->options, write_piece, g,
                                     &g->statistics, &g->error);
+  if (g->is_short && g->status == RL_OK) g->status = RL_MEMORY_ALLOCATION_FAILED;
   /* Without a piece: it has ended. */
   if (napi_call_threadsafe_function(g->pipe, NULL, napi_tsfn_nonblocking) != napi_closing) {
     napi_release_threadsafe_function(g->pipe, napi_tsfn_release);

@@ -41,6 +41,10 @@ function declared(types, name) {
   return new Set(Array.from(members, (match) => match[1]));
 }
 
+test('the version is that of the library', () => {
+  assert.equal(require('rushlight/package.json').version, version);
+});
+
 test('the types name what there is', () => {
   const types = readFileSync(
     require.resolve('rushlight').replace(/index\.js$/, 'index.d.ts'),

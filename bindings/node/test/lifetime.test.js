@@ -123,6 +123,13 @@ test('the collector closes modules: there are more than handles can be open', as
   await module.close();
 });
 
+/** A process with this code ends by itself, with this status. */
+function assertExits(wanted, code) {
+  const options = { timeout: 60_000, encoding: 'utf8' };
+  const { status, signal, stderr } = spawnSync(process.execPath, ['-e', code], options);
+  assert.deepEqual([status, signal], [wanted, null], stderr);
+}
+
 const WORK = `
 const { parentPort, workerData } = require('node:worker_threads');
 const { Module, LanguageModel, Tensor } = require('rushlight');
@@ -182,6 +189,37 @@ test('workers are terminated in the middle of a run and of a text', async () => 
   await module.close();
 });
 
+test('the process may end while a worker computes', () => {
+  const code = `
+    const { Worker } = require('node:worker_threads');
+    const code = \`
+      const { parentPort } = require('node:worker_threads');
+      const { LanguageModel, Module, Tensor } = require('rushlight');
+      (async () => {
+        const model = await LanguageModel.open(${JSON.stringify(golden('llm/v1.pte'))});
+        const module = await Module.open(${JSON.stringify(made('slow.pte'))});
+        module.forward(Tensor.zeros('float32', [${COUNT}])).catch(() => {});
+        const endless = { maxTokens: 2 ** 40, shifts: true, ignoresEnd: true };
+        for await (const piece of model.stream([5, 6], endless)) parentPort.postMessage('runs');
+      })();\`;
+    new Worker(code, { eval: true }).once('message', () => process.exit(7));`;
+  assertExits(7, code);
+});
+
+test('a worker may end itself in the middle of a text', () => {
+  const code = `
+    const { Worker } = require('node:worker_threads');
+    const code = \`
+      const { LanguageModel } = require('rushlight');
+      (async () => {
+        const model = await LanguageModel.open(${JSON.stringify(golden('llm/v1.pte'))});
+        const endless = { maxTokens: 2 ** 40, shifts: true, ignoresEnd: true };
+        for await (const piece of model.stream([5, 6], endless)) process.exit(4);
+      })();\`;
+    new Worker(code, { eval: true }).once('exit', (status) => process.exit(status + 1));`;
+  assertExits(5, code);
+});
+
 test('the process may end in the middle of a run and of a text', () => {
   const code = `
     const { Module, LanguageModel, Tensor } = require('rushlight');
@@ -193,9 +231,5 @@ test('the process may end in the middle of a run and of a text', () => {
       for (let i = 0; i < 3; i++) module.forward(Tensor.zeros('float32', [${COUNT}])).catch(() => {});
       for await (const piece of model.stream([5, 6], endless)) process.exit(7);
     })();`;
-  const { status, signal, stderr } = spawnSync(process.execPath, ['-e', code], {
-    timeout: 60_000,
-    encoding: 'utf8',
-  });
-  assert.deepEqual([status, signal], [7, null], stderr);
+  assertExits(7, code);
 });

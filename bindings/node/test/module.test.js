@@ -159,6 +159,22 @@ test('tensors are checked when they are made', async () => {
   assert.equal(new Tensor(Buffer.alloc(3), [3]).dtype, 'uint8');
 });
 
+test('arrays that lie about themselves are refused', async () => {
+  class Liar extends Float32Array {
+    get length() {
+      return 2 ** 20;
+    }
+  }
+  const module = await Module.open(made('large.pte'));
+  const x = new Tensor(new Liar(4), [2 ** 20].fill(expected.slow), { strides: [1] });
+  await assertFails(Code.INVALID_ARGUMENT, /bytes/, () => module.forward(x));
+  const bytes = readFileSync(golden('add.pte'));
+  Object.defineProperty(bytes, 'byteLength', { value: 2 ** 40 });
+  await assert.rejects(Module.open(bytes), RangeError);
+  assert.throws(() => new Tensor(new Proxy(new Float32Array(4), {}), [4]), TypeError);
+  await module.close();
+});
+
 test('strides are read where they lie', async () => {
   const module = await Module.open(golden('add.pte'));
   const byColumns = new Tensor(Float32Array.of(1, 4, 2, 5, 3, 6), [2, 3], { strides: [1, 2] });

@@ -22,6 +22,7 @@ from torch.export import Dim
 
 import rushlight as rl
 import rushlight.llm
+from rushlight.inspect import Inspector
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
 from runtime_programs import MethodBuilder, delegated, program
@@ -209,6 +210,20 @@ def _package(folder: Path) -> Path:
     return app
 
 
+def _run_page(app: Path) -> None:
+    """The example of the page runs as it stands."""
+    page = (ROOT / "docs" / "node.md").read_text(encoding="utf-8")
+    code = page.split("```js\n")[1].split("```")[0]
+    loads = "const { LanguageModel, Module, Tensor } = require('rushlight');"
+    assert loads in code
+    (app / "page.mjs").write_text(
+        code.replace(loads, "import { LanguageModel, Module, Tensor } from 'rushlight';")
+    )
+    rl.export(torch.nn.Linear(3, 2).eval(), (torch.zeros(2, 3),)).save(app / "model.pte")
+    shutil.copy(GOLDEN / "llm" / "v1.pte", app / "llm.pte")
+    assert _run("node", "page.mjs", cwd=app)
+
+
 @pytest.mark.full
 def test_node(tmp_path: Path) -> None:
     app, programs = _package(tmp_path), tmp_path / "programs"
@@ -222,6 +237,7 @@ def test_node(tmp_path: Path) -> None:
     }
     (programs / "expected.json").write_text(json.dumps(expected))
     shutil.copytree(NODE / "test", app / "test")
+    _run_page(app)
     environment = {
         **{k: v for k, v in os.environ.items() if k != "RUSHLIGHT_NODE_ADDON"},
         "RUSHLIGHT_TEST_PROGRAMS": str(programs),
@@ -231,3 +247,5 @@ def test_node(tmp_path: Path) -> None:
     told = _run("node", "--expose-gc", "--test", *tests, cwd=app, env=environment)
     summary = dict(line[2:].split(" ", 1) for line in told.splitlines() if line[:2] in ("# ", "ℹ "))
     assert int(summary["pass"]) >= 30 and summary["fail"] == "0", told[-3000:]
+    trace = Inspector(programs / "node.etdump")  # that a test has written
+    assert trace.event_blocks
