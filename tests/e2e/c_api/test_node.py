@@ -22,6 +22,7 @@ from torch.export import Dim
 
 import rushlight as rl
 import rushlight.llm
+from rushlight.edge import MemoryPlanningPass
 from rushlight.inspect import Inspector
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
@@ -68,12 +69,13 @@ class Permuted(torch.nn.Module):
 
 
 class Slow(torch.nn.Module):
-    """Many operators, each of them some milliseconds."""
+    """Many operators, each of them some milliseconds; the last one reads the input again."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x
         for _ in range(300):
-            x = torch.sin(x)
-        return x
+            y = torch.sin(y)
+        return y + x
 
 
 class Large(torch.nn.Module):
@@ -134,7 +136,9 @@ def _programs(folder: Path) -> dict[str, Any]:
         rl.export(net, example).save(folder / f"{name}.pte")
         cases[name] = _add(folder, name, [inputs])
     zeros = (torch.zeros(SLOW),)
-    rl.export(Slow(), zeros, verify=False).save(folder / "slow.pte")
+    # Its input and output lie in the caller's memory.
+    lent = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
+    rl.export(Slow(), zeros, verify=False, memory=lent).save(folder / "slow.pte")
     rl.export(Large(), zeros).save(folder / "large.pte")
     twice = MethodBuilder()
     x, y = twice.tensor(2, 3), twice.tensor(2, 3)
