@@ -121,6 +121,8 @@ export interface MethodInfo {
   readonly name: string;
   readonly inputs: readonly ValueInfo[];
   readonly outputs: readonly ValueInfo[];
+  /** What inputs have to do with each other; a run that does not keep to it is refused. */
+  readonly relations: readonly string[];
   /** Bytes that it takes, or would take. */
   readonly memory: {
     readonly arenas: number;
@@ -160,6 +162,13 @@ export interface RunOptions {
 export type Input = Tensor | number | bigint | boolean | string | null | undefined;
 export type Output = Tensor | number | bigint | boolean | string | null;
 
+/** Which values a trace has, and its room in bytes. */
+export interface TraceOptions {
+  values?: 'times' | 'outputs' | 'all';
+  bytes?: number | bigint;
+  valueBytes?: number | bigint;
+}
+
 /** A program that is open. Its calls are done one after the other, in the order they are made in. */
 export class Module extends Handle {
   /** A path, a file URL, or the program's bytes, which are copied. */
@@ -179,13 +188,9 @@ export class Module extends Handle {
   resetState(): Promise<void>;
   state(): Promise<Array<{ name: string; method: string; tensor: Tensor }>>;
   seed(seed: number | bigint): Promise<void>;
-  traceStart(options?: {
-    values?: 'times' | 'outputs' | 'all';
-    bytes?: number | bigint;
-    valueBytes?: number | bigint;
-  }): Promise<void>;
-  traceStop(): Promise<void>;
-  traceSave(file: Path): Promise<void>;
+  startTrace(options?: TraceOptions): Promise<void>;
+  stopTrace(): Promise<void>;
+  saveTrace(file: Path): Promise<void>;
   failureReport(): Promise<Uint8Array | null>;
 }
 
@@ -194,6 +199,8 @@ export interface LanguageModelOptions {
   /** Bytes, without the cache. */
   memoryLimit?: number | bigint;
   dataPath?: Path;
+  /** Shared libraries. */
+  backends?: readonly Path[];
   readsFile?: boolean;
   guardsFile?: boolean;
   /** The type of keys and values. */
@@ -333,6 +340,9 @@ export class LanguageModel extends Handle {
     texts: readonly string[],
     options?: { normalizes?: boolean; truncates?: boolean },
   ): Promise<Float32Array[]>;
+  startTrace(options?: TraceOptions): Promise<void>;
+  stopTrace(): Promise<void>;
+  saveTrace(file: Path): Promise<void>;
   session(): Promise<Session>;
   restore(file: Path, options?: { adapter?: Adapter | null }): Promise<Session>;
   grammar(of: { regex: string } | { jsonSchema: object | string | boolean }): Promise<Grammar>;

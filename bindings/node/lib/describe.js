@@ -45,6 +45,7 @@ function describeMethod(raw) {
     name: raw.name,
     inputs: Object.freeze(raw.inputs.map(describeValue)),
     outputs: Object.freeze(raw.outputs.map(describeValue)),
+    relations: Object.freeze(raw.relations),
     memory: Object.freeze({
       arenas: Number(raw.arenas),
       sharedArenas: Number(raw.sharedArenas),

@@ -9,6 +9,7 @@ const { sourceOf } = require('./module.js');
 const { attempt, native, settled } = require('./native.js');
 const { Adapter, Grammar, Session, TYPES } = require('./session.js');
 const { dtypeName } = require('./tensor.js');
+const { traceFields } = require('./trace.js');
 
 const CACHES = { automatic: 0, float32: 1, float16: 2, int8: 3 };
 const ADD_SPECIAL = 1;
@@ -19,6 +20,7 @@ const OPTIONS = {
   threads: (value, name) => check.whole(value, name, 0, 4096),
   memoryLimit: check.whole64,
   dataPath: check.path,
+  backends: (value, name) => check.list(value, name, check.path),
   readsFile: (value, name) => Number(check.flag(value, name)),
   guardsFile: (value, name) => Number(check.flag(value, name)),
   cache: (value, name) => {
@@ -142,6 +144,21 @@ class LanguageModel extends Handle {
   // Commands of a model are done beside each other.
   #command(name, fields) {
     return Handle.beside(this, (external) => settled(() => native.command(external, name, fields)));
+  }
+
+  /** Records the model's steps from now on, and forgets what was recorded. */
+  async startTrace(options) {
+    await this.#command('startTrace', traceFields(options));
+  }
+
+  /** Records no more, and keeps what was recorded until the next start. */
+  async stopTrace() {
+    await this.#command('stopTrace', {});
+  }
+
+  /** Writes the trace to a file (ETDump), and values to one with ".values" at its end. */
+  async saveTrace(file) {
+    await this.#command('saveTrace', { text: check.path(file) });
   }
 
   /** A session without tokens. */

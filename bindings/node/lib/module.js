@@ -7,9 +7,9 @@ const { Code, invalid } = require('./errors.js');
 const { Handle, OWN, command } = require('./handle.js');
 const { native, settled } = require('./native.js');
 const { Tensor, dtypeName, dtypeOf, stridesOf } = require('./tensor.js');
+const { traceFields } = require('./trace.js');
 const { inputOf, outputOf } = require('./values.js');
 
-const LEVELS = { times: 0, outputs: 1, all: 2 };
 const OPTIONS = {
   threads: (value, name) => check.whole(value, name, 0, 4096),
   memoryLimit: check.whole64,
@@ -204,32 +204,18 @@ class Module extends Handle {
   }
 
   /** Records loads and runs from now on, and forgets what was recorded. */
-  async traceStart(options) {
-    const {
-      values: first,
-      bytes: second,
-      valueBytes: third,
-    } = check.options(options, {
-      values: (value, name) => {
-        if (typeof value === 'string' && Object.hasOwn(LEVELS, value)) return LEVELS[value];
-        throw invalid(
-          `${name} is ${check.shown(value)}: there are ${Object.keys(LEVELS).join(', ')}`,
-        );
-      },
-      bytes: check.whole64,
-      valueBytes: check.whole64,
-    });
-    await command(this, 'traceStart', { first, second, third });
+  async startTrace(options) {
+    await command(this, 'startTrace', traceFields(options));
   }
 
   /** Records no more, and keeps what was recorded until the next start. */
-  async traceStop() {
-    await command(this, 'traceStop');
+  async stopTrace() {
+    await command(this, 'stopTrace');
   }
 
   /** Writes the trace to a file (ETDump), and values to one with ".values" at its end. */
-  async traceSave(file) {
-    await command(this, 'traceSave', { text: check.path(file) });
+  async saveTrace(file) {
+    await command(this, 'saveTrace', { text: check.path(file) });
   }
 
   /** The report of the last failure, for `rushlight explain`; null if there is none. */

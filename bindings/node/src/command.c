@@ -132,14 +132,25 @@ static void trace_start(command* c) {
   options.values = (uint32_t)c->numbers[0];
   options.bytes = c->numbers[1];
   options.value_bytes = c->numbers[2];
-  ON_MODULE(rl_module_trace_start, &options);
+  if (c->t.on->kind == LLM) {
+    ON_LLM(rl_llm_trace_start, &options);
+  } else {
+    ON_MODULE(rl_module_trace_start, &options);
+  }
 }
 
 static void trace_stop(command* c) {
-  c->t.status = rl_module_trace_stop(module_of(c->t.on), &c->t.error);
+  c->t.status = c->t.on->kind == LLM ? rl_llm_trace_stop(llm_of(c->t.on), &c->t.error)
+                                     : rl_module_trace_stop(module_of(c->t.on), &c->t.error);
 }
 
-static void trace_save(command* c) { ON_MODULE(rl_module_trace_save, c->text); }
+static void trace_save(command* c) {
+  if (c->t.on->kind == LLM) {
+    ON_LLM(rl_llm_trace_save, c->text);
+  } else {
+    ON_MODULE(rl_module_trace_save, c->text);
+  }
+}
 
 static void failure_report(command* c) {
   rl_bytes_v1 report = {NULL, 0};
@@ -215,11 +226,14 @@ static const command_kind kinds[] = {
     {MODULE, "resetState", reset_state},
     {MODULE, "seed", seed},
     {MODULE, "states", states},
-    {MODULE, "traceStart", trace_start},
-    {MODULE, "traceStop", trace_stop},
-    {MODULE, "traceSave", trace_save},
+    {MODULE, "startTrace", trace_start},
+    {MODULE, "stopTrace", trace_stop},
+    {MODULE, "saveTrace", trace_save},
     {MODULE, "failureReport", failure_report},
     {LLM, "close", close_it},
+    {LLM, "startTrace", trace_start},
+    {LLM, "stopTrace", trace_stop},
+    {LLM, "saveTrace", trace_save},
     {LLM, "session", open_session},
     {LLM, "restore", restore_session},
     {LLM, "grammarFromRegex", grammar_of_regex},

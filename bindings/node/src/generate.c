@@ -138,9 +138,8 @@ static handle* hold_field(napi_env env, napi_value from, const char* name) {
 static bool read_options(napi_env env, generation* g, napi_value from) {
   rl_generate_options* options = &g->options;
   read_fields(env, from, options);
-  napi_value stop = get_field(env, from, "stop");
   napi_value tokens = get_field(env, from, "stopTokens");
-  if (stop != NULL && !read_texts(env, stop, &g->stop)) return false;
+  if (!get_texts(env, from, "stop", &g->stop)) return false;
   if (tokens != NULL) g->stop_tokens = memory_of_bytes(env, tokens);
   g->grammar = hold_field(env, from, "grammar");
   g->adapter = hold_field(env, from, "adapter");

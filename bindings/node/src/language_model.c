@@ -9,6 +9,7 @@ typedef struct opening {
   memory* program; /* */
   char* data_path;
   char* chat_template;
+  text_list backends;
   rl_llm_options options;
   handle* made;
 } opening;
@@ -30,6 +31,7 @@ static void release_opening(napi_env env, task* t) {
   free(o->path);
   free(o->data_path);
   free(o->chat_template);
+  free_texts(&o->backends);
   memory_drop(o->program);
   handle_drop(o->made);
 }
@@ -61,7 +63,11 @@ static napi_value js_open_llm(napi_env env, napi_callback_info info) {
   o->path = get_text(env, from, "path");
   napi_value program = get_field(env, from, "program");
   if (program != NULL) o->program = memory_of_bytes(env, program);
-  if (has_exception(env)) return task_abandon(env, &o->t);
+  if (has_exception(env) || !get_texts(env, from, "backends", &o->backends)) {
+    return task_abandon(env, &o->t);
+  }
+  o->options.backend_libraries = (const char* const*)o->backends.items;
+  o->options.n_backend_libraries = o->backends.count;
   return task_start(env, &o->t);
 }
 

@@ -92,6 +92,25 @@ static napi_value describe_values(napi_env env, rl_module* module, const char* m
   return array;
 }
 
+/* What the inputs of a method have to do with each other, as texts; NULL with an exception. */
+static napi_value describe_relations(napi_env env, rl_module* module, const char* method) {
+  rl_error error = RL_ERROR_INIT;
+  uint32_t count = 0;
+  rl_status status = rl_module_relation_count(module, method, &count, &error);
+  napi_value array = new_array(env);
+  for (uint32_t i = 0; status == RL_OK && !has_exception(env) && i < count; ++i) {
+    rl_text_v1 text = {NULL, 0};
+    napi_value value = NULL;
+    status = rl_module_relation(module, method, i, &text, &error);
+    if (status != RL_OK) break;
+    if (napi_create_string_utf8(env, text.data, text.size, &value) != napi_ok ||
+        napi_set_element(env, array, i, value) != napi_ok) {
+      return throw_napi(env);
+    }
+  }
+  return status == RL_OK ? array : throw_status(env, status, &error);
+}
+
 static napi_value describe_method(napi_env env, rl_module* module, uint32_t index) {
   rl_error error = RL_ERROR_INIT;
   rl_text_v1 name = {NULL, 0};
@@ -119,6 +138,9 @@ static napi_value describe_method(napi_env env, rl_module* module, uint32_t inde
   if (!has_exception(env)) {
     set_value(env, object, "outputs", describe_values(env, module, method, info.n_outputs, false));
   }
+  if (!has_exception(env)) {
+    set_value(env, object, "relations", describe_relations(env, module, method));
+  }
   free(method);
   return has_exception(env) ? NULL : object;
 }
@@ -143,11 +165,6 @@ static napi_value opened(napi_env env, task* t) {
   return object;
 }
 
-static bool read_list(napi_env env, napi_value options, const char* name, text_list* texts) {
-  napi_value array = get_field(env, options, name);
-  return array == NULL || read_texts(env, array, texts);
-}
-
 /* openModule({path or program, ...options}) */
 static napi_value js_open_module(napi_env env, napi_callback_info info) {
   napi_value from;
@@ -169,8 +186,8 @@ static napi_value js_open_module(napi_env env, napi_callback_info info) {
   o->path = get_text(env, from, "path");
   napi_value program = get_field(env, from, "program");
   if (program != NULL) o->program = memory_of_bytes(env, program);
-  if (has_exception(env) || !read_list(env, from, "backends", &o->backends) ||
-      !read_list(env, from, "kernels", &o->kernels)) {
+  if (has_exception(env) || !get_texts(env, from, "backends", &o->backends) ||
+      !get_texts(env, from, "kernels", &o->kernels)) {
     return task_abandon(env, &o->t);
   }
   o->options.backend_libraries = (const char* const*)o->backends.items;

@@ -143,6 +143,8 @@ uint64_t get_whole(napi_env env, napi_value object, const char* name); /* a numb
 double get_real(napi_env env, napi_value object, const char* name);
 /* A string, to be freed; NULL if it is absent, or with an exception. */
 char* get_text(napi_env env, napi_value object, const char* name);
+/* An array of strings, which may be absent; false with an exception. */
+bool get_texts(napi_env env, napi_value object, const char* name, text_list* texts);
 
 /* These set a field, and do nothing once an exception is there. */
 void set_value(napi_env env, napi_value object, const char* name, napi_value value);

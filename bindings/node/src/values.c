@@ -125,6 +125,11 @@ char* get_text(napi_env env, napi_value object, const char* name) {
   return value != NULL ? read_text(env, value, NULL) : NULL;
 }
 
+bool get_texts(napi_env env, napi_value object, const char* name, text_list* texts) {
+  napi_value array = get_field(env, object, name);
+  return array == NULL || read_texts(env, array, texts);
+}
+
 void set_value(napi_env env, napi_value object, const char* name, napi_value value) {
   if (object == NULL || value == NULL) return;
   if (napi_set_named_property(env, object, name, value) != napi_ok) throw_napi(env);

@@ -226,6 +226,15 @@ test('wrong options and prompts are refused', async () => {
   );
 });
 
+test('traces of steps', async () => {
+  await assertFails(Code.INVALID_STATE, /./, () => model.saveTrace(made('none.etdump')));
+  await model.startTrace({ values: 'times' });
+  await model.generate(PROMPT, GREEDY);
+  await model.stopTrace();
+  await model.saveTrace(made('steps.etdump'));
+  await assertFails(Code.INVALID_ARGUMENT, /values is 1/, () => model.startTrace({ values: 1 }));
+});
+
 test('a closed model is refused; its sessions live on', async () => {
   const other = await LanguageModel.open(golden('llm/v1.pte'), { threads: 1 });
   const session = await other.session();

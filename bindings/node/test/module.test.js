@@ -53,7 +53,7 @@ test('versions and sources', async () => {
 
 test('descriptions say what the contract says', async () => {
   const module = await Module.open(made('net_portable.pte'));
-  const { inputs, outputs, memory, instructions } = module.describe();
+  const { inputs, outputs, relations, memory, instructions } = module.describe();
   assert.deepEqual(
     inputs.map((input) => [input.name, input.dtype, input.minSizes, input.maxSizes]),
     [
@@ -67,6 +67,7 @@ test('descriptions say what the contract says', async () => {
     outputs.map((output) => output.dtype),
     ['float32', 'int64', 'bool', 'float16'],
   );
+  assert.deepEqual(relations, ["size 0 of input 'mask' == size 0 of input 'x'"]);
   assert.equal(inputs[0].nbytes, 9 * 6 * 4);
   assert.ok(memory.arenas > 0 && instructions > 0);
   assert.throws(() => inputs.push(1), TypeError);
@@ -281,15 +282,15 @@ test('kernels and backends of shared libraries', async () => {
 test('traces and reports of failures', async () => {
   const module = await Module.open(made('net_cpu.pte'), { reportsFailures: true });
   assert.equal(await module.failureReport(), null);
-  await assertFails(Code.INVALID_STATE, /./, () => module.traceSave(made('none.etdump')));
-  await module.traceStart({ values: 'outputs' });
+  await assertFails(Code.INVALID_STATE, /./, () => module.saveTrace(made('none.etdump')));
+  await module.startTrace({ values: 'outputs' });
   await module.forward(Tensor.zeros('float32', [3, 6]), Tensor.zeros('float32', [3]));
-  await module.traceStop();
-  await module.traceSave(made('node.etdump'));
+  await module.stopTrace();
+  await module.saveTrace(made('node.etdump'));
   assert.ok(statSync(made('node.etdump')).size > 100 && existsSync(made('node.etdump.values')));
-  await assertFails(Code.ACCESS_FAILED, /./, () => module.traceSave(made('no/such/folder')));
+  await assertFails(Code.ACCESS_FAILED, /./, () => module.saveTrace(made('no/such/folder')));
   await assertFails(Code.INVALID_ARGUMENT, /values is "some"/, () =>
-    module.traceStart({ values: 'some' }),
+    module.startTrace({ values: 'some' }),
   );
   await assertFails(Code.INVALID_ARGUMENT, /got 0 inputs/, () => module.forward());
   assert.ok((await module.failureReport()).length > 20);

@@ -251,5 +251,5 @@ def test_node(tmp_path: Path) -> None:
     told = _run("node", "--expose-gc", "--test", *tests, cwd=app, env=environment)
     summary = dict(line[2:].split(" ", 1) for line in told.splitlines() if line[:2] in ("# ", "ℹ "))
     assert int(summary["pass"]) >= 30 and summary["fail"] == "0", told[-3000:]
-    trace = Inspector(programs / "node.etdump")  # that a test has written
-    assert trace.event_blocks
+    for name in ("node", "steps"):  # traces that the tests have written
+        assert Inspector(programs / f"{name}.etdump").event_blocks

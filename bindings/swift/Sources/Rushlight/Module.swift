@@ -225,19 +225,19 @@ public final class Module: Handle {
   }
 
   /// Records loads and runs from now on.
-  public func traceStart() throws {
+  public func startTrace() throws {
     let module = try opened()
     try check { rl_module_trace_start(module, nil, $0) }
   }
 
   /// Records no more.
-  public func traceStop() throws {
+  public func stopTrace() throws {
     let module = try opened()
     try check { rl_module_trace_stop(module, $0) }
   }
 
   /// Writes the trace to a file (ETDump).
-  public func traceSave(path: String) throws {
+  public func saveTrace(path: String) throws {
     let module = try opened()
     try check { rl_module_trace_save(module, path, $0) }
   }
