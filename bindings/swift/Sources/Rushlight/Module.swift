@@ -100,6 +100,18 @@ public final class Module: Handle {
     }
   }
 
+  /// What the inputs of a method have to do with each other, as text.
+  public func relations(of name: String = "forward") throws -> [String] {
+    let module = try opened()
+    var count: UInt32 = 0
+    try check { rl_module_relation_count(module, name, &count, $0) }
+    return try (0..<count).map { index in
+      var text = rl_text_v1()
+      try check { rl_module_relation(module, name, index, &text, $0) }
+      return lentString(text)
+    }
+  }
+
   /// Runs a method. Tensors are read where they lie; outputs are copies.
   public func run(_ name: String = "forward", _ inputs: [Value]) throws -> [Value] {
     let module = try opened()
