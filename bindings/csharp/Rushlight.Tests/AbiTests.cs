@@ -81,7 +81,8 @@ namespace Rushlight.Tests {
       CheckEnum<Cache>("cache", known);
       CheckEnum<TraceValues>("trace", known, "none", "times", "all", "allvalues");
       CheckEnum<ValueKind>("", known, "text", "string");
-      foreach (FieldInfo field in Functions.GetFields(BindingFlags.Static | BindingFlags.NonPublic)) {
+      const BindingFlags Static = BindingFlags.Static | BindingFlags.NonPublic;
+      foreach (FieldInfo field in Functions.GetFields(Static)) {
         string name = field.Name.ToLowerInvariant();
         if (name == "library" || name == "noindex") continue;
         if (name == "abiversion") {

@@ -28,7 +28,8 @@ namespace Rushlight.Tests {
               Program.Equal(((Tensor)outputs[i]).ToBytes(), Program.Bytes(name), name);
             }
             var flags = (Tensor)outputs[2];
-            Program.Check(flags.DType == DType.Bool && flags.ToBools().Length == flags.Count, "flags");
+            Program.Check(flags.DType == DType.Bool, "the dtype of flags");
+            Program.Check(flags.ToBools().Length == flags.Count, "flags");
             Program.Check(((Tensor)outputs[1]).ToArray<long>().Length == batch, "indices");
           }
         }
@@ -102,7 +103,8 @@ namespace Rushlight.Tests {
           Program.Throws<RushlightException>(
               wrong.Item3, () => module.Run("forward", wrong.Item1, wrong.Item2));
         }
-        Program.Fails(ErrorCode.InvalidArgument, "got an Int", () => module.Run("forward", 3, mask));
+        Program.Fails(ErrorCode.InvalidArgument, "got an Int",
+                      () => module.Run("forward", 3, mask));
         Program.Fails(ErrorCode.InvalidArgument, "input 0 is a Guid",
                       () => module.Run("forward", Guid.Empty, mask));
         Program.Fails(ErrorCode.InvalidArgument, "got 1 inputs", () => module.Run("forward", x));
@@ -158,7 +160,8 @@ namespace Rushlight.Tests {
           Program.Equal(memory.Take(20).ToArray(), wanted, "in place");
           Program.Check(outputs.Count == 4 && ((Tensor)outputs[1]).Count == 4, "others");
           Array.Clear(memory, 0, memory.Length);
-          Program.Equal(((Tensor)module.Run("forward", inputs)[0]).ToArray<float>(), wanted, "again");
+          y = (Tensor)module.Run("forward", inputs)[0];
+          Program.Equal(y.ToArray<float>(), wanted, "again");
           Program.Check(memory.All(v => v == 0), "the memory is the caller's again");
           Program.Fails(ErrorCode.InvalidArgument, "", () => module.RunInto(
               "forward", inputs, new[] { Tensor.Of(new float[4], 4) }));
@@ -171,8 +174,10 @@ namespace Rushlight.Tests {
       }
     }
 
-    private static float Count(Module module) =>
-        ((Tensor)module.Run("forward", Tensor.Of(new float[] { 1, 1, 1 }, 3))[0]).ToArray<float>()[0];
+    private static float Count(Module module) {
+      Tensor ones = Tensor.Of(new float[] { 1, 1, 1 }, 3);
+      return ((Tensor)module.Run("forward", ones)[0]).ToArray<float>()[0];
+    }
 
     public static void State() {
       using (Module module = Module.Open(File("counter.pte"))) {
@@ -235,7 +240,8 @@ namespace Rushlight.Tests {
         var values = new MemoryStream();
         module.TraceWriteValues(values);
         Program.Check(values.Length > 0, "values");
-        Program.Throws<IOException>("the stream's own", () => module.TraceWrite(new FailingStream()));
+        Program.Throws<IOException>("the stream's own",
+                                    () => module.TraceWrite(new FailingStream()));
         Program.Check(module.FailureReport() == null, "no failure yet");
         Program.Throws<RushlightException>("got 0 inputs", () => module.Run("forward"));
         System.IO.File.WriteAllBytes(File("counter_csharp.rlfr"), module.FailureReport());

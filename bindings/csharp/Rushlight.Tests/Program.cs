@@ -1,5 +1,5 @@
-// Runs all tests, which need no other library. Arguments: the folder of binding_data.py, that of golden
-// programs, a library of kernels, and the description of the ABI.
+// Runs all tests, which need no other library. Arguments: the folder of binding_data.py, that of
+// golden programs, a library of kernels, and the description of the ABI.
 using System;
 using System.Diagnostics;
 using System.IO;

@@ -1,3 +1,4 @@
+// What a program says of itself, and how it is opened.
 using System;
 
 namespace Rushlight {

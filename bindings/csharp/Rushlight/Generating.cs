@@ -1,3 +1,4 @@
+// How texts are generated, and what is told of them.
 using System;
 using System.Collections.Generic;
 using System.Runtime.ExceptionServices;

@@ -104,7 +104,7 @@ namespace Rushlight {
     internal IntPtr AddPaths(string what, IList<string> paths) {
       if (paths == null || paths.Count == 0) return IntPtr.Zero;
       var pointers = new IntPtr[paths.Count];
-      for (int i = 0; i < pointers.Length; i++) pointers[i] = Add(Call.Given(what, paths[i]));
+      for (int i = 0; i < pointers.Length; i++) pointers[i] = Add(Call.Required(what, paths[i]));
       return Add(pointers);
     }
 

@@ -1,3 +1,4 @@
+// Language models, and what is made of them.
 using System;
 using System.Collections.Generic;
 using System.Linq;
@@ -97,7 +98,7 @@ namespace Rushlight {
 
     /// <summary>Opens a program with a language model.</summary>
     public static LanguageModel Open(string path, LanguageModelOptions options = null) {
-      byte[] name = Call.Given(nameof(path), path);
+      byte[] name = Call.Required(nameof(path), path);
       using (var pins = new Pins()) {
         rl_llm_options lent = (options ?? new LanguageModelOptions()).Lend(pins);
         IntPtr number = IntPtr.Zero;
@@ -257,7 +258,7 @@ namespace Rushlight {
 
     /// <summary>A session from a file of Session.Save(); `adapter` is that of the session.</summary>
     public Session Restore(string path, Adapter adapter = null) {
-      byte[] name = Call.Given(nameof(path), path);
+      byte[] name = Call.Required(nameof(path), path);
       using (var pins = new Pins()) {
         IntPtr used = pins.AddHandle(adapter?.Handle, "Adapter");
         return new Session(Make((out IntPtr number, ref rl_error error) =>
@@ -288,7 +289,7 @@ namespace Rushlight {
 
     /// <summary>An adapter (LoRA) of the model.</summary>
     public Adapter OpenAdapter(string path) {
-      byte[] name = Call.Given(nameof(path), path);
+      byte[] name = Call.Required(nameof(path), path);
       return new Adapter(Make((out IntPtr number, ref rl_error error) =>
           Native.rl_adapter_open(handle, name, out number, ref error)), handle.Program);
     }

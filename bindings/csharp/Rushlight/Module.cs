@@ -1,3 +1,4 @@
+// Programs: modules, their runs, state and traces.
 using System;
 using System.Collections.Generic;
 using System.IO;
@@ -19,7 +20,7 @@ namespace Rushlight {
 
     /// <summary>Opens a program (.pte), or the program in a bundled one (.bpte).</summary>
     public static Module Open(string path, ModuleOptions options = null) {
-      byte[] name = Call.Given(nameof(path), path);
+      byte[] name = Call.Required(nameof(path), path);
       using (var pins = new Pins()) {
         rl_module_options lent = (options ?? new ModuleOptions()).Lend(pins);
         IntPtr number = IntPtr.Zero;
@@ -102,7 +103,7 @@ namespace Rushlight {
 
     /// <summary>What a method is, and the memory that it takes.</summary>
     public MethodInfo Method(string method) =>
-        new MethodInfo(Describe(Call.Given(nameof(method), method)));
+        new MethodInfo(Describe(Call.Required(nameof(method), method)));
 
     private rl_method_info Describe(byte[] method) {
       var info = new rl_method_info { size = Call.SizeOf<rl_method_info>() };
@@ -113,7 +114,7 @@ namespace Rushlight {
 
     /// <summary>The inputs of a method.</summary>
     public IList<ValueInfo> Inputs(string method) {
-      byte[] name = Call.Given(nameof(method), method);
+      byte[] name = Call.Required(nameof(method), method);
       return Describe(Describe(name).n_inputs, (uint index, ref rl_value_info info,
                                                 ref rl_error error) =>
           Native.rl_module_describe_input(handle, name, index, ref info, ref error));
@@ -121,7 +122,7 @@ namespace Rushlight {
 
     /// <summary>The outputs of a method.</summary>
     public IList<ValueInfo> Outputs(string method) {
-      byte[] name = Call.Given(nameof(method), method);
+      byte[] name = Call.Required(nameof(method), method);
       return Describe(Describe(name).n_outputs, (uint index, ref rl_value_info info,
                                                  ref rl_error error) =>
           Native.rl_module_describe_output(handle, name, index, ref info, ref error));
@@ -144,13 +145,13 @@ namespace Rushlight {
 
     /// <summary>Loads a method, which otherwise its first run does.</summary>
     public void Load(string method) {
-      byte[] name = Call.Given(nameof(method), method);
+      byte[] name = Call.Required(nameof(method), method);
       Check((ref rl_error error) => Native.rl_module_load(handle, name, ref error));
     }
 
     /// <summary>Frees a method, its memory and its own state.</summary>
     public void Unload(string method) {
-      byte[] name = Call.Given(nameof(method), method);
+      byte[] name = Call.Required(nameof(method), method);
       Check((ref rl_error error) => Native.rl_module_unload(handle, name, ref error));
     }
 
@@ -168,7 +169,7 @@ namespace Rushlight {
     /// comes back for it shares the array, and has the sizes of the result.</summary>
     public IList<object> RunInto(string method, object[] inputs, Tensor[] outputs,
                                  CancellationToken token = default(CancellationToken)) {
-      byte[] name = Call.Given(nameof(method), method);
+      byte[] name = Call.Required(nameof(method), method);
       if (inputs == null) throw new ArgumentNullException(nameof(inputs));
       Tensor[] into = outputs ?? new Tensor[0];
       uint count = Describe(name).n_outputs;
@@ -381,7 +382,7 @@ namespace Rushlight {
     /// <summary>Writes the trace (ETDump) to a file, and values to one with ".values" at its
     /// end.</summary>
     public void TraceSave(string path) {
-      byte[] name = Call.Given(nameof(path), path);
+      byte[] name = Call.Required(nameof(path), path);
       Check((ref rl_error error) => Native.rl_module_trace_save(handle, name, ref error));
     }
 

@@ -1,3 +1,4 @@
+// What calls fail with, and how the library is called.
 using System;
 using System.Runtime.InteropServices;
 using System.Text;
@@ -88,7 +89,7 @@ namespace Rushlight {
       return Encoding.UTF8.GetBytes(text + "\0");
     }
 
-    internal static byte[] Given(string what, string text) {
+    internal static byte[] Required(string what, string text) {
       if (text == null) throw new ArgumentNullException(what);
       return Text(what, text);
     }

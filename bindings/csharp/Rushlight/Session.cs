@@ -1,3 +1,4 @@
+// Sessions of language models.
 using System;
 using System.Collections.Concurrent;
 using System.Collections.Generic;
@@ -119,7 +120,7 @@ namespace Rushlight {
 
     /// <summary>Writes the text and its cache to a file, for LanguageModel.Restore().</summary>
     public void Save(string path) {
-      byte[] name = Call.Given(nameof(path), path);
+      byte[] name = Call.Required(nameof(path), path);
       Check((ref rl_error error) => Native.rl_session_save(handle, name, ref error));
     }
   }

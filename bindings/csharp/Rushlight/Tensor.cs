@@ -1,3 +1,4 @@
+// Tensors over arrays, and copies of outputs.
 using System;
 using System.Collections.Generic;
 using System.Runtime.InteropServices;

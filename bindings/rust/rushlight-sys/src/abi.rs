@@ -1,5 +1,5 @@
-//! `rl_value_v1.h`, `rl_backend_v1.h` and `rl_kernel_v1.h`: codes, values, and the tables of functions
-//! that backends and kernels are.
+//! `rl_value_v1.h`, `rl_backend_v1.h` and `rl_kernel_v1.h`: codes, values, and the tables of
+//! functions that backends and kernels are.
 
 use std::ffi::{c_char, c_void};
 

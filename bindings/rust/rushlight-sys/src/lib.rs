@@ -1,8 +1,8 @@
 //! The C interface of Rushlight, `rushlight.h`, as it is: constants, structs and functions by their
 //! names there, whose comments are the documentation. The crate `rushlight` is the safe interface.
 //!
-//! Structs have `Default`: their size is set, and everything else is 0. Tests hold this crate to the
-//! description of the ABI, and the library to this crate.
+//! Structs have `Default`: their size is set, and everything else is 0. Tests hold this crate to
+//! the description of the ABI, and the library to this crate.
 
 #![allow(non_camel_case_types, missing_docs)]
 

@@ -1,6 +1,6 @@
-//! A library with a kernel, in Rust alone: `acme::twice.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)`
-//! for float32 in row-major order. `cargo build --example twice` makes `libtwice.so`, which
-//! `ModuleOptions::kernel_libraries` and `rl.load(kernels=...)` take.
+//! A library with a kernel, in Rust alone: `acme::twice.out(Tensor x, *, Tensor(a!) out) ->
+//! Tensor(a!)` for float32 in row-major order. `cargo build --example twice` makes `libtwice.so`,
+//! which `ModuleOptions::kernel_libraries` and `rl.load(kernels=...)` take.
 
 use std::ffi::c_void;
 

@@ -1,5 +1,5 @@
-//! Functions that the library calls back: a panic must not pass through it, so it ends the call, and
-//! goes on when the call has returned.
+//! Functions that the library calls back: a panic must not pass through it, so it ends the call,
+//! and goes on when the call has returned.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -35,8 +35,8 @@ struct Writing<'w> {
 }
 
 unsafe extern "C" fn write_piece(userdata: *mut c_void, data: *const c_void, bytes: usize) -> i32 {
-    // SAFETY: write() gives a Writing that nobody else uses during its call, and the library bytes that
-    // are lent until this returns.
+    // SAFETY: write() gives a Writing that nobody else uses during its call, and the library bytes
+    // that are lent until this returns.
     let (writing, data) = unsafe {
         let none: &[u8] = &[];
         let data =
@@ -71,8 +71,8 @@ struct Listening<'l> {
 }
 
 unsafe extern "C" fn tell_piece(userdata: *mut c_void, piece: *const sys::rl_piece) -> i32 {
-    // SAFETY: listen() gives a Listening that nobody else uses during its call, and the library a piece
-    // that is lent until this returns.
+    // SAFETY: listen() gives a Listening that nobody else uses during its call, and the library a
+    // piece that is lent until this returns.
     let (listening, piece) =
         unsafe { (&mut *userdata.cast::<Listening<'_>>(), Piece::of(&*piece)) };
     let Listening { listener, panic } = listening;

@@ -60,12 +60,8 @@ mod tests {
     #[test]
     fn texts_are_escaped() {
         let json = to_json(&[Message::user("a\"b\\c\n\u{1}é😀")]);
-        let content = r#"a\"b\\c\u000a\u0001é😀"#;
-        assert_eq!(
-            json,
-            format!(
-                r#"{{"messages":[{{"role":"user","content":"{content}"}}],"add_generation_prompt":true}}"#
-            )
-        );
+        let message = r#"{"role":"user","content":"a\"b\\c\u000a\u0001é😀"}"#;
+        let wanted = format!("{{\"messages\":[{message}],\"add_generation_prompt\":true}}");
+        assert_eq!(json, wanted);
     }
 }

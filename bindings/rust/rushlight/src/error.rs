@@ -95,8 +95,8 @@ impl Code {
     }
 }
 
-/// What a call failed with. The text names the input, the operator or the file, what came, and what is
-/// allowed.
+/// What a call failed with. The text names the input, the operator or the file, what came, and what
+/// is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     code: Code,

@@ -8,7 +8,8 @@ use rushlight_sys as sys;
 use crate::error;
 use crate::llm::{Adapter, Grammar};
 
-/// How texts are generated; [`LanguageModel::default_options`] has what the model's makers recommend.
+/// How texts are generated; [`LanguageModel::default_options`] has what the model's makers
+/// recommend.
 ///
 /// [`LanguageModel::default_options`]: crate::LanguageModel::default_options
 #[derive(Clone, Debug)]

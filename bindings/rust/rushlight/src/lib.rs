@@ -29,11 +29,12 @@
 //! # }
 //! ```
 //!
-//! Everything is a call of `rushlight.h`; [`rushlight_sys`] has what is not here: allocators, the log,
-//! backends and kernels that are linked. What fails is an [`Error`] with the code and the text of the
-//! C interface.
+//! Everything is a call of `rushlight.h`; [`rushlight_sys`] has what is not here: allocators, the
+//! log, backends and kernels that are linked. What fails is an [`Error`] with the code and the text
+//! of the C interface.
 
 mod callback;
+mod cancel;
 mod chat;
 mod dtype;
 mod error;
@@ -41,18 +42,21 @@ mod generate;
 mod llm;
 mod memory;
 mod module;
+mod options;
 mod session;
 mod tensor;
 mod value;
 
 pub use rushlight_sys;
 
+pub use cancel::Canceller;
 pub use chat::Message;
 pub use dtype::{DType, Element};
 pub use error::{Code, Error, Result};
 pub use generate::{Finish, GenerateOptions, Piece, Statistics};
 pub use llm::{Adapter, Cache, Grammar, LanguageModel, LlmInfo, LlmOptions};
-pub use module::{Canceller, Module, ModuleOptions, TraceOptions, TraceValues};
+pub use module::Module;
+pub use options::{ModuleOptions, TraceOptions, TraceValues};
 pub use session::{Session, Texts};
 pub use tensor::{MemoryMut, Tensor, TensorView};
 pub use value::{Kind, MethodInfo, Outputs, StateInfo, Value, ValueInfo};

@@ -104,7 +104,8 @@ pub struct LlmInfo {
     pub has_chat_template: bool,
 }
 
-/// A language model. Any number of threads may use it at once, and their texts are computed together.
+/// A language model. Any number of threads may use it at once, and their texts are computed
+/// together.
 ///
 /// Its sessions, grammars and adapters stay when it is dropped.
 #[derive(Debug)]
@@ -184,8 +185,8 @@ impl LanguageModel {
         self.encode_with(text, true, false)
     }
 
-    /// The tokens of a text. `adds_special`: with those that surround each text; `parses_special`: the
-    /// texts of special tokens are read as these, which is not for texts of others.
+    /// The tokens of a text. `adds_special`: with those that surround each text; `parses_special`:
+    /// the texts of special tokens are read as these, which is not for texts of others.
     pub fn encode_with(
         &self,
         text: &str,
@@ -221,8 +222,8 @@ impl LanguageModel {
         self.encode_chat(&chat::to_json(messages))
     }
 
-    /// The tokens of a conversation by the model's chat template: an object of JSON with "messages",
-    /// "add_generation_prompt", "tools" and what else the template reads.
+    /// The tokens of a conversation by the model's chat template: an object of JSON with
+    /// "messages", "add_generation_prompt", "tools" and what else the template reads.
     pub fn encode_chat(&self, json: &str) -> Result<Vec<i32>> {
         // SAFETY: a handle, and a text that lives until this returns.
         collect(|to, capacity, count, error| unsafe {
@@ -240,8 +241,9 @@ impl LanguageModel {
         Ok(GenerateOptions::of(&options))
     }
 
-    /// Generates texts after a prompt, and returns when they have ended; `listener` is told of pieces
-    /// and may break. It must not generate with this model itself. Its panic comes out of this.
+    /// Generates texts after a prompt, and returns when they have ended; `listener` is told of
+    /// pieces and may break. It must not generate with this model itself. Its panic comes out of
+    /// this.
     pub fn generate(
         &self,
         prompt: &[i32],
@@ -276,8 +278,8 @@ impl LanguageModel {
         self.embed_with(texts, true, false)
     }
 
-    /// The vector of each text. `normalizes`: to the length 1; `truncates`: texts beyond the context
-    /// are cut.
+    /// The vector of each text. `normalizes`: to the length 1; `truncates`: texts beyond the
+    /// context are cut.
     pub fn embed_with(
         &self,
         texts: &[&str],

@@ -2,103 +2,19 @@
 
 use std::ffi::{CStr, CString};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
 use rushlight_sys as sys;
 
 use crate::callback;
+use crate::cancel::Canceller;
 use crate::error::{self, c_path, c_text, check, Error, Result};
 use crate::memory::{self, Memory};
+use crate::options::{ModuleOptions, TraceOptions};
 use crate::tensor::{MemoryMut, TensorView};
 use crate::value::{MethodInfo, Outputs, StateInfo, Value, ValueInfo};
-
-/// How a program is opened; `ModuleOptions::default()` is what [`Module::open`] takes.
-#[derive(Clone, Debug, Default)]
-pub struct ModuleOptions {
-    /// Threads for kernels, the caller's among them; 0: one for each core.
-    pub threads: u32,
-    /// Bytes for methods; 0: no limit.
-    pub memory_limit: u64,
-    /// Bytes of scratch for each method; 0: 1 MiB.
-    pub scratch_bytes: u64,
-    /// Instructions of a run; 0: 10,000,000.
-    pub max_instructions: u64,
-    /// The `.ptd` that belongs to the program.
-    pub data_path: Option<PathBuf>,
-    /// Shared libraries with kernels of operators of your own.
-    pub kernel_libraries: Vec<PathBuf>,
-    /// Shared libraries with backends.
-    pub backend_libraries: Vec<PathBuf>,
-    /// The file is read, not mapped, and may be written meanwhile.
-    pub reads_file: bool,
-    /// Each use asks whether the file has changed: [`Code::AccessFailed`].
-    pub guards_file: bool,
-    /// [`Module::failure_report`] has what failed.
-    pub reports_failures: bool,
-}
-
-/// Texts of options, and the array of pointers to them that the library takes.
-struct Paths {
-    _texts: Vec<CString>,
-    pointers: Vec<*const std::ffi::c_char>,
-}
-
-impl Paths {
-    fn new(paths: &[PathBuf]) -> Result<Paths> {
-        let texts = paths.iter().map(|path| c_path(path)).collect::<Result<Vec<_>>>()?;
-        let pointers = texts.iter().map(|text| text.as_ptr()).collect();
-        Ok(Paths { _texts: texts, pointers })
-    }
-}
-
-impl ModuleOptions {
-    /// Calls `open` with the struct of the library.
-    fn lend<T>(&self, open: impl FnOnce(&sys::rl_module_options) -> Result<T>) -> Result<T> {
-        let kernels = Paths::new(&self.kernel_libraries)?;
-        let backends = Paths::new(&self.backend_libraries)?;
-        let data_path = self.data_path.as_deref().map(c_path).transpose()?;
-        open(&sys::rl_module_options {
-            threads: self.threads,
-            memory_limit: self.memory_limit,
-            scratch_bytes: self.scratch_bytes,
-            max_instructions: self.max_instructions,
-            data_path: data_path.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
-            kernel_libraries: kernels.pointers.as_ptr(),
-            n_kernel_libraries: kernels.pointers.len() as u32,
-            backend_libraries: backends.pointers.as_ptr(),
-            n_backend_libraries: backends.pointers.len() as u32,
-            reads_file: self.reads_file.into(),
-            guards_file: self.guards_file.into(),
-            reports_failures: self.reports_failures.into(),
-            ..Default::default()
-        })
-    }
-}
-
-/// What is recorded of values while a module is traced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TraceValues {
-    /// Times alone.
-    #[default]
-    None,
-    /// Outputs of methods.
-    Outputs,
-    /// All values.
-    All,
-}
-
-/// How a module is traced.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TraceOptions {
-    /// Which values are recorded.
-    pub values: TraceValues,
-    /// Room for events, some 80 bytes for each; 0: 1 MiB.
-    pub bytes: u64,
-    /// Room for values; 0: 16 MiB if there are any.
-    pub value_bytes: u64,
-}
 
 /// A method that was called: what a run needs to know of it.
 struct Called {
@@ -108,8 +24,9 @@ struct Called {
 
 /// A program that is open.
 ///
-/// One thread at a time uses it, which the compiler holds: it may be sent to another thread, and is not
-/// shared. [`try_clone`] makes another for another thread; a [`Canceller`] ends a run from any thread.
+/// One thread at a time uses it, which the compiler holds: it may be sent to another thread, and is
+/// not shared. [`try_clone`] makes another for another thread; a [`Canceller`] ends a run from any
+/// thread.
 ///
 /// ```compile_fail
 /// fn is_shared<T: Sync>() {}
@@ -154,8 +71,8 @@ impl Module {
         })
     }
 
-    /// Opens a program in memory, such as a `Vec<u8>`, an `Arc<[u8]>` or a file that was mapped. The
-    /// module keeps it, and does not copy it.
+    /// Opens a program in memory, such as a `Vec<u8>`, an `Arc<[u8]>` or a file that was mapped.
+    /// The module keeps it, and does not copy it.
     pub fn from_bytes<M>(program: M, options: &ModuleOptions) -> Result<Module>
     where
         M: AsRef<[u8]> + Send + Sync + 'static,
@@ -204,7 +121,7 @@ impl Module {
 
     /// What ends a run of this module from any thread.
     pub fn canceller(&self) -> Canceller {
-        Canceller(Cancelled::Module(self.handle))
+        Canceller::of_module(self.handle)
     }
 
     // ---- what it is ----
@@ -270,7 +187,8 @@ impl Module {
 
     fn value_info(&self, method: &CStr, index: u32, describe: Describe) -> Result<ValueInfo> {
         let mut info = sys::rl_value_info::default();
-        // SAFETY: a handle, and what lives until this returns; names are lent until the module is closed.
+        // SAFETY: a handle, and what lives until this returns; names are lent until the module is
+        // closed.
         check(|error| unsafe { describe(self.handle, method.as_ptr(), index, &mut info, error) })?;
         unsafe { ValueInfo::of(&info) }
     }
@@ -291,17 +209,18 @@ impl Module {
         check(|error| unsafe { sys::rl_module_unload(self.handle, method.as_ptr(), error) })
     }
 
-    /// Runs a method, after loading it if necessary. Inputs are checked before anything runs, and are
-    /// read where they lie.
+    /// Runs a method, after loading it if necessary. Inputs are checked before anything runs, and
+    /// are read where they lie.
     pub fn run<'a>(&'a mut self, method: &str, inputs: &[Value<'a>]) -> Result<Outputs<'a>> {
         let called = self.call(method)?;
         let values = self.execute(called, inputs)?;
-        // SAFETY: outputs lie in memory of the module, which is borrowed, or of inputs, which are, too.
+        // SAFETY: outputs lie in memory of the module, which is borrowed, or of inputs, which are,
+        // too.
         Ok(unsafe { Outputs::new(values) })
     }
 
-    /// Runs a method, some of whose outputs are written to memory of the caller: pairs of their indices
-    /// and the memory, which must have room for them.
+    /// Runs a method, some of whose outputs are written to memory of the caller: pairs of their
+    /// indices and the memory, which must have room for them.
     pub fn run_into<'a>(
         &'a mut self,
         method: &str,
@@ -464,8 +383,8 @@ impl Module {
         Ok(snapshot)
     }
 
-    /// Puts back the state of a snapshot, of this module or of another one of the same program with the
-    /// same methods loaded.
+    /// Puts back the state of a snapshot, of this module or of another one of the same program with
+    /// the same methods loaded.
     pub fn restore(&mut self, snapshot: &[u8]) -> Result<()> {
         // SAFETY: a handle, and bytes that live until this returns.
         check(|error| unsafe {
@@ -483,16 +402,7 @@ impl Module {
 
     /// Records loads and runs from now on, and forgets what was recorded.
     pub fn trace_start(&mut self, options: &TraceOptions) -> Result<()> {
-        let options = sys::rl_trace_options {
-            values: match options.values {
-                TraceValues::None => sys::RL_TRACE_TIMES,
-                TraceValues::Outputs => sys::RL_TRACE_OUTPUTS,
-                TraceValues::All => sys::RL_TRACE_ALL_VALUES,
-            },
-            bytes: options.bytes,
-            value_bytes: options.value_bytes,
-            ..Default::default()
-        };
+        let options = options.as_sys();
         // SAFETY: a handle, and a struct that lives until this returns.
         check(|error| unsafe { sys::rl_module_trace_start(self.handle, &options, error) })
     }
@@ -526,8 +436,9 @@ impl Module {
         })
     }
 
-    /// The report of the last load, input or run that failed, for `rushlight explain`; `None` if nothing
-    /// did. [`Code::InvalidState`] unless [`ModuleOptions::reports_failures`].
+    /// The report of the last load, input or run that failed, for `rushlight explain`; `None` if
+    /// nothing did. [`Code::InvalidState`](crate::Code::InvalidState) unless
+    /// [`ModuleOptions::reports_failures`].
     pub fn failure_report(&self) -> Result<Option<Vec<u8>>> {
         let mut report = sys::rl_bytes_v1 { data: ptr::null(), size: 0 };
         // SAFETY: a handle, and a struct that lives until this returns.
@@ -556,39 +467,5 @@ impl Drop for Module {
 impl std::fmt::Debug for Module {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Module").field("methods", &self.methods().ok()).finish()
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Cancelled {
-    Module(*mut sys::rl_module),
-    Session(*mut sys::rl_session),
-}
-
-/// Ends what a module or a session does on another thread.
-#[derive(Clone, Debug)]
-pub struct Canceller(Cancelled);
-
-// SAFETY: any thread may cancel. The handle is a number: one that was closed is refused.
-unsafe impl Send for Canceller {}
-// SAFETY: as above.
-unsafe impl Sync for Canceller {}
-
-impl Canceller {
-    pub(crate) fn of_session(session: *mut sys::rl_session) -> Canceller {
-        Canceller(Cancelled::Session(session))
-    }
-
-    /// Ends a run of a module, which fails with [`Code::Cancelled`], before its next operator; or what a
-    /// session generates, at the next token. Does nothing if there is none; [`Code::InvalidState`] if
-    /// the module or the session is closed.
-    pub fn cancel(&self) -> Result<()> {
-        // SAFETY: a handle, open or not.
-        check(|error| unsafe {
-            match self.0 {
-                Cancelled::Module(module) => sys::rl_module_cancel(module, error),
-                Cancelled::Session(session) => sys::rl_session_cancel(session, error),
-            }
-        })
     }
 }

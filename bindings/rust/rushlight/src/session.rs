@@ -12,11 +12,11 @@ use std::thread::{self, JoinHandle};
 use rushlight_sys as sys;
 
 use crate::callback;
+use crate::cancel::Canceller;
 use crate::error::{c_path, check, Code, Error, Result};
 use crate::generate::{GenerateOptions, Piece, Request, Statistics};
 use crate::llm::collect;
 use crate::memory::Memory;
-use crate::module::Canceller;
 
 /// A text that is kept, with its cache. One thread at a time uses it, which the compiler holds.
 ///
@@ -89,8 +89,8 @@ impl Session {
         check(|error| unsafe { sys::rl_session_close(handle, error) })
     }
 
-    /// Adds the prompt to the text, and then what is generated; returns when it has ended. `listener`
-    /// is told of pieces and may break. Its panic comes out of this.
+    /// Adds the prompt to the text, and then what is generated; returns when it has ended.
+    /// `listener` is told of pieces and may break. Its panic comes out of this.
     pub fn generate(
         &mut self,
         prompt: &[i32],
@@ -100,7 +100,8 @@ impl Session {
         self.running().generate(prompt, &options.to_request(), &mut listener)
     }
 
-    /// The same as an iterator of texts, which a thread of its own generates. Dropping it ends the text.
+    /// The same as an iterator of texts, which a thread of its own generates. Dropping it ends the
+    /// text.
     pub fn texts<'s>(
         &'s mut self,
         prompt: &[i32],

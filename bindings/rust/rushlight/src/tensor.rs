@@ -32,8 +32,8 @@ unsafe impl Send for TensorView<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for TensorView<'_> {}
 
-/// The number of elements; an error for more dimensions than there may be, and for sizes that no tensor
-/// has.
+/// The number of elements; an error for more dimensions than there may be, and for sizes that no
+/// tensor has.
 fn count_elements(sizes: &[i32]) -> Result<usize> {
     if sizes.len() > MAX_RANK {
         let text = format!("{} dimensions: a tensor has at most {MAX_RANK}", sizes.len());
@@ -79,8 +79,8 @@ impl<'a> TensorView<'a> {
         TensorView::from_bytes(T::DTYPE, as_bytes(data), sizes)
     }
 
-    /// Elements of any dtype in row-major order, as bytes: for those that Rust has no type for. Bytes
-    /// of [`DType::Bool`] are 0 or 1.
+    /// Elements of any dtype in row-major order, as bytes: for those that Rust has no type for.
+    /// Bytes of [`DType::Bool`] are 0 or 1.
     pub fn from_bytes(dtype: DType, data: &'a [u8], sizes: &[i32]) -> Result<TensorView<'a>> {
         let wanted = count_elements(sizes)? * dtype.bytes();
         if data.len() != wanted {
@@ -100,8 +100,8 @@ impl<'a> TensorView<'a> {
         })
     }
 
-    /// Elements with strides, in elements; `data[first]` is the one at index 0. Strides may be 0 and
-    /// negative.
+    /// Elements with strides, in elements; `data[first]` is the one at index 0. Strides may be 0
+    /// and negative.
     pub fn with_strides<T: Element>(
         data: &'a [T],
         first: usize,
@@ -121,8 +121,8 @@ impl<'a> TensorView<'a> {
         }
         if count > 0 && (least < 0 || most >= data.len() as i128) {
             let text = format!(
-                "the sizes {sizes:?} with the strides {strides:?} from element {first} on reach from \
-                 element {least} to {most}: there are {}",
+                "the sizes {sizes:?} with the strides {strides:?} from element {first} on reach \
+                 from element {least} to {most}: there are {}",
                 data.len()
             );
             return Err(Error::argument(text));
@@ -240,7 +240,8 @@ impl<'a> TensorView<'a> {
         Ok(unsafe { std::slice::from_raw_parts(self.data, self.len() * self.dtype.bytes()) })
     }
 
-    /// The elements where they lie; an error for another dtype, or unless they are in row-major order.
+    /// The elements where they lie; an error for another dtype, or unless they are in row-major
+    /// order.
     pub fn as_slice<T: Element>(&self) -> Result<&'a [T]> {
         self.check(T::DTYPE)?;
         let bytes = self.as_bytes()?;

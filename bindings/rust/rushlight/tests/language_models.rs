@@ -123,17 +123,16 @@ fn tokenizer_and_chat() {
         assert_eq!(tokens, numbers::<i32>(&format!("text_{i}.tokens")));
         assert_eq!(model.decode(&tokens).unwrap(), text(&format!("text_{i}.decoded")));
     }
-    let special: Vec<i32> = numbers("text_0.tokens");
-    let name = model.decode_with(&special, false).unwrap();
-    assert!(!name.is_empty() && model.decode(&special).unwrap().is_empty());
-    assert_eq!(model.encode_with(&name, false, true).unwrap(), special);
-    assert_ne!(model.encode_with(&name, false, false).unwrap(), special);
+    let special = model.encode_with("<|user|>", false, true).unwrap();
+    assert_eq!(special.len(), 1);
+    assert_eq!(model.decode(&special).unwrap(), "");
+    assert_eq!(model.decode_with(&special, false).unwrap(), "<|user|>");
+    assert!(model.encode_with("<|user|>", false, false).unwrap().len() > 1);
     let chat = model.encode_messages(&[Message::user("say \"hi\"\n\\ é 😀")]).unwrap();
     assert_eq!(chat, numbers::<i32>("chat.tokens"));
     fails(model.encode_chat("{"), Code::InvalidArgument, "");
     fails(model.encode_chat("[]"), Code::InvalidArgument, "");
-    fails(model.decode(&[-1]), Code::InvalidArgument, "");
-    fails(model.decode(&[i32::MAX]), Code::InvalidArgument, "");
+    assert_eq!(model.decode(&[-1, i32::MAX]).unwrap(), ""); // there are no such tokens
     let info = model.describe().unwrap();
     assert!(
         info.has_tokenizer && info.has_chat_template && info.vocabulary > 1 && info.context > 1

@@ -339,7 +339,7 @@ struct Failing;
 
 impl Write for Failing {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-        Err(io::Error::new(io::ErrorKind::Other, "the disk is full"))
+        Err(io::Error::other("the disk is full"))
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
