@@ -13,6 +13,7 @@ from rushlight.files import AnyPath
 from rushlight.llm.runner import Runner, Session
 from rushlight.runtime.failures import load_error
 from rushlight.runtime.source import Source, describe_source, read_source
+from rushlight.runtime.trace import TraceOptions, core_options
 
 _CACHE_TYPES = ("auto", "float32", "float16", "int8")
 
@@ -30,6 +31,7 @@ def load(
     map: bool = True,
     guard: bool = False,
     failure_report: AnyPath | None = None,
+    trace: bool | TraceOptions = False,
 ) -> Runner:
     """Load a language model. Needs no torch.
 
@@ -51,6 +53,7 @@ def load(
         map, guard: as for `rushlight.load`.
         failure_report: a file that is written when a method of the model fails, for
             `rushlight explain`.
+        trace: whether to record every step in `Runner.trace`, and what.
 
     Raises:
         LoadError: the program cannot be loaded, or is no language model.
@@ -87,6 +90,7 @@ def load(
             table,
             chat_template or "",
             b"" if failure_report is None else os.path.abspath(os.fsencode(failure_report)),
+            core_options(trace),
         )
     except _core.Failure as failure:
         raise load_error(failure, where) from None
