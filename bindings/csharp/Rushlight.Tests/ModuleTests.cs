@@ -81,6 +81,8 @@ namespace Rushlight.Tests {
         Program.Equal(x.MinSizes, new[] { 2, 6 }, "least");
         Program.Equal(x.MaxSizes, new[] { 9, 6 }, "greatest");
         Program.Check(x.Symbols[0] == mask.Symbols[0] && x.Symbols[0] != 0, "equal sizes");
+        Program.Check(module.Relations("forward").Any(r => r.Contains("'x'") && r.Contains("'mask'")),
+                      string.Join(", ", module.Relations("forward")));
         Program.Equal(module.Outputs("forward").Select(o => o.DType.Value).ToArray(),
                       new[] { DType.Float32, DType.Int64, DType.Bool, DType.Float16 }, "dtypes");
         MethodInfo method = module.Method("forward");

@@ -229,6 +229,19 @@ namespace Rushlight.Tests {
       }
     }
 
+    public static void Traces() {
+      using (LanguageModel model = Open()) {
+        Program.Fails(ErrorCode.InvalidState, "", () => model.TraceWrite(new MemoryStream()));
+        model.TraceStart();
+        model.Generate(Prompt, Greedy(model), null);
+        model.TraceStop();
+        model.TraceSave(Path.Combine(Program.Data, "llm_csharp.etdp"));
+        var written = new MemoryStream();
+        model.TraceWrite(written);
+        Program.Equal(written.ToArray(), Program.Bytes("llm_csharp.etdp"), "the same trace");
+      }
+    }
+
     public static void Embeddings() {
       using (LanguageModel model = Open()) {
         float[][] vectors = model.Embed(new[] { "a lamp", "the light" });

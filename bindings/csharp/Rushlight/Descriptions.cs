@@ -140,7 +140,4 @@ namespace Rushlight {
       };
     }
   }
-
-  /// <summary>What is recorded of values while a module is traced.</summary>
-  public enum TraceValues { None = 0, Outputs = 1, All = 2 }
 }

@@ -1,6 +1,7 @@
 // Language models, and what is made of them.
 using System;
 using System.Collections.Generic;
+using System.IO;
 using System.Linq;
 using System.Threading;
 
@@ -41,6 +42,9 @@ namespace Rushlight {
     /// <summary>In place of the program's.</summary>
     public string ChatTemplate;
 
+    /// <summary>Shared libraries with backends.</summary>
+    public string[] BackendLibraries;
+
     internal rl_llm_options Lend(Pins pins) {
       return new rl_llm_options {
         size = Call.SizeOf<rl_llm_options>(),
@@ -53,7 +57,9 @@ namespace Rushlight {
         max_texts = MaxTexts,
         cache_limit = CacheLimit,
         prefill_rows = PrefillRows,
-        chat_template = pins.Add(Call.Text("ChatTemplate", ChatTemplate))
+        chat_template = pins.Add(Call.Text("ChatTemplate", ChatTemplate)),
+        backend_libraries = pins.AddPaths("BackendLibraries", BackendLibraries),
+        n_backend_libraries = (uint)(BackendLibraries?.Length ?? 0)
       };
     }
   }
@@ -238,6 +244,40 @@ namespace Rushlight {
             (UIntPtr)(uint)all.Length, ref error));
       }
       return texts.Select((text, i) => all.Skip(i * hidden).Take(hidden).ToArray()).ToArray();
+    }
+
+    // ---- traces ----
+
+    /// <summary>Records steps of the model from now on, and forgets what was recorded: see
+    /// Module.TraceStart(). As the functions that follow, it waits for the step that runs.</summary>
+    public void TraceStart(TraceValues values = TraceValues.None, ulong bytes = 0,
+                           ulong valueBytes = 0) {
+      rl_trace_options options = Tracing.Options(values, bytes, valueBytes);
+      Check((ref rl_error error) => Native.rl_llm_trace_start(handle, ref options, ref error));
+    }
+
+    /// <summary>Records no more, and keeps what was recorded.</summary>
+    public void TraceStop() {
+      Check((ref rl_error error) => Native.rl_llm_trace_stop(handle, ref error));
+    }
+
+    /// <summary>Writes the trace (ETDump) to a file, and values to one with ".values" at its
+    /// end.</summary>
+    public void TraceSave(string path) {
+      byte[] name = Call.Required(nameof(path), path);
+      Check((ref rl_error error) => Native.rl_llm_trace_save(handle, name, ref error));
+    }
+
+    /// <summary>Writes the trace (ETDump). What the stream throws comes out of this.</summary>
+    public void TraceWrite(Stream to) {
+      Tracing.Write(to, Check, (rl_write_fn write, ref rl_error error) =>
+          Native.rl_llm_trace_write(handle, write, IntPtr.Zero, ref error));
+    }
+
+    /// <summary>Writes the values that the trace refers to (the debug buffer).</summary>
+    public void TraceWriteValues(Stream to) {
+      Tracing.Write(to, Check, (rl_write_fn write, ref rl_error error) =>
+          Native.rl_llm_trace_values(handle, write, IntPtr.Zero, ref error));
     }
 
     // ---- what is made of it ----

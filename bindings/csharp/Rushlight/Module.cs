@@ -2,7 +2,6 @@
 using System;
 using System.Collections.Generic;
 using System.IO;
-using System.Runtime.ExceptionServices;
 using System.Threading;
 
 namespace Rushlight {
@@ -139,6 +138,24 @@ namespace Rushlight {
         infos.Add(new ValueInfo(info));
       }
       return infos;
+    }
+
+    /// <summary>What the inputs of a method have to do with each other, such as "size 0 of input 'y'
+    /// == size 0 of input 'x'"; a run that does not keep to it is refused.</summary>
+    public IList<string> Relations(string method) {
+      byte[] name = Call.Required(nameof(method), method);
+      uint count = 0;
+      Check((ref rl_error error) =>
+          Native.rl_module_relation_count(handle, name, out count, ref error));
+      var relations = new List<string>();
+      for (uint i = 0; i < count; i++) {
+        uint index = i;
+        var text = new rl_text_v1();
+        Check((ref rl_error error) =>
+            Native.rl_module_relation(handle, name, index, out text, ref error));
+        relations.Add(Call.Copy(text));
+      }
+      return relations;
     }
 
     // ---- running ----
@@ -365,12 +382,7 @@ namespace Rushlight {
     /// any.</summary>
     public void TraceStart(TraceValues values = TraceValues.None, ulong bytes = 0,
                            ulong valueBytes = 0) {
-      var options = new rl_trace_options {
-        size = Call.SizeOf<rl_trace_options>(),
-        values = (uint)values,
-        bytes = bytes,
-        value_bytes = valueBytes
-      };
+      rl_trace_options options = Tracing.Options(values, bytes, valueBytes);
       Check((ref rl_error error) => Native.rl_module_trace_start(handle, ref options, ref error));
     }
 
@@ -388,37 +400,14 @@ namespace Rushlight {
 
     /// <summary>Writes the trace (ETDump). What the stream throws comes out of this.</summary>
     public void TraceWrite(Stream to) {
-      Write(to, (rl_write_fn write, ref rl_error error) =>
+      Tracing.Write(to, Check, (rl_write_fn write, ref rl_error error) =>
           Native.rl_module_trace_write(handle, write, IntPtr.Zero, ref error));
     }
 
     /// <summary>Writes the values that the trace refers to (the debug buffer).</summary>
     public void TraceWriteValues(Stream to) {
-      Write(to, (rl_write_fn write, ref rl_error error) =>
+      Tracing.Write(to, Check, (rl_write_fn write, ref rl_error error) =>
           Native.rl_module_trace_values(handle, write, IntPtr.Zero, ref error));
-    }
-
-    private delegate int Writing(rl_write_fn write, ref rl_error error);
-
-    private void Write(Stream to, Writing call) {
-      if (to == null) throw new ArgumentNullException(nameof(to));
-      ExceptionDispatchInfo thrown = null;
-      rl_write_fn write = (userdata, data, bytes) => {
-        try {
-          byte[] piece = Call.Copy(data, bytes);
-          to.Write(piece, 0, piece.Length);
-          return 0;
-        } catch (Exception error) {
-          thrown = ExceptionDispatchInfo.Capture(error);
-          return 1;
-        }
-      };
-      try {
-        Check((ref rl_error error) => call(write, ref error));
-      } catch (RushlightException) when (thrown != null) {
-        thrown.Throw();
-      }
-      GC.KeepAlive(write);
     }
 
     /// <summary>The report of the last load, input or run that failed, for `rushlight explain`; null

@@ -164,6 +164,10 @@ namespace Rushlight {
     internal ulong cache_limit;
     internal ulong prefill_rows;
     internal IntPtr chat_template;
+    internal IntPtr backends;
+    internal IntPtr backend_libraries;
+    internal uint n_backends;
+    internal uint n_backend_libraries;
   }
 
   [StructLayout(LayoutKind.Sequential)]
@@ -298,6 +302,14 @@ namespace Rushlight {
         ModuleHandle module, byte[] method, uint index, ref rl_value_info info, ref rl_error error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+    internal static extern int rl_module_relation_count(
+        ModuleHandle module, byte[] method, out uint count, ref rl_error error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+    internal static extern int rl_module_relation(
+        ModuleHandle module, byte[] method, uint index, out rl_text_v1 text, ref rl_error error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
     internal static extern int rl_module_load(
         ModuleHandle module, byte[] method, ref rl_error error);
 
@@ -377,6 +389,25 @@ namespace Rushlight {
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
     internal static extern int rl_llm_describe(
         LanguageModelHandle llm, ref rl_llm_info info, ref rl_error error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+    internal static extern int rl_llm_trace_start(
+        LanguageModelHandle llm, ref rl_trace_options options, ref rl_error error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+    internal static extern int rl_llm_trace_stop(LanguageModelHandle llm, ref rl_error error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+    internal static extern int rl_llm_trace_write(
+        LanguageModelHandle llm, rl_write_fn write, IntPtr userdata, ref rl_error error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+    internal static extern int rl_llm_trace_values(
+        LanguageModelHandle llm, rl_write_fn write, IntPtr userdata, ref rl_error error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
+    internal static extern int rl_llm_trace_save(
+        LanguageModelHandle llm, byte[] path, ref rl_error error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl)]
     internal static extern int rl_llm_encode(

@@ -1,4 +1,4 @@
-"""The C# binding: its own tests pass in Mono, and programs give the bits that they give in Python."""
+"""The C# binding: its tests pass in Mono, and programs give the bits that they give in Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ pytestmark = [
 def _compile(folder: Path) -> Path:
     """Compiles the binding and its tests; returns the program that runs these."""
     flags = [str(MCS), "-langversion:7.2", "-warn:4", "-warnaserror", "-debug"]
-    sources = [[str(p) for p in sorted((CSHARP / n).glob("*.cs"))] for n in ("Rushlight", "Rushlight.Tests")]
+    sources = [
+        [str(p) for p in sorted((CSHARP / n).glob("*.cs"))]
+        for n in ("Rushlight", "Rushlight.Tests")
+    ]
     library, tests = folder / "Rushlight.dll", folder / "Tests.exe"
     documentation = f"-doc:{folder / 'Rushlight.xml'}"
     subprocess.run(

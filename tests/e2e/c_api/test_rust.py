@@ -56,7 +56,9 @@ def test_rust_if_cargo_is_installed(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-6000:]
     assert run.stdout.count("test result: ok") >= 6
     # What Rust has written, Python reads.
-    events = [e for block in Inspector(tmp_path / "counter_rust.etdp").event_blocks for e in block.events]
+    events = [
+        e for block in Inspector(tmp_path / "counter_rust.etdp").event_blocks for e in block.events
+    ]
     assert any("add" in str(event.name) for event in events)
     report = explain(tmp_path / "counter_rust.rlfr", tmp_path / "counter.pte")
     assert "0 inputs" in str(report)

@@ -74,6 +74,19 @@ extern "C" {
         info: *mut rl_value_info,
         error: *mut rl_error,
     ) -> rl_status;
+    pub fn rl_module_relation_count(
+        module: *mut rl_module,
+        method: *const c_char,
+        count: *mut u32,
+        error: *mut rl_error,
+    ) -> rl_status;
+    pub fn rl_module_relation(
+        module: *mut rl_module,
+        method: *const c_char,
+        index: u32,
+        text: *mut rl_text_v1,
+        error: *mut rl_error,
+    ) -> rl_status;
     pub fn rl_module_load(
         module: *mut rl_module,
         method: *const c_char,
@@ -173,6 +186,29 @@ extern "C" {
     pub fn rl_llm_describe(
         llm: *mut rl_llm,
         info: *mut rl_llm_info,
+        error: *mut rl_error,
+    ) -> rl_status;
+    pub fn rl_llm_trace_start(
+        llm: *mut rl_llm,
+        options: *const rl_trace_options,
+        error: *mut rl_error,
+    ) -> rl_status;
+    pub fn rl_llm_trace_stop(llm: *mut rl_llm, error: *mut rl_error) -> rl_status;
+    pub fn rl_llm_trace_write(
+        llm: *mut rl_llm,
+        write: rl_write_fn,
+        userdata: *mut c_void,
+        error: *mut rl_error,
+    ) -> rl_status;
+    pub fn rl_llm_trace_values(
+        llm: *mut rl_llm,
+        write: rl_write_fn,
+        userdata: *mut c_void,
+        error: *mut rl_error,
+    ) -> rl_status;
+    pub fn rl_llm_trace_save(
+        llm: *mut rl_llm,
+        path: *const c_char,
         error: *mut rl_error,
     ) -> rl_status;
     pub fn rl_llm_encode(

@@ -249,6 +249,10 @@ pub struct rl_llm_options {
     pub cache_limit: u64,
     pub prefill_rows: u64,
     pub chat_template: *const c_char,
+    pub backends: *const *const rl_backend_v1,
+    pub backend_libraries: *const *const c_char,
+    pub n_backends: u32,
+    pub n_backend_libraries: u32,
 }
 
 #[repr(C)]

@@ -1,7 +1,8 @@
 //! Language models.
 
+use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
@@ -10,75 +11,12 @@ use rushlight_sys as sys;
 use crate::callback;
 use crate::chat::{self, Message};
 use crate::dtype::DType;
-use crate::error::{c_path, c_text, check, lend, Result};
+use crate::error::{c_path, check, lend, Result};
 use crate::generate::{GenerateOptions, Piece, Statistics};
+use crate::llm_options::LlmOptions;
 use crate::memory::{self, Memory};
+use crate::options::TraceOptions;
 use crate::session::Session;
-
-/// The type of the keys and values that a model keeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cache {
-    /// What the program says.
-    #[default]
-    Automatic,
-    /// 4 bytes.
-    Float32,
-    /// 2 bytes.
-    Float16,
-    /// 1 byte, and scales.
-    Int8,
-}
-
-/// How a language model is opened.
-#[derive(Clone, Debug, Default)]
-pub struct LlmOptions {
-    /// Threads for kernels, the caller's among them; 0: one for each core.
-    pub threads: u32,
-    /// Bytes without the cache; 0: no limit.
-    pub memory_limit: u64,
-    /// The `.ptd` that belongs to the program.
-    pub data_path: Option<PathBuf>,
-    /// The file is read, not mapped, and may be written meanwhile.
-    pub reads_file: bool,
-    /// Each use asks whether the file has changed.
-    pub guards_file: bool,
-    /// The type of keys and values.
-    pub cache: Cache,
-    /// Texts that are computed at once; 0: 32.
-    pub max_texts: u32,
-    /// Bytes of the cache; 0: four texts as long as the context.
-    pub cache_limit: u64,
-    /// Rows of prompts that are computed together with tokens of other texts; 0: 128.
-    pub prefill_rows: u64,
-    /// In place of the program's.
-    pub chat_template: Option<String>,
-}
-
-impl LlmOptions {
-    fn lend<T>(&self, open: impl FnOnce(&sys::rl_llm_options) -> Result<T>) -> Result<T> {
-        let data_path = self.data_path.as_deref().map(c_path).transpose()?;
-        let template = self.chat_template.as_deref();
-        let template = template.map(|text| c_text("chat_template", text)).transpose()?;
-        open(&sys::rl_llm_options {
-            threads: self.threads,
-            memory_limit: self.memory_limit,
-            data_path: data_path.as_ref().map_or(ptr::null(), |text| text.as_ptr()),
-            reads_file: self.reads_file.into(),
-            guards_file: self.guards_file.into(),
-            cache: match self.cache {
-                Cache::Automatic => sys::RL_CACHE_AUTOMATIC,
-                Cache::Float32 => sys::RL_CACHE_FLOAT32,
-                Cache::Float16 => sys::RL_CACHE_FLOAT16,
-                Cache::Int8 => sys::RL_CACHE_INT8,
-            },
-            max_texts: self.max_texts,
-            cache_limit: self.cache_limit,
-            prefill_rows: self.prefill_rows,
-            chat_template: template.as_ref().map_or(ptr::null(), |text| text.as_ptr()),
-            ..Default::default()
-        })
-    }
-}
 
 /// What a language model is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -297,6 +235,45 @@ impl LanguageModel {
             sys::rl_llm_embed(self.handle, data, count, length, cut, to, capacity, error)
         })?;
         Ok(all.chunks(hidden.max(1)).map(<[f32]>::to_vec).collect())
+    }
+
+    // ---- traces ----
+
+    /// Records steps of the model from now on, and forgets what was recorded. As the functions that
+    /// follow, it waits for the step that runs.
+    pub fn trace_start(&self, options: &TraceOptions) -> Result<()> {
+        let options = options.as_sys();
+        // SAFETY: a handle, and a struct that lives until this returns.
+        check(|error| unsafe { sys::rl_llm_trace_start(self.handle, &options, error) })
+    }
+
+    /// Records no more, and keeps what was recorded.
+    pub fn trace_stop(&self) -> Result<()> {
+        // SAFETY: a handle.
+        check(|error| unsafe { sys::rl_llm_trace_stop(self.handle, error) })
+    }
+
+    /// Writes the trace (ETDump) to a file, and values to one with ".values" at its end.
+    pub fn trace_save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = c_path(path.as_ref())?;
+        // SAFETY: a handle, and a text that lives until this returns.
+        check(|error| unsafe { sys::rl_llm_trace_save(self.handle, path.as_ptr(), error) })
+    }
+
+    /// Writes the trace (ETDump). What `to` fails with, or panics with, comes out of this.
+    pub fn trace_write(&self, to: &mut dyn Write) -> Result<()> {
+        callback::write(to, |write, userdata, error| {
+            // SAFETY: a handle; the callback is called before this returns.
+            unsafe { sys::rl_llm_trace_write(self.handle, write, userdata, error) }
+        })
+    }
+
+    /// Writes the values that the trace refers to (the debug buffer).
+    pub fn trace_values(&self, to: &mut dyn Write) -> Result<()> {
+        callback::write(to, |write, userdata, error| {
+            // SAFETY: as above.
+            unsafe { sys::rl_llm_trace_values(self.handle, write, userdata, error) }
+        })
     }
 
     // ---- what is made of it ----

@@ -193,6 +193,28 @@ impl Module {
         unsafe { ValueInfo::of(&info) }
     }
 
+    /// What the inputs of a method have to do with each other, such as "size 0 of input 'y' == size 0
+    /// of input 'x'"; a run that does not keep to it is refused.
+    pub fn relations(&self, method: &str) -> Result<Vec<String>> {
+        let method = c_text("method", method)?;
+        let mut count = 0;
+        // SAFETY: a handle, and what lives until this returns.
+        check(|error| unsafe {
+            sys::rl_module_relation_count(self.handle, method.as_ptr(), &mut count, error)
+        })?;
+        (0..count)
+            .map(|index| {
+                let mut text = sys::rl_text_v1 { data: ptr::null(), size: 0 };
+                // SAFETY: as above; texts are lent until the module is closed.
+                check(|error| unsafe {
+                    let name = method.as_ptr();
+                    sys::rl_module_relation(self.handle, name, index, &mut text, error)
+                })?;
+                Ok(unsafe { error::copy_text(text) })
+            })
+            .collect()
+    }
+
     // ---- running ----
 
     /// Loads a method, which otherwise its first run does.

@@ -36,13 +36,13 @@ pub struct ModuleOptions {
 }
 
 /// Texts of options, and the array of pointers to them that the library takes.
-struct Paths {
+pub(crate) struct Paths {
     _texts: Vec<CString>,
-    pointers: Vec<*const c_char>,
+    pub(crate) pointers: Vec<*const c_char>,
 }
 
 impl Paths {
-    fn new(paths: &[PathBuf]) -> Result<Paths> {
+    pub(crate) fn new(paths: &[PathBuf]) -> Result<Paths> {
         let texts = paths.iter().map(|path| c_path(path)).collect::<Result<Vec<_>>>()?;
         let pointers = texts.iter().map(|text| text.as_ptr()).collect();
         Ok(Paths { _texts: texts, pointers })

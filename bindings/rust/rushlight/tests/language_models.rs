@@ -9,7 +9,7 @@ use std::thread;
 
 use common::{bytes, data, fails, golden, numbers};
 use rushlight::{
-    Code, Finish, GenerateOptions, LanguageModel, LlmOptions, Message, Piece, Session,
+    Code, Finish, GenerateOptions, LanguageModel, LlmOptions, Message, Piece, Session, TraceOptions,
 };
 
 const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
@@ -288,6 +288,20 @@ fn grammars() {
     assert!(all.len() == 3 && all.chars().all(|c| "ab".contains(c)), "{all}");
     fails(model.grammar_from_regex("("), Code::InvalidArgument, "");
     fails(model.adapter("no/file"), Code::AccessFailed, "");
+}
+
+#[test]
+fn traces() {
+    let model = open();
+    fails(model.trace_write(&mut Vec::new()), Code::InvalidState, "");
+    model.trace_start(&TraceOptions::default()).unwrap();
+    model.generate(&[5, 6, 7], &greedy(&model), |_| GO_ON).unwrap();
+    model.trace_stop().unwrap();
+    let path = data("llm_rust.etdp");
+    model.trace_save(&path).unwrap();
+    let mut written = Vec::new();
+    model.trace_write(&mut written).unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), written);
 }
 
 #[test]

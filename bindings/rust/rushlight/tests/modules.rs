@@ -126,6 +126,9 @@ fn descriptions() {
     assert_eq!((&x.min_sizes[..], &x.max_sizes[..]), (&[2, 6][..], &[9, 6][..]));
     assert!(x.symbols[0] == mask.symbols[0] && x.symbols[0] != 0 && x.symbols[1] == 0);
     assert_eq!((x.bytes, &x.dim_order[..]), (Some(9 * 6 * 4), &[0, 1][..]));
+    let relations = module.relations("forward").unwrap();
+    assert!(relations.iter().any(|r| r.contains("'x'") && r.contains("'mask'")), "{relations:?}");
+    fails(module.relations("backward"), Code::InvalidArgument, "backward");
     let outputs = module.outputs("forward").unwrap();
     let dtypes: Vec<DType> = outputs.iter().filter_map(|output| output.dtype).collect();
     assert_eq!(dtypes, [DType::Float32, DType::Int64, DType::Bool, DType::Float16]);
