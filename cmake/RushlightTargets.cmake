@@ -1,4 +1,4 @@
-# What the targets of the runtime have in common: flags, headers, installation.
+# What the targets of the runtime have in common: flags, headers, loops.
 
 # Sources include "rushlight/core/tensor.h": <build>/include/rushlight is a link to cpp/, or a copy
 # where links cannot be made.
@@ -77,8 +77,7 @@ function(rushlight_add_c_api)
   target_link_libraries(rushlight_c PRIVATE $<BUILD_INTERFACE:rushlight_llm>)
   target_compile_definitions(rushlight_c PRIVATE RL_BUILDING_SHARED=1)
   set_target_properties(rushlight_c PROPERTIES OUTPUT_NAME rushlight VERSION ${MAJOR}.${MINOR}
-                        SOVERSION ${MAJOR} CXX_VISIBILITY_PRESET hidden
-                        VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS "${folder}/exports.map")
+                        SOVERSION ${MAJOR} LINK_DEPENDS "${folder}/exports.map")
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
     target_link_options(rushlight_c PRIVATE ${runtime} -Wl,--gc-sections
                         "-Wl,--version-script=${folder}/exports.map")
@@ -146,48 +145,3 @@ elseif(RUSHLIGHT_SANITIZE)
                       -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 endif()
-
-# Libraries, headers and the package for find_package(rushlight), as component "runtime"; nothing in
-# a wheel, which takes the component "python" alone.
-function(rushlight_install)
-  include(CMakePackageConfigHelpers)
-  set(package "${CMAKE_INSTALL_LIBDIR}/cmake/rushlight")
-  set(targets rushlight_core rushlight_engine rushlight_module rushlight rushlight_backend_cpu
-      rushlight_backend_demo rushlight_backend_xnnpack rushlight_llm)
-  if(TARGET rushlight_kernels_portable)
-    list(APPEND targets rushlight_kernels_portable)
-  endif()
-  if(TARGET rushlight_c)
-    list(APPEND targets rushlight_c rushlight_c_static)
-    set_target_properties(rushlight_c PROPERTIES EXPORT_NAME c)
-    set_target_properties(rushlight_c_static PROPERTIES EXPORT_NAME c_static)
-    install(FILES cpp/c_api/rushlight.h cpp/abi/rl_backend_v1.h cpp/abi/rl_kernel_v1.h
-                  cpp/abi/rl_value_v1.h
-            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT runtime)
-  endif()
-  set_target_properties(rushlight_core PROPERTIES EXPORT_NAME core)
-  set_target_properties(rushlight_engine PROPERTIES EXPORT_NAME engine)
-  set_target_properties(rushlight_module PROPERTIES EXPORT_NAME module)
-  set_target_properties(rushlight_backend_cpu PROPERTIES EXPORT_NAME backend_cpu)
-  set_target_properties(rushlight_backend_xnnpack PROPERTIES EXPORT_NAME backend_xnnpack)
-  set_target_properties(rushlight_backend_demo PROPERTIES EXPORT_NAME backend_demo)
-  set_target_properties(rushlight_llm PROPERTIES EXPORT_NAME llm)
-  install(TARGETS ${targets} EXPORT rushlight
-          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
-          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
-          NAMELINK_COMPONENT runtime)
-  if(TARGET rushlight_runner)
-    install(TARGETS rushlight_runner RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
-  endif()
-  install(DIRECTORY cpp/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rushlight COMPONENT runtime
-          FILES_MATCHING PATTERN "*.h" PATTERN runner EXCLUDE PATTERN loops EXCLUDE)
-  install(EXPORT rushlight NAMESPACE rushlight:: DESTINATION ${package} COMPONENT runtime)
-  file(WRITE "${PROJECT_BINARY_DIR}/rushlight-config.cmake"
-       "include(CMakeFindDependencyMacro)\nset(THREADS_PREFER_PTHREAD_FLAG ON)\n"
-       "find_dependency(Threads)\ninclude(\"\${CMAKE_CURRENT_LIST_DIR}/rushlight.cmake\")\n")
-  write_basic_package_version_file("${PROJECT_BINARY_DIR}/rushlight-config-version.cmake"
-                                   COMPATIBILITY SameMinorVersion)
-  install(FILES "${PROJECT_BINARY_DIR}/rushlight-config.cmake"
-                "${PROJECT_BINARY_DIR}/rushlight-config-version.cmake"
-          DESTINATION ${package} COMPONENT runtime)
-endfunction()

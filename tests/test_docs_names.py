@@ -26,7 +26,8 @@ PACKAGE = ROOT / "src" / "rushlight"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-_OF_OTHERS = {"--prefix", "--build", "--install", "--test-dir", "--index-url"}  # CMake, pip
+# CMake, pip, pkg-config
+_OF_OTHERS = {"--prefix", "--build", "--install", "--test-dir", "--index-url", "--cflags", "--libs"}
 
 
 @dataclass

@@ -27,6 +27,7 @@ PACKAGE = ROOT / "src" / "rushlight"
 # The folders of a tuple are equals. The last tuple has the leaves, which may import all before it.
 PYTHON_LAYERS = (
     ("errors", "files"),
+    ("linking",),
     ("schema",),
     ("ir",),
     ("capture",),
@@ -70,7 +71,7 @@ CPP_LAYERS = (
     ("c_api",),
     ("runner",),
 )
-TORCH_FREE = ("errors", "files", "schema", "serialize", "runtime")
+TORCH_FREE = ("errors", "files", "linking", "schema", "serialize", "runtime")
 # These may reach torch, and the compiler, but only inside the functions that need it.
 TORCH_LATE = ("__init__", "inspect", "bundled", "peers", "llm", "cli")
 # Parts of these that only export uses.

@@ -128,6 +128,8 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   init.message = &message_;
   init.place = &method_.place_;
   init.workers = method_.options_.workers;
+  init.kernels = method_.options_.kernels;
+  init.check_kernels = method_.options_.check_backends;
   DelegateSlot& slot = parts_.delegates[i];
   slot.backend = method_.options_.backends->find(delegate.id());
   // Asking whether a backend is available may have removed it.

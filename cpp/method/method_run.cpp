@@ -1,5 +1,5 @@
 // The loop that runs a method's instructions. Nothing here allocates.
-#include "rushlight/method/kernel_call.h"
+#include "rushlight/kernel/guarded_call.h"
 #include "rushlight/method/method.h"
 #include "rushlight/method/running_method.h"
 #include "rushlight/platform/platform.h"

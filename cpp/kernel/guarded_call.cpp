@@ -1,4 +1,4 @@
-#include "rushlight/method/kernel_call.h"
+#include "rushlight/kernel/guarded_call.h"
 
 namespace rushlight {
 namespace {

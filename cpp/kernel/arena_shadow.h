@@ -1,4 +1,5 @@
-// A copy of a method's arenas, to find what foreign code wrote besides its results.
+// A copy of a method's arenas, or of a delegate's, to find what foreign code wrote besides its
+// results.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rushlight import runtime
 
-SOURCE = Path(__file__).resolve().parents[2] / "cpp" / "kernel" / "plugins" / "snake.cpp"
+SOURCE = Path(__file__).resolve().parent / "cpp" / "kernel" / "plugins" / "snake.cpp"
 
 
 def build_library(folder: Path, *flags: str) -> Path:

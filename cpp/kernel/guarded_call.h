@@ -2,8 +2,8 @@
 // nothing but its results.
 #pragma once
 
+#include "rushlight/kernel/arena_shadow.h"
 #include "rushlight/kernel/kernel.h"
-#include "rushlight/method/arena_shadow.h"
 
 namespace rushlight {
 

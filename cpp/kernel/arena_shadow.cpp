@@ -1,4 +1,4 @@
-#include "rushlight/method/arena_shadow.h"
+#include "rushlight/kernel/arena_shadow.h"
 
 #include <cstring>
 
