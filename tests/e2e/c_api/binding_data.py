@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from c_api_models import Counter, Loop, Net, Noise
 from c_library import PATH
 from codegen.c_header import ROOT
 from torch.export import Dim
@@ -30,19 +31,6 @@ PROMPT = "the lamp was"
 TEXTS = ("", PROMPT, "na\u00efve caf\u00e9 \u2014 \u4f60\u597d \U0001f600", "a\x00b", "<s>")
 
 
-class Net(torch.nn.Module):
-    """Dynamic sizes, two inputs of one size, outputs of several dtypes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = torch.nn.Linear(6, 5)
-        self.norm = torch.nn.LayerNorm(5)
-
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        y = self.norm(torch.relu(self.linear(x))) * mask[:, None]
-        return y, y.argmax(-1), y > 0, y.half()
-
-
 class Image(torch.nn.Module):
     """An output whose elements do not lie in row-major order."""
 
@@ -50,43 +38,11 @@ class Image(torch.nn.Module):
         return (x * 2.0).to(memory_format=torch.channels_last)
 
 
-class Counter(torch.nn.Module):
-    """State."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("count", torch.zeros(3))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.count.add_(x)
-        return self.count * 1.0
-
-
-class Noise(torch.nn.Module):
-    """Random numbers."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + torch.rand(4)
-
-
 class Scaled(torch.nn.Module):
     """Scalars."""
 
     def forward(self, x: torch.Tensor, n: int, flag: bool, how: str) -> torch.Tensor:
         return x * n if flag and how == "up" else x
-
-
-class Loop(torch.nn.Module):
-    """Runs for a long time."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        def more(i: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            return i < 100_000_000
-
-        def body(i: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            return i + 1, y + 1.0
-
-        return torch.while_loop(more, body, (torch.zeros((), dtype=torch.int64), x))[1]
 
 
 def make(folder: Path) -> None:

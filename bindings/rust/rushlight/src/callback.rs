@@ -10,7 +10,7 @@ use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use rushlight_sys as sys;
 
 use crate::error::{check, Code, Error, Result};
-use crate::generate::Piece;
+use crate::generate::{Piece, Request, Statistics};
 
 type Panic = Option<Box<dyn Any + Send>>;
 
@@ -71,7 +71,7 @@ struct Listening<'l> {
 }
 
 unsafe extern "C" fn tell_piece(userdata: *mut c_void, piece: *const sys::rl_piece) -> i32 {
-    // SAFETY: listen() gives a Listening that nobody else uses during its call, and the library a
+    // SAFETY: generate() gives a Listening that nobody else uses during its call, and the library a
     // piece that is lent until this returns.
     let (listening, piece) =
         unsafe { (&mut *userdata.cast::<Listening<'_>>(), Piece::of(&*piece)) };
@@ -79,14 +79,32 @@ unsafe extern "C" fn tell_piece(userdata: *mut c_void, piece: *const sys::rl_pie
     guard(panic, 1, || i32::from(listener(&piece).is_break()))
 }
 
-/// Tells a listener what is new of texts.
-pub(crate) fn listen(
+/// Generates texts: `call` is given the prompt, its length, the options, the callback with its data,
+/// the statistics and the error.
+pub(crate) fn generate(
+    prompt: &[i32],
+    request: &Request,
     listener: &mut dyn FnMut(&Piece<'_>) -> ControlFlow<()>,
-    call: impl FnOnce(sys::rl_piece_fn, *mut c_void, *mut sys::rl_error) -> sys::rl_status,
-) -> Result<()> {
+    call: impl FnOnce(
+        *const i32,
+        usize,
+        &sys::rl_generate_options,
+        sys::rl_piece_fn,
+        *mut c_void,
+        &mut sys::rl_statistics,
+        *mut sys::rl_error,
+    ) -> sys::rl_status,
+) -> Result<Statistics> {
+    let mut statistics = sys::rl_statistics::default();
     let mut listening = Listening { listener, panic: None };
     let userdata: *mut Listening<'_> = &mut listening;
-    let done = check(|error| call(Some(tell_piece), userdata.cast(), error));
+    let done = request.lend(|options| {
+        check(|error| {
+            let (data, count, told) = (prompt.as_ptr(), prompt.len(), &mut statistics);
+            call(data, count, options, Some(tell_piece), userdata.cast(), told, error)
+        })
+    });
     go_on(listening.panic);
-    done
+    done?;
+    Ok(Statistics::of(&statistics))
 }

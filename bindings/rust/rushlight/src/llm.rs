@@ -188,13 +188,13 @@ impl LanguageModel {
         options: &GenerateOptions<'_>,
         mut listener: impl FnMut(&Piece<'_>) -> ControlFlow<()>,
     ) -> Result<Statistics> {
-        let mut statistics = sys::rl_statistics::default();
-        options.to_request().lend(|options| {
-            callback::listen(&mut listener, |write, userdata, error| {
-                let (data, count) = (prompt.as_ptr(), prompt.len());
+        callback::generate(
+            prompt,
+            &options.to_request(),
+            &mut listener,
+            |data, count, options, write, userdata, told, error| {
                 // SAFETY: a handle, and what lives until this returns.
                 unsafe {
-                    let told = &mut statistics;
                     sys::rl_llm_generate(
                         self.handle,
                         data,
@@ -206,9 +206,8 @@ impl LanguageModel {
                         error,
                     )
                 }
-            })
-        })?;
-        Ok(Statistics::of(&statistics))
+            },
+        )
     }
 
     /// The vector of each text, of the length 1. Texts beyond the context are refused.

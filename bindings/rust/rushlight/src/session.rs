@@ -49,13 +49,13 @@ impl Running {
         request: &Request,
         listener: &mut dyn FnMut(&Piece<'_>) -> ControlFlow<()>,
     ) -> Result<Statistics> {
-        let mut statistics = sys::rl_statistics::default();
-        request.lend(|options| {
-            callback::listen(listener, |write, userdata, error| {
-                let (data, count) = (prompt.as_ptr(), prompt.len());
+        callback::generate(
+            prompt,
+            request,
+            listener,
+            |data, count, options, write, userdata, told, error| {
                 // SAFETY: a handle, and what lives until this returns.
                 unsafe {
-                    let told = &mut statistics;
                     sys::rl_session_generate(
                         self.handle,
                         data,
@@ -67,9 +67,8 @@ impl Running {
                         error,
                     )
                 }
-            })
-        })?;
-        Ok(Statistics::of(&statistics))
+            },
+        )
     }
 }
 
