@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/kernel/schema.h"
 #include "rushlight/method/initial_state.h"
 #include "rushlight/program/plan_check.h"
@@ -19,6 +20,21 @@ bool has_tensor(const Instruction& instruction) {
     if (tag == Tag::Tensor || tag == Tag::TensorList || tag == Tag::OptionalTensorList) return true;
   }
   return false;
+}
+
+// The tensors of a call as keys of kernels tell them apart: "float32[0,1]", by dtype and dim order.
+void append_types(const Instruction& call, Message& message) {
+  const char* before = " of ";
+  for (uint32_t k = 0; k < call.n_args; ++k) {
+    if (call.args[k]->tag != Tag::Tensor) continue;
+    const Tensor& tensor = *call.args[k]->t;
+    message.append("%s%s[", before, dtype_name(tensor.dtype));
+    for (size_t d = 0; d < tensor.rank; ++d) {
+      message.append("%s%d", d == 0 ? "" : ",", tensor.dim_order[d]);
+    }
+    message.append("]");
+    before = ", ";
+  }
 }
 
 }  // namespace
@@ -347,6 +363,11 @@ Status MethodLoader::check_missing() {
   size_t n_operators = 0;
   size_t n_backends = 0;
   message_.clear();
+  if (!kernels::isa_is_there()) {
+    return message_.fail(Code::NotSupported,
+                         "this build has loops for one instruction set alone, which this processor "
+                         "does not have; build the library for another one, or for all");
+  }
   uint32_t cursor = 0;
   MissingOperator missing;
   uint32_t last_listed = UINT32_MAX;
@@ -357,9 +378,9 @@ Status MethodLoader::check_missing() {
     char buffer[kMaxName];
     const StringView name = missing.name.join(buffer, sizeof(buffer));
     if (n_operators++ == 0) message_.append("no kernel for");
-    message_.append("%s %.*s%s (instruction %lu)", n_operators == 1 ? "" : ",", name.len(),
-                    name.data(), missing.other_types ? " of these dtypes" : "",
-                    static_cast<unsigned long>(missing.instruction));
+    message_.append("%s %.*s", n_operators == 1 ? "" : ",", name.len(), name.data());
+    if (missing.other_types) append_types(parts_.instructions[cursor - 1], message_);
+    message_.append(" (instruction %lu)", static_cast<unsigned long>(missing.instruction));
   }
   cursor = 0;
   MissingBackend backend;
