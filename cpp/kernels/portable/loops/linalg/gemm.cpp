@@ -105,8 +105,8 @@ void pack_columns(const float* in, int64_t stride, int count, int64_t n, float* 
 // and the sums over lanes. One function for all tiles, since it takes as much code as the rest of
 // them.
 __attribute__((noinline)) void last_dots(Vec* acc, const float* a, int64_t a_stride, int64_t rows,
-                                           const float* b, int64_t b_stride, int64_t cols,
-                                           int64_t n, float* sums) {
+                                         const float* b, int64_t b_stride, int64_t cols, int64_t n,
+                                         float* sums) {
   for (int64_t r = 0; r < rows; ++r) {
     const Vec left = load_first(a + r * a_stride, n);
     for (int64_t s = 0; s < cols; ++s) {
