@@ -7,18 +7,19 @@
 # The programs are read when CMake configures, by Python with the package rushlight (without torch),
 # and again whenever they change.
 include_guard(GLOBAL)
-set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_LIST_DIR}/..")
 
-# rushlight_add_library(NAME PROGRAMS FILE... [ISA NAME] [EMBED] [NO_MODULE])
+# rushlight_add_library(NAME PROGRAMS FILE... [ISA NAME] [EMBED] [NO_MODULE] [C])
 #
 # NAME is a static library, with a header NAME.h, that runs these programs. ISA names the one
 # instruction set that it has loops for; all by default. EMBED puts the programs into the library.
-# NO_MODULE leaves the class Module out, for systems without files.
+# NO_MODULE leaves the class Module out, for systems without files. C adds the C interface of modules,
+# rushlight.h.
 function(rushlight_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "EMBED;NO_MODULE" "ISA" "PROGRAMS")
+  set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EMBED;NO_MODULE;C" "ISA" "PROGRAMS")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES OR NOT arg_PROGRAMS)
     message(FATAL_ERROR "rushlight_add_library(${name}): it takes PROGRAMS FILE... [ISA NAME] [EMBED] "
-            "[NO_MODULE], and was given ${ARGN}")
+            "[NO_MODULE] [C], and was given ${ARGN}")
   endif()
   if(NOT arg_ISA)
     set(arg_ISA all)
@@ -65,9 +66,30 @@ function(rushlight_add_library name)
   if(NOT arg_NO_MODULE)
     rushlight_link_module(${name})
   endif()
+  if(arg_C)
+    rushlight_configure_c(${name})
+  endif()
   set_target_properties(${name} PROPERTIES RUSHLIGHT_SELECTION "${selection}"
                         RUSHLIGHT_HEADERS "${RUSHLIGHT_SELECTED_HEADERS}"
-                        RUSHLIGHT_BACKENDS "${RUSHLIGHT_SELECTED_BACKENDS}")
+                        RUSHLIGHT_BACKENDS "${RUSHLIGHT_SELECTED_BACKENDS}"
+                        RUSHLIGHT_C "${arg_C}")
+endfunction()
+
+# The C interface turns memory that ends into errors by exceptions, which nothing else has.
+function(rushlight_configure_c name)
+  set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..")
+  target_include_directories(${name}_headers INTERFACE "${RUSHLIGHT_ROOT}/cpp/abi")
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${RUSHLIGHT_ROOT}/cpp/c_api>
+                             $<BUILD_INTERFACE:${RUSHLIGHT_ROOT}/cpp/abi>)
+  foreach(source IN LISTS RUSHLIGHT_SELECTED_SOURCES)
+    if(source MATCHES "/cpp/(c_api|llm)/")
+      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS
+                   RUSHLIGHT_VERSION="${RUSHLIGHT_SELECTED_VERSION}")
+      if(NOT MSVC)
+        set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS -fexceptions -funwind-tables)
+      endif()
+    endif()
+  endforeach()
 endfunction()
 
 # Writes the selection for the arguments of rushlight_add_library.
@@ -88,6 +110,9 @@ macro(rushlight_read_programs name selection)
   endif()
   if(arg_NO_MODULE)
     list(APPEND options --no-module)
+  endif()
+  if(arg_C)
+    list(APPEND options --c)
   endif()
   execute_process(
     COMMAND "${Python3_EXECUTABLE}" -m rushlight.selective --name ${name} --folder "${selection}"
@@ -146,12 +171,19 @@ endfunction()
 # Installs a library of rushlight_add_library with its headers, its sizes and a package for
 # find_package(NAME), whose target is NAME::NAME.
 function(rushlight_install_library name)
+  set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..")
   get_target_property(selection ${name} RUSHLIGHT_SELECTION)
   get_target_property(headers ${name} RUSHLIGHT_HEADERS)
   set(package "lib/cmake/${name}")
   install(TARGETS ${name} EXPORT ${name} ARCHIVE DESTINATION lib)
   install(EXPORT ${name} NAMESPACE ${name}:: DESTINATION ${package})
   install(FILES "${selection}/${name}.h" DESTINATION include)
+  get_target_property(has_c ${name} RUSHLIGHT_C)
+  if(has_c)
+    set(cpp "${RUSHLIGHT_ROOT}/cpp")
+    install(FILES "${cpp}/c_api/rushlight.h" "${cpp}/abi/rl_backend_v1.h" "${cpp}/abi/rl_kernel_v1.h"
+            "${cpp}/abi/rl_value_v1.h" DESTINATION include)
+  endif()
   foreach(header IN LISTS headers)
     get_filename_component(folder "${header}" DIRECTORY)
     install(FILES "${RUSHLIGHT_ROOT}/cpp/${header}" DESTINATION "include/rushlight/${folder}")
@@ -169,6 +201,7 @@ endfunction()
 # A library that is linked only to be measured: what a program takes from NAME that loads a method
 # from memory and runs it. Its map of the linker is FILE.map.
 function(rushlight_measure_library name file)
+  set(RUSHLIGHT_ROOT "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..")
   get_target_property(selection ${name} RUSHLIGHT_SELECTION)
   get_target_property(backends ${name} RUSHLIGHT_BACKENDS)
   set(set_backends "")

@@ -53,7 +53,8 @@ inline const char* kind_name(const Parameters& parameters) {
       "Product", "BatchProduct", "Convolution", "Pooling", "ArgMax", "Resize", "Elementwise",
       "Norm", "GroupNorm", "Softmax", "Reduction", "Gather", "Copy", "Attention", "QuantizedBinary",
       "Lookup", "QuantizedPooling", "Convert", "QuantizeRows", "QuantizedProduct",
-      "DynamicProduct", "QuantizedConvolution", "Recurrent", "CachedAttention", "Adapter"};
+      "DynamicProduct", "QuantizedConvolution", "Recurrent", "CachedAttention", "Adapter",
+      "KernelCall"};
   // clang-format on
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == std::variant_size_v<Parameters>,
                 "a name for each kind of node");

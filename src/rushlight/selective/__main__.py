@@ -20,9 +20,12 @@ def main() -> int:
     parser.add_argument("--isa", default="all", choices=ISAS)
     parser.add_argument("--embed", action="store_true")
     parser.add_argument("--no-module", action="store_true")
+    parser.add_argument("--c", action="store_true")
     arguments = parser.parse_args()
     try:
-        options = Options(arguments.name, arguments.isa, arguments.embed, not arguments.no_module)
+        options = Options(
+            arguments.name, arguments.isa, arguments.embed, not arguments.no_module, arguments.c
+        )
         write_selection(arguments.programs, options, arguments.folder, arguments.root)
     except Error as error:
         print(f"error: {error}", file=sys.stderr)

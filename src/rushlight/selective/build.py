@@ -87,6 +87,7 @@ def _project(programs: Sequence[Path], options: Options, root: Path) -> str:
     words = ["ISA", options.isa]
     words += ["EMBED"] if options.embed else []
     words += [] if options.module else ["NO_MODULE"]
+    words += ["C"] if options.c else []
     quoted = " ".join(f'"{_cmake_text(path.resolve())}"' for path in programs)
     return _PROJECT.format(
         name=options.name, root=_cmake_text(root), programs=quoted, options=" ".join(words)

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ ISAS = ("all", "plain", "avx2", "avx512", "avx512vnni", "neon", "neondot", "neon
 _LOOPS_ISA = {"avx512vnni": "avx512", "neondot": "neon", "neoni8mm": "neon"}
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _CORE = ("method/method.h", "kernels/portable/portable.h")
+_C_INTERFACE = ("c_api/rushlight.h", "c_api/new_delete.cpp")
 _ENGINE_BACKENDS = {
     CPU: "backends/cpu/cpu_backend.h",
     XNNPACK: "backends/xnnpack/xnnpack_backend.h",
@@ -50,12 +52,14 @@ class Options:
         isa: one of `ISAS`.
         embed: whether the library holds the programs themselves.
         module: whether it has the facade `Module`, which needs files and a heap.
+        c: whether it has the C interface of modules, which needs the facade.
     """
 
     name: str
     isa: str = "all"
     embed: bool = False
     module: bool = True
+    c: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name == "rushlight":
@@ -65,6 +69,8 @@ class Options:
             )
         elif self.isa not in ISAS:
             problem = f"the instruction set {self.isa!r} is none of {', '.join(ISAS)}"
+        elif self.c and not self.module:
+            problem = "the C interface needs the class Module: leave out one of the two options"
         else:
             return
         raise Error(problem, code=Code.INVALID_ARGUMENT)
@@ -152,6 +158,7 @@ def _dtypes(uses: Uses) -> list[str]:
 def roots_of(uses: Uses, sources: Sources, options: Options) -> list[str]:
     """The files that a build of these uses begins with."""
     roots = [*_CORE, *(["module/module.h", "module/default_kernels.cpp"] if options.module else [])]
+    roots += _C_INTERFACE if options.c else []
     for name in sorted(set(uses.operators) - uses.own):
         roots += sources.kernel_files[sources.kernels[name].function]
     for backend, header in _ENGINE_BACKENDS.items():
@@ -183,11 +190,16 @@ def _cmake(sources: Sources, uses: Uses, options: Options) -> str:
         "RUSHLIGHT_SELECTED_HEADERS": headers,
         "RUSHLIGHT_SELECTED_ISAS": [] if options.isa == "all" else [options.loops_isa],
         "RUSHLIGHT_SELECTED_BACKENDS": sorted(uses.backends),
+        "RUSHLIGHT_SELECTED_VERSION": [_version()] if options.c else [],
         "RUSHLIGHT_SELECTED_DOT_ISAS": [options.isa] if options.isa != options.loops_isa else [],
     }
     lines = ["# Written for a selective build of Rushlight from its programs; do not edit."]
     lines += ["\n  ".join([f"set({name}", *items]) + ")" for name, items in lists.items()]
     return "\n".join(lines) + "\n"
+
+
+def _version() -> str:
+    return importlib.metadata.version("rushlight")
 
 
 def _json(programs: Sequence[Path], uses: Uses, options: Options) -> dict[str, object]:
@@ -197,6 +209,7 @@ def _json(programs: Sequence[Path], uses: Uses, options: Options) -> dict[str, o
         "programs": [path.name for path in programs],
         "isa": options.isa,
         "embedded": options.embed,
+        "c": options.c,
         "operators": {name: len(calls) for name, calls in sorted(uses.operators.items())},
         "own operators": sorted(uses.own),
         "dtypes": sorted(uses.dtypes),

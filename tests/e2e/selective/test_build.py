@@ -36,10 +36,13 @@ int main() {{
 """
 X = np.linspace(-1, 1, 16, dtype=np.float32)
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("cmake") is None or shutil.which("c++") is None,
-    reason="builds C++: needs cmake and a compiler on PATH",
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        shutil.which("cmake") is None or shutil.which("c++") is None,
+        reason="builds C++: needs cmake and a compiler on PATH",
+    ),
+]
 
 
 def _mlp() -> torch.nn.Module:
@@ -89,7 +92,7 @@ def _check_outputs(consumer: Path, program: Path) -> None:
     np.testing.assert_allclose(numbers, rl.load(program)(X[None])[0], rtol=1e-4, atol=1e-5)
 
 
-def test_full_a_portable_program_runs_and_others_are_refused(tmp_path: Path) -> None:
+def test_a_portable_program_runs_and_others_are_refused(tmp_path: Path) -> None:
     program = _export(_mlp(), tmp_path / "mlp.pte", "portable")
     out = tmp_path / "app"
     _build(out, program, name="tiny", isa="plain", embed="")
@@ -117,7 +120,7 @@ def test_full_a_portable_program_runs_and_others_are_refused(tmp_path: Path) -> 
     assert written == program.read_bytes()
 
 
-def test_full_a_program_on_cpu_runs_and_other_nodes_are_refused_by_name(tmp_path: Path) -> None:
+def test_a_program_on_cpu_runs_and_other_nodes_are_refused_by_name(tmp_path: Path) -> None:
     program = _export(_mlp(), tmp_path / "mlp.pte", "cpu")
     main = ROOT / "examples" / "cpp_consumer" / "main.cpp"
     find = f'include("{ROOT}/cmake/RushlightSelect.cmake")\n'
@@ -129,7 +132,7 @@ def test_full_a_program_on_cpu_runs_and_other_nodes_are_refused_by_name(tmp_path
     assert "this build was made without the engine's Norm, Softmax" in refusal
 
 
-def test_full_cmake_says_which_package_or_program_it_lacks(tmp_path: Path) -> None:
+def test_cmake_says_which_package_or_program_it_lacks(tmp_path: Path) -> None:
     text = "cmake_minimum_required(VERSION 3.18)\nproject(p LANGUAGES CXX)\n"
     text += f'include("{ROOT}/cmake/RushlightSelect.cmake")\n'
     text += "rushlight_add_library(tiny PROGRAMS m.pte)"

@@ -73,6 +73,9 @@ def main(
     no_module: Annotated[
         bool, typer.Option("--no-module", help="Without the class Module, which needs files.")
     ] = False,
+    c: Annotated[
+        bool, typer.Option("--c", help="With the C interface of modules, rushlight.h.")
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="How many compilers run at once.")
     ] = None,
@@ -82,7 +85,7 @@ def main(
     from rushlight.selective.build import build
     from rushlight.selective.selection import Options
 
-    options = Options(name or out.resolve().name, isa, embed, not no_module)
+    options = Options(name or out.resolve().name, isa, embed, not no_module, c)
     parts = build(programs, options, out, target, jobs)
     screen = console()
     screen.print(_table(parts))
