@@ -250,7 +250,7 @@ def _options() -> dict[str, set[str]]:
     """The options of each command of the command line, from the sources."""
     options = {}
     common = _option_names(PACKAGE / "cli" / "common.py")
-    for path in (PACKAGE / "cli").rglob("*.py"):
+    for path in (*(PACKAGE / "cli").glob("*.py"), *(PACKAGE / "cli/selective").glob("*.py")):
         name = re.search(r'^NAME = "([a-z-]+)"', path.read_text("utf-8"), re.M)
         if name is not None:
             options[name[1]] = _option_names(path) | common | {"--help"}

@@ -1,11 +1,11 @@
 // Which kinds of nodes this build has operators for: all, or those of a selective build
-// (core/selection.h).
+// (kernel/selection.h).
 #pragma once
 
 #include <variant>
 
-#include "rushlight/core/selection.h"
 #include "rushlight/engine/operators/operator.h"
+#include "rushlight/kernel/selection.h"
 
 namespace rushlight::engine {
 

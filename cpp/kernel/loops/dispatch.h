@@ -15,7 +15,7 @@
 //
 // Kernels call `foo_loops().scale(...)`, which picks the struct for the processor.
 //
-// A selective build may have the loops of one instruction set alone (core/selection.h): then that
+// A selective build may have the loops of one instruction set alone (kernel/selection.h): then that
 // one is chosen when it is compiled.
 //
 // A loops file may call no inline function or template with external linkage (std::min, …): the
@@ -26,8 +26,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rushlight/core/selection.h"
 #include "rushlight/core/span.h"
+#include "rushlight/kernel/selection.h"
 
 namespace rushlight::kernels {
 

@@ -29,7 +29,12 @@ _LINES = 30  # of a compiler's output that an error shows
 
 
 def build(
-    programs: Sequence[Path], options: Options, out: Path, target: str = "", jobs: int | None = None
+    programs: Sequence[Path],
+    options: Options,
+    out: Path,
+    target: str = "",
+    jobs: int | None = None,
+    leave_out: Sequence[str] = (),
 ) -> list[Part]:
     """Build the runtime that some programs need; returns what its linked code consists of.
 
@@ -38,6 +43,7 @@ def build(
         options: its name and form.
         out: the folder that gets `lib/`, `include/` and `size.json`; made if it is not there.
         target: a toolchain file of CMake, or the name of one in `cmake/toolchains`; "" is the host.
+        leave_out: "tracing" and "failure-reports", each of which the runtime may do without.
         jobs: how many compilers run at once; None leaves it to CMake's generator.
 
     Raises:
@@ -67,6 +73,8 @@ def build(
             f"Python3_EXECUTABLE={sys.executable}",
         ]
         configure += ["-D", f"CMAKE_INSTALL_PREFIX={out.resolve()}"]
+        for part in leave_out:
+            configure += ["-D", f"RUSHLIGHT_{part.upper().replace('-', '_')}=OFF"]
         if shutil.which("ninja") and "CMAKE_GENERATOR" not in os.environ:
             configure += ["-G", "Ninja"]
         _run(configure, "CMake cannot configure the build", compiler=True)

@@ -4,7 +4,7 @@
   combination of dtypes and dim orders;
 * `backends.cpp`: the backends that they call;
 * `rushlight_selection.h`: the kinds of nodes, dtypes and the instruction set that are kept
-  (cpp/core/selection.h);
+  (cpp/kernel/selection.h);
 * `NAME.h`, and `programs.cpp` with the programs, if they are embedded;
 * `sources.cmake`: the runtime's sources that are compiled, and headers that are installed;
 * `selection.json`: the same for reports.

@@ -108,7 +108,7 @@ def backends_text(backends: Collection[str], name: str, module: bool) -> str:
 
 
 def selection_text(uses: Uses, dtypes: Iterable[str], isa: str, loops_isa: str) -> str:
-    """`rushlight_selection.h`; see cpp/core/selection.h."""
+    """`rushlight_selection.h`; see cpp/kernel/selection.h."""
     lines = [_HEAD.rstrip(), "#pragma once", ""]
     if XNNPACK not in uses.backends:
         lines.append(

@@ -31,6 +31,7 @@ HELP = help_text(
     ),
 )
 _SHOWN = 20
+LEAN = ("tracing", "failure-reports")
 Name = Annotated[
     str,
     typer.Option(
@@ -76,6 +77,9 @@ def main(
     c: Annotated[
         bool, typer.Option("--c", help="With the C interface of modules, rushlight.h.")
     ] = False,
+    lean: Annotated[
+        bool, typer.Option("--lean", help="Without tracing and failure reports.")
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="How many compilers run at once.")
     ] = None,
@@ -86,7 +90,7 @@ def main(
     from rushlight.selective.selection import Options
 
     options = Options(name or out.resolve().name, isa, embed, not no_module, c)
-    parts = build(programs, options, out, target, jobs)
+    parts = build(programs, options, out, target, jobs, LEAN if lean else ())
     screen = console()
     screen.print(_table(parts))
     total = sum(part.bytes for part in parts)

@@ -5,8 +5,8 @@
 #include <cstddef>
 
 #include "rushlight/core/dtype.h"
-#include "rushlight/core/selection.h"
 #include "rushlight/kernel/loops/dispatch.h"
+#include "rushlight/kernel/selection.h"
 
 namespace rushlight::kernels {
 
@@ -16,7 +16,7 @@ using ConvertFn = void (*)(const void* in, void* out, size_t n);
 enum ComputeType { kF32, kF64, kI64, kI32, kBool, kComputeTypes };
 constexpr size_t kMaxDType = 30;
 
-// False if no tensor of this build's programs is computed with in this type (core/selection.h).
+// False if no tensor of this build's programs is computed with in this type (kernel/selection.h).
 constexpr bool keeps_compute(ComputeType type) {
   using selection::has_dtype;
   switch (type) {
