@@ -101,7 +101,7 @@ def load(
         )
     except _core.Failure as failure:
         if failure.args[0] == Code.OPERATOR_MISSING:  # as a module it is refused with its lines
-            load_module(image if path is None else os.fsdecode(path), kernels=kernels)
+            load_module(os.fsdecode(path) if path is not None else image or b"", kernels=kernels)
         raise load_error(failure, where) from None
     finally:
         for line in _core.take_log():
