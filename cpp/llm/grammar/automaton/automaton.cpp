@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <utility>
 
 #include "rushlight/llm/grammar/regex/budget.h"
@@ -259,7 +260,7 @@ class Pruner {
   std::vector<uint32_t> states_;                  // of the component that it is at
   // Of a round: states found useful, calls of rules that were found to have a text, and starts of
   // rules of which something was found.
-  std::vector<uint32_t> found_, starts_;
+  std::vector<uint32_t> reached_, starts_;
   std::vector<Caller> opened_;
   std::vector<uint64_t> transitions_;  // by rule: those that count
   std::vector<bool> within_;           // by rule: its bounds can be reached
@@ -285,11 +286,11 @@ void Pruner::for_each_way(uint32_t at, const Visit& visit) const {
 // found to have a text in the one before: what was found stays true.
 void Pruner::begin() {
   std::vector<State>& states = automaton_.states;
-  found_.clear();
+  reached_.clear();
   for (const uint32_t i : states_) {
     states[i].least = states[i].accepts ? 0 : kEndless;
     states[i].most = 0;
-    if (states[i].accepts) found_.push_back(i);
+    if (states[i].accepts) reached_.push_back(i);
     for (const Before& before : reverse_.before[i]) {
       if (before.counts) ++transitions_[states[i].rule];
     }
@@ -305,21 +306,21 @@ void Pruner::open_callers(uint32_t rule) {
 }
 
 void Pruner::find_useful() {
-  std::vector<uint32_t>& found = found_;
-  for (const uint32_t end : found) useful_[end] = true;
+  std::vector<uint32_t>& reached = reached_;
+  for (const uint32_t end : reached) useful_[end] = true;
   const auto visit = [&](uint32_t at) {
     if (useful_[at]) return;
     useful_[at] = true;
-    found.push_back(at);
+    reached.push_back(at);
   };
   size_t next = 0, next_call = 0;
-  while (next < found.size() || next_call < opened_.size()) {
-    if (next == found.size()) {
+  while (next < reached.size() || next_call < opened_.size()) {
+    if (next == reached.size()) {
       const Caller& caller = opened_[next_call++];
       if (useful_[caller.after]) visit(caller.state);
       continue;
     }
-    const uint32_t at = found[next++];
+    const uint32_t at = reached[next++];
     if (!budget_.spend(reverse_.before[at].size())) return;
     for (const Before& before : reverse_.before[at]) {
       if (before.rule == kNone || works(before.rule)) visit(before.state);
@@ -346,7 +347,7 @@ void Pruner::find_least() {
       open.push_front(at);
     }
   };
-  for (const uint32_t at : found_) {
+  for (const uint32_t at : reached_) {
     if (states[at].accepts) open.push_back(at);
     for_each_way(at, [&](uint32_t target, bool counts) { shorten(at, target, counts); });
   }
@@ -379,10 +380,12 @@ bool Pruner::lengthen(uint32_t at, uint32_t target, bool counts) {
 
 // Longest ways. In a lexeme, counting transitions are in loops: where one can be reached, any
 // number can be. Elsewhere a way that counts more often than there are counting transitions has
-// been in a loop.
+// been in a loop. Later states stand nearer to the end mostly: each is visited a few times if those
+// come first.
 void Pruner::find_most() {
   std::vector<uint32_t> open;
-  for (const uint32_t at : found_) {
+  std::sort(reached_.begin(), reached_.end(), std::greater<uint32_t>());
+  for (const uint32_t at : reached_) {
     for_each_way(at, [&](uint32_t target, bool counts) {
       if (lengthen(at, target, counts)) open.push_back(at);
     });
@@ -392,6 +395,7 @@ void Pruner::find_most() {
       open.push_back(caller.state);
     }
   }
+  std::sort(open.begin(), open.end());
   while (!open.empty()) {
     const uint32_t at = open.back();
     open.pop_back();
@@ -406,7 +410,7 @@ void Pruner::find_most() {
 }
 
 void Pruner::find_within() {
-  found_.clear();
+  reached_.clear();
   opened_.clear();
   for (const uint32_t start : starts_) {
     const uint32_t rule = automaton_.states[start].rule;
