@@ -18,27 +18,17 @@
 #include "kernels/python_kernel.h"
 #include "llm/adapter.h"
 #include "llm/grammar.h"
+#include "llm/runner.h"
 #include "rushlight/llm/evaluate/embed.h"
 #include "rushlight/llm/evaluate/score.h"
 #include "rushlight/llm/json/parse.h"
 #include "rushlight/llm/memory/guard.h"
-#include "rushlight/llm/runner/load.h"
-#include "rushlight/module/files/failure_file.h"
 
 namespace rushlight::python {
 
 namespace {
 
 using llm::GenerateOptions;
-
-// The runner is destroyed before the bytes that it reads.
-struct RunnerHandle {
-  nb::object program;
-  nb::object tokenizer;
-  std::string chat_template;
-  std::unique_ptr<FailureFile> failures;
-  llm::Runner runner;
-};
 
 struct KeptVocabulary {
   std::shared_ptr<RunnerHandle> runner;
@@ -94,7 +84,7 @@ std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t thre
                                    bool guard, const std::string& cache, size_t cache_limit,
                                    size_t texts, size_t prefill_rows, nb::object tokenizer,
                                    const std::string& chat_template,
-                                   const nb::bytes& failure_report,
+                                   const nb::bytes& failure_report, nb::tuple trace,
                                    const std::vector<nb::bytes>& kernels) {
   auto handle = std::make_shared<RunnerHandle>();
   llm::LoadOptions options;
@@ -108,6 +98,11 @@ std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t thre
   if (failure_report.size() > 0) {
     handle->failures = std::make_unique<FailureFile>(failure_report.c_str());
     options.module.failure = handle->failures->hook();
+  }
+  const TraceOptions traced = trace_options(trace);
+  if (traced.bytes > 0) {
+    handle->trace = std::make_unique<SessionTrace>(traced);
+    options.module.tracer = handle->trace->tracer();
   }
   options.runner.scheduler.cache_limit = cache_limit;
   options.runner.scheduler.texts = texts;
@@ -246,6 +241,14 @@ nb::object embed_tokens(RunnerHandle& self, const std::vector<std::vector<int32_
                     const llm::EmbedOptions options = {normalize, truncate, adapter_of(adapter)};
                     return llm::embed(self.runner, all, options, message);
                   }));
+}
+
+VocabularyHandle vocabulary(const std::shared_ptr<RunnerHandle>& self) {
+  const std::shared_ptr<const llm::Vocabulary> made =
+      call([&](Message* message) { return self->runner.vocabulary(message); });
+  // It encodes by the runner's tokenizer, so it keeps the runner.
+  const auto kept = std::make_shared<KeptVocabulary>(KeptVocabulary{self, made});
+  return {{kept, made.get()}};
 }
 
 AdapterHandle load_adapter(RunnerHandle& self, const nb::bytes& path) {
@@ -434,11 +437,14 @@ void init_generation(nb::module_& m) {
 }  // namespace
 
 void init_llm_runner(nb::module_& m) {
-  nb::class_<RunnerHandle>(m, "LlmRunner")
+  nb::class_<RunnerHandle> runner(m, "LlmRunner");
+  init_runner_trace(runner);
+  runner
       .def_static("open", open, nb::arg("path").none(), nb::arg("data").none(), nb::arg("threads"),
                   nb::arg("map"), nb::arg("guard"), nb::arg("cache"), nb::arg("cache_limit"),
                   nb::arg("texts"), nb::arg("prefill_rows"), nb::arg("tokenizer").none(),
-                  nb::arg("chat_template"), nb::arg("failure_report"), nb::arg("kernels"))
+                  nb::arg("chat_template"), nb::arg("failure_report"), nb::arg("trace"),
+                  nb::arg("kernels"))
       .def("generate", generate, nb::arg("prompt"), nb::arg("options"))
       .def("session",
            [](const std::shared_ptr<RunnerHandle>& self) {
@@ -452,14 +458,7 @@ void init_llm_runner(nb::module_& m) {
       .def("load_adapter", load_adapter, nb::arg("path"))
       .def("defaults", [](RunnerHandle& self) { return self.runner.defaults(); })
       .def("facts", facts)
-      .def("vocabulary",
-           [](const std::shared_ptr<RunnerHandle>& self) {
-             const std::shared_ptr<const llm::Vocabulary> made =
-                 call([&](Message* message) { return self->runner.vocabulary(message); });
-             // It encodes by the runner's tokenizer, so it keeps the runner.
-             const auto kept = std::make_shared<KeptVocabulary>(KeptVocabulary{self, made});
-             return VocabularyHandle{{kept, made.get()}};
-           })
+      .def("vocabulary", vocabulary)
       .def(
           "score",
           [](RunnerHandle& self, const std::vector<int32_t>& tokens, int32_t alternatives,

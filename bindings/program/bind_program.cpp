@@ -68,16 +68,12 @@ nb::tuple trace_events(ProgramHandle& self) {
 
 nb::tuple trace_dump(ProgramHandle& self) {
   Turn turn(*self.session);
-  const SessionTrace& trace = trace_of(self);
-  const Span<const uint8_t> values = trace.values();
-  return nb::make_tuple(trace.dump(),
-                        nb::bytes(reinterpret_cast<const char*>(values.data()), values.size()));
+  return trace_of(self).content();
 }
 
 nb::tuple trace_dropped(ProgramHandle& self) {
   Turn turn(*self.session);
-  const TraceRecorder& recorder = trace_of(self).recorder();
-  return nb::make_tuple(recorder.dropped(), recorder.dropped_values());
+  return trace_of(self).dropped();
 }
 
 void trace_clear(ProgramHandle& self) {
@@ -97,10 +93,7 @@ ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
   (void)kernels::current_isa();  // so that the log of a load has what is wrong with RUSHLIGHT_CPU
   SessionOptions options;
   options.memory_limit = memory_limit;
-  options.trace.bytes = nb::cast<size_t>(trace[0]);
-  options.trace.value_bytes = nb::cast<size_t>(trace[1]);
-  options.trace.values = static_cast<ValueLevel>(nb::cast<uint8_t>(trace[2]));
-  options.trace.names = nb::cast<std::vector<std::string>>(trace[3]);
+  options.trace = trace_options(trace);
   options.threads = threads;
   options.map = map;
   options.guard = guard;

@@ -1,5 +1,8 @@
 #include "program/session_trace.h"
 
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
 #include "arrays/values.h"
 #include "bindings.h"
 #include "failure.h"
@@ -41,6 +44,15 @@ const char* kind_of(const std::string& name) {
 }
 
 }  // namespace
+
+TraceOptions trace_options(const nb::tuple& fields) {
+  TraceOptions options;
+  options.bytes = nb::cast<size_t>(fields[0]);
+  options.value_bytes = nb::cast<size_t>(fields[1]);
+  options.values = static_cast<ValueLevel>(nb::cast<uint8_t>(fields[2]));
+  options.names = nb::cast<std::vector<std::string>>(fields[3]);
+  return options;
+}
 
 SessionTrace::SessionTrace(const TraceOptions& options)
     : memory_(new uint8_t[options.bytes]),
@@ -112,11 +124,17 @@ nb::list SessionTrace::events(const Method* method) const {
   return events;
 }
 
-nb::bytes SessionTrace::dump() const {
+nb::tuple SessionTrace::content() const {
   BytesSink sink(etdump_size(recorder_));
   const Status status = write_etdump(recorder_, sink);
   if (!status.ok()) fail(status.code(), "the trace is larger than 2 GiB, which its format allows");
-  return sink.take();
+  const Span<const uint8_t> values = values_.bytes();
+  return nb::make_tuple(sink.take(),
+                        nb::bytes(reinterpret_cast<const char*>(values.data()), values.size()));
+}
+
+nb::tuple SessionTrace::dropped() const {
+  return nb::make_tuple(recorder_.dropped(), recorder_.dropped_values());
 }
 
 }  // namespace rushlight::python

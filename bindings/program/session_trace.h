@@ -20,6 +20,9 @@ struct TraceOptions {
   std::vector<std::string> names;  // see TraceRecorder::choose_values()
 };
 
+// Of the fields that Python passes: the bytes for events and for values, the level, the names.
+TraceOptions trace_options(const nanobind::tuple& fields);
+
 class SessionTrace {
  public:
   explicit SessionTrace(const TraceOptions& options);
@@ -32,10 +35,11 @@ class SessionTrace {
   // instruction, then what its delegate told. `method` is the one that ran; nullptr if it was
   // unloaded.
   nanobind::list events(const Method* method) const;
-  // The whole trace as an ETDump. Throws a Failure if it is too large for one.
-  nanobind::bytes dump() const;
-  Span<const uint8_t> values() const { return values_.bytes(); }
-  const TraceRecorder& recorder() const { return recorder_; }
+  // The whole trace as an ETDump, and the debug buffer with its values. Throws a Failure if it is
+  // too large for one.
+  nanobind::tuple content() const;
+  // How many events and how many values found no room.
+  nanobind::tuple dropped() const;
 
  private:
   const Record* last_run() const;

@@ -30,8 +30,8 @@ void describe_tensor(const TensorMeta& tensor, const ValueContract& contract, rl
   info->dtype = static_cast<int32_t>(tensor.dtype);
   info->rank = tensor.rank;
   for (size_t k = 0; k < tensor.rank; ++k) {
-    info->min_sizes[k] = contract.sizes[k].least;
-    info->max_sizes[k] = contract.sizes[k].most;
+    info->min_sizes[k] = static_cast<int32_t>(contract.sizes[k].least);
+    info->max_sizes[k] = static_cast<int32_t>(contract.sizes[k].most);
     info->symbols[k] = contract.sizes[k].symbol;
     info->dim_order[k] = tensor.dim_order[k];
   }
@@ -51,8 +51,8 @@ rl_value_info describe(const ValueMeta& meta, const ValueContract& contract) {
   info.d = meta.d;
   info.text = text_of(meta.text);
   info.is_fixed = contract.is_fixed;
-  info.min_int = contract.is_fixed ? meta.i : contract.least;
-  info.max_int = contract.is_fixed ? meta.i : contract.most;
+  info.min_int = contract.is_fixed ? meta.i : contract.range.least;
+  info.max_int = contract.is_fixed ? meta.i : contract.range.most;
   return info;
 }
 
@@ -87,6 +87,16 @@ rl_status describe_value(rl_module* module, const char* method, bool is_input, u
                                             : describe(meta.output(i), contract.outputs[i]);
         return write_struct(told, info, "rl_value_info", &message);
       });
+}
+
+// `body(const Contract&, Message&)`.
+template <class Body>
+rl_status with_contract(rl_module* module, const char* method, rl_error* error, const Body& body) {
+  return with_meta(module, method, error,
+                   [&](ModuleObject& object, size_t index, const MethodMeta&, Message& message) {
+                     const Result<MethodFace*> face = object.face(index, &message);
+                     return face.ok() ? body(face.value()->contract, message) : face.status();
+                   });
 }
 
 }  // namespace
@@ -145,6 +155,30 @@ rl_status rl_module_describe_method(rl_module* module, const char* method, rl_me
         told.scratch = use->scratch;
         told.instructions = meta.n_instructions();
         return write_struct(told, info, "rl_method_info", &message);
+      });
+}
+
+rl_status rl_module_relation_count(rl_module* module, const char* method, uint32_t* count,
+                                   rl_error* error) {
+  return with_contract(module, method, error,
+                       [&](const Contract& contract, Message& message) -> Status {
+                         RL_TRY(check_given(count, "count", &message));
+                         *count = static_cast<uint32_t>(contract.texts.size());
+                         return {};
+                       });
+}
+
+rl_status rl_module_relation(rl_module* module, const char* method, uint32_t index,
+                             rl_text_v1* text, rl_error* error) {
+  return with_contract(
+      module, method, error, [&](const Contract& contract, Message& message) -> Status {
+        RL_TRY(check_given(text, "text", &message));
+        if (index >= contract.texts.size()) {
+          return message.fail(Code::InvalidArgument, "%s: there is no relation %u: there are %zu",
+                              method, static_cast<unsigned>(index), contract.texts.size());
+        }
+        *text = {contract.texts[index].data(), contract.texts[index].size()};
+        return {};
       });
 }
 

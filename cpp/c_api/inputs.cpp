@@ -136,7 +136,7 @@ Status set_tensor(MethodFace& face, Method& method, uint32_t index, const rl_val
     return status;
   }
   const Span<const int32_t> sizes(source.sizes, source.rank);
-  RL_TRY(face.contract.check(index, meta, sizes, &face.symbols, message));
+  RL_TRY(face.contract.check(index, meta, sizes, {face.known.data(), face.known.size()}, message));
   const void* data = source.data;
   const uint8_t* dim_order = source.dim_order;
   if (source.numel > 0 && !is_readable(source, wanted)) {
@@ -171,9 +171,7 @@ const char* check_scalar(const ValueContract& contract, const ValueMeta& meta,
                          const rl_value_v1& value) {
   switch (meta.tag) {
     case Tag::Int:
-      if (contract.is_fixed) return value.i == meta.i ? nullptr : kFixed;
-      return value.i >= contract.least && value.i <= contract.most ? nullptr
-                                                                   : "it is out of its range";
+      return !contract.is_fixed || value.i == meta.i ? nullptr : kFixed;
     case Tag::Bool:
       return !contract.is_fixed || (value.i != 0) == (meta.i != 0) ? nullptr : kFixed;
     case Tag::Double:
@@ -235,8 +233,10 @@ Status set_input(MethodFace& face, Method& method, uint32_t index, const rl_valu
     return status;
   }
   const char* fault = check_scalar(face.contract.inputs[index], meta, value);
-  if (fault == nullptr) return {};
-  return fail(face, method, index, Code::InvalidArgument, message, fault);
+  if (fault != nullptr) return fail(face, method, index, Code::InvalidArgument, message, fault);
+  if (meta.tag != Tag::Int || face.contract.inputs[index].is_fixed) return {};
+  return face.contract.check_integer(index, method.meta(), value.i,
+                                     {face.known.data(), face.known.size()}, message);
 }
 
 }  // namespace rushlight::c_api

@@ -4,28 +4,6 @@
 namespace rushlight::c_api {
 namespace {
 
-Status add_backends(const rl_module_options& options, Origin* origin, Message* message) {
-  RL_TRY(register_default_backends(origin->table));
-  for (uint32_t i = 0; i < options.n_backends; ++i) {
-    auto backend = std::make_unique<PluginBackend>();
-    RL_TRY(backend->adopt(options.backends[i], *message));
-    const Status added = origin->table.add(backend->id(), backend.get());
-    if (!added.ok()) {
-      return message->fail(
-          added.code(), "the backend %s cannot be added: %s", backend->id(),
-          added.code() == Code::OutOfResources ? "the table is full" : "there is one of that id");
-    }
-    origin->backends.push_back(std::move(backend));
-  }
-  for (uint32_t i = 0; i < options.n_backend_libraries; ++i) {
-    auto library = std::make_unique<BackendLibrary>();
-    RL_TRY(library->open(options.backend_libraries[i], *message));
-    RL_TRY(library->add_to(origin->table, *message));
-    origin->libraries.push_back(std::move(library));
-  }
-  return {};
-}
-
 // Kernels are a module's own, which its clones share.
 Status add_kernels(const rl_module_options& options, Module* module) {
   if (options.n_kernels > 0) RL_TRY(module->add_kernels({options.kernels, options.n_kernels}));
@@ -44,10 +22,7 @@ Status check_array(const T* const* items, uint32_t count, const char* name, cons
   return {};
 }
 
-Status check_options(const rl_module_options& options, Message* message) {
-  RL_TRY(check_array(options.backends, options.n_backends, "backends", "a backend", message));
-  RL_TRY(check_array(options.backend_libraries, options.n_backend_libraries, "backend_libraries",
-                     "the path of a backend library", message));
+Status check_kernels(const rl_module_options& options, Message* message) {
   RL_TRY(check_array(options.kernels, options.n_kernels, "kernels", "a kernel", message));
   return check_array(options.kernel_libraries, options.n_kernel_libraries, "kernel_libraries",
                      "the path of a kernel library", message);
@@ -61,12 +36,12 @@ Status open_module(const rl_module_options* asked, const Open& open, rl_module**
   RL_TRY(check_given(handle, "module", &message));
   rl_module_options options = {};
   RL_TRY(read_struct(asked, &options, "rl_module_options", &message));
-  RL_TRY(check_options(options, &message));
+  RL_TRY(check_kernels(options, &message));
   auto object = std::make_unique<ModuleObject>();
   object->origin = std::make_shared<Origin>();
-  RL_TRY(add_backends(options, object->origin.get(), &message));
+  RL_TRY(object->origin->backends.add(options, &message));
   ModuleOptions wanted;
-  wanted.backends = &object->origin->table;
+  wanted.backends = &object->origin->backends.table;
   wanted.data_path = options.data_path;
   wanted.map = options.reads_file == 0;
   wanted.guard = options.guards_file != 0;
@@ -152,7 +127,7 @@ Result<MethodFace*> ModuleObject::face(size_t method, Message* message) {
   if (!contract.ok()) return contract.status();
   auto face = std::make_unique<MethodFace>();
   face->contract = std::move(contract.value());
-  face->symbols.resize(face->contract.n_symbols);
+  face->known.resize(face->contract.n_values());
   face->copies.resize(meta->n_inputs());
   face->outputs.resize(meta->n_outputs());
   faces[method] = std::move(face);

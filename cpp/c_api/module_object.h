@@ -6,20 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "rushlight/c_api/contract.h"
+#include "rushlight/c_api/backends.h"
+#include "rushlight/c_api/contract/contract.h"
 #include "rushlight/c_api/entry.h"
-#include "rushlight/module/backend_library.h"
+#include "rushlight/c_api/trace.h"
 #include "rushlight/module/module.h"
-#include "rushlight/trace/recorder.h"
 
 namespace rushlight::c_api {
 
 // What a module shares with its clones.
 struct Origin {
   std::vector<uint64_t> image;  // of a program that the caller read
-  std::vector<std::unique_ptr<PluginBackend>> backends;
-  std::vector<std::unique_ptr<BackendLibrary>> libraries;
-  BackendTable table;
+  Backends backends;
 };
 
 // One method, as it is called.
@@ -38,22 +36,9 @@ struct MethodFace {
   }
 
   Contract contract;
-  std::vector<int32_t> symbols;               // the sizes of a call; -1: not known yet
+  std::vector<int64_t> known;                 // the values that a call keeps: Contract::n_values()
   std::vector<std::vector<uint64_t>> copies;  // of inputs that cannot be read where they lie
   std::vector<Output> outputs;
-};
-
-struct Trace {
-  explicit Trace(size_t bytes, size_t value_bytes, ValueLevel level)
-      : memory(new uint8_t[bytes]),
-        value_memory(new uint8_t[value_bytes]),
-        values({value_memory.get(), value_bytes}),
-        recorder({memory.get(), bytes}, &values, level) {}
-
-  std::unique_ptr<uint8_t[]> memory;
-  std::unique_ptr<uint8_t[]> value_memory;
-  ValueBuffer values;
-  TraceRecorder recorder;
 };
 
 struct ModuleObject {

@@ -15,13 +15,14 @@ Status set_inputs(MethodFace& face, Method& method, const rl_value_v1* inputs, u
                          method.n_inputs());
   }
   if (n_inputs > 0) RL_TRY(check_given(inputs, "inputs", message));
-  std::fill(face.symbols.begin(), face.symbols.end(), -1);
+  std::fill(face.known.begin(), face.known.end(), Contract::kUnknown);
   for (uint32_t i = 0; i < n_inputs; ++i) {
     rl_value_v1 value = {};
     RL_TRY(read_item(inputs, i, &value, message));
     RL_TRY(set_input(face, method, i, value, message));
   }
-  return {};
+  return face.contract.check_relations(method.meta(), {face.known.data(), face.known.size()},
+                                       message);
 }
 
 Status check_outputs(const Method& method, const rl_value_v1* outputs, uint32_t n_outputs,

@@ -2,16 +2,17 @@
  *
  *   rl_module* module = NULL;
  *   rl_error error = RL_ERROR_INIT;
- *   if (rl_module_open("model.pte", NULL, &module, &error) != RL_OK) return complain(error.text);
+ *   if (rl_module_open("model.pte", NULL, &module, &error) != RL_OK) return fail(error.text);
  *   int32_t sizes[] = {2, 3};
- *   rl_value_v1 x = rl_tensor(x_data, RL_FLOAT32, sizes, 2), y = RL_VALUE_INIT;
- *   if (rl_module_run(module, "forward", &x, 1, &y, 1, &error) != RL_OK) return
- * complain(error.text); use(y.data, y.sizes, y.rank); rl_module_close(module, &error);
+ *   rl_value_v1 x = rl_tensor(x_data, RL_FLOAT32, sizes, 2);
+ *   rl_value_v1 y = RL_VALUE_INIT;
+ *   if (rl_module_run(module, "forward", &x, 1, &y, 1, &error) != RL_OK) return fail(error.text);
+ *   use(y.data, y.sizes, y.rank);
+ *   rl_module_close(module, &error);
  *
  * Errors. Functions return RL_OK (0) or a code, and write why into the caller's rl_error, which may
- * be NULL. What a function was to fill is then unchanged, unless it says otherwise. `error->text`
- * is
- * "" after a success.
+ * be NULL. What a function was to fill is then unchanged, unless it says otherwise. After a success
+ * `error->text` is empty.
  *
  * Structs begin with their size, which the caller sets (the macros RL_..._INIT do): a library reads
  * and writes only fields within it, so that fields can be added at the end. All fields that are not
@@ -297,6 +298,15 @@ RL_API rl_status rl_module_describe_input(rl_module* module, const char* method,
 RL_API rl_status rl_module_describe_output(rl_module* module, const char* method, uint32_t index,
                                            rl_value_info* info, rl_error* error);
 
+/* What the inputs of a method have to do with each other, as text, such as "size 0 of input 'y' ==
+ * size 0 of input 'x'"; a run that does not keep to it is refused. Lent until the module is closed.
+ * Errors: RL_INVALID_ARGUMENT for a method or an index that there is not. Threads: one at a time.
+ */
+RL_API rl_status rl_module_relation_count(rl_module* module, const char* method, uint32_t* count,
+                                          rl_error* error);
+RL_API rl_status rl_module_relation(rl_module* module, const char* method, uint32_t index,
+                                    rl_text_v1* text, rl_error* error);
+
 /* ---- modules: running ---------------------------------------------------------------------- */
 
 /* Loads a method, which otherwise its first run does: takes its memory, and prepares its kernels
@@ -433,6 +443,11 @@ typedef struct rl_llm_options {
   uint64_t cache_limit;      /* bytes; 0: four texts as long as the context */
   uint64_t prefill_rows;     /* rows of prompts in a step that also decodes; 0: 128 */
   const char* chat_template; /* in place of the program's */
+  /* As in rl_module_options. */
+  const rl_backend_v1* const* backends;
+  const char* const* backend_libraries;
+  uint32_t n_backends;
+  uint32_t n_backend_libraries;
 } rl_llm_options;
 
 /* Opens a program with a language model. `options` may be NULL. *llm is to be closed. Errors: as
@@ -463,6 +478,16 @@ typedef struct rl_llm_info {
 
 /* What a model is. Threads: any. */
 RL_API rl_status rl_llm_describe(rl_llm* llm, rl_llm_info* info, rl_error* error);
+
+/* A trace of the model's steps: see rl_module_trace_start() and what follows it. Each waits for the
+ * step that runs. Threads: any. */
+RL_API rl_status rl_llm_trace_start(rl_llm* llm, const rl_trace_options* options, rl_error* error);
+RL_API rl_status rl_llm_trace_stop(rl_llm* llm, rl_error* error);
+RL_API rl_status rl_llm_trace_write(rl_llm* llm, rl_write_fn write, void* userdata,
+                                    rl_error* error);
+RL_API rl_status rl_llm_trace_values(rl_llm* llm, rl_write_fn write, void* userdata,
+                                     rl_error* error);
+RL_API rl_status rl_llm_trace_save(rl_llm* llm, const char* path, rl_error* error);
 
 /* What RL_ADD_SPECIAL adds is what surrounds each text, such as a token for its beginning;
  * RL_PARSE_SPECIAL reads the texts of special tokens as these: not for texts of others. */

@@ -1,4 +1,4 @@
-// Traces of a module, and the report of its last failure.
+// Traces of modules, and the report of the last failure.
 #include <cerrno>
 #include <cstdio>
 #include <string>
@@ -27,26 +27,10 @@ int32_t write_file(void* file, const void* data, size_t bytes) {
   return std::fwrite(data, 1, bytes, static_cast<std::FILE*>(file)) == bytes ? 0 : 1;
 }
 
-Status check_traced(const ModuleObject& object, Message* message) {
-  if (object.trace != nullptr) return {};
+Status check_traced(const Trace* trace, Message* message) {
+  if (trace != nullptr) return {};
   return message->fail(Code::InvalidState,
-                       "nothing was traced: call rl_module_trace_start() before what is to be");
-}
-
-Status write_trace(const Trace& trace, rl_write_fn write, void* userdata, Message* message) {
-  CallbackSink sink(write, userdata);
-  const Status status = write_etdump(trace.recorder, sink);
-  if (status.code() == Code::OutOfResources) {
-    return message->fail(status.code(), "the trace is larger than 2 GiB, which its format allows");
-  }
-  if (!status.ok()) return message->fail(status.code(), "the trace was not written to its end");
-  return {};
-}
-
-Status write_values(const Trace& trace, rl_write_fn write, void* userdata, Message* message) {
-  const Span<const uint8_t> bytes = trace.values.bytes();
-  if (bytes.empty() || write(userdata, bytes.data(), bytes.size()) == 0) return {};
-  return message->fail(Code::AccessFailed, "the values were not written to their end");
+                       "nothing was traced: start a trace before what is to be recorded");
 }
 
 // Writes a file by `body(FILE*)`.
@@ -63,7 +47,9 @@ Status save(const std::string& path, const Body& body, Message* message) {
                        std::strerror(errno));
 }
 
-Status start(ModuleObject& object, const rl_trace_options* asked, Message* message) {
+}  // namespace
+
+Status make_trace(const rl_trace_options* asked, std::unique_ptr<Trace>* trace, Message* message) {
   rl_trace_options options = {};
   RL_TRY(read_struct(asked, &options, "rl_trace_options", message));
   if (options.values > RL_TRACE_ALL_VALUES) {
@@ -78,15 +64,43 @@ Status start(ModuleObject& object, const rl_trace_options* asked, Message* messa
     return message->fail(Code::InvalidArgument, "rl_trace_options: bytes is at least %zu",
                          TraceRecorder::kLeastMemory);
   }
-  object.module.set_tracer(nullptr);
-  object.trace =
-      std::make_unique<Trace>(static_cast<size_t>(bytes), static_cast<size_t>(value_bytes),
-                              static_cast<ValueLevel>(options.values));
-  object.module.set_tracer(&object.trace->recorder);
+  *trace = std::make_unique<Trace>(static_cast<size_t>(bytes), static_cast<size_t>(value_bytes),
+                                   static_cast<ValueLevel>(options.values));
   return {};
 }
 
-}  // namespace
+Status write_trace(const Trace* trace, rl_write_fn write, void* userdata, Message* message) {
+  RL_TRY(check_traced(trace, message));
+  if (write == nullptr) return check_given(nullptr, "write", message);
+  CallbackSink sink(write, userdata);
+  const Status status = write_etdump(trace->recorder, sink);
+  if (status.code() == Code::OutOfResources) {
+    return message->fail(status.code(), "the trace is larger than 2 GiB, which its format allows");
+  }
+  if (!status.ok()) return message->fail(status.code(), "the trace was not written to its end");
+  return {};
+}
+
+Status write_values(const Trace* trace, rl_write_fn write, void* userdata, Message* message) {
+  RL_TRY(check_traced(trace, message));
+  if (write == nullptr) return check_given(nullptr, "write", message);
+  const Span<const uint8_t> bytes = trace->values.bytes();
+  if (bytes.empty() || write(userdata, bytes.data(), bytes.size()) == 0) return {};
+  return message->fail(Code::AccessFailed, "the values were not written to their end");
+}
+
+Status save_trace(const Trace* trace, const char* path, Message* message) {
+  RL_TRY(check_given(path, "path", message));
+  RL_TRY(check_traced(trace, message));
+  RL_TRY(save(
+      path, [&](std::FILE* file) { return write_trace(trace, write_file, file, message); },
+      message));
+  if (trace->values.bytes().empty()) return {};
+  return save(
+      std::string(path) + ".values",
+      [&](std::FILE* file) { return write_values(trace, write_file, file, message); }, message);
+}
+
 }  // namespace rushlight::c_api
 
 using namespace rushlight;
@@ -95,8 +109,12 @@ using namespace rushlight::c_api;
 rl_status rl_module_trace_start(rl_module* module, const rl_trace_options* options,
                                 rl_error* error) {
   return enter<ModuleObject>(module, Use::Alone, error,
-                             [&](ModuleObject& object, Failing& failing) {
-                               return start(object, options, &failing.message);
+                             [&](ModuleObject& object, Failing& failing) -> Status {
+                               std::unique_ptr<Trace> trace;
+                               RL_TRY(make_trace(options, &trace, &failing.message));
+                               object.module.set_tracer(&trace->recorder);
+                               object.trace = std::move(trace);
+                               return {};
                              });
 }
 
@@ -109,41 +127,25 @@ rl_status rl_module_trace_stop(rl_module* module, rl_error* error) {
 
 rl_status rl_module_trace_write(rl_module* module, rl_write_fn write, void* userdata,
                                 rl_error* error) {
-  return enter<ModuleObject>(module, Use::Alone, error,
-                             [&](ModuleObject& object, Failing& failing) -> Status {
-                               RL_TRY(check_traced(object, &failing.message));
-                               if (write == nullptr)
-                                 return check_given(nullptr, "write", &failing.message);
-                               return write_trace(*object.trace, write, userdata, &failing.message);
-                             });
+  return enter<ModuleObject>(
+      module, Use::Alone, error, [&](ModuleObject& object, Failing& failing) {
+        return write_trace(object.trace.get(), write, userdata, &failing.message);
+      });
 }
 
 rl_status rl_module_trace_values(rl_module* module, rl_write_fn write, void* userdata,
                                  rl_error* error) {
   return enter<ModuleObject>(
-      module, Use::Alone, error, [&](ModuleObject& object, Failing& failing) -> Status {
-        RL_TRY(check_traced(object, &failing.message));
-        if (write == nullptr) return check_given(nullptr, "write", &failing.message);
-        return write_values(*object.trace, write, userdata, &failing.message);
+      module, Use::Alone, error, [&](ModuleObject& object, Failing& failing) {
+        return write_values(object.trace.get(), write, userdata, &failing.message);
       });
 }
 
 rl_status rl_module_trace_save(rl_module* module, const char* path, rl_error* error) {
-  return enter<ModuleObject>(
-      module, Use::Alone, error, [&](ModuleObject& object, Failing& failing) -> Status {
-        Message* message = &failing.message;
-        RL_TRY(check_given(path, "path", message));
-        RL_TRY(check_traced(object, message));
-        const Trace& trace = *object.trace;
-        RL_TRY(save(
-            path, [&](std::FILE* file) { return write_trace(trace, write_file, file, message); },
-            message));
-        if (trace.values.bytes().empty()) return {};
-        return save(
-            std::string(path) + ".values",
-            [&](std::FILE* file) { return write_values(trace, write_file, file, message); },
-            message);
-      });
+  return enter<ModuleObject>(module, Use::Alone, error,
+                             [&](ModuleObject& object, Failing& failing) {
+                               return save_trace(object.trace.get(), path, &failing.message);
+                             });
 }
 
 rl_status rl_module_failure_report(rl_module* module, rl_bytes_v1* report, rl_error* error) {

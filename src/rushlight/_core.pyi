@@ -383,11 +383,19 @@ class LlmRunner:
         tokenizer: bytes | None,
         chat_template: str,
         failure_report: bytes,
+        trace: tuple[int, int, int, list[str]],
         kernels: list[bytes],
     ) -> LlmRunner:
         """Counts of 0 stand for the default. `failure_report`: the path of a file that is written
-        when the model fails; empty: none."""
+        when the model fails; empty: none. `trace`: as for `Program.open`."""
 
+    def trace_dump(self) -> tuple[bytes, bytes]:
+        """An ETDump and its debug buffer."""
+
+    def trace_dropped(self) -> tuple[int, int]:
+        """Events and values that found no room."""
+
+    def trace_clear(self) -> None: ...
     def generate(self, prompt: list[int], options: LlmOptions) -> LlmGeneration: ...
     def session(self) -> LlmSession: ...
     def load_adapter(self, path: bytes) -> LlmAdapter: ...

@@ -117,6 +117,8 @@ Status load_with(const Open& open, const LoadOptions& options, Runner* runner, M
 
 }  // namespace
 
+Module& module_of(Runner& runner) { return static_cast<ProgramModel&>(runner.model()).module(); }
+
 Status load(const char* path, const LoadOptions& options, Runner* runner, Message* message) {
   const auto open = [&](Module& module) { return module.open(path, options.module); };
   return guard("load the model", message,

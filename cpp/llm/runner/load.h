@@ -27,4 +27,8 @@ Status load(const char* path, const LoadOptions& options, Runner* runner, Messag
 Status load_memory(Span<const uint8_t> program, const LoadOptions& options, Runner* runner,
                    Message* message);
 
+// The program of a runner that one of these opened; to be used while no step runs
+// (Scheduler::Turn).
+Module& module_of(Runner& runner);
+
 }  // namespace rushlight::llm

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.errors import Code, RunError
+from rushlight.inspect.effects import operator_name
 from rushlight.inspect.trace.events import EventBlock
 from rushlight.schema import program as schema
 from rushlight.schema.debug import DebugMap, DebugMethod, DebugNode, Places
@@ -83,10 +84,10 @@ def places_of(
             backend = _backend(plan, call)
             yield Place(at, backend=backend, nodes=tuple(nodes), values=results)
         elif event.name.startswith(_KERNEL):
-            operator = event.name.removeprefix(_KERNEL)
+            kernel = event.name.removeprefix(_KERNEL)
+            if _kernel(plan, call).rpartition("::")[2] != kernel:
+                raise _other(plan.name, at, f"a call of {kernel}")
             node = method.instructions[at] if at < len(method.instructions) else DebugNode()
-            if node.operator.rpartition("::")[2] != operator:
-                raise _other(plan.name, at, f"a call of {operator}")
             yield Place(at, nodes=(node,), values=values)
 
 
@@ -109,6 +110,12 @@ def _inside(method: DebugMethod, call: object, at: int) -> Places:
 
 def _backend(plan: schema.ExecutionPlan, call: object) -> str:
     return plan.delegates[call.delegate_index].id if isinstance(call, schema.DelegateCall) else ""
+
+
+def _kernel(plan: schema.ExecutionPlan, call: object) -> str:
+    if not isinstance(call, schema.KernelCall):
+        return ""
+    return operator_name(plan.operators[call.op_index])
 
 
 def _other(method: str, instruction: int, what: str) -> RunError:

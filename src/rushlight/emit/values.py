@@ -14,7 +14,7 @@ from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.control import FLOW, copy_index, label, move, variable
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.operators import OUT_KERNELS, PRIMS, SCALAR_RESULTS, runtime_name
-from rushlight.ir.source import source_of
+from rushlight.ir.source import operator_of, source_of
 from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, dim_order_of
 from rushlight.ir.verify import fail
 from rushlight.lower.method import LoweredMethod, spec_of
@@ -237,9 +237,11 @@ class MethodEmitter:
 
     def _kernel(self, node: Node, name: str, args: list[int]) -> None:
         operator = self.operators.setdefault(name, len(self.operators))
-        self._instruction(node, name, schema.KernelCall(op_index=operator, args=args))
+        call = schema.KernelCall(op_index=operator, args=args)
+        self._instruction(node, operator_of(node), call)
 
     def _instruction(self, node: Node, name: str, call: Any) -> None:
+        """Append an instruction, and to the debug map its node, whose operator is `name`."""
         at = len(self.instructions)
         self.instructions.append(schema.Instruction(call))
         source = source_of(node)

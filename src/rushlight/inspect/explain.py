@@ -83,12 +83,14 @@ class ExplainedNode:
         operator: its operator, such as "aten.linear.default".
         module: the path of the module that it is in.
         stack_trace: the lines of Python, the innermost last.
+        handle: its debug handle; 0 if it is not known.
     """
 
     name: str
     operator: str
     module: str
     stack_trace: str
+    handle: int = 0
 
 
 @dataclass
@@ -358,7 +360,9 @@ def _nodes(
         origin = origins.origin(method.name, instruction, None)
     nodes = [] if origin is None else origin.nodes
     made = [
-        ExplainedNode(n.name, n.op, max(n.modules, key=len, default=""), n.stack_trace or "")
+        ExplainedNode(
+            n.name, n.op, max(n.modules, key=len, default=""), n.stack_trace or "", n.handle
+        )
         for n in nodes
         if n.stack_trace or n.name
     ]
@@ -464,7 +468,8 @@ def _node_lines(nodes: Sequence[ExplainedNode]) -> Iterator[str]:
     for node in nodes[:_SHOWN_NODES]:
         named = f"{node.name} ({node.operator})" if node.operator else node.name
         module = f", module {node.module}" if node.module else ""
-        yield f"from {named}{module}" if named else "from"
+        handle = f", debug handle {node.handle}" if node.handle else ""
+        yield f"from {named}{module}{handle}" if named else "from"
         yield from (f"  {line}" for line in node.stack_trace.splitlines())
     if len(nodes) > _SHOWN_NODES:
         yield f"and from {len(nodes) - _SHOWN_NODES} more"

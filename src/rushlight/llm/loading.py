@@ -16,6 +16,7 @@ from rushlight.runtime.failures import load_error
 from rushlight.runtime.load import load as load_module
 from rushlight.runtime.registries import library_paths
 from rushlight.runtime.source import Source, describe_source, read_source
+from rushlight.runtime.trace import TraceOptions, core_options
 
 _CACHE_TYPES = ("auto", "float32", "float16", "int8")
 
@@ -33,6 +34,7 @@ def load(
     map: bool = True,
     guard: bool = False,
     failure_report: AnyPath | None = None,
+    trace: bool | TraceOptions = False,
     kernels: Sequence[AnyPath] = (),
 ) -> Runner:
     """Load a language model. Needs no torch.
@@ -55,6 +57,7 @@ def load(
         map, guard: as for `rushlight.load`.
         failure_report: a file that is written when a method of the model fails, for
             `rushlight explain`.
+        trace: whether to record every step in `Runner.trace`, and what.
         kernels: shared libraries of kernels for operators of your own, as for `rushlight.load`.
 
     Raises:
@@ -93,11 +96,12 @@ def load(
             table,
             chat_template or "",
             b"" if failure_report is None else os.path.abspath(os.fsencode(failure_report)),
+            core_options(trace),
             libraries,
         )
     except _core.Failure as failure:
         if failure.args[0] == Code.OPERATOR_MISSING:  # as a module it is refused with its lines
-            load_module(image if path is None else os.fsdecode(path), kernels=kernels)
+            load_module(os.fsdecode(path) if path is not None else image or b"", kernels=kernels)
         raise load_error(failure, where) from None
     finally:
         for line in _core.take_log():

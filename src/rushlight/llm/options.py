@@ -9,7 +9,7 @@ from typing import Any
 from rushlight import _core
 from rushlight.errors import Code, RunError
 from rushlight.llm.grammar import Grammar
-from rushlight.llm.reply import run_errors
+from rushlight.runtime.failures import run_errors
 
 _FLOATS = (
     "temperature",

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight import _core
-from rushlight.errors import Code, RunError
-
-
-@contextlib.contextmanager
-def run_errors() -> Iterator[None]:
-    """A `with` block in which failures of the runner become `RunError`."""
-    try:
-        yield
-    except _core.Failure as failure:
-        code, message = failure.args[:2]
-        raise RunError(message, code=Code(code)) from failure.__cause__
+from rushlight.runtime.failures import run_errors
 
 
 @dataclass(frozen=True)

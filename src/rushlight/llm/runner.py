@@ -22,9 +22,11 @@ from rushlight.llm.options import (
     with_tokens,
 )
 from rushlight.llm.prompts import chat_arguments, is_conversation, json_of
-from rushlight.llm.reply import Piece, Reply, Stream, Token, finished, run_errors
+from rushlight.llm.reply import Piece, Reply, Stream, Token, finished
 from rushlight.llm.structured import Structured
 from rushlight.llm.template import opens_reasoning
+from rushlight.runtime.failures import run_errors
+from rushlight.runtime.trace import Recording
 
 _MOST = (1 << 31) - 1
 _TAIL = 16  # tokens that "<think>" and white space have at most
@@ -129,6 +131,11 @@ class Runner(_Generates):
         self.structured = Structured(core, self.reply_format)
         self.hidden: int = facts["hidden"]
         self.is_encoder: bool = self.cache_type == "none"
+
+    @property
+    def trace(self) -> Recording:
+        """What was recorded of the steps, if the program was loaded with `trace`."""
+        return Recording(self._handle)
 
     def _model(self) -> Runner:
         return self

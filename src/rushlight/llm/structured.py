@@ -12,7 +12,7 @@ from typing import Any
 from rushlight import _core
 from rushlight.llm.grammar import Grammar, ToolFormat, Vocabulary
 from rushlight.llm.options import refuse
-from rushlight.llm.reply import run_errors
+from rushlight.runtime.failures import run_errors
 
 _FORMATS = ("text", "json_object", "json_schema")
 _CHOICES = ("none", "auto", "required")

@@ -79,7 +79,7 @@ def _calls(method: LoweredMethod) -> Iterator[tuple[Node, str]]:
         for node in module.original_module.graph.nodes if schemas else ():
             variant = out_variant(node.target) if isinstance(node.target, OpOverload) else None
             name = None if variant is None else runtime_name(variant)
-            if name in schemas:
+            if name is not None and name in schemas:
                 yield node, name
 
 

@@ -26,7 +26,7 @@ from rushlight.runtime.runtime import Program, Runtime, Verification
 from rushlight.runtime.signature import Signature
 from rushlight.runtime.state import Snapshot, State
 from rushlight.runtime.stepping import Stepper
-from rushlight.runtime.trace import Trace, TraceOptions
+from rushlight.runtime.trace import Recording, Trace, TraceOptions
 
 __all__ = [
     "Backend",
@@ -35,6 +35,7 @@ __all__ = [
     "Method",
     "Module",
     "Program",
+    "Recording",
     "Runtime",
     "Signature",
     "Snapshot",

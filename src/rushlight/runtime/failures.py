@@ -7,7 +7,8 @@ something fails.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import TypeVar
 
@@ -79,6 +80,16 @@ class Errors:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, _core.Failure):
             raise run_error(error, self._program) from error.__cause__
+
+
+@contextmanager
+def run_errors() -> Iterator[None]:
+    """A `with` block in which failures of the extension become a `RunError` with their text."""
+    try:
+        yield
+    except _core.Failure as failure:
+        code, message = failure.args[:2]
+        raise RunError(message, code=Code(code)) from failure.__cause__
 
 
 def python_lines(program: _core.Program) -> PythonLines:

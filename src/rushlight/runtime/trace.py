@@ -1,4 +1,4 @@
-"""What a module records of its runs: `Trace`, in the format of ExecuTorch's ETDump."""
+"""What is recorded of runs, in the format of ExecuTorch's ETDump: `Trace`, `Recording`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from rushlight import _core
 from rushlight.errors import Code, RunError
 from rushlight.files import AnyPath, replacing_all
-from rushlight.runtime.failures import python_lines, run_error
+from rushlight.runtime.failures import python_lines, run_errors
 from rushlight.runtime.measures import TraceEvent
 
 _LEVELS = ("none", "outputs", "all")
@@ -69,55 +69,35 @@ def core_options(trace: bool | TraceOptions) -> tuple[int, int, int, list[str]]:
     return (options.bytes, options.value_bytes if level else 0, level, names)
 
 
-class Trace:
-    """What a module has recorded since it was loaded, or since `clear`: `Module.trace`.
+class Recording:
+    """What was recorded since a program was loaded, or since `clear`: `Runner.trace` of a language
+    model.
 
     Every load of a method and every run is a block of events: each instruction, each operator, and
     each stretch inside a delegate that its backend tells of, with its start and end in nanoseconds.
 
     Raises:
-        RunError: of all methods: the module was not loaded with `trace`, or is closed.
+        RunError: of all methods: the program was not loaded with `trace`, or is closed.
     """
 
-    def __init__(self, core: _core.Program) -> None:
-        self._core = core
-
-    def events(self) -> list[TraceEvent]:
-        """How long each instruction of the last run took, in the order of the run."""
-        try:
-            method, events = self._core.trace_events()
-        except _core.Failure as failure:
-            raise run_error(failure, self._core) from None
-        lines = python_lines(self._core)
-        entries = []
-        for instruction, kind, name, ns, delegate, inside in events:
-            line = lines.line(method, instruction)
-            if inside:
-                line = next(iter(lines.delegate_lines(method, delegate, inside)), line)
-            entries.append(TraceEvent(method, instruction, kind, name, ns, line, inside))
-        return entries
+    def __init__(self, core: _core.Program | _core.LlmRunner) -> None:
+        self._recorder = core
 
     @property
     def dropped(self) -> tuple[int, int]:
         """How many events and how many values found no room: see `TraceOptions`."""
-        try:
-            return self._core.trace_dropped()
-        except _core.Failure as failure:
-            raise run_error(failure, self._core) from None
+        with run_errors():
+            return self._recorder.trace_dropped()
 
     def clear(self) -> None:
         """Forget everything that was recorded."""
-        try:
-            self._core.trace_clear()
-        except _core.Failure as failure:
-            raise run_error(failure, self._core) from None
+        with run_errors():
+            self._recorder.trace_clear()
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """The content of an ETDump (.etdp), and of the debug buffer that its values lie in."""
-        try:
-            return self._core.trace_dump()
-        except _core.Failure as failure:
-            raise run_error(failure, self._core) from None
+        with run_errors():
+            return self._recorder.trace_dump()
 
     def save(self, path: AnyPath, values: AnyPath | None = None) -> None:
         """Write an ETDump, which `rushlight.inspect.Inspector` and ExecuTorch's Inspector read.
@@ -137,3 +117,24 @@ class Trace:
         with replacing_all(paths) as files:
             for file, content in zip(files, (dump, buffer), strict=False):
                 file.write(content)
+
+
+class Trace(Recording):
+    """What a module has recorded since it was loaded, or since `clear`: `Module.trace`."""
+
+    def __init__(self, core: _core.Program) -> None:
+        super().__init__(core)
+        self._core = core
+
+    def events(self) -> list[TraceEvent]:
+        """How long each instruction of the last run took, in the order of the run."""
+        with run_errors():
+            method, events = self._core.trace_events()
+        lines = python_lines(self._core)
+        entries = []
+        for instruction, kind, name, ns, delegate, inside in events:
+            line = lines.line(method, instruction)
+            if inside:
+                line = next(iter(lines.delegate_lines(method, delegate, inside)), line)
+            entries.append(TraceEvent(method, instruction, kind, name, ns, line, inside))
+        return entries

@@ -288,11 +288,11 @@ def unpack(format: Format, data: Buffer, *, views: bool = False) -> Any:
         LoadError: `data` is not a flatbuffer of this format; it says where.
     """
     view = memoryview(data).cast("B")
-    reader = _Reader(format, view, views)
+    reader = Reader(format, view, views)
     return reader.table(format.root, reader.follow(0, format.root.__name__))
 
 
-class _Reader:
+class Reader:
     """Reads tables; positions are offsets into the buffer.
 
     Vectors may share bytes. In a valid file these are equal vectors that are written once, but a
@@ -311,6 +311,7 @@ class _Reader:
         self._shared: dict[tuple[type, int], Any] = {}
 
     def fail(self, where: str, what: str) -> NoReturn:
+        """Raise the error that `what` is wrong at a table or field."""
         raise LoadError(
             f"{what}; the file is damaged or not of this kind, export it again",
             code=self._format.code,
@@ -356,10 +357,11 @@ class _Reader:
             width = _WIDTH[f.letter] if isinstance(f, Scalar) else 4
             if offset < 4 or offset + width > table_bytes:
                 self.fail(f"{name}.{f.name}", f"it would be at byte {offset} of {table_bytes}")
-            values[f.name] = self._field(f, name, start + offset)
+            values[f.name] = self.field(f, name, start + offset)
         return cls(**values)
 
-    def _field(self, f: Field, table: str, at: int) -> Any:
+    def field(self, f: Field, table: str, at: int) -> Any:
+        """The field `f`, which lies at `at`, of the table of this name."""
         if isinstance(f, Scalar):
             value = struct.unpack_from(f"<{f.letter}", self._data, at)[0]
             return value if f.enum is None else self._member(f.enum, value, f"{table}.{f.name}")

@@ -15,6 +15,7 @@ from c_library import CError, Library
 
 import rushlight.llm
 from rushlight.errors import Code
+from rushlight.inspect import Inspector
 from rushlight.llm.runner import Runner
 
 MODEL = Path(__file__).resolve().parents[2] / "golden" / "llm" / "v1.pte"
@@ -186,3 +187,40 @@ def test_embeddings(library: Library, llm: ctypes.c_void_p, runner: Runner) -> N
     with pytest.raises(CError, match=f"room for 3 .* {vectors.size}") as failure:
         library.call("rl_llm_embed", llm, texts, 2, 1, 0, data, 3)
     assert failure.value.code == Code.INVALID_ARGUMENT
+
+
+def test_traces(library: Library, runner: Runner, tmp_path: Path) -> None:
+    llm = library.handle("rl_llm_open", str(MODEL).encode(), None)
+    with pytest.raises(CError, match="nothing was traced: start a trace") as caught:
+        library.call("rl_llm_trace_save", llm, str(tmp_path / "m.etdp").encode())
+    assert caught.value.code == Code.INVALID_STATE.value
+    traced = library.make("rl_trace_options", values=1)
+    library.call("rl_llm_trace_start", llm, ctypes.byref(traced))
+    options = _options(library, llm, temperature=0, max_tokens=5, ignores_end=1)
+    tokens = list(runner.encode(PROMPT))
+    reader = _generate(library, "rl_llm_generate", llm, tokens, options)
+    library.call("rl_llm_trace_stop", llm)
+    _generate(library, "rl_llm_generate", llm, tokens, options)
+    library.call("rl_llm_trace_save", llm, str(tmp_path / "m.etdp").encode())
+    inspector = Inspector(
+        tmp_path / "m.etdp", program=MODEL, debug_buffer_path=tmp_path / "m.etdp.values"
+    )
+    runs = [block for block in inspector.event_blocks if block.name == "Execute"]
+    assert inspector.mismatches == [] and {block.method for block in runs} == {"step"}
+    whole = next(event for event in runs[-1].events if event.name == "Method::execute")
+    assert whole.perf_data is not None and len(whole.perf_data.raw) <= 5
+    assert int(np.argmax(runs[0].run_output[0][-1])) == reader.tokens[0][0]
+    library.call("rl_llm_close", llm)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"n_backends": 1}, "backends is NULL"),
+        ({"n_backend_libraries": 1}, "backend_libraries is NULL"),
+    ],
+)
+def test_backends_that_are_refused(library: Library, fields: dict[str, int], told: str) -> None:
+    options = library.make("rl_llm_options", **fields)
+    with pytest.raises(CError, match=told):
+        library.handle("rl_llm_open", str(MODEL).encode(), ctypes.byref(options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,6 +49,10 @@ def main(
     kv: KvOption = "auto",
     cache_limit: CacheOption = None,
     threads: ThreadsOption = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", help="Write the steps of the last row to this ETDump."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     traceback: TracebackOption = False,
 ) -> None:
@@ -60,12 +65,17 @@ def main(
             raise RunError(f"--{name} {value}: give 1 or more", code=Code.INVALID_ARGUMENT)
     begin = time.perf_counter()
     texts = sessions if sessions > _USUAL_TEXTS else None
-    runner = load(model, threads=threads, kv=kv, cache_limit=cache_limit, texts=texts)
+    runner = load(
+        model, threads=threads, kv=kv, cache_limit=cache_limit, texts=texts, trace=trace is not None
+    )
     load_ms = (time.perf_counter() - begin) * 1e3
-    rows = [
-        measure(runner, before, prompt, output, sessions, max(1, repeat))
-        for before in _lengths(context)
-    ]
+    rows = []
+    for before in _lengths(context):
+        if trace is not None:
+            runner.trace.clear()
+        rows.append(measure(runner, before, prompt, output, sessions, max(1, repeat)))
+    if trace is not None:
+        runner.trace.save(trace)
     if as_json:
         typer.echo(json.dumps({"load_ms": load_ms, "kv": runner.cache_type, "rows": rows}))
         return

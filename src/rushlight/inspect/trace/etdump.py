@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rushlight.errors import Code, LoadError
+from rushlight.inspect.trace.cut import read_cut
 from rushlight.schema import etdump as fb
 from rushlight.schema.codec import Buffer
 from rushlight.schema.common import ScalarType
@@ -35,7 +37,8 @@ _IDENTIFIER = b"ED00"
 
 
 def read_etdump(source: str | os.PathLike[str] | Buffer) -> fb.ETDump:
-    """The content of an ETDump, of Rushlight or ExecuTorch.
+    """The content of an ETDump, of Rushlight or ExecuTorch; of one that was cut, with a
+    RuntimeWarning, what is there (see `read_cut`).
 
     Args:
         source: a path, or the content of a file; with or without its size in front.
@@ -55,13 +58,15 @@ def read_etdump(source: str | os.PathLike[str] | Buffer) -> fb.ETDump:
     view = memoryview(data)
     if bytes(view[8:12]) == _IDENTIFIER:
         size = int.from_bytes(view[:4], "little")
-        if size != len(view) - 4:
+        view = view[4:]
+        if size > len(view):
+            return _cut(view, size)
+        if size < len(view):
             raise LoadError(
-                f"the trace is cut: it says that {size} bytes follow its size, and {len(view) - 4} "
-                "do; record it again, and copy the whole file",
+                f"the trace has {len(view) - size:,} bytes behind its end; give a file that holds "
+                "one trace alone",
                 code=Code.INVALID_EXTERNAL_DATA,
             )
-        view = view[4:]
     elif bytes(view[4:8]) != _IDENTIFIER:
         raise LoadError(
             "this is no ETDump: its identifier is missing; give a file that Trace.save, a runner's "
@@ -69,6 +74,24 @@ def read_etdump(source: str | os.PathLike[str] | Buffer) -> fb.ETDump:
             code=Code.INVALID_EXTERNAL_DATA,
         )
     return fb.unpack(view)
+
+
+def _cut(view: memoryview, size: int) -> fb.ETDump:
+    """What is there of a dump of `size` bytes."""
+    there = f"the trace is cut: {len(view):,} of {size:,} bytes are there"
+    advice = "copy the whole file, or record it again"
+    try:
+        dump, lost = read_cut(view)
+    except LoadError:
+        raise LoadError(
+            f"{there}, too few to show anything of it; {advice}", code=Code.INVALID_EXTERNAL_DATA
+        ) from None
+    warnings.warn(
+        f"{there}. Lost: {lost}; what is left is shown. To see all, {advice}",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return dump
 
 
 def value_of(value: fb.Value, buffer: Buffer | None) -> Any:

@@ -31,12 +31,14 @@ class OriginNode:
         op: its operator, such as "aten.linear.default".
         stack_trace: the Python lines that it comes from, the innermost last; None if not known.
         modules: the paths of the modules that it is in, from the outermost, with their types.
+        handle: its debug handle; 0 if it is not known.
     """
 
     name: str
     op: str
     stack_trace: str | None = None
     modules: Mapping[str, Any] = field(default_factory=dict)
+    handle: int = 0
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ def _of_debug(node: DebugNode) -> OriginNode:
     trace = node.source.as_frame or None
     parts = node.module.split(".") if node.module else []
     modules = {".".join(parts[: i + 1]): "" for i in range(len(parts))}
-    return OriginNode(node.name, node.operator, trace, modules)
+    return OriginNode(node.name, node.operator, trace, modules, node.handle)
 
 
 class RecordOrigins:
@@ -316,6 +318,7 @@ def _nodes(program: Any, archive: RecordArchive) -> dict[int, list[OriginNode]]:
                 str(node["target"]).removeprefix(_DIALECT).removeprefix(_CONTROL_FLOW),
                 None if trace is None else str(trace),
                 _modules(metadata.get("nn_module_stack", "")),
+                int(handle),
             )
             nodes.setdefault(int(handle), []).append(made)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:

@@ -139,12 +139,15 @@ def _key(event: Event, key: Key) -> str:
 
 
 def source_of(event: Event) -> Source:
-    """The innermost module of an event's nodes, and the first line of Python that one of them
-    has."""
+    """The innermost module of an event's nodes, the first line of Python that one of them has, and
+    their debug handle if they have one in common."""
     frames = (frame_of(trace) for trace in event.stack_traces.values())
     line = next((frame for frame in frames if frame.file), Source())
     module = module_of(max(event.module_hierarchy.values(), key=len, default={}))
-    return replace(line, module=module, operator=", ".join(event.op_types))
+    known = event.debug_handles
+    handles = [known] if isinstance(known, int) else list(known or ())
+    handle = handles[0] if len(handles) == 1 else 0
+    return replace(line, module=module, operator=", ".join(event.op_types), handle=handle)
 
 
 def module_of(modules: Mapping[str, Any]) -> str:

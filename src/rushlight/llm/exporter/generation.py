@@ -10,7 +10,7 @@ from typing import Any
 from rushlight import _core
 from rushlight.errors import Code, ExportError, RunError
 from rushlight.llm.options import read_option
-from rushlight.llm.reply import run_errors
+from rushlight.runtime.failures import run_errors
 
 _OPTIONS = ("temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty")
 _UNSUPPORTED: Mapping[str, tuple[Any, ...]] = {

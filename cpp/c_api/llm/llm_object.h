@@ -5,15 +5,19 @@
 #include <memory>
 #include <string>
 
+#include "rushlight/c_api/backends.h"
 #include "rushlight/c_api/entry.h"
+#include "rushlight/c_api/trace.h"
 #include "rushlight/llm/runner/load.h"
 #include "rushlight/llm/runner/runner.h"
 
 namespace rushlight::c_api {
 
-// A runner, which lives as long as what was made of it.
+// A runner, which lives as long as what was made of it, and is destroyed before what it uses.
 struct Model {
   std::string chat_template;
+  Backends backends;
+  std::unique_ptr<Trace> trace;
   llm::Runner runner;
 };
 

@@ -1,5 +1,5 @@
 // Sessions of language models.
-#include "rushlight/c_api/llm_object.h"
+#include "rushlight/c_api/llm/llm_object.h"
 
 namespace rushlight::c_api {
 namespace {

@@ -4,14 +4,17 @@ A chain of linear layers, each with a cheap kernel of the user's own behind it, 
 the calls inside, and as a delegate for each layer with the calls between them. Both run on one
 thread, in turns, and the median of --repeat measurements counts. Compiles the kernel with g++.
 
-  python benchmarks/own_kernels.py --layers 8 --width 64 --rows 1,64
+  python -m benchmarks own_kernels --layers 8 --width 64 --rows 1,64
 """
 
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
 import torch

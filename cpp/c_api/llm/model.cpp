@@ -1,7 +1,7 @@
 // Language models: opening them, their tokenizer and template, grammars, adapters, embeddings.
 #include <algorithm>
 
-#include "rushlight/c_api/llm_object.h"
+#include "rushlight/c_api/llm/llm_object.h"
 #include "rushlight/llm/evaluate/embed.h"
 #include "rushlight/llm/json/parse.h"
 
@@ -24,7 +24,9 @@ Status open_model(const rl_llm_options* asked, const Open& open, rl_llm** handle
   object->model = std::make_shared<Model>();
   Model& model = *object->model;
   if (options.chat_template != nullptr) model.chat_template = options.chat_template;
+  RL_TRY(model.backends.add(options, message));
   llm::LoadOptions wanted;
+  wanted.module.backends = &model.backends.table;
   wanted.module.threads = options.threads;
   wanted.module.memory_limit = options.memory_limit;
   wanted.module.data_path = options.data_path;

@@ -1,7 +1,7 @@
 // Texts that language models generate, and their options.
 #include <algorithm>
 
-#include "rushlight/c_api/llm_object.h"
+#include "rushlight/c_api/llm/llm_object.h"
 
 namespace rushlight::c_api {
 namespace {
