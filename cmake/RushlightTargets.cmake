@@ -1,19 +1,17 @@
-# What the targets of the runtime have in common: flags, headers, installation.
+# What the targets of the runtime have in common: flags, headers, loops.
 
 # Sources include "rushlight/core/tensor.h": <build>/include/rushlight is a link to cpp/, or a copy
 # where links cannot be made.
-function(rushlight_link_headers)
-  set(include "${CMAKE_CURRENT_BINARY_DIR}/include")
+function(rushlight_link_headers include sources)
   file(MAKE_DIRECTORY "${include}")
   if(NOT EXISTS "${include}/rushlight")
-    file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}/cpp" "${include}/rushlight" SYMBOLIC
-         RESULT result)
+    file(CREATE_LINK "${sources}" "${include}/rushlight" SYMBOLIC RESULT result)
     if(NOT result EQUAL 0)
       message(STATUS "No symbolic links here: headers are copied; configure again after a change")
     endif()
   endif()
   if(NOT IS_SYMLINK "${include}/rushlight")
-    file(COPY "${CMAKE_CURRENT_SOURCE_DIR}/cpp/" DESTINATION "${include}/rushlight"
+    file(COPY "${sources}/" DESTINATION "${include}/rushlight"
          FILES_MATCHING PATTERN "*.h")
   endif()
 endfunction()
@@ -77,8 +75,7 @@ function(rushlight_add_c_api)
   target_link_libraries(rushlight_c PRIVATE $<BUILD_INTERFACE:rushlight_llm>)
   target_compile_definitions(rushlight_c PRIVATE RL_BUILDING_SHARED=1)
   set_target_properties(rushlight_c PROPERTIES OUTPUT_NAME rushlight VERSION ${MAJOR}.${MINOR}
-                        SOVERSION ${MAJOR} CXX_VISIBILITY_PRESET hidden
-                        VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS "${folder}/exports.map")
+                        SOVERSION ${MAJOR} LINK_DEPENDS "${folder}/exports.map")
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
     target_link_options(rushlight_c PRIVATE ${runtime} -Wl,--gc-sections
                         "-Wl,--version-script=${folder}/exports.map")
@@ -109,8 +106,16 @@ set(rushlight_flags_neondot ${rushlight_flags_neon} -march=armv8.2-a+dotprod)
 set(rushlight_flags_neoni8mm ${rushlight_flags_neon} -march=armv8.2-a+dotprod+i8mm)
 
 # Adds loops files to a library, once per instruction set (see cpp/kernel/loops/dispatch.h). They
-# are optimised for speed whatever the build's own level is, except when somebody debugs.
+# are optimised for speed whatever the build's own level is, except when somebody debugs. Headers and
+# definitions are those of rushlight_core, or of the target in rushlight_loops_headers, and the level is
+# that in rushlight_loops_level if it is set.
 function(rushlight_add_loops library)
+  if(NOT rushlight_loops_headers)
+    set(rushlight_loops_headers rushlight_core)
+  endif()
+  if(NOT rushlight_loops_level)
+    set(rushlight_loops_level -O3)
+  endif()
   set(dot_files ${ARGN})
   list(FILTER dot_files INCLUDE REGEX "/dot_[^/]*$")
   foreach(isa IN LISTS rushlight_isas rushlight_dot_isas)
@@ -123,10 +128,13 @@ function(rushlight_add_loops library)
       continue()
     endif()
     add_library(${target} OBJECT ${files})
-    target_link_libraries(${target} PRIVATE rushlight_core)
+    target_link_libraries(${target} PRIVATE ${rushlight_loops_headers})
     target_compile_definitions(${target} PRIVATE RL_ISA=${isa})
     target_compile_options(${target} PRIVATE -fno-math-errno -fno-trapping-math -ffp-contract=fast
-                           $<$<NOT:$<CONFIG:Debug>>:-O3> ${rushlight_flags_${isa}})
+                           "$<$<NOT:$<CONFIG:Debug>>:${rushlight_loops_level}>" ${rushlight_flags_${isa}})
+    if(NOT MSVC)  # what a program does not use is not linked
+      target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+    endif()
     # UBSan checks the plain form alone: the source is the same, and wide forms compile in half the
     # time without it. AddressSanitizer checks them all.
     if(RUSHLIGHT_SANITIZE AND NOT RUSHLIGHT_SANITIZE STREQUAL "thread" AND NOT isa STREQUAL "plain")
@@ -146,48 +154,3 @@ elseif(RUSHLIGHT_SANITIZE)
                       -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 endif()
-
-# Libraries, headers and the package for find_package(rushlight), as component "runtime"; nothing in
-# a wheel, which takes the component "python" alone.
-function(rushlight_install)
-  include(CMakePackageConfigHelpers)
-  set(package "${CMAKE_INSTALL_LIBDIR}/cmake/rushlight")
-  set(targets rushlight_core rushlight_engine rushlight_module rushlight rushlight_backend_cpu
-      rushlight_backend_demo rushlight_backend_xnnpack rushlight_llm)
-  if(TARGET rushlight_kernels_portable)
-    list(APPEND targets rushlight_kernels_portable)
-  endif()
-  if(TARGET rushlight_c)
-    list(APPEND targets rushlight_c rushlight_c_static)
-    set_target_properties(rushlight_c PROPERTIES EXPORT_NAME c)
-    set_target_properties(rushlight_c_static PROPERTIES EXPORT_NAME c_static)
-    install(FILES cpp/c_api/rushlight.h cpp/abi/rl_backend_v1.h cpp/abi/rl_kernel_v1.h
-                  cpp/abi/rl_value_v1.h
-            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT runtime)
-  endif()
-  set_target_properties(rushlight_core PROPERTIES EXPORT_NAME core)
-  set_target_properties(rushlight_engine PROPERTIES EXPORT_NAME engine)
-  set_target_properties(rushlight_module PROPERTIES EXPORT_NAME module)
-  set_target_properties(rushlight_backend_cpu PROPERTIES EXPORT_NAME backend_cpu)
-  set_target_properties(rushlight_backend_xnnpack PROPERTIES EXPORT_NAME backend_xnnpack)
-  set_target_properties(rushlight_backend_demo PROPERTIES EXPORT_NAME backend_demo)
-  set_target_properties(rushlight_llm PROPERTIES EXPORT_NAME llm)
-  install(TARGETS ${targets} EXPORT rushlight
-          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
-          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
-          NAMELINK_COMPONENT runtime)
-  if(TARGET rushlight_runner)
-    install(TARGETS rushlight_runner RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
-  endif()
-  install(DIRECTORY cpp/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rushlight COMPONENT runtime
-          FILES_MATCHING PATTERN "*.h" PATTERN runner EXCLUDE PATTERN loops EXCLUDE)
-  install(EXPORT rushlight NAMESPACE rushlight:: DESTINATION ${package} COMPONENT runtime)
-  file(WRITE "${PROJECT_BINARY_DIR}/rushlight-config.cmake"
-       "include(CMakeFindDependencyMacro)\nset(THREADS_PREFER_PTHREAD_FLAG ON)\n"
-       "find_dependency(Threads)\ninclude(\"\${CMAKE_CURRENT_LIST_DIR}/rushlight.cmake\")\n")
-  write_basic_package_version_file("${PROJECT_BINARY_DIR}/rushlight-config-version.cmake"
-                                   COMPATIBILITY SameMinorVersion)
-  install(FILES "${PROJECT_BINARY_DIR}/rushlight-config.cmake"
-                "${PROJECT_BINARY_DIR}/rushlight-config-version.cmake"
-          DESTINATION ${package} COMPONENT runtime)
-endfunction()

@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "gil.h"
 #include "program/session.h"
+#include "rushlight/kernel/foreign_kernel.h"
 #include "rushlight/module/kernel_library.h"
 #include "rushlight/module/module.h"
 
@@ -23,7 +24,7 @@ namespace rushlight::python {
 namespace {
 
 // A function that gets the inputs and returns the results: an array, or a sequence of them.
-class PythonKernel : public OwnKernel {
+class PythonKernel : public ForeignKernel {
  public:
   PythonKernel(std::string name, std::string signature, size_t n_results, nb::object function,
                bool may_be_in_delegates)
@@ -209,7 +210,7 @@ nb::set names_in_delegates() {
   nb::set all = names(true);
   const KernelTable& table = kernel_table();
   for (size_t i = 0; i < table.size(); ++i) {
-    const OwnKernel* self = table[i].self;
+    const ForeignKernel* self = table[i].self;
     if (self != nullptr && !self->in_delegates) all.discard(nb::str(table[i].name));
   }
   return all;

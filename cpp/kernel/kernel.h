@@ -35,6 +35,7 @@
 
 namespace rushlight {
 
+struct ForeignKernel;
 struct Kernel;
 
 // What a kernel may ask of the runtime during one call.
@@ -111,17 +112,13 @@ constexpr int64_t kGrain = int64_t{1} << 15;
 
 using KernelFn = Status (*)(KernelContext& ctx, EValue* const* args);
 
-// What a kernel belongs to that is not the runtime's own.
-struct OwnKernel {
-  bool in_delegates = false;  // see RL_KERNEL_IN_DELEGATES in abi/rl_kernel_v1.h
-};
-
 struct Kernel {
   const char* name;       // "aten::add.out"
   const char* signature;  // "ttsw="
   KernelFn fn;
   const char* key = nullptr;
-  const OwnKernel* self = nullptr;  // nullptr for a kernel of the runtime itself
+  // What `fn` belongs to (foreign_kernel.h); nullptr for a kernel of the runtime itself.
+  const ForeignKernel* self = nullptr;
 };
 
 // The first argument of a call that is one of its results: the return alias, or what a kernel that

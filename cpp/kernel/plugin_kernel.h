@@ -3,11 +3,11 @@
 #pragma once
 
 #include "rushlight/abi/rl_kernel_v1.h"
-#include "rushlight/kernel/kernel.h"
+#include "rushlight/kernel/foreign_kernel.h"
 
 namespace rushlight {
 
-class PluginKernel : public OwnKernel {
+class PluginKernel : public ForeignKernel {
  public:
   PluginKernel() = default;
   PluginKernel(const PluginKernel&) = delete;

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rushlight.custom.operator import CustomOp, custom_op
     from rushlight.custom.patterns import replace_pattern
     from rushlight.errors import Code, Error, ExportError, LoadError, RunError
+    from rushlight.linking import cmake_dir
     from rushlight.pipeline import (
         EdgeProgramManager,
         ExecutorchProgramManager,
@@ -49,6 +50,7 @@ __all__ = [
     "RunError",
     "TestCase",
     "bundle",
+    "cmake_dir",
     "custom_op",
     "export",
     "load",
@@ -68,6 +70,7 @@ _HOMES = {
     "rushlight.custom.operator": ("CustomOp", "custom_op"),
     "rushlight.custom.patterns": ("replace_pattern",),
     "rushlight.errors": ("Code", "Error", "ExportError", "LoadError", "RunError"),
+    "rushlight.linking": ("cmake_dir",),
     "rushlight.pipeline.edge_manager": (
         "EdgeProgramManager",
         "to_edge",

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "rushlight/engine/operators/operator.h"
-#include "rushlight/kernel/guarded_call.h"
+#include "rushlight/kernel/foreign_kernel.h"
 #include "rushlight/kernel/schema.h"
 
 namespace rushlight::engine {

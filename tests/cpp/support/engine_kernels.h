@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine_payload.h"
-#include "rushlight/kernel/kernel.h"
+#include "rushlight/kernel/foreign_kernel.h"
 
 namespace rushlight {
 namespace test {
@@ -60,7 +60,8 @@ class MixTable {
  public:
   explicit MixTable(KernelFn fn = mix,
                     const char* signature = "t?tIdiTSww=", bool in_delegates = true)
-      : own_{in_delegates}, kernel_{kMix, signature, fn, nullptr, &own_} {
+      : kernel_{kMix, signature, fn, nullptr, &own_} {
+    own_.in_delegates = in_delegates;
     CHECK(table_.add({&kernel_, 1}).ok());
   }
   MixTable(const MixTable&) = delete;
@@ -68,7 +69,7 @@ class MixTable {
   const KernelTable* table() const { return &table_; }
 
  private:
-  OwnKernel own_;
+  ForeignKernel own_;
   Kernel kernel_;
   KernelTable table_;
 };

@@ -1,4 +1,4 @@
-#include "rushlight/kernel/guarded_call.h"
+#include "rushlight/kernel/foreign_kernel.h"
 
 namespace rushlight {
 namespace {
