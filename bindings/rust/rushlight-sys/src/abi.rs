@@ -26,6 +26,7 @@ pub const RL_LIST: u32 = 6;
 
 pub const RL_BACKEND_V1_VERSION: u32 = 1;
 pub const RL_KERNEL_V1_VERSION: u32 = 1;
+pub const RL_KERNEL_IN_DELEGATES: u32 = 1;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -248,6 +249,8 @@ pub struct rl_kernel_v1 {
     pub key: *const c_char,
     pub self_: *mut c_void,
     pub run: Option<unsafe extern "C" fn(me: *mut c_void, call: *const rl_kernel_call_v1) -> i32>,
+    /// `RL_KERNEL_IN_DELEGATES`, or 0.
+    pub flags: u64,
 }
 
 pub type rl_get_backend_v1_fn = Option<unsafe extern "C" fn(index: u32) -> *const rl_backend_v1>;

@@ -51,7 +51,7 @@ fn layouts() -> Vec<String> {
             version, size, explain, value, item, resize, scratch, scratch_left, threads, parallel
         }
         rl_kernel_call_v1 { size, reserved, host, context, n_args }
-        rl_kernel_v1 { version, size, name, signature, key, self_, run }
+        rl_kernel_v1 { version, size, name, signature, key, self_, run, flags }
         rl_error { size, code, instruction, delegate, text }
         rl_allocator { size, reserved, userdata, allocate, free }
         rl_source { size, reserved, bytes, userdata, read }

@@ -22,6 +22,7 @@ static KERNELS: Table = Table([rl_kernel_v1 {
     key: std::ptr::null(),
     self_: std::ptr::null_mut(),
     run: Some(run),
+    flags: 0,
 }]);
 
 /// The kernels of this library, and NULL behind the last.
