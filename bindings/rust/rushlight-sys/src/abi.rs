@@ -249,6 +249,7 @@ pub struct rl_kernel_v1 {
     pub key: *const c_char,
     pub self_: *mut c_void,
     pub run: Option<unsafe extern "C" fn(me: *mut c_void, call: *const rl_kernel_call_v1) -> i32>,
+    /// `RL_KERNEL_IN_DELEGATES`, or 0.
     pub flags: u64,
 }
 
