@@ -34,7 +34,7 @@ constexpr Part kParts[] = {
     RL_PART(seals, delegate_args, ArgumentSeal),
     RL_PART(dims, dims, int32_t[2]),
     RL_PART(chain_ends, chains, uint32_t),
-    RL_PART(is_given, given, uint8_t),
+    RL_PART(is_given, value_flags, uint8_t),
 };
 
 #undef RL_PART

@@ -65,7 +65,7 @@ struct PlanSizes {
   size_t delegates = 0;
   size_t specs = 0;            // of all delegates
   size_t delegate_args = 0;    // maximum number of arguments of a delegate call
-  size_t given = 0;            // values, if there are delegates
+  size_t value_flags = 0;      // one for each value, if there are delegates
   size_t constant_copies = 0;  // bytes of constants that are misaligned in the image, padded
 };
 

@@ -78,7 +78,7 @@ Status PlanChecker::check() {
   RL_TRY(check_delegates());
   RL_TRY(check_chains());
   sizes_.values = n_values();
-  sizes_.given = sizes_.delegates > 0 ? n_values() : 0;
+  sizes_.value_flags = sizes_.delegates > 0 ? n_values() : 0;
   sizes_.inputs = plan_.inputs().size();
   sizes_.outputs = plan_.outputs().size();
   return {};

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rushlight.errors import Code, Error
+from rushlight.files import write_text
 from rushlight.selective.link_map import Part, parts_of
 from rushlight.selective.selection import Options, write_selection
 from rushlight.selective.sources import source_root
@@ -87,7 +88,7 @@ def build(
             out / "selection.json",
         )
     text = json.dumps({"version": 1, "parts": [part.to_json() for part in parts]}, indent=1)
-    (out / "size.json").write_text(text + "\n", encoding="utf-8")
+    write_text(out / "size.json", text + "\n")
     return parts
 
 

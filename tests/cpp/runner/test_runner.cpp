@@ -3,6 +3,8 @@
 //
 // Usage: test_runner RUNNER BACKENDS KERNELS
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "bundle_builder.h"
@@ -175,7 +177,11 @@ void test_kernels(const std::string& runner, const std::string& library) {
   const std::string with = " --kernels " + library;
   check_prints(run(command + with, true), "3 -4");
   check_prints(run(command, false), "no kernel for acme::twice.out (instruction 0)");
-  check_prints(run(command + with + with, false),
+  check_prints(run(command + with + with, true), "3 -4");  // the same one
+  std::ifstream bytes(library, std::ios::binary);
+  const std::string content((std::istreambuf_iterator<char>(bytes)), {});
+  const Scratch copy("test_runner_copy.so", content.data(), content.size());
+  check_prints(run(command + with + " --kernels ./test_runner_copy.so", false),
                "the kernel acme::twice.out cannot be added: there is one of that name");
   check_prints(run(command + " --kernels no/such.so", false), "no/such.so: the library cannot be");
 }

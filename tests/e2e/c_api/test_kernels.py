@@ -127,10 +127,10 @@ def test_structs_of_a_library(library: Library, twice: Path) -> None:
 
 
 def test_kernels_that_cannot_be_used(library: Library, twice: Path, tmp_path: Path) -> None:
-    one = _kernel(library, lambda call: 0)
+    one, another = (_kernel(library, lambda call: 0) for _ in range(2))
+    library.open(twice, **_libraries(TWICE, TWICE)).close()  # the same one
     for options in (
-        _given(library, one, one),
-        _libraries(TWICE, TWICE),
+        _given(library, one, another),
         {**_given(library, one), **_libraries(TWICE)},
     ):
         with pytest.raises(CError, match=r"acme::twice.out cannot be added: there is") as failure:

@@ -146,7 +146,7 @@ def test_outputs_of_other_sizes() -> None:
         ((1, (2**40,)), "a shape is a sequence of numbers of 32 bits, not (1099511627776,)"),
         ((1, (2.0,)), "a shape is a sequence of numbers of 32 bits, not (2.0,)"),
         ((1, 4), "a shape is a sequence of numbers of 32 bits, not 4"),
-        ((1, (1,) * 99), "a result has sizes (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)"),
+        ((1, (1,) * 99), "a result has sizes (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)"),
     ],
 )
 def test_resizes_that_are_refused(arguments: Any, message: str) -> None:

@@ -185,12 +185,14 @@ CHAIN = _chain(3000, {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/d0"}]})
 PATTERNS = [{"const": "a" * 13 + str(i), "pattern": f"(a|b)*a(a|b){{12}}{i}"} for i in range(1000)]
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [CHAIN, {"properties": {f"p{i}": pattern for i, pattern in enumerate(PATTERNS)}}],
-    ids=["rounds", "patterns"],
-)
-def test_parts_that_add_up_are_refused(schema: Any, vocabulary: Vocabulary) -> None:
+def test_a_circle_of_many_references_compiles(vocabulary: Vocabulary) -> None:
+    start = time.process_time()
+    Grammar.from_json_schema(CHAIN, vocabulary)
+    assert time.process_time() - start < 10
+
+
+def test_parts_that_add_up_are_refused(vocabulary: Vocabulary) -> None:
+    schema = {"properties": {f"p{i}": pattern for i, pattern in enumerate(PATTERNS)}}
     with pytest.raises(Error, match=r"compiling takes more than \d+ operations in all") as caught:
         Grammar.from_json_schema(schema, vocabulary)
     assert caught.value.code == Code.OUT_OF_RESOURCES
