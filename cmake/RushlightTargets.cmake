@@ -2,18 +2,16 @@
 
 # Sources include "rushlight/core/tensor.h": <build>/include/rushlight is a link to cpp/, or a copy
 # where links cannot be made.
-function(rushlight_link_headers)
-  set(include "${CMAKE_CURRENT_BINARY_DIR}/include")
+function(rushlight_link_headers include sources)
   file(MAKE_DIRECTORY "${include}")
   if(NOT EXISTS "${include}/rushlight")
-    file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}/cpp" "${include}/rushlight" SYMBOLIC
-         RESULT result)
+    file(CREATE_LINK "${sources}" "${include}/rushlight" SYMBOLIC RESULT result)
     if(NOT result EQUAL 0)
       message(STATUS "No symbolic links here: headers are copied; configure again after a change")
     endif()
   endif()
   if(NOT IS_SYMLINK "${include}/rushlight")
-    file(COPY "${CMAKE_CURRENT_SOURCE_DIR}/cpp/" DESTINATION "${include}/rushlight"
+    file(COPY "${sources}/" DESTINATION "${include}/rushlight"
          FILES_MATCHING PATTERN "*.h")
   endif()
 endfunction()
@@ -108,8 +106,16 @@ set(rushlight_flags_neondot ${rushlight_flags_neon} -march=armv8.2-a+dotprod)
 set(rushlight_flags_neoni8mm ${rushlight_flags_neon} -march=armv8.2-a+dotprod+i8mm)
 
 # Adds loops files to a library, once per instruction set (see cpp/kernel/loops/dispatch.h). They
-# are optimised for speed whatever the build's own level is, except when somebody debugs.
+# are optimised for speed whatever the build's own level is, except when somebody debugs. Headers and
+# definitions are those of rushlight_core, or of the target in rushlight_loops_headers, and the level is
+# that in rushlight_loops_level if it is set.
 function(rushlight_add_loops library)
+  if(NOT rushlight_loops_headers)
+    set(rushlight_loops_headers rushlight_core)
+  endif()
+  if(NOT rushlight_loops_level)
+    set(rushlight_loops_level -O3)
+  endif()
   set(dot_files ${ARGN})
   list(FILTER dot_files INCLUDE REGEX "/dot_[^/]*$")
   foreach(isa IN LISTS rushlight_isas rushlight_dot_isas)
@@ -122,10 +128,13 @@ function(rushlight_add_loops library)
       continue()
     endif()
     add_library(${target} OBJECT ${files})
-    target_link_libraries(${target} PRIVATE rushlight_core)
+    target_link_libraries(${target} PRIVATE ${rushlight_loops_headers})
     target_compile_definitions(${target} PRIVATE RL_ISA=${isa})
     target_compile_options(${target} PRIVATE -fno-math-errno -fno-trapping-math -ffp-contract=fast
-                           $<$<NOT:$<CONFIG:Debug>>:-O3> ${rushlight_flags_${isa}})
+                           "$<$<NOT:$<CONFIG:Debug>>:${rushlight_loops_level}>" ${rushlight_flags_${isa}})
+    if(NOT MSVC)  # what a program does not use is not linked
+      target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+    endif()
     # UBSan checks the plain form alone: the source is the same, and wide forms compile in half the
     # time without it. AddressSanitizer checks them all.
     if(RUSHLIGHT_SANITIZE AND NOT RUSHLIGHT_SANITIZE STREQUAL "thread" AND NOT isa STREQUAL "plain")

@@ -29,6 +29,8 @@ else()
   include("${CMAKE_CURRENT_LIST_DIR}/rushlight-targets.cmake")
 endif()
 
+include("${rushlight_SOURCE_DIR}/cmake/RushlightSelect.cmake")  # rushlight_add_library
+
 foreach(component IN LISTS rushlight_FIND_COMPONENTS)
   if(TARGET rushlight::${component})
     set(rushlight_${component}_FOUND TRUE)

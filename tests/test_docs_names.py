@@ -250,7 +250,7 @@ def _options() -> dict[str, set[str]]:
     """The options of each command of the command line, from the sources."""
     options = {}
     common = _option_names(PACKAGE / "cli" / "common.py")
-    for path in (PACKAGE / "cli").glob("*.py"):
+    for path in (*(PACKAGE / "cli").glob("*.py"), *(PACKAGE / "cli/selective").glob("*.py")):
         name = re.search(r'^NAME = "([a-z-]+)"', path.read_text("utf-8"), re.M)
         if name is not None:
             options[name[1]] = _option_names(path) | common | {"--help"}
@@ -266,9 +266,9 @@ def _option_names(path: Path) -> set[str]:
 @cache
 def _all_options() -> set[str]:
     names = set().union(*_options().values(), _OF_OTHERS, {"--version"})
-    for folder in ("benchmarks", "cpp/runner", "tests/attack", "codegen"):
+    for folder in ("benchmarks", "cpp/runner", "cmake", "tests/attack", "codegen"):
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".py", ".cpp", ".h"):
+            if path.suffix in (".py", ".cpp", ".h", ".cmake"):
                 names |= _option_names(path)
     return names
 

@@ -51,7 +51,7 @@ PYTHON_LAYERS = (
     ("api", "doctor"),
     ("accuracy", "debug", "tap"),
     ("llm",),
-    ("peers",),
+    ("peers", "selective"),
     ("cli",),
 )
 CPP_LAYERS = (
@@ -71,7 +71,7 @@ CPP_LAYERS = (
     ("c_api",),
     ("runner",),
 )
-TORCH_FREE = ("errors", "files", "linking", "schema", "serialize", "runtime")
+TORCH_FREE = ("errors", "files", "linking", "schema", "serialize", "runtime", "selective")
 # These may reach torch, and the compiler, but only inside the functions that need it.
 TORCH_LATE = ("__init__", "inspect", "bundled", "peers", "llm", "cli")
 # Parts of these that only export uses.

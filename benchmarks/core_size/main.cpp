@@ -1,5 +1,6 @@
 // The smallest program that uses the runtime: loads a method from memory and runs it. What links
-// into it is what a device pays for the core (benchmarks/core_size.py).
+// into it is what a device pays for the core (benchmarks/core_size.py); with WITH_BACKENDS, also
+// for calls of delegates.
 #include "rushlight/method/method.h"
 
 extern "C" {
@@ -20,6 +21,9 @@ namespace {
 alignas(16) unsigned char structures_memory[8192];
 alignas(16) unsigned char arena_memory[4096];
 rushlight::KernelTable kernels;
+#if defined(WITH_BACKENDS)
+rushlight::BackendTable backends;
+#endif
 
 }  // namespace
 
@@ -35,6 +39,9 @@ int run_model(const float* input, int n) {
   memory.arenas = {arenas, 1};
   MethodOptions options = {};
   options.kernels = &kernels;
+#if defined(WITH_BACKENDS)
+  options.backends = &backends;
+#endif
   Method method;
   if (!method.load(program, "forward", memory, options).ok()) return method.message().text()[0];
 

@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "gil.h"
 #include "program/session.h"
+#include "rushlight/kernel/foreign_kernel.h"
 #include "rushlight/module/kernel_library.h"
 #include "rushlight/module/module.h"
 
@@ -23,13 +24,15 @@ namespace rushlight::python {
 namespace {
 
 // A function that gets the inputs and returns the results: an array, or a sequence of them.
-class PythonKernel {
+class PythonKernel : public ForeignKernel {
  public:
-  PythonKernel(std::string name, std::string signature, size_t n_results, nb::object function)
+  PythonKernel(std::string name, std::string signature, size_t n_results, nb::object function,
+               bool may_be_in_delegates)
       : name_(std::move(name)),
         signature_(std::move(signature)),
         n_results_(n_results),
         function_(std::move(function)) {
+    in_delegates = may_be_in_delegates;
     entry_ = {name_.c_str(), signature_.c_str(), run, nullptr, this};
     for (char letter : signature_) {
       if (letter != '?' && letter != '=') letters_.push_back(letter);
@@ -153,8 +156,9 @@ Owned& owned() {
 }
 
 void register_function(const std::string& name, const std::string& signature, size_t n_results,
-                       nb::object function) {
-  auto kernel = std::make_unique<PythonKernel>(name, signature, n_results, std::move(function));
+                       nb::object function, bool in_delegates) {
+  auto kernel =
+      std::make_unique<PythonKernel>(name, signature, n_results, std::move(function), in_delegates);
   const Status status = kernel_table().add({&kernel->kernel(), 1});
   if (!status.ok()) {
     fail(status.code(), status.code() == Code::RegistrationExceedingMaxKernels
@@ -164,7 +168,8 @@ void register_function(const std::string& name, const std::string& signature, si
   owned().python.push_back(kernel.release());
 }
 
-std::vector<std::string> register_library(nb::bytes path) {
+// Returns the library's number, and the names of its kernels.
+nb::tuple register_library(nb::bytes path) {
   auto library = std::make_unique<KernelLibrary>();
   Message message;
   Status status = library->open(path.c_str(), message);
@@ -173,7 +178,12 @@ std::vector<std::string> register_library(nb::bytes path) {
   std::vector<std::string> names;
   for (size_t i = 0; i < library->size(); ++i) names.emplace_back(library->kernel(i).name);
   owned().libraries.push_back(library.release());
-  return names;
+  return nb::make_tuple(owned().libraries.size() - 1, names);
+}
+
+// Takes out what a library added: not what it shares with one that was registered before.
+void unregister_library(size_t number) {
+  owned().libraries.at(number)->remove_from(kernel_table());
 }
 
 bool unregister(const std::string& name) {
@@ -195,6 +205,17 @@ nb::set names(bool own) {
   return all;
 }
 
+// The operators whose kernels, for whatever dtypes, may all be called inside a delegate.
+nb::set names_in_delegates() {
+  nb::set all = names(true);
+  const KernelTable& table = kernel_table();
+  for (size_t i = 0; i < table.size(); ++i) {
+    const ForeignKernel* self = table[i].self;
+    if (self != nullptr && !self->in_delegates) all.discard(nb::str(table[i].name));
+  }
+  return all;
+}
+
 }  // namespace
 
 KernelTable& kernel_table() {
@@ -205,9 +226,11 @@ KernelTable& kernel_table() {
 void init_kernel_table(nb::module_& m) {
   m.def("operator_names", names, nb::arg("own") = false);
   m.def("register_kernel", register_function, nb::arg("name"), nb::arg("signature"),
-        nb::arg("n_results"), nb::arg("function"));
+        nb::arg("n_results"), nb::arg("function"), nb::arg("in_delegates"));
   m.def("register_kernel_library", register_library, nb::arg("path"));
   m.def("unregister_kernel", unregister, nb::arg("name"));
+  m.def("unregister_kernel_library", unregister_library, nb::arg("number"));
+  m.def("kernels_in_delegates", names_in_delegates);
 }
 
 }  // namespace rushlight::python

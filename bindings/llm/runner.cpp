@@ -15,6 +15,7 @@
 #include "bindings.h"
 #include "failure.h"
 #include "gil.h"
+#include "kernels/python_kernel.h"
 #include "llm/adapter.h"
 #include "llm/grammar.h"
 #include "llm/runner.h"
@@ -83,10 +84,13 @@ std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t thre
                                    bool guard, const std::string& cache, size_t cache_limit,
                                    size_t texts, size_t prefill_rows, nb::object tokenizer,
                                    const std::string& chat_template,
-                                   const nb::bytes& failure_report, nb::tuple trace) {
+                                   const nb::bytes& failure_report, nb::tuple trace,
+                                   const std::vector<nb::bytes>& kernels) {
   auto handle = std::make_shared<RunnerHandle>();
   llm::LoadOptions options;
   options.module.backends = &backend_table();
+  options.module.kernels = &kernel_table();
+  for (const nb::bytes& path : kernels) options.kernels.emplace_back(path.c_str());
   options.module.any_scalar_inputs = true;
   options.module.threads = threads;
   options.module.map = map;
@@ -439,7 +443,8 @@ void init_llm_runner(nb::module_& m) {
       .def_static("open", open, nb::arg("path").none(), nb::arg("data").none(), nb::arg("threads"),
                   nb::arg("map"), nb::arg("guard"), nb::arg("cache"), nb::arg("cache_limit"),
                   nb::arg("texts"), nb::arg("prefill_rows"), nb::arg("tokenizer").none(),
-                  nb::arg("chat_template"), nb::arg("failure_report"), nb::arg("trace"))
+                  nb::arg("chat_template"), nb::arg("failure_report"), nb::arg("trace"),
+                  nb::arg("kernels"))
       .def("generate", generate, nb::arg("prompt"), nb::arg("options"))
       .def("session",
            [](const std::shared_ptr<RunnerHandle>& self) {

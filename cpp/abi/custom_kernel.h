@@ -355,10 +355,18 @@ constexpr rl_kernel_v1 entry(const char* name, const char* key = nullptr) {
           Bound<kFunction>::signature.data(),
           key,
           nullptr,
-          &Bound<kFunction>::run};
+          &Bound<kFunction>::run,
+          0};
 }
 
 }  // namespace detail
+
+// The entry of a kernel that may be called inside a delegate (RL_KERNEL_IN_DELEGATES):
+// RUSHLIGHT_KERNEL_LIBRARY(in_delegates(RUSHLIGHT_OP(acme, snake_out)))
+constexpr rl_kernel_v1 in_delegates(rl_kernel_v1 kernel) {
+  kernel.flags |= RL_KERNEL_IN_DELEGATES;
+  return kernel;
+}
 
 }  // namespace rushlight::custom
 

@@ -28,6 +28,12 @@ extern "C" {
 #define RL_KERNEL_V1_VERSION 1u
 #define RL_KERNEL_V1_SYMBOL "rl_get_kernel_v1"
 
+/* It may be called inside a delegate, between operators of the cpu backend. Then the sizes of its
+ * results are those that the operator's reference in Python gives for the sizes and numbers of its
+ * arguments (they do not depend on elements), resize() accepts no others, and arguments may lie
+ * anywhere. */
+#define RL_KERNEL_IN_DELEGATES 1u
+
 /* Items begin..end-1 of the work that is shared out. It must not fail. */
 typedef void (*rl_kernel_body_v1)(void* data, int64_t begin, int64_t end);
 
@@ -80,6 +86,7 @@ typedef struct rl_kernel_v1 {
   void* self; /* what run is given */
   /* Reads its arguments, resizes and writes the results, changes nothing else. */
   int32_t (*run)(void* self, const rl_kernel_call_v1* call);
+  uint64_t flags; /* RL_KERNEL_IN_DELEGATES, or 0 */
 } rl_kernel_v1;
 
 typedef const rl_kernel_v1* (*rl_get_kernel_v1_fn)(uint32_t index);

@@ -42,25 +42,44 @@ uint64_t digest_of_piece(Span<const uint8_t> bytes, uint64_t number) {
   return sum;
 }
 
+// The sum over the pieces begin..end-1.
+uint64_t digest_of_pieces(Span<const uint8_t> bytes, int64_t begin, int64_t end) {
+  uint64_t sum = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const size_t start = static_cast<size_t>(i) * kPiece;
+    const size_t left = bytes.size() - start;
+    const Span<const uint8_t> piece(bytes.data() + start, left < kPiece ? left : kPiece);
+    sum += digest_of_piece(piece, static_cast<uint64_t>(i));
+  }
+  return sum;
+}
+
+int64_t pieces_of(Span<const uint8_t> bytes) {
+  return static_cast<int64_t>((bytes.size() + kPiece - 1) / kPiece);
+}
+
+uint64_t digest_alone(Span<const uint8_t> bytes) {
+  return mixed(bytes.size() + digest_of_pieces(bytes, 0, pieces_of(bytes)));
+}
+
 }  // namespace
 
+// Processors without atomic numbers of 64 bits have no threads to share the work with.
+#if ATOMIC_LLONG_LOCK_FREE == 2
 uint64_t digest_of(Span<const uint8_t> bytes, Workers* workers) {
   std::atomic<uint64_t> sum{bytes.size()};
-  const auto pieces = static_cast<int64_t>((bytes.size() + kPiece - 1) / kPiece);
-  share_out(workers, pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const size_t start = static_cast<size_t>(i) * kPiece;
-      const size_t left = bytes.size() - start;
-      const Span<const uint8_t> piece(bytes.data() + start, left < kPiece ? left : kPiece);
-      const uint64_t of_piece = digest_of_piece(piece, static_cast<uint64_t>(i));
-      sum.fetch_add(of_piece, std::memory_order_relaxed);  // in any order
-    }
+  share_out(workers, pieces_of(bytes), 1, [&](int64_t begin, int64_t end) {
+    const uint64_t of_pieces = digest_of_pieces(bytes, begin, end);
+    sum.fetch_add(of_pieces, std::memory_order_relaxed);  // in any order
   });
   return mixed(sum.load(std::memory_order_relaxed));
 }
+#else
+uint64_t digest_of(Span<const uint8_t> bytes, Workers*) { return digest_alone(bytes); }
+#endif
 
 uint64_t extend_digest(uint64_t before, Span<const uint8_t> part) {
-  return (before << 23 | before >> 41) ^ digest_of(part);
+  return (before << 23 | before >> 41) ^ digest_alone(part);
 }
 
 }  // namespace rushlight

@@ -1,33 +1,21 @@
 #include "rushlight/core/evalue.h"
 
+#include "rushlight/core/texts.h"
+
 namespace rushlight {
 
 const char* tag_name(Tag tag) {
-  switch (tag) {
-    case Tag::None:
-      return "None";
-    case Tag::Tensor:
-      return "Tensor";
-    case Tag::String:
-      return "String";
-    case Tag::Double:
-      return "Double";
-    case Tag::Int:
-      return "Int";
-    case Tag::Bool:
-      return "Bool";
-    case Tag::BoolList:
-      return "BoolList";
-    case Tag::DoubleList:
-      return "DoubleList";
-    case Tag::IntList:
-      return "IntList";
-    case Tag::TensorList:
-      return "TensorList";
-    case Tag::OptionalTensorList:
-      return "OptionalTensorList";
-  }
-  return "?";
+  static constexpr char kNames[] =
+      "None\0Tensor\0String\0Double\0Int\0Bool\0BoolList\0DoubleList\0IntList\0TensorList\0?\0"
+      "OptionalTensorList";
+  static_assert(static_cast<size_t>(Tag::OptionalTensorList) == 11, "as the names are placed");
+  return text_at(kNames, tag <= Tag::OptionalTensorList ? static_cast<size_t>(tag) : 10);
+}
+
+const char* tag_article(Tag tag) {
+  if (tag == Tag::None) return "";
+  const char first = tag_name(tag)[0];
+  return first == 'I' || first == 'O' ? "an " : "a ";
 }
 
 int64_t EValue::to_int() const {

@@ -28,6 +28,8 @@ enum class Tag : uint8_t {
 };
 
 const char* tag_name(Tag tag);
+// What stands before the name in a sentence: "a ", "an ", or nothing before None.
+const char* tag_article(Tag tag);
 
 struct EValue {
   struct List {

@@ -33,12 +33,26 @@ class Sink {
 };
 
 void put_unsigned(Sink& sink, uint64_t value, unsigned base) {
+  // Divided in pieces of 16 bits: small processors would need a function to divide 64.
+  uint16_t pieces[4];
+  for (uint16_t& piece : pieces) {
+    piece = static_cast<uint16_t>(value);
+    value >>= 16;
+  }
   char digits[20];
   size_t n = 0;
-  do {
-    digits[n++] = "0123456789abcdef"[value % base];
-    value /= base;
-  } while (value != 0);
+  uint32_t left = 1;
+  while (left != 0) {
+    left = 0;
+    uint32_t rest = 0;
+    for (size_t i = 4; i-- > 0;) {
+      rest = rest << 16 | pieces[i];
+      pieces[i] = static_cast<uint16_t>(rest / base);
+      rest %= base;
+      left |= pieces[i];
+    }
+    digits[n++] = "0123456789abcdef"[rest];
+  }
   while (n > 0) sink.put(digits[--n]);
 }
 
@@ -70,21 +84,19 @@ void put_double(Sink& sink, double value) {
   if (value == 0.0) return sink.put('0');
   if (value > 1.7976931348623157e308) return sink.put("inf", 3);
 
-  static constexpr double kPowers[] = {1e256, 1e128, 1e64, 1e32, 1e16, 1e8, 1e4, 1e2, 1e1};
   int exponent = 0;
-  if (value < 1e-256) {  // 1 / value would overflow below
+  if (value < 1e-256) {  // the power below would overflow
     value *= 1e64;
     exponent -= 64;
   }
-  for (size_t i = 0; i < sizeof(kPowers) / sizeof(kPowers[0]); ++i) {
-    const int power = i == 8 ? 1 : 256 >> i;
-    if (value >= kPowers[i]) {
-      value /= kPowers[i];
-      exponent += power;
-    } else if (value * kPowers[i] < 10.0) {
-      value *= kPowers[i];
-      exponent -= power;
-    }
+  // One division by a power, which is exact up to 1e22, rather than many by 10.
+  double power = 1.0;
+  if (value >= 1.0) {
+    for (; value / power >= 10.0; ++exponent) power *= 10.0;
+    value /= power;
+  } else {
+    for (; value * power < 1.0; --exponent) power *= 10.0;
+    value *= power;
   }
   uint32_t number = static_cast<uint32_t>(value * 1e5 + 0.5);
   if (number >= 1000000) {

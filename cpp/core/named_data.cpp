@@ -2,11 +2,10 @@
 
 namespace rushlight {
 
-StringView MergedData::duplicate() const {
-  if (first_ == nullptr || second_ == nullptr) return {};
-  for (size_t i = 0; i < first_->n_keys(); ++i) {
-    const StringView wanted = first_->key(i);
-    if (second_->get(wanted).ok()) return wanted;
+StringView find_duplicate(const NamedData& first, const NamedData& second) {
+  for (size_t i = 0; i < first.n_keys(); ++i) {
+    const StringView wanted = first.key(i);
+    if (second.get(wanted).ok()) return wanted;
   }
   return {};
 }

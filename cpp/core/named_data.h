@@ -34,14 +34,14 @@ class NamedData {
   virtual StringView key(size_t) const { return {}; }
 };
 
+// The first key that is in both sources, or an empty view.
+StringView find_duplicate(const NamedData& first, const NamedData& second);
+
 // Two sources as one: `first` is queried before `second`. Neither is owned; either may be nullptr.
 class MergedData : public NamedData {
  public:
   MergedData() = default;
   MergedData(const NamedData* first, const NamedData* second) : first_(first), second_(second) {}
-
-  // The first key that is in both sources, or an empty view.
-  StringView duplicate() const;
 
   Result<Span<const uint8_t>> get(StringView key) const override;
   void release(StringView key) const override;

@@ -1,29 +1,38 @@
 #include "rushlight/core/shape_text.h"
 
-#include <cstdarg>
-
-#include "rushlight/core/message.h"
-
 namespace rushlight {
 namespace {
 
-[[gnu::format(printf, 3, 4)]] size_t put(char* buffer, size_t size, const char* format, ...) {
-  std::va_list args;
-  va_start(args, format);
-  const size_t n = format_to(buffer, size, format, args);
-  va_end(args);
-  return n;
+// Writes a number and returns the place behind it; 11 bytes are enough.
+char* put(char* at, int32_t number) {
+  char digits[10];
+  size_t n = 0;
+  const bool is_negative = number < 0;
+  uint32_t rest = is_negative ? 0 - static_cast<uint32_t>(number) : static_cast<uint32_t>(number);
+  do {
+    digits[n++] = static_cast<char>('0' + rest % 10);
+    rest /= 10;
+  } while (rest != 0);
+  if (is_negative) *at++ = '-';
+  while (n > 0) *at++ = digits[--n];
+  return at;
 }
 
 }  // namespace
 
 ShapeText::ShapeText(Span<const int32_t> sizes) {
-  size_t used = put(text_, sizeof(text_), "(");
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const char* format = i == 0 ? "%d" : ", %d";
-    used += put(text_ + used, sizeof(text_) - used, format, static_cast<int>(sizes[i]));
+  char* at = text_;
+  *at++ = '(';
+  for (size_t i = 0; i < sizes.size() && i < kMaxSizes; ++i) {
+    if (i > 0) {
+      *at++ = ',';
+      *at++ = ' ';
+    }
+    at = put(at, sizes[i]);
   }
-  put(text_ + used, sizeof(text_) - used, sizes.size() == 1 ? ",)" : ")");
+  if (sizes.size() == 1) *at++ = ',';
+  *at++ = ')';
+  *at = '\0';
 }
 
 }  // namespace rushlight

@@ -13,7 +13,9 @@ class ShapeText {
   const char* text() const { return text_; }
 
  private:
-  char text_[16 * 12 + 3];  // kMaxRank sizes; further ones are truncated
+  static constexpr size_t kMaxSizes = 16;  // kMaxRank; further ones are left out
+
+  char text_[kMaxSizes * 13 + 3];
 };
 
 }  // namespace rushlight

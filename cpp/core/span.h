@@ -56,4 +56,11 @@ inline bool operator==(StringView a, StringView b) {
 }
 inline bool operator!=(StringView a, StringView b) { return !(a == b); }
 
+// The order of bytes: negative if `a` comes first, 0 if they are equal, else positive.
+inline int compare(StringView a, StringView b) {
+  const int order = std::memcmp(a.data(), b.data(), a.size() < b.size() ? a.size() : b.size());
+  if (order != 0 || a.size() == b.size()) return order;
+  return a.size() < b.size() ? -1 : 1;
+}
+
 }  // namespace rushlight

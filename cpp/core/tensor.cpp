@@ -7,19 +7,22 @@ namespace rushlight {
 bool count_elements(Span<const int32_t> sizes, int64_t* numel) {
   // Sizes of 0 are left out of the product at first. So {0, huge, huge} is an overflow as well, and
   // the order of the sizes does not matter.
-  int64_t product = 1;
+  uint64_t product = 1;
   bool empty = false;
   for (int32_t size : sizes) {
     if (size < 0) return false;
     if (size == 0) {
       empty = true;
-    } else if (product > INT64_MAX / size) {
-      return false;
-    } else {
-      product *= size;
+      continue;
     }
+    // Multiplied in halves, where nothing overflows, and without a division of 64 bits.
+    const auto factor = static_cast<uint32_t>(size);
+    const uint64_t low = (product & UINT32_MAX) * factor;
+    const uint64_t high = (product >> 32) * factor + (low >> 32);
+    if (high > INT32_MAX) return false;
+    product = high << 32 | (low & UINT32_MAX);
   }
-  *numel = empty ? 0 : product;
+  *numel = empty ? 0 : static_cast<int64_t>(product);
   return true;
 }
 

@@ -23,6 +23,8 @@
 
 namespace rushlight {
 
+class KernelTable;  // kernel/kernel.h
+
 struct CompileSpec {
   StringView key;
   Span<const uint8_t> value;
@@ -63,6 +65,8 @@ struct BackendInit {
   Message* message;             // where a failure is explained
   DelegatePlace* place;         // where inside the delegate it lies, if that can be told
   Workers* workers;             // the threads that runs may use; nullptr for the caller's alone
+  const KernelTable* kernels = nullptr;  // for calls of kernels inside the payload
+  bool check_kernels = false;            // see MethodOptions::check_backends
   // Set to false if the payload will not be read again: the memory that its pages take is given
   // back (DataLoader::release). It may still be read, at the price of fetching it again.
   bool keeps_payload = true;

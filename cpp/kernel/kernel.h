@@ -35,6 +35,7 @@
 
 namespace rushlight {
 
+struct ForeignKernel;
 struct Kernel;
 
 // What a kernel may ask of the runtime during one call.
@@ -116,7 +117,8 @@ struct Kernel {
   const char* signature;  // "ttsw="
   KernelFn fn;
   const char* key = nullptr;
-  const void* self = nullptr;  // what `fn` belongs to; nullptr for a kernel of the runtime itself
+  // What `fn` belongs to (foreign_kernel.h); nullptr for a kernel of the runtime itself.
+  const ForeignKernel* self = nullptr;
 };
 
 // The first argument of a call that is one of its results: the return alias, or what a kernel that

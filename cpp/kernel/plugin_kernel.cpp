@@ -209,8 +209,16 @@ Status PluginKernel::adopt(const rl_kernel_v1* kernel, Message& message) {
   const size_t known = kernel->size < sizeof(kernel_) ? kernel->size : sizeof(kernel_);
   std::memcpy(&kernel_, kernel, known);
   n_args_ = n_args;
+  in_delegates = (kernel_.flags & RL_KERNEL_IN_DELEGATES) != 0;
   entry_ = {kernel_.name, kernel_.signature, run, kernel_.key, this};
   return {};
+}
+
+bool PluginKernel::is_same(const Kernel& other) const {
+  if (other.fn != run) return false;
+  const auto& kernel = static_cast<const PluginKernel*>(other.self)->kernel_;
+  return kernel.run == kernel_.run && kernel.self == kernel_.self &&
+         std::strcmp(kernel.signature, kernel_.signature) == 0;
 }
 
 Status PluginKernel::run(KernelContext& ctx, EValue* const* args) {

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "rushlight/abi/rl_kernel_v1.h"
-#include "rushlight/kernel/kernel.h"
+#include "rushlight/kernel/foreign_kernel.h"
 
 namespace rushlight {
 
-class PluginKernel {
+class PluginKernel : public ForeignKernel {
  public:
   PluginKernel() = default;
   PluginKernel(const PluginKernel&) = delete;
@@ -17,6 +17,8 @@ class PluginKernel {
   // struct that is too small or lacks a function, and a name or a signature that is none; the
   // message says what.
   Status adopt(const rl_kernel_v1* kernel, Message& message);
+  // Whether another kernel is of the same function and object: the same library was given twice.
+  bool is_same(const Kernel& other) const;
   // For a table. This object must stay where it is.
   const Kernel& kernel() const { return entry_; }
 

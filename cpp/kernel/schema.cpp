@@ -180,4 +180,11 @@ Status check_schema(const Kernel& kernel, StringView schema, Message& message) {
                       count, shown, schema.data(), index);
 }
 
+Status check_against_schemas(const Kernel& kernel, const NamedData& program, Message& message) {
+  const Result<Span<const uint8_t>> schemas = program.get(StringView(kSchemasKey));
+  if (!schemas.ok()) return {};
+  const StringView schema = find_schema(schemas.value(), StringView(kernel.name));
+  return schema.empty() ? Status() : check_schema(kernel, schema, message);
+}
+
 }  // namespace rushlight

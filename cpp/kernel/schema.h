@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rushlight/core/message.h"
+#include "rushlight/core/named_data.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
 #include "rushlight/kernel/kernel.h"
@@ -19,5 +20,9 @@ StringView find_schema(Span<const uint8_t> lines, StringView name);
 // Ok if a kernel takes what the schema says. InvalidType otherwise; the message names the first
 // argument that differs.
 Status check_schema(const Kernel& kernel, StringView schema, Message& message);
+
+// The same with the schema that a program has for the kernel; Ok if it has none, since then the
+// arguments alone can be checked.
+Status check_against_schemas(const Kernel& kernel, const NamedData& program, Message& message);
 
 }  // namespace rushlight

@@ -5,13 +5,6 @@
 namespace rushlight {
 namespace {
 
-// The order of the table: by name. `a` may hold any bytes.
-int compare(StringView a, StringView b) {
-  const int order = std::memcmp(a.data(), b.data(), a.size() < b.size() ? a.size() : b.size());
-  if (order != 0 || a.size() == b.size()) return order;
-  return a.size() < b.size() ? -1 : 1;
-}
-
 bool equal_keys(const char* a, const char* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return std::strcmp(a, b) == 0;
@@ -38,9 +31,10 @@ bool match_tensor(const char** at, const Tensor& tensor) {
 
 // `kernel` has a key. The return alias at the end is no argument of its own.
 bool match_key(const Kernel& kernel, EValue* const* args, size_t n_args) {
-  static constexpr char kPrefix[] = "v1/";
-  if (std::strncmp(kernel.key, kPrefix, sizeof(kPrefix) - 1) != 0) return false;
-  const char* at = kernel.key + sizeof(kPrefix) - 1;
+  const char* at = kernel.key;
+  for (const char* prefix = "v1/"; *prefix != '\0'; ++prefix) {
+    if (*at++ != *prefix) return false;
+  }
   const size_t n_letters = std::strlen(kernel.signature);
   const bool has_alias = n_letters > 0 && kernel.signature[n_letters - 1] == '=';
   if (has_alias && n_args > 0) --n_args;
@@ -54,58 +48,28 @@ bool match_key(const Kernel& kernel, EValue* const* args, size_t n_args) {
   return *at == '\0';
 }
 
-bool fits(char letter, Tag tag) {
-  const bool scalar = tag == Tag::Int || tag == Tag::Double || tag == Tag::Bool;
-  switch (letter) {
-    case 't':
-    case 'w':
-      return tag == Tag::Tensor;
-    case 'T':
-    case 'W':
-      return tag == Tag::TensorList;
-    case 'O':
-      return tag == Tag::OptionalTensorList;
-    case 'I':
-      return tag == Tag::IntList;
-    case 'D':
-      return tag == Tag::DoubleList;
-    case 'B':
-      return tag == Tag::BoolList;
-    case 'S':
-      return tag == Tag::String;
-    case 'i':  // a computed number may have any of the three tags; all read as one another
-    case 'd':
-    case 'b':
-    case 's':
-    case 'r':
-      return scalar;
-    case '=':
-      return true;
-  }
-  return false;
+// Sets the tag that a letter of a signature stands for: Double for any number, None for the return
+// alias. False for what is no letter.
+bool find_tag(char letter, Tag* tag) {
+  static constexpr char kLetters[] = "twTWOIDBSidbsr=";
+  static constexpr Tag kTags[] = {
+      Tag::Tensor,  Tag::Tensor,     Tag::TensorList, Tag::TensorList, Tag::OptionalTensorList,
+      Tag::IntList, Tag::DoubleList, Tag::BoolList,   Tag::String,     Tag::Double,
+      Tag::Double,  Tag::Double,     Tag::Double,     Tag::Double,     Tag::None};
+  static_assert(sizeof(kLetters) - 1 == sizeof(kTags), "a tag for each letter");
+  size_t i = 0;
+  while (i < sizeof(kTags) && kLetters[i] != letter) ++i;
+  if (i == sizeof(kTags)) return false;
+  *tag = kTags[i];
+  return true;
 }
 
-const char* letter_name(char letter) {
-  switch (letter) {
-    case 't':
-    case 'w':
-      return "a Tensor";
-    case 'T':
-    case 'W':
-      return "a TensorList";
-    case 'O':
-      return "an OptionalTensorList";
-    case 'I':
-      return "an IntList";
-    case 'D':
-      return "a DoubleList";
-    case 'B':
-      return "a BoolList";
-    case 'S':
-      return "a String";
-    default:
-      return "a number";
-  }
+bool fits(char letter, Tag tag) {
+  Tag wanted;
+  if (!find_tag(letter, &wanted)) return false;
+  // A computed number may have any of the three tags; all read as one another.
+  if (wanted == Tag::Double) return tag == Tag::Int || tag == Tag::Double || tag == Tag::Bool;
+  return tag == wanted || wanted == Tag::None;
 }
 
 }  // namespace
@@ -178,8 +142,12 @@ Status check_arguments(const Kernel& kernel, EValue* const* args, size_t n_args,
     if (i >= n_args) continue;  // counted to the end for the message
     const Tag tag = args[i]->tag;
     if (fits(*at, tag) || (optional && tag == Tag::None)) continue;
-    return message.fail(Code::InvalidProgram, "argument %zu is %s, but the operator takes %s%s", i,
-                        tag_name(tag), letter_name(*at), optional ? " or None" : "");
+    Tag wanted = Tag::Double;
+    find_tag(*at, &wanted);
+    const bool is_number = wanted == Tag::Double;
+    return message.fail(Code::InvalidProgram, "argument %zu is %s, but the operator takes %s%s%s",
+                        i, tag_name(tag), is_number ? "a " : tag_article(wanted),
+                        is_number ? "number" : tag_name(wanted), optional ? " or None" : "");
   }
   if (i == n_args) return {};
   return message.fail(Code::InvalidProgram, "%zu arguments, but the operator takes %zu", n_args, i);

@@ -9,7 +9,7 @@
 #include "rushlight/core/message.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
-#include "rushlight/method/arena_shadow.h"
+#include "rushlight/kernel/arena_shadow.h"
 
 namespace rushlight {
 

@@ -1,6 +1,6 @@
 // The delegates' part of MethodLoader: finds which arguments of their calls are outputs, and gives
 // each backend its payload.
-#include <cstring>
+#include <new>
 
 #include "rushlight/method/method_loader.h"
 #include "rushlight/program/plan_check.h"
@@ -27,7 +27,6 @@ void MethodLoader::mark_given(const EValue& value) {
 // there is none, the output is the last argument if that is a tensor; the delegate writes it in
 // place. Lists are inputs.
 void MethodLoader::count_delegate_inputs() {
-  if (parts_.is_given == nullptr || method_.meta_.n_delegates() == 0) return;
   const fb::Tables<fb::EValue> values = plan_.values();
   for (size_t i = 0; i < values.size(); ++i) {
     const fb::Tensor tensor = values[i].val_as_Tensor();
@@ -54,30 +53,9 @@ void MethodLoader::count_delegate_inputs() {
   }
 }
 
-// Whether the method has delegates, or kernels that are not the runtime's own.
-bool MethodLoader::calls_foreign_code() const {
-  bool any = method_.meta_.n_delegates() > 0;
-  for (uint32_t i = 0; !any && i < method_.n_instructions_; ++i) {
-    any = parts_.kernels[i] != nullptr && parts_.kernels[i]->self != nullptr;
-  }
-  return any;
-}
-
-// Allocates a copy of the arenas, for comparing them after a call of foreign code.
-Status MethodLoader::take_shadow() {
-  size_t bytes = 0;
-  for (const Span<uint8_t>& arena : memory_.arenas) bytes += arena.size();
-  method_.shadow_ = static_cast<uint8_t*>(memory_.structures->allocate(bytes));
-  if (method_.shadow_ != nullptr) return {};
-  return message_.fail(
-      Code::MemoryAllocationFailed,
-      "checking its backends and kernels takes %zu bytes more; the memory given has %zu", bytes,
-      memory_.structures->left());
-}
-
 Status MethodLoader::init_delegates() {
-  method_.arenas_ = memory_.arenas;
-  if (method_.options_.check_backends && calls_foreign_code()) RL_TRY(take_shadow());
+  count_delegate_inputs();
+  new (method_.named_data_) MergedData(&method_.meta_.program(), method_.options_.external_data);
   size_t next_spec = 0;
   for (size_t i = 0; i < plan_.delegates().size(); ++i) {
     message_.clear();
@@ -122,14 +100,16 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   if (method_.options_.backend_options != nullptr) {
     init.options = method_.options_.backend_options->of(delegate.id(), init.method);
   }
-  init.named_data = &method_.named_data_;
+  init.named_data = reinterpret_cast<const MergedData*>(method_.named_data_);
   init.allocator = memory_.structures;
-  init.tracer = method_.tracer_;
+  init.tracer = method_.tracer();
   init.message = &message_;
   init.place = &method_.place_;
   init.workers = method_.options_.workers;
+  init.kernels = method_.options_.kernels;
+  init.check_kernels = method_.options_.check_backends;
   DelegateSlot& slot = parts_.delegates[i];
-  slot.backend = method_.options_.backends->find(delegate.id());
+  slot.backend = method_.options_.backends.find(delegate.id());
   // Asking whether a backend is available may have removed it.
   if (slot.backend == nullptr) return message_.fail(Code::NotFound, "it has just been removed");
   Result<void*> handle = slot.backend->init(init);
@@ -139,5 +119,11 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   if (!init.keeps_payload) program.release(payload);
   return {};
 }
+
+const DelegateCode DelegateCode::kCode = {
+    [](MethodLoader& loader) { return loader.init_delegates(); },
+    [](Method& method, const Instruction& instruction) { return method.run_delegate(instruction); },
+    [](Method& method) { method.destroy_delegates(); },
+};
 
 }  // namespace rushlight

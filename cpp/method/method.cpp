@@ -14,16 +14,15 @@ size_t Method::structure_bytes(const MethodMeta& meta) {
 }
 
 Method::~Method() {
-  if (parts_.delegates == nullptr) return;
+  if (parts_.values == nullptr) return;
   for (size_t i = 0; i < meta_.sizes().tensors; ++i) {
     if (parts_.tensors[i].grows) blocks_.release(parts_.tensors[i]);
   }
   blocks_.collect();
-  destroy_delegates();
+  if (options_.backends.code() != nullptr) options_.backends.code()->destroy(*this);
 }
 
 void Method::destroy_delegates() {
-  if (parts_.delegates == nullptr) return;
   for (size_t i = 0; i < meta_.sizes().delegates; ++i) {
     DelegateSlot& slot = parts_.delegates[i];
     if (slot.is_ready) slot.backend->destroy(slot.handle);
@@ -38,7 +37,7 @@ Status Method::load(const Program& program, StringView name, const MethodMemory&
   }
   state_ = State::Failed;
   options_ = options;
-  if (options.failure.report == nullptr) return load_all(program, name, memory);
+  if (report() == nullptr) return load_all(program, name, memory);
   identity_ = identity_of(program);
   program_bytes_ = program.image().size();
   for (size_t i = program.n_methods(); i-- > 0;) {
@@ -57,14 +56,17 @@ Status Method::load_all(const Program& program, StringView name, const MethodMem
         Code::InvalidArgument, "%s is nullptr",
         options_.kernels == nullptr ? "MethodOptions::kernels" : "MethodMemory::structures");
   }
+  tracer_ = options_.tracer;
+  RL_TRY(check_features());
   Result<MethodMeta> meta = program.method_meta(name, &message_);
   if (!meta.ok()) return meta.status();
   meta_ = meta.value();
-  tracer_ = options_.tracer;
   scratch_ = memory.scratch;
   blocks_.set_allocator(options_.blocks);
-  named_data_ = MergedData(&program, options_.external_data);
-  const StringView duplicate = named_data_.duplicate();
+  StringView duplicate;
+  if (options_.external_data != nullptr) {
+    duplicate = find_duplicate(program, *options_.external_data);
+  }
   if (!duplicate.empty()) {
     return message_.fail(Code::InvalidArgument,
                          "'%.*s' is both in the program and in the data that was given",
@@ -72,23 +74,46 @@ Status Method::load_all(const Program& program, StringView name, const MethodMem
   }
 
   const size_t used = memory.structures->used();
-  if (tracer_ != nullptr) tracer_->begin("Method::init", this->name());
+  if (tracer() != nullptr) tracer()->begin("Method::init", this->name());
   const Status status = MethodLoader(*this, memory).load();
-  if (tracer_ != nullptr && status.ok()) {
+  if (tracer() != nullptr && status.ok()) {
     for (size_t k = 0; k < meta_.n_arenas(); ++k) {
-      tracer_->allocation("planned memory", static_cast<int32_t>(k + 1), meta_.arena_bytes(k));
+      tracer()->allocation("planned memory", static_cast<int32_t>(k + 1), meta_.arena_bytes(k));
     }
-    tracer_->allocation("structures", -1, memory.structures->used() - used);
+    tracer()->allocation("structures", -1, memory.structures->used() - used);
   }
-  if (tracer_ != nullptr) tracer_->end("Method::init");
+  if (tracer() != nullptr) tracer()->end("Method::init");
   if (!status.ok()) {
-    destroy_delegates();  // now, because callers may keep a failed method for a long time
-    message_.prepend("%.*s: ", this->name().len(), this->name().data());
-    return status;
+    // Now, because callers may keep a failed method for a long time.
+    if (parts_.values != nullptr && options_.backends.code() != nullptr) {
+      options_.backends.code()->destroy(*this);
+    }
+    return named(status);
   }
   message_.clear();
   state_ = State::Ready;
   return {};
+}
+
+// Refuses what this build leaves out. In a build with everything there is nothing to check.
+Status Method::check_features() {
+  if (!kHasTracing && tracer_ != nullptr) {
+    return message_.fail(Code::NotSupported,
+                         "a tracer was given, but this runtime was built without tracing: build it "
+                         "with RUSHLIGHT_TRACING=ON, or give no tracer");
+  }
+  if (!kHasFailureReports && options_.failure.report != nullptr) {
+    return message_.fail(Code::NotSupported,
+                         "a failure report was asked for, but this runtime was built without them: "
+                         "build it with RUSHLIGHT_FAILURE_REPORTS=ON, or ask for none");
+  }
+  return {};
+}
+
+Status Method::named(Status status) {
+  const StringView name = this->name();
+  message_.prepend("%.*s: ", name.len(), name.data());
+  return status;
 }
 
 bool Method::next_missing_operator(uint32_t* cursor, MissingOperator* missing) const {
@@ -111,8 +136,7 @@ bool Method::next_missing_backend(uint32_t* cursor, MissingBackend* missing) con
   while (*cursor < meta_.n_delegates()) {
     missing->delegate = (*cursor)++;
     missing->id = meta_.delegate_id(missing->delegate);
-    const BackendTable* table = options_.backends;
-    const Backend* backend = table != nullptr ? table->find(missing->id) : nullptr;
+    const Backend* backend = options_.backends.find(missing->id);
     missing->registered = backend != nullptr;
     if (backend == nullptr || !backend->available()) return true;
   }

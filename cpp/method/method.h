@@ -16,6 +16,7 @@
 
 #include "rushlight/core/allocator.h"
 #include "rushlight/core/evalue.h"
+#include "rushlight/core/features.h"
 #include "rushlight/core/message.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
@@ -60,9 +61,38 @@ class FileGuard {
   ~FileGuard() = default;
 };
 
+class Method;
+class MethodLoader;
+
+// The code by which a method loads, calls and destroys delegates.
+struct DelegateCode {
+  Status (*load)(MethodLoader& loader);
+  Status (*run)(Method& method, const Instruction& instruction);
+  void (*destroy)(Method& method);
+
+  static const DelegateCode kCode;
+};
+
+// The backends of a method: a table, and the code that calls them. A program in which no method is
+// given a table does not link that code.
+class Backends {
+ public:
+  Backends() = default;
+  Backends(std::nullptr_t) {}
+  Backends(const BackendTable* table) : table_(table), code_(&DelegateCode::kCode) {}
+
+  // nullptr if there is no such backend.
+  Backend* find(StringView id) const { return table_ != nullptr ? table_->find(id) : nullptr; }
+  const DelegateCode* code() const { return code_; }
+
+ private:
+  const BackendTable* table_ = nullptr;
+  const DelegateCode* code_ = nullptr;
+};
+
 struct MethodOptions {
   const KernelTable* kernels;
-  const BackendTable* backends = nullptr;
+  Backends backends;
   const BackendOptionsMap* backend_options = nullptr;
   const NamedData* external_data = nullptr;  // a .ptd, or several merged
   Tracer* tracer = nullptr;
@@ -218,6 +248,7 @@ class Method {
 
  private:
   friend class MethodLoader;
+  friend struct DelegateCode;
   enum class State : uint8_t { Empty, Failed, Ready };
 
   struct Place {  // position of an instruction in its chain
@@ -230,12 +261,9 @@ class Method {
     return options_.guard != nullptr ? options_.guard->check(message_) : Status();
   }
   Status check_input(size_t i, Tag tag);
-  [[gnu::format(printf, 4, 5)]] Status fail_input(size_t i, Code code, const char* format, ...);
-  [[gnu::format(printf, 5, 6)]] Status fail_tensor(size_t i, const Tensor& tensor, Code code,
-                                                   const char* format, ...);
-  Status vfail_input(size_t i, const Tensor* tensor, Code code, const char* format,
-                     std::va_list args);
-  Tag tag_of_input(size_t i) const;
+  // These take the status of a failure whose text is in message_, and say what it is about.
+  Status named(Status status);
+  Status refused(size_t i, Status status, const Tensor* tensor = nullptr);
   Status check_tensor(size_t i, const Tensor& tensor);
   Status take_input(size_t i, const Tensor& tensor);
   void mark_set(size_t i);
@@ -245,7 +273,11 @@ class Method {
   void restore_views();
   Status execute_all();
   Status execute_one();
-  bool is_observed() const { return tracer_ != nullptr || options_.failure.report != nullptr; }
+  // Both are nullptr also in builds that leave them out, which removes the code that uses them.
+  Tracer* tracer() const { return kHasTracing ? tracer_ : nullptr; }
+  FailureReport* report() const { return kHasFailureReports ? options_.failure.report : nullptr; }
+  bool is_observed() const { return tracer() != nullptr || report() != nullptr; }
+  Status check_features();
   template <bool kObserved>
   Status run();
   template <bool kObserved>
@@ -314,7 +346,8 @@ class Method {
   const KvCache* kv_cache_ = nullptr;
   State state_ = State::Empty;
   TensorBlocks blocks_;
-  MergedData named_data_;
+  // Of methods with delegates: the program's and the external data, made by their loader.
+  alignas(MergedData) unsigned char named_data_[sizeof(MergedData)] = {};
   Span<const Span<uint8_t>> arenas_;
   uint8_t* shadow_ = nullptr;  // see MethodOptions::check_backends
   DelegatePlace place_;

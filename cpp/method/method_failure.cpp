@@ -6,7 +6,7 @@
 namespace rushlight {
 
 void Method::report_load(const MethodMemory& memory, Status status) const {
-  FailureReport& report = *options_.failure.report;
+  FailureReport& report = *this->report();
   report.clear();
   uint32_t pc = failed_pc_;
   uint32_t delegate = failed_delegate_;
@@ -31,7 +31,7 @@ void Method::report_load(const MethodMemory& memory, Status status) const {
 }
 
 void Method::report_input(size_t i, const Tensor* tensor, Status status) const {
-  FailureReport& report = *options_.failure.report;
+  FailureReport& report = *this->report();
   report.clear();
   describe(kNoInstruction, kNoDelegate, report);
   describe_details(kNoInstruction, report);
@@ -46,15 +46,15 @@ void Method::report_input(size_t i, const Tensor* tensor, Status status) const {
 }
 
 void Method::report_refusal(Code code, const char* text) {
-  if (options_.failure.report == nullptr) return;
-  options_.failure.report->clear();
-  describe(kNoInstruction, kNoDelegate, *options_.failure.report);
-  describe_details(kNoInstruction, *options_.failure.report);
+  if (report() == nullptr) return;
+  report()->clear();
+  describe(kNoInstruction, kNoDelegate, *report());
+  describe_details(kNoInstruction, *report());
   tell_failure(FailurePhase::Input, message_.fail(code, "%s", text));
 }
 
 void Method::report_run(Status status) const {
-  FailureReport& report = *options_.failure.report;
+  FailureReport& report = *this->report();
   report.clear();
   describe(failed_pc_, failed_delegate_, report);
   describe_details(failed_pc_, report);
@@ -72,7 +72,7 @@ void Method::tell_failure(FailurePhase phase, Status status) const {
 
 const FailureReport* Method::report_crash(uint32_t signal, uint64_t address,
                                           bool has_details) const {
-  FailureReport* report = options_.failure.report;
+  FailureReport* report = this->report();
   if (report == nullptr) return nullptr;
   report->clear();
   FailurePhase phase = state_ == State::Ready ? FailurePhase::Run : FailurePhase::Load;

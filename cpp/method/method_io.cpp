@@ -20,53 +20,17 @@ bool close(double number, double traced) {
   return difference <= 1e-4 + 1e-5 * size;
 }
 
-const char* with_article(Tag tag) {
-  switch (tag) {
-    case Tag::None:
-      return "None";
-    case Tag::Tensor:
-      return "a Tensor";
-    case Tag::String:
-      return "a String";
-    case Tag::Double:
-      return "a Double";
-    case Tag::Int:
-      return "an Int";
-    case Tag::Bool:
-      return "a Bool";
-    default:
-      return "a list, which cannot be given";
-  }
-}
-
 constexpr char kTracedOnly[] =
     "the program was exported with this value and holds no other; for a value that changes, export "
     "with a 0-d tensor";
 
 }  // namespace
 
-Status Method::fail_input(size_t i, Code code, const char* format, ...) {
-  std::va_list args;
-  va_start(args, format);
-  const Status status = vfail_input(i, nullptr, code, format, args);
-  va_end(args);
-  return status;
-}
-
-Status Method::fail_tensor(size_t i, const Tensor& tensor, Code code, const char* format, ...) {
-  std::va_list args;
-  va_start(args, format);
-  const Status status = vfail_input(i, &tensor, code, format, args);
-  va_end(args);
-  return status;
-}
-
 // `tensor` is nullptr if none was given.
-Status Method::vfail_input(size_t i, const Tensor* tensor, Code code, const char* format,
-                           std::va_list args) {
-  const Status status = message_.vfail(code, format, args);
-  message_.prepend("%.*s: input %zu: ", name().len(), name().data(), i);
-  if (options_.failure.report != nullptr) report_input(i, tensor, status);
+Status Method::refused(size_t i, Status status, const Tensor* tensor) {
+  message_.prepend("input %zu: ", i);
+  named(status);
+  if (report() != nullptr) report_input(i, tensor, status);
   return status;
 }
 
@@ -76,23 +40,19 @@ Status Method::check_input(size_t i, Tag tag) {
   }
   RL_TRY(check_files());
   if (stepping_) {
-    return message_.fail(Code::InvalidState,
-                         "%.*s: inputs cannot change between steps; finish and reset() first",
-                         name().len(), name().data());
+    return named(message_.fail(Code::InvalidState,
+                               "inputs cannot change between steps; finish and reset() first"));
   }
   if (i >= n_inputs_) {
-    return fail_input(i, Code::InvalidArgument, "the method has %zu inputs", n_inputs_);
+    return refused(i, message_.fail(Code::InvalidArgument, "the method has %zu inputs", n_inputs_));
   }
-  const Tag wanted = tag_of_input(i);
+  const Tag wanted = parts_.inputs[i].tag;
   if (tag == wanted) return {};
-  return fail_input(i, Code::InvalidArgument, "got %s, the method takes %s", with_article(tag),
-                    with_article(wanted));
-}
-
-Tag Method::tag_of_input(size_t i) const {
-  // Reads the plan, because a run may have changed the tag of a scalar.
-  const fb::ExecutionPlan plan = meta_.plan();
-  return tag_of(plan.values()[static_cast<size_t>(plan.inputs()[i])].val_type());
+  const bool is_list = wanted >= Tag::BoolList;
+  return refused(
+      i, message_.fail(Code::InvalidArgument, "got %s%s, the method takes %s%s", tag_article(tag),
+                       tag_name(tag), is_list ? "a " : tag_article(wanted),
+                       is_list ? "list, which cannot be given" : tag_name(wanted)));
 }
 
 void Method::mark_set(size_t i) {
@@ -101,46 +61,50 @@ void Method::mark_set(size_t i) {
   --n_unset_inputs_;
 }
 
+// What never changes is read from the tensor itself: its dtype, its rank and sizes that are fixed.
 Status Method::check_tensor(size_t i, const Tensor& tensor) {
-  const TensorMeta meta = meta_.input(i).tensor;
-  if (tensor.dtype != meta.dtype) {
-    return fail_tensor(i, tensor, Code::InvalidArgument, "got %s, the method takes %s",
-                       dtype_name(tensor.dtype), dtype_name(meta.dtype));
+  const Tensor& own = *parts_.inputs[i].tensor;
+  if (tensor.dtype != own.dtype) {
+    return message_.fail(Code::InvalidArgument, "got %s, the method takes %s",
+                         dtype_name(tensor.dtype), dtype_name(own.dtype));
   }
-  const bool is_static = meta.dynamism == Dynamism::Static;
-  bool fits = tensor.rank == meta.rank;
-  for (size_t k = 0; fits && k < meta.rank; ++k) {
+  const bool is_static = own.dynamism == Dynamism::Static;
+  int32_t bounds[kMaxRank];
+  if (!is_static) meta_.copy_input_bounds(i, bounds);
+  const int32_t* allowed = is_static ? own.sizes : bounds;
+  bool fits = tensor.rank == own.rank;
+  for (size_t k = 0; fits && k < own.rank; ++k) {
     const int32_t size = tensor.sizes[k];
-    fits = is_static ? size == meta.sizes[k] : size >= 0 && size <= meta.sizes[k];
+    fits = is_static ? size == allowed[k] : size >= 0 && size <= allowed[k];
   }
   if (!fits) {
-    return fail_tensor(
-        i, tensor, Code::NotSupported, "got sizes %s, %s %s", ShapeText(tensor.shape()).text(),
-        is_static ? "the method takes" : "allowed are at most", ShapeText(meta.shape()).text());
+    return message_.fail(Code::NotSupported, "got sizes %s, %s %s",
+                         ShapeText(tensor.shape()).text(),
+                         is_static ? "the method takes" : "allowed are at most",
+                         ShapeText({allowed, own.rank}).text());
   }
   if (tensor.numel == 0) return {};
   if (tensor.data == nullptr) {
-    return fail_tensor(i, tensor, Code::InvalidArgument, "its data is nullptr");
+    return message_.fail(Code::InvalidArgument, "its data is nullptr");
   }
-  const Tensor& own = *parts_.inputs[i].tensor;
   if (own.planned) return {};
-  if (!is_aligned(tensor.data, meta.dtype)) {
-    return fail_tensor(i, tensor, Code::InvalidArgument,
-                       "its data is read where it lies and must be aligned for %s",
-                       dtype_name(meta.dtype));
+  if (!is_aligned(tensor.data, own.dtype)) {
+    return message_.fail(Code::InvalidArgument,
+                         "its data is read where it lies and must be aligned for %s",
+                         dtype_name(own.dtype));
   }
   int32_t strides[kMaxRank];
   bool same_order = strides_of(tensor.shape(), own.dim_order, strides);
-  for (size_t k = 0; same_order && k < meta.rank; ++k) {
+  for (size_t k = 0; same_order && k < own.rank; ++k) {
     same_order = tensor.sizes[k] <= 1 || strides[k] == tensor.strides[k];
   }
   if (same_order) return {};
-  return fail_tensor(i, tensor, Code::InvalidArgument,
-                     "its data is read where it lies and must have the dim order of the program");
+  return message_.fail(Code::InvalidArgument,
+                       "its data is read where it lies and must have the dim order of the program");
 }
 
 Status Method::set_input(size_t i, const Tensor& tensor) {
-  if (options_.failure.report == nullptr) return take_input(i, tensor);
+  if (report() == nullptr) return take_input(i, tensor);
   const RunningMethod running(*this);
   running_input_ = static_cast<uint32_t>(i);
   const Status status = take_input(i, tensor);
@@ -150,7 +114,8 @@ Status Method::set_input(size_t i, const Tensor& tensor) {
 
 Status Method::take_input(size_t i, const Tensor& tensor) {
   RL_TRY(check_input(i, Tag::Tensor));
-  RL_TRY(check_tensor(i, tensor));
+  const Status status = check_tensor(i, tensor);
+  if (!status.ok()) return refused(i, status, &tensor);
   InputSlot& slot = parts_.inputs[i];
   Tensor& own = *slot.tensor;
   slot.value->tag = Tag::Tensor;
@@ -174,8 +139,9 @@ Status Method::set_input_int(size_t i, int64_t value) {
   RL_TRY(check_input(i, Tag::Int));
   const int64_t traced = meta_.input(i).i;
   if (value != traced && !options_.any_scalar_inputs) {
-    return fail_input(i, Code::InvalidArgument, "got %lld, allowed is %lld: %s",
-                      static_cast<long long>(value), static_cast<long long>(traced), kTracedOnly);
+    return refused(i, message_.fail(Code::InvalidArgument, "got %lld, allowed is %lld: %s",
+                                    static_cast<long long>(value), static_cast<long long>(traced),
+                                    kTracedOnly));
   }
   parts_.inputs[i].value->set_int(value);
   mark_set(i);
@@ -186,8 +152,8 @@ Status Method::set_input_double(size_t i, double value) {
   RL_TRY(check_input(i, Tag::Double));
   const double traced = meta_.input(i).d;
   if (!close(value, traced) && !options_.any_scalar_inputs) {
-    return fail_input(i, Code::InvalidArgument, "got %g, allowed is %g: %s", value, traced,
-                      kTracedOnly);
+    return refused(i, message_.fail(Code::InvalidArgument, "got %g, allowed is %g: %s", value,
+                                    traced, kTracedOnly));
   }
   parts_.inputs[i].value->set_double(options_.any_scalar_inputs ? value : traced);
   mark_set(i);
@@ -198,8 +164,9 @@ Status Method::set_input_bool(size_t i, bool value) {
   RL_TRY(check_input(i, Tag::Bool));
   const bool traced = meta_.input(i).i != 0;
   if (value != traced && !options_.any_scalar_inputs) {
-    return fail_input(i, Code::InvalidArgument, "got %s, allowed is %s: %s",
-                      value ? "true" : "false", traced ? "true" : "false", kTracedOnly);
+    return refused(i,
+                   message_.fail(Code::InvalidArgument, "got %s, allowed is %s: %s",
+                                 value ? "true" : "false", traced ? "true" : "false", kTracedOnly));
   }
   parts_.inputs[i].value->set_bool(value);
   mark_set(i);
@@ -210,8 +177,9 @@ Status Method::set_input_string(size_t i, StringView value) {
   RL_TRY(check_input(i, Tag::String));
   const StringView traced = meta_.input(i).text;
   if (value != traced) {
-    return fail_input(i, Code::InvalidArgument, "got '%.*s', allowed is '%.*s': %s", value.len(),
-                      value.data(), traced.len(), traced.data(), kTracedOnly);
+    return refused(
+        i, message_.fail(Code::InvalidArgument, "got '%.*s', allowed is '%.*s': %s", value.len(),
+                         value.data(), traced.len(), traced.data(), kTracedOnly));
   }
   mark_set(i);
   return {};
@@ -227,25 +195,24 @@ Status Method::set_output_data(size_t i, void* data, size_t bytes) {
   if (state_ != State::Ready) {
     return message_.fail(Code::InvalidState, "the method is not loaded");
   }
-  const StringView method = name();
   if (i >= n_outputs_) {
-    return message_.fail(Code::InvalidArgument, "%.*s: output %zu: the method has %zu outputs",
-                         method.len(), method.data(), i, n_outputs_);
+    return named(message_.fail(Code::InvalidArgument, "output %zu: the method has %zu outputs", i,
+                               n_outputs_));
   }
   const OutputSlot& slot = parts_.outputs[i];
   if (!slot.needs_data || stepping_) {
-    return message_.fail(Code::InvalidState, "%.*s: output %zu: %s", method.len(), method.data(), i,
-                         stepping_ ? "cannot change between steps; finish and reset() first"
-                                   : "has memory of its own, or is not a tensor");
+    return named(message_.fail(Code::InvalidState, "output %zu: %s", i,
+                               stepping_ ? "cannot change between steps; finish and reset() first"
+                                         : "has memory of its own, or is not a tensor"));
   }
-  const TensorMeta meta = meta_.output(i).tensor;
+  const TensorMeta meta = meta_.output_tensor(i);
   const size_t room = bytes / element_size(meta.dtype);
   const bool is_fixed = meta.dynamism == Dynamism::Static || meta.rank == 0;
   const bool too_small = is_fixed && bytes < meta.nbytes;
   if (too_small || data == nullptr || !is_aligned(data, meta.dtype)) {
-    return message_.fail(
-        Code::InvalidArgument, "%.*s: output %zu: got %zu bytes, it takes %zu, aligned for %s",
-        method.len(), method.data(), i, bytes, meta.nbytes, dtype_name(meta.dtype));
+    return named(message_.fail(Code::InvalidArgument,
+                               "output %zu: got %zu bytes, it takes %zu, aligned for %s", i, bytes,
+                               meta.nbytes, dtype_name(meta.dtype)));
   }
   Tensor& own = *slot.tensor;
   const size_t bound = meta.nbytes / element_size(meta.dtype);

@@ -3,7 +3,8 @@
 #include <cstring>
 #include <new>
 
-#include "rushlight/kernel/schema.h"
+#include "rushlight/kernel/foreign_kernel.h"
+#include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/method/initial_state.h"
 #include "rushlight/program/plan_check.h"
 
@@ -21,6 +22,21 @@ bool has_tensor(const Instruction& instruction) {
   return false;
 }
 
+// The tensors of a call as keys of kernels tell them apart: "float32[0,1]", by dtype and dim order.
+void append_types(const Instruction& call, Message& message) {
+  const char* before = " of ";
+  for (uint32_t k = 0; k < call.n_args; ++k) {
+    if (call.args[k]->tag != Tag::Tensor) continue;
+    const Tensor& tensor = *call.args[k]->t;
+    message.append("%s%s[", before, dtype_name(tensor.dtype));
+    for (size_t d = 0; d < tensor.rank; ++d) {
+      message.append("%s%d", d == 0 ? "" : ",", tensor.dim_order[d]);
+    }
+    message.append("]");
+    before = ", ";
+  }
+}
+
 }  // namespace
 
 Status MethodLoader::load() {
@@ -30,12 +46,14 @@ Status MethodLoader::load() {
   make_lists();
   make_interface();
   make_instructions();
-  count_delegate_inputs();
   resolve_kernels();
   RL_TRY(check_missing());
   RL_TRY(check_kernel_arguments());
   RL_TRY(keep_view_targets());
-  return init_delegates();
+  method_.arenas_ = memory_.arenas;
+  if (method_.options_.check_backends && calls_foreign_code()) RL_TRY(take_shadow());
+  if (method_.meta_.n_delegates() == 0) return {};
+  return method_.options_.backends.code()->load(*this);
 }
 
 Status MethodLoader::take_structures() {
@@ -234,7 +252,7 @@ void MethodLoader::make_interface() {
   // `planned` is used as a temporary mark, since both lists may be long.
   for (size_t k = 0; k < method_.n_inputs_; ++k) {
     EValue* value = parts_.values + plan_.inputs()[k];
-    parts_.inputs[k] = {value, value->tensor_or_null(), false};
+    parts_.inputs[k] = {value, value->tensor_or_null(), value->tag, false};
     if (parts_.inputs[k].tensor != nullptr) parts_.inputs[k].tensor->grows = false;
     if (is_bare(parts_.inputs[k].tensor)) parts_.inputs[k].tensor->planned = true;
   }
@@ -347,6 +365,11 @@ Status MethodLoader::check_missing() {
   size_t n_operators = 0;
   size_t n_backends = 0;
   message_.clear();
+  if (!kernels::isa_is_there()) {
+    return message_.fail(Code::NotSupported,
+                         "this build has loops for one instruction set alone, which this processor "
+                         "does not have; build the library for another one, or for all");
+  }
   uint32_t cursor = 0;
   MissingOperator missing;
   uint32_t last_listed = UINT32_MAX;
@@ -357,9 +380,9 @@ Status MethodLoader::check_missing() {
     char buffer[kMaxName];
     const StringView name = missing.name.join(buffer, sizeof(buffer));
     if (n_operators++ == 0) message_.append("no kernel for");
-    message_.append("%s %.*s%s (instruction %lu)", n_operators == 1 ? "" : ",", name.len(),
-                    name.data(), missing.other_types ? " of these dtypes" : "",
-                    static_cast<unsigned long>(missing.instruction));
+    message_.append("%s %.*s", n_operators == 1 ? "" : ",", name.len(), name.data());
+    if (missing.other_types) append_types(parts_.instructions[cursor - 1], message_);
+    message_.append(" (instruction %lu)", static_cast<unsigned long>(missing.instruction));
   }
   cursor = 0;
   MissingBackend backend;
@@ -383,7 +406,10 @@ Status MethodLoader::check_kernel_arguments() {
     const Instruction& instruction = parts_.instructions[i];
     if (instruction.kind != InstructionKind::Kernel) continue;
     const Kernel& kernel = *parts_.kernels[i];
-    Status status = check_kernel_schema(kernel);
+    Status status;
+    if (kernel.self != nullptr) {
+      status = kernel.self->check(kernel, method_.meta_.program(), message_);
+    }
     if (status.ok()) {
       status = check_arguments(kernel, instruction.args, instruction.n_args, message_);
     }
@@ -397,15 +423,6 @@ Status MethodLoader::check_kernel_arguments() {
     return status;
   }
   return {};
-}
-
-// Files from elsewhere have no schemas: there, the arguments alone are checked.
-Status MethodLoader::check_kernel_schema(const Kernel& kernel) {
-  if (kernel.self == nullptr) return {};  // the runtime's own
-  const Result<Span<const uint8_t>> schemas = method_.meta_.program().get(StringView(kSchemasKey));
-  if (!schemas.ok()) return {};
-  const StringView schema = find_schema(schemas.value(), StringView(kernel.name));
-  return schema.empty() ? Status() : check_schema(kernel, schema, message_);
 }
 
 bool MethodLoader::is_view(const Instruction& instruction) const {
@@ -442,6 +459,27 @@ Status MethodLoader::keep_view_targets() {
   if (method_.n_views_ > 0) method_.blocks_.keep_until_collected();
   if (valid) return {};
   return message_.fail(Code::InvalidProgram, "the target of a view is an input or is moved to");
+}
+
+// Whether the method has delegates, or kernels that are not the runtime's own.
+bool MethodLoader::calls_foreign_code() const {
+  bool any = method_.meta_.n_delegates() > 0;
+  for (uint32_t i = 0; !any && i < method_.n_instructions_; ++i) {
+    any = parts_.kernels[i] != nullptr && parts_.kernels[i]->self != nullptr;
+  }
+  return any;
+}
+
+// Allocates a copy of the arenas, for comparing them after a call of foreign code.
+Status MethodLoader::take_shadow() {
+  size_t bytes = 0;
+  for (const Span<uint8_t>& arena : memory_.arenas) bytes += arena.size();
+  method_.shadow_ = static_cast<uint8_t*>(memory_.structures->allocate(bytes));
+  if (method_.shadow_ != nullptr) return {};
+  return message_.fail(
+      Code::MemoryAllocationFailed,
+      "checking its backends and kernels takes %zu bytes more; the memory given has %zu", bytes,
+      memory_.structures->left());
 }
 
 }  // namespace rushlight

@@ -19,6 +19,8 @@ class MethodLoader {
   Status load();
 
  private:
+  friend struct DelegateCode;
+
   Status take_structures();
   Status prepare_arenas();
   Status make_values();
@@ -35,7 +37,6 @@ class MethodLoader {
   void resolve_kernels();
   Status check_missing();
   Status check_kernel_arguments();
-  Status check_kernel_schema(const Kernel& kernel);
   bool is_view(const Instruction& instruction) const;
   Status keep_view_targets();
   Status init_delegates();

@@ -1,5 +1,5 @@
 // The loop that runs a method's instructions. Nothing here allocates.
-#include "rushlight/method/kernel_call.h"
+#include "rushlight/kernel/foreign_kernel.h"
 #include "rushlight/method/method.h"
 #include "rushlight/method/running_method.h"
 #include "rushlight/platform/platform.h"
@@ -34,17 +34,15 @@ Status Method::check_ready() {
   if (state_ != State::Ready) {
     return message_.fail(Code::InvalidState, "the method is not loaded");
   }
-  const StringView method = name();
   for (size_t i = 0; n_unset_inputs_ > 0 && i < n_inputs_; ++i) {
     if (parts_.inputs[i].is_set) continue;
-    return message_.fail(Code::InvalidState, "%.*s: input %zu was never set", method.len(),
-                         method.data(), i);
+    return named(message_.fail(Code::InvalidState, "input %zu was never set", i));
   }
   for (size_t i = 0; i < n_outputs_; ++i) {
     if (!parts_.outputs[i].needs_data || !is_bare(parts_.outputs[i].tensor)) continue;
-    return message_.fail(Code::InvalidState,
-                         "%.*s: output %zu is not planned and has no memory; call set_output_data",
-                         method.len(), method.data(), i);
+    return named(message_.fail(Code::InvalidState,
+                               "output %zu is not planned and has no memory; call set_output_data",
+                               i));
   }
   return has_new_output_data_ ? check_outputs_apart() : Status();
 }
@@ -56,10 +54,10 @@ Status Method::check_outputs_apart() {
     for (size_t k = 0; k < i && parts_.outputs[i].needs_data; ++k) {
       if (!parts_.outputs[k].needs_data) continue;
       if (!share_memory(*parts_.outputs[k].tensor, *parts_.outputs[i].tensor)) continue;
-      return message_.fail(Code::InvalidState,
-                           "%.*s: the memory given for output %zu overlaps that for output %zu: "
-                           "give each memory of its own",
-                           name().len(), name().data(), i, k);
+      return named(message_.fail(Code::InvalidState,
+                                 "the memory given for output %zu overlaps that for output %zu: "
+                                 "give each memory of its own",
+                                 i, k));
     }
   }
   has_new_output_data_ = false;
@@ -71,10 +69,8 @@ Status Method::check_outputs_apart() {
 Status Method::check_outputs() {
   for (size_t i = 0; i < n_outputs_; ++i) {
     if (!is_bare(parts_.outputs[i].value->tensor_or_null())) continue;
-    return message_.fail(Code::InvalidProgram,
-                         "%.*s: output %zu has no memory: nothing "
-                         "gave it any",
-                         name().len(), name().data(), i);
+    return named(
+        message_.fail(Code::InvalidProgram, "output %zu has no memory: nothing gave it any", i));
   }
   return {};
 }
@@ -91,7 +87,7 @@ void Method::restore_views() {
 }
 
 Status Method::execute() {
-  if (options_.failure.report == nullptr) return execute_all();
+  if (report() == nullptr) return execute_all();
   const RunningMethod running(*this);
   const Status status = execute_all();
   running_pc_ = kNoInstruction;
@@ -103,21 +99,21 @@ Status Method::execute_all() {
   failed_pc_ = kNoInstruction;
   failed_instruction_ = kNoInstruction;
   failed_delegate_ = kNoDelegate;
+  RL_TRY(check_features());
   RL_TRY(check_files());
   if (stepping_) {
-    return message_.fail(Code::InvalidState, "%.*s: in the middle of a sequence of steps",
-                         name().len(), name().data());
+    return named(message_.fail(Code::InvalidState, "in the middle of a sequence of steps"));
   }
   RL_TRY(check_ready());
   message_.clear();
   ++run_;
   if (!is_observed()) return run<false>();
-  if (tracer_ == nullptr) return run<true>();
-  tracer_->begin("Method::execute", name());
+  if (tracer() == nullptr) return run<true>();
+  tracer()->begin("Method::execute", name());
   const Status status = run<true>();
   if (status.ok()) trace_outputs();
   trace_memory();
-  tracer_->end("Method::execute");
+  tracer()->end("Method::execute");
   return status;
 }
 
@@ -159,7 +155,7 @@ void Method::reset_scratch() {
 }
 
 // Tells the tracer how much scratch a run took.
-void Method::trace_memory() { tracer_->allocation("scratch", -1, scratch_peak_); }
+void Method::trace_memory() { tracer()->allocation("scratch", -1, scratch_peak_); }
 
 // Runs the instruction at *pc and moves *pc to the next one.
 template <bool kObserved>
@@ -175,7 +171,7 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
       reset_scratch<kObserved>();
       break;
     case InstructionKind::Delegate:
-      status = run_delegate(instruction);
+      status = options_.backends.code()->run(*this, instruction);
       reset_scratch<kObserved>();
       break;
     case InstructionKind::Move:
@@ -189,7 +185,7 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
       break;
   }
   if constexpr (kObserved) {
-    if (tracer_ != nullptr) end_instruction(before, status.ok());
+    if (tracer() != nullptr) end_instruction(before, status.ok());
   }
   return status;
 }
@@ -197,12 +193,12 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
 // Tells the report and the tracer that an instruction begins.
 void Method::begin_instruction(uint32_t pc) {
   running_pc_ = pc;
-  FailureReport* report = options_.failure.report;
+  FailureReport* report = this->report();
   if (report != nullptr) report->begin_instruction(now_ns(), pc, index_, run_);
-  if (tracer_ == nullptr) return;
+  if (tracer() == nullptr) return;
   const Place place = place_of(pc);
-  tracer_->begin_instruction(place.chain, place.instruction, parts_.instructions[pc].kind,
-                             instruction_name(pc));
+  tracer()->begin_instruction(place.chain, place.instruction, parts_.instructions[pc].kind,
+                              instruction_name(pc));
 }
 
 // Tells the tracer that an instruction has ended.
@@ -210,7 +206,7 @@ void Method::end_instruction(uint32_t pc, bool is_ok) {
   const Instruction& instruction = parts_.instructions[pc];
   const InstructionArguments arguments = {{instruction.args, instruction.n_args},
                                           first_written(pc)};
-  tracer_->end_instruction(is_ok ? &arguments : nullptr);
+  tracer()->end_instruction(is_ok ? &arguments : nullptr);
 }
 
 // The arguments of an instruction from this one on are written; their number if none is.
@@ -231,7 +227,7 @@ size_t Method::first_written(uint32_t pc) const {
 }
 
 void Method::trace_outputs() {
-  for (uint32_t i = 0; i < n_outputs_; ++i) tracer_->output(*parts_.outputs[i].value);
+  for (uint32_t i = 0; i < n_outputs_; ++i) tracer()->output(*parts_.outputs[i].value);
 }
 
 // Only tensors without bounds own memory; for others a free does nothing.
@@ -244,9 +240,10 @@ inline Status Method::run_kernel(KernelContext& context, uint32_t pc) {
   const Kernel& kernel = *parts_.kernels[pc];
   const Instruction& instruction = parts_.instructions[pc];
   context.set_kernel(&kernel);
-  if (shadow_ == nullptr || kernel.self == nullptr)
+  if (shadow_ == nullptr || kernel.self == nullptr) {
     return instruction.fn(context, instruction.args);
-  return run_guarded(kernel, context, instruction.args, ArenaShadow(arenas_, shadow_));
+  }
+  return kernel.self->run(kernel, context, instruction.args, ArenaShadow(arenas_, shadow_));
 }
 
 Status Method::run_delegate(const Instruction& instruction) {
@@ -258,7 +255,7 @@ Status Method::run_delegate(const Instruction& instruction) {
   guard.seal();
   place_.clear();
   const BackendRun run = {
-      scratch_, tracer_,          &message_, &place_,           instruction.n_inputs,
+      scratch_, tracer(),         &message_, &place_,           instruction.n_inputs,
       &blocks_, options_.workers, kv_cache_, options_.cancelled};
   Status status = slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
   if (status.code() == Code::EndOfMethod) status = Code::Internal;  // only step() may return that
@@ -350,13 +347,13 @@ Status Method::fail_at(uint32_t pc, Status status) {
   failed_pc_ = pc;
   failed_instruction_ = place.instruction;
   if (message_.empty()) message_.append("%s", code_name(status.code()));
-  message_.prepend("%.*s: instruction %lu (%.*s): ", name().len(), name().data(),
-                   static_cast<unsigned long>(place.instruction), what.len(), what.data());
-  return status;
+  message_.prepend("instruction %lu (%.*s): ", static_cast<unsigned long>(place.instruction),
+                   what.len(), what.data());
+  return named(status);
 }
 
 Status Method::step() {
-  if (options_.failure.report == nullptr) return execute_one();
+  if (report() == nullptr) return execute_one();
   const RunningMethod running(*this);
   const Status status = execute_one();
   running_pc_ = kNoInstruction;
@@ -368,13 +365,14 @@ Status Method::execute_one() {
   failed_pc_ = kNoInstruction;
   failed_instruction_ = kNoInstruction;
   failed_delegate_ = kNoDelegate;
+  RL_TRY(check_features());
   RL_TRY(check_files());
   if (!stepping_) RL_TRY(check_ready());
   if (pc_ >= n_instructions_) return Code::EndOfMethod;
   if (!stepping_) {
     start();
     ++run_;
-    if (tracer_ != nullptr) tracer_->begin("Method::execute", name());
+    if (tracer() != nullptr) tracer()->begin("Method::execute", name());
   }
   stepping_ = true;
   message_.clear();
@@ -391,19 +389,19 @@ Status Method::execute_one() {
   failed_step_ = !status.ok();
   if (!failed_step_) pc_ = next;
   if (!failed_step_ && pc_ < n_instructions_) return status;
-  if (tracer_ != nullptr) {
+  if (tracer() != nullptr) {
     if (!failed_step_) trace_outputs();
     trace_memory();
-    tracer_->end("Method::execute");
+    tracer()->end("Method::execute");
   }
   return failed_step_ ? status : finish();
 }
 
 Status Method::reset() {
   if (stepping_ && !failed_step_ && pc_ < n_instructions_) {
-    return message_.fail(
-        Code::InvalidState, "%.*s: %lu instructions are left; step to the end before a reset",
-        name().len(), name().data(), static_cast<unsigned long>(n_instructions_ - pc_));
+    return named(message_.fail(Code::InvalidState,
+                               "%lu instructions are left; step to the end before a reset",
+                               static_cast<unsigned long>(n_instructions_ - pc_)));
   }
   stepping_ = false;
   failed_step_ = false;

@@ -1,51 +1,62 @@
 #include "rushlight/method/structures.h"
 
+#include <cstring>
+
 namespace rushlight {
 namespace {
 
-class Carver {
- public:
-  explicit Carver(uint8_t* base) : base_(base) {}
-
-  template <typename T>
-  void carve(size_t n, T** array) {
-    const size_t start = (used_ + alignof(T) - 1) / alignof(T) * alignof(T);
-    const bool fits = start >= used_ && n <= (SIZE_MAX - start) / sizeof(T);
-    overflow_ = overflow_ || !fits;
-    used_ = fits ? start + n * sizeof(T) : used_;
-    *array = base_ != nullptr ? reinterpret_cast<T*>(base_ + start) : nullptr;
-  }
-  size_t used() const { return overflow_ ? SIZE_MAX : used_; }
-
- private:
-  uint8_t* base_;
-  size_t used_ = 0;
-  bool overflow_ = false;
+// One array of the block: where its pointer is in Structures, where its number of elements is in
+// PlanSizes, and the size and the alignment of an element.
+struct Part {
+  uint8_t pointer;
+  uint8_t count;
+  uint8_t bytes;
+  uint8_t alignment;
 };
+
+#define RL_PART(pointer, count, T) \
+  {offsetof(Structures, pointer), offsetof(PlanSizes, count), sizeof(T), alignof(T)}
+
+constexpr Part kParts[] = {
+    RL_PART(constants, constant_copies, uint8_t),  // first: aligned to the block
+    RL_PART(values, values, EValue),
+    RL_PART(doubles, doubles, double),
+    RL_PART(tensors, tensors, Tensor),
+    RL_PART(instructions, instructions, Instruction),
+    RL_PART(kernels, instructions, const Kernel*),
+    RL_PART(args, args, EValue*),
+    RL_PART(list_items, list_items, EValue*),
+    RL_PART(inputs, inputs, InputSlot),
+    RL_PART(outputs, outputs, OutputSlot),
+    RL_PART(views, views, ViewSlot),
+    RL_PART(delegates, delegates, DelegateSlot),
+    RL_PART(specs, specs, CompileSpec),
+    RL_PART(seals, delegate_args, ArgumentSeal),
+    RL_PART(dims, dims, int32_t[2]),
+    RL_PART(chain_ends, chains, uint32_t),
+    RL_PART(is_given, given, uint8_t),
+};
+
+#undef RL_PART
 
 }  // namespace
 
 size_t lay_out(const PlanSizes& sizes, uint8_t* base, Structures* structures) {
   static_assert(alignof(EValue) <= Allocator::kAlignment, "the block is aligned for all");
-  Carver carver(base);
-  carver.carve(sizes.constant_copies, &structures->constants);  // first: aligned to the block
-  carver.carve(sizes.values, &structures->values);
-  carver.carve(sizes.doubles, &structures->doubles);
-  carver.carve(sizes.tensors, &structures->tensors);
-  carver.carve(sizes.instructions, &structures->instructions);
-  carver.carve(sizes.instructions, &structures->kernels);
-  carver.carve(sizes.args, &structures->args);
-  carver.carve(sizes.list_items, &structures->list_items);
-  carver.carve(sizes.inputs, &structures->inputs);
-  carver.carve(sizes.outputs, &structures->outputs);
-  carver.carve(sizes.views, &structures->views);
-  carver.carve(sizes.delegates, &structures->delegates);
-  carver.carve(sizes.specs, &structures->specs);
-  carver.carve(sizes.delegate_args, &structures->seals);
-  carver.carve(2 * sizes.dims, &structures->dims);
-  carver.carve(sizes.chains, &structures->chain_ends);
-  carver.carve(sizes.delegates > 0 ? sizes.values : 0, &structures->is_given);
-  return carver.used();
+  static_assert(sizeof(Structures) == sizeof(kParts) / sizeof(kParts[0]) * sizeof(void*),
+                "all arrays are parts");
+  size_t used = 0;
+  for (const Part& part : kParts) {
+    size_t n;
+    std::memcpy(&n, reinterpret_cast<const char*>(&sizes) + part.count, sizeof(n));
+    const size_t alignment = part.alignment;
+    const size_t start = (used + alignment - 1) & ~(alignment - 1);
+    if (start < used || n > (SIZE_MAX - start) / part.bytes) return SIZE_MAX;
+    used = start + n * part.bytes;
+    void* array = base != nullptr ? base + start : nullptr;
+    std::memcpy(reinterpret_cast<char*>(structures) + part.pointer, &array, sizeof(array));
+  }
+  return used;
 }
 
 }  // namespace rushlight

@@ -30,6 +30,7 @@ struct Instruction {
 struct InputSlot {
   EValue* value;
   Tensor* tensor;  // the value's tensor at load; a move may change the value later
+  Tag tag;         // at load; a run may change that of a scalar
   bool is_set;
 };
 

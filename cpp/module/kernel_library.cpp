@@ -1,8 +1,23 @@
 #include "rushlight/module/kernel_library.h"
 
+#include <cstring>
 #include <new>
 
 namespace rushlight {
+namespace {
+
+// The kernel of a table that has the name and the key of another; nullptr if there is none.
+const Kernel* find_twin(const KernelTable& table, const Kernel& kernel) {
+  const auto equal = [](const char* a, const char* b) {
+    return a == b || (a != nullptr && b != nullptr && std::strcmp(a, b) == 0);
+  };
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (equal(table[i].name, kernel.name) && equal(table[i].key, kernel.key)) return &table[i];
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 KernelLibrary::~KernelLibrary() { delete[] kernels_; }
 
@@ -49,12 +64,20 @@ Status KernelLibrary::add_to(KernelTable& table, Message& message) const {
   for (size_t i = 0; i < size_; ++i) {
     const Status status = table.add({&kernel(i), 1});
     if (status.ok()) continue;
-    for (size_t k = 0; k < i; ++k) table.remove({&kernel(k), 1});
+    const Kernel* twin = find_twin(table, kernel(i));
+    bool is_known = twin != nullptr && kernels_[i].is_same(*twin);
+    for (size_t k = 0; k < i; ++k) is_known = is_known && twin != &kernel(k);
+    if (is_known) continue;
+    remove_from(table);
     const bool is_full = status.code() == Code::RegistrationExceedingMaxKernels;
     return message.fail(status.code(), "the kernel %s cannot be added: %s", kernel(i).name,
                         is_full ? "the table is full" : "there is one of that name");
   }
   return {};
+}
+
+void KernelLibrary::remove_from(KernelTable& table) const {
+  for (size_t i = 0; i < size_; ++i) table.remove({&kernel(i), 1});
 }
 
 }  // namespace rushlight

@@ -33,8 +33,11 @@ class KernelLibrary {
   size_t size() const { return size_; }
   const Kernel& kernel(size_t i) const { return kernels_[i].kernel(); }
   // Adds all kernels, or none on failure: RegistrationAlreadyRegistered for a name that the table
-  // has already, RegistrationExceedingMaxKernels if the table is full.
+  // has already, RegistrationExceedingMaxKernels if the table is full. A kernel that the table has
+  // from the same library stays as it is.
   Status add_to(KernelTable& table, Message& message) const;
+  // Takes out what add_to() added.
+  void remove_from(KernelTable& table) const;
 
  private:
   template <typename At>

@@ -168,8 +168,10 @@ Status Module::add_data_file(DataFile* file) {
         file->order != nullptr ? check_data_pair(program(), file->data, message_) : out_of_memory();
   }
   if (status.ok()) {
-    file->all = MergedData(shared_->external(), &file->data);
-    const StringView duplicate = file->all.duplicate();
+    const NamedData* before = shared_->external();
+    file->all = MergedData(before, &file->data);
+    StringView duplicate;
+    if (before != nullptr) duplicate = find_duplicate(*before, file->data);
     if (!duplicate.empty()) {
       status = message_.fail(Code::InvalidArgument, "'%.*s' is in two of the data files",
                              duplicate.len(), duplicate.data());

@@ -78,6 +78,48 @@ class Tables {
   const uint8_t* data_ = nullptr;
 };
 
+// Reads of a table's fields. `table` is nullptr for an absent table.
+//
+// A loader does little else, so a build for size calls these functions rather than inlining them.
+#if !defined(__OPTIMIZE_SIZE__)
+#define RL_CALLED inline
+#elif defined(__clang__)
+#define RL_CALLED [[gnu::noinline]] inline
+#else
+#define RL_CALLED [[gnu::noinline, gnu::noclone]] inline
+#endif
+
+// The address of field `id`, or nullptr if it is absent.
+RL_CALLED const uint8_t* field_of(const uint8_t* table, unsigned id) {
+  if (table == nullptr) return nullptr;
+  const uint8_t* vtable = table - read<int32_t>(table);
+  const unsigned slot = 4 + 2 * id;
+  if (slot >= read<uint16_t>(vtable)) return nullptr;
+  const uint16_t offset = read<uint16_t>(vtable + slot);
+  return offset != 0 ? table + offset : nullptr;
+}
+// The address that the offset in field `id` points to, or nullptr if the field is absent.
+RL_CALLED const uint8_t* target_of(const uint8_t* table, unsigned id) {
+  const uint8_t* at = field_of(table, id);
+  return at != nullptr ? follow(at) : nullptr;
+}
+// The bits of the number in field `id`, or `fallback` if it is absent.
+template <typename Bits>
+RL_CALLED Bits bits_of(const uint8_t* table, unsigned id, Bits fallback) {
+  const uint8_t* at = field_of(table, id);
+  return at != nullptr ? read<Bits>(at) : fallback;
+}
+// The value of the union whose type is in field `id`, or nullptr if that type is not `type`.
+RL_CALLED const uint8_t* member_of(const uint8_t* table, unsigned id, uint8_t type) {
+  return bits_of<uint8_t>(table, id, 0) == type ? target_of(table, id + 1) : nullptr;
+}
+RL_CALLED StringView string_of(const uint8_t* table, unsigned id) {
+  const uint8_t* at = target_of(table, id);
+  if (at == nullptr) return StringView();
+  return StringView(reinterpret_cast<const char*>(at + 4), read<uint32_t>(at));
+}
+#undef RL_CALLED
+
 // The base class of the generated views.
 class Table {
  public:
@@ -86,36 +128,36 @@ class Table {
   bool present() const { return data_ != nullptr; }
 
  protected:
-  // The address of field `id`, or nullptr if it is absent.
-  const uint8_t* field(unsigned id) const {
-    if (data_ == nullptr) return nullptr;
-    const uint8_t* vtable = data_ - read<int32_t>(data_);
-    const unsigned slot = 4 + 2 * id;
-    if (slot >= read<uint16_t>(vtable)) return nullptr;
-    const uint16_t offset = read<uint16_t>(vtable + slot);
-    return offset != 0 ? data_ + offset : nullptr;
-  }
+  const uint8_t* field(unsigned id) const { return field_of(data_, id); }
+  const uint8_t* target(unsigned id) const { return target_of(data_, id); }
+  const uint8_t* member(unsigned id, uint8_t type) const { return member_of(data_, id, type); }
+  StringView string(unsigned id) const { return string_of(data_, id); }
   template <typename T>
   T scalar(unsigned id, T fallback) const {
-    const uint8_t* at = field(id);
-    return at != nullptr ? read<T>(at) : fallback;
-  }
-  // The address that the offset in field `id` points to, or nullptr if the field is absent.
-  const uint8_t* target(unsigned id) const {
-    const uint8_t* at = field(id);
-    return at != nullptr ? follow(at) : nullptr;
-  }
-  // The value of the union whose type is in field `id`, or nullptr if that type is not `type`.
-  const uint8_t* member(unsigned id, uint8_t type) const {
-    return scalar<uint8_t>(id, 0) == type ? target(id + 1) : nullptr;
-  }
-  StringView string(unsigned id) const {
-    const uint8_t* at = target(id);
-    if (at == nullptr) return StringView();
-    return StringView(reinterpret_cast<const char*>(at + 4), read<uint32_t>(at));
+    if constexpr (sizeof(T) == 1) {
+      return from_bits<T>(bits_of(data_, id, to_bits<uint8_t>(fallback)));
+    } else if constexpr (sizeof(T) == 4) {
+      return from_bits<T>(bits_of(data_, id, to_bits<uint32_t>(fallback)));
+    } else if constexpr (sizeof(T) == 8) {
+      return from_bits<T>(bits_of(data_, id, to_bits<uint64_t>(fallback)));
+    } else {
+      const uint8_t* at = field(id);
+      return at != nullptr ? read<T>(at) : fallback;
+    }
   }
 
  private:
+  template <typename Bits, typename T>
+  static Bits to_bits(T value) {
+    Bits bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    return bits;
+  }
+  template <typename T, typename Bits>
+  static T from_bits(Bits bits) {
+    return read<T>(reinterpret_cast<const uint8_t*>(&bits));
+  }
+
   const uint8_t* data_ = nullptr;
 };
 

@@ -1,19 +1,8 @@
 #include "rushlight/program/key_order.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace rushlight {
-namespace {
-
-// Negative if `a` comes first, 0 if they are equal, else positive.
-int compare(StringView a, StringView b) {
-  const int order = std::memcmp(a.data(), b.data(), a.size() < b.size() ? a.size() : b.size());
-  if (order != 0 || a.size() == b.size()) return order;
-  return a.size() < b.size() ? -1 : 1;
-}
-
-}  // namespace
 
 void KeyOrder::sort(const NamedData& data, uint32_t* order) {
   const size_t n = data.n_keys();
@@ -32,10 +21,16 @@ size_t KeyOrder::find(const NamedData& data, StringView key) const {
     while (i < n && data.key(i) != key) ++i;
     return i;
   }
-  const uint32_t* const place = std::lower_bound(
-      order_, order_ + n, key,
-      [&data](uint32_t a, StringView wanted) { return compare(data.key(a), wanted) < 0; });
-  return place != order_ + n && data.key(*place) == key ? *place : n;
+  size_t end = n;
+  while (i < end) {
+    const size_t middle = i + (end - i) / 2;
+    if (compare(data.key(order_[middle]), key) < 0) {
+      i = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return i < n && data.key(order_[i]) == key ? order_[i] : n;
 }
 
 }  // namespace rushlight

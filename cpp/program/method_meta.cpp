@@ -9,6 +9,12 @@
 namespace rushlight {
 namespace {
 
+void copy_bounds(fb::Tensor tensor, int32_t* bounds) {
+  const fb::Vector<int32_t> sizes = tensor.sizes();
+  const bool is_bounded = tensor.shape_dynamism() != fb::TensorShapeDynamism::DYNAMIC_UNBOUND;
+  for (size_t k = 0; k < sizes.size(); ++k) bounds[k] = is_bounded ? sizes[k] : INT32_MAX;
+}
+
 TensorMeta tensor_meta(fb::Tensor tensor) {
   TensorMeta meta;
   meta.dtype = static_cast<DType>(tensor.scalar_type());
@@ -16,10 +22,7 @@ TensorMeta tensor_meta(fb::Tensor tensor) {
   meta.rank = static_cast<uint8_t>(tensor.sizes().size());
   meta.planned = is_planned(tensor);
   meta.constant = is_constant(tensor);
-  copy_sizes(tensor.sizes(), meta.sizes);
-  for (size_t k = 0; k < meta.rank && meta.dynamism == Dynamism::Unbounded; ++k) {
-    meta.sizes[k] = INT32_MAX;
-  }
+  copy_bounds(tensor, meta.sizes);
   if (meta.rank > 0) std::memcpy(meta.dim_order, tensor.dim_order().bytes(), meta.rank);
   int64_t numel = 0;
   const size_t element = element_size(meta.dtype);
@@ -70,6 +73,15 @@ ValueMeta MethodMeta::value(size_t i) const {
   if (meta.tag == Tag::String) meta.text = value.val_as_String().string_val();
   if (meta.tag == Tag::Tensor) meta.tensor = tensor_meta(value.val_as_Tensor());
   return meta;
+}
+
+TensorMeta MethodMeta::output_tensor(size_t i) const {
+  return tensor_meta(plan().values()[static_cast<size_t>(plan().outputs()[i])].val_as_Tensor());
+}
+
+void MethodMeta::copy_input_bounds(size_t i, int32_t* bounds) const {
+  const fb::ExecutionPlan plan = this->plan();
+  copy_bounds(plan.values()[static_cast<size_t>(plan.inputs()[i])].val_as_Tensor(), bounds);
 }
 
 size_t MethodMeta::n_arenas() const { return plan().non_const_buffer_sizes().size() - 1; }

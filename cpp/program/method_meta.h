@@ -65,6 +65,7 @@ struct PlanSizes {
   size_t delegates = 0;
   size_t specs = 0;            // of all delegates
   size_t delegate_args = 0;    // maximum number of arguments of a delegate call
+  size_t given = 0;            // values, if there are delegates
   size_t constant_copies = 0;  // bytes of constants that are misaligned in the image, padded
 };
 
@@ -80,6 +81,10 @@ class MethodMeta {
   ValueMeta input(size_t i) const;
   ValueMeta output(size_t i) const;
   ValueMeta value(size_t i) const;
+  // Parts of the same, of tensors: less code where no more is wanted. `bounds` has room for
+  // kMaxRank sizes.
+  TensorMeta output_tensor(size_t i) const;
+  void copy_input_bounds(size_t i, int32_t* bounds) const;
 
   // Arena k is for memory id k + 1.
   size_t n_arenas() const;

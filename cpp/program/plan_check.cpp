@@ -18,14 +18,15 @@ class PlanChecker {
  private:
   Status check_arenas();
   Status check_value(size_t i);
-  Status check_tensor(size_t i, fb::Tensor tensor);
-  Status check_shape(size_t i, fb::Tensor tensor, size_t* nbytes);
-  Status check_planned(size_t i, fb::Tensor tensor, size_t nbytes);
-  Status check_file_data(size_t i, fb::Tensor tensor, size_t nbytes);
-  Status check_int_list(size_t i, fb::Vector<int64_t> items);
+  Status check_tensor(fb::Tensor tensor);
+  Status check_shape(fb::Tensor tensor, size_t* nbytes);
+  Status check_planned(fb::Tensor tensor, size_t nbytes);
+  Status check_file_data(fb::Tensor tensor, size_t nbytes);
+  Status check_int_list(fb::Vector<int64_t> items);
   Status check_tensor_list(size_t i, fb::Vector<int32_t> items, bool optional);
   Status check_interface(fb::Vector<int32_t> indices, const char* what, bool input);
   Status check_delegates();
+  Status check_delegate(fb::BackendDelegate delegate);
   Status check_chains();
   Status check_instruction(fb::Instruction instruction, size_t n_instructions);
   Status check_kernel_call(fb::KernelCall call);
@@ -66,12 +67,18 @@ Status PlanChecker::check() {
                          "the plan lacks its values, inputs, outputs, chains or buffer sizes");
   }
   RL_TRY(check_arenas());
-  for (size_t i = 0; i < n_values(); ++i) RL_TRY(check_value(i));
+  for (size_t i = 0; i < n_values(); ++i) {
+    const Status status = check_value(i);
+    if (status.ok()) continue;
+    message_.prepend("value %zu: ", i);
+    return status;
+  }
   RL_TRY(check_interface(plan_.inputs(), "input", true));
   RL_TRY(check_interface(plan_.outputs(), "output", false));
   RL_TRY(check_delegates());
   RL_TRY(check_chains());
   sizes_.values = n_values();
+  sizes_.given = sizes_.delegates > 0 ? n_values() : 0;
   sizes_.inputs = plan_.inputs().size();
   sizes_.outputs = plan_.outputs().size();
   return {};
@@ -117,9 +124,9 @@ Status PlanChecker::check_value(size_t i) {
     case fb::KernelTypes::String:
       return {};
     case fb::KernelTypes::Tensor:
-      return check_tensor(i, value.val_as_Tensor());
+      return check_tensor(value.val_as_Tensor());
     case fb::KernelTypes::IntList:
-      return check_int_list(i, value.val_as_IntList().items());
+      return check_int_list(value.val_as_IntList().items());
     case fb::KernelTypes::DoubleList:
       sizes_.doubles += value.val_as_DoubleList().items().size();
       return count_items(value.val_as_DoubleList().items().size());
@@ -130,60 +137,57 @@ Status PlanChecker::check_value(size_t i) {
     case fb::KernelTypes::OptionalTensorList:
       return check_tensor_list(i, value.val_as_OptionalTensorList().items(), true);
     case fb::KernelTypes::NONE:
-      return message_.fail(Code::InvalidProgram, "value %zu is absent", i);
+      return message_.fail(Code::InvalidProgram, "it is absent");
   }
   return message_.fail(Code::NotSupported,
-                       "value %zu is of kind %u, which this version of the format does not have", i,
+                       "it is of kind %u, which this version of the format does not have",
                        static_cast<unsigned>(value.val_type()));
 }
 
-Status PlanChecker::check_tensor(size_t i, fb::Tensor tensor) {
+Status PlanChecker::check_tensor(fb::Tensor tensor) {
   if (tensor.storage_offset() != 0 || tensor.layout() != 0) {
-    return message_.fail(Code::NotSupported, "value %zu: a tensor with %s", i,
+    return message_.fail(Code::NotSupported, "a tensor with %s",
                          tensor.layout() != 0 ? "a sparse layout" : "a storage offset");
   }
   const int dynamism = static_cast<int>(tensor.shape_dynamism());
   if (dynamism < 0 || dynamism > 2) {
-    return message_.fail(Code::InvalidProgram, "value %zu: its dynamism is %d", i, dynamism);
+    return message_.fail(Code::InvalidProgram, "its dynamism is %d", dynamism);
   }
   if (tensor.shape_dynamism() == fb::TensorShapeDynamism::DYNAMIC_UNBOUND) {
     // Such a tensor gets memory when it needs it; planned memory or data in the file would be a
     // bound.
     const bool own = is_planned(tensor) || has_file_data(tensor);
     if (own || tensor.sizes().size() == 0) {
-      return message_.fail(Code::InvalidProgram, "value %zu: a tensor without upper bound %s", i,
+      return message_.fail(Code::InvalidProgram, "a tensor without upper bound %s",
                            own ? "has a place or data" : "has no dimensions");
     }
   }
   if (tensor.extra_tensor_info().device_type() != fb::DeviceType::CPU) {
-    return message_.fail(Code::NotSupported, "value %zu: a tensor on another device than the CPU",
-                         i);
+    return message_.fail(Code::NotSupported, "a tensor on another device than the CPU");
   }
   size_t nbytes = 0;
-  RL_TRY(check_shape(i, tensor, &nbytes));
-  if (is_planned(tensor)) RL_TRY(check_planned(i, tensor, nbytes));
-  if (has_file_data(tensor)) RL_TRY(check_file_data(i, tensor, nbytes));
+  RL_TRY(check_shape(tensor, &nbytes));
+  if (is_planned(tensor)) RL_TRY(check_planned(tensor, nbytes));
+  if (has_file_data(tensor)) RL_TRY(check_file_data(tensor, nbytes));
   ++sizes_.tensors;
   sizes_.dims += tensor.sizes().size();
   return {};
 }
 
-Status PlanChecker::check_shape(size_t i, fb::Tensor tensor, size_t* nbytes) {
+Status PlanChecker::check_shape(fb::Tensor tensor, size_t* nbytes) {
   const DType dtype = static_cast<DType>(tensor.scalar_type());
   if (element_size(dtype) == 0) {
-    return message_.fail(Code::InvalidProgram, "value %zu: there is no dtype %d", i,
-                         static_cast<int>(dtype));
+    return message_.fail(Code::InvalidProgram, "there is no dtype %d", static_cast<int>(dtype));
   }
   const size_t rank = tensor.sizes().size();
   if (rank > kMaxRank) {
-    return message_.fail(Code::NotSupported, "value %zu: a tensor of rank %zu; %zu is the most", i,
-                         rank, kMaxRank);
+    return message_.fail(Code::NotSupported, "a tensor of rank %zu; %zu is the most", rank,
+                         kMaxRank);
   }
   const Span<const uint8_t> dim_order = fb::as_span(tensor.dim_order());
   if (dim_order.size() != rank || !is_permutation(dim_order.data(), rank)) {
     return message_.fail(Code::InvalidProgram,
-                         "value %zu: its dim order is not a permutation of its %zu dimensions", i,
-                         rank);
+                         "its dim order is not a permutation of its %zu dimensions", rank);
   }
   RL_TRY(count_items(rank));
   int32_t sizes[kMaxRank];
@@ -191,8 +195,7 @@ Status PlanChecker::check_shape(size_t i, fb::Tensor tensor, size_t* nbytes) {
   copy_sizes(tensor.sizes(), sizes);
   for (size_t k = 0; k < rank; ++k) {
     if (sizes[k] >= 0) continue;
-    return message_.fail(Code::InvalidProgram, "value %zu: size %zu is %ld", i, k,
-                         static_cast<long>(sizes[k]));
+    return message_.fail(Code::InvalidProgram, "size %zu is %ld", k, static_cast<long>(sizes[k]));
   }
   int64_t numel = 0;
   const bool counted = count_elements({sizes, rank}, &numel) &&
@@ -201,40 +204,39 @@ Status PlanChecker::check_shape(size_t i, fb::Tensor tensor, size_t* nbytes) {
   const bool bound_only = tensor.shape_dynamism() != fb::TensorShapeDynamism::STATIC &&
                           !is_planned(tensor) && !has_file_data(tensor);
   if (!counted && !bound_only) {  // an unplanned dynamic tensor may have any bound
-    return message_.fail(Code::InvalidProgram, "value %zu: its sizes are too great", i);
+    return message_.fail(Code::InvalidProgram, "its sizes are too great");
   }
   *nbytes = counted ? static_cast<size_t>(numel) * element_size(dtype) : 0;
   return {};
 }
 
-Status PlanChecker::check_planned(size_t i, fb::Tensor tensor, size_t nbytes) {
+Status PlanChecker::check_planned(fb::Tensor tensor, size_t nbytes) {
   const fb::AllocationDetails place = tensor.allocation_info();
   const size_t n_buffers = plan_.non_const_buffer_sizes().size();
   if (place.memory_id() == 0 || place.memory_id() >= n_buffers) {
-    return message_.fail(Code::InvalidArgument, "value %zu: memory id %lu; there are 1 to %zu", i,
+    return message_.fail(Code::InvalidArgument, "memory id %lu; there are 1 to %zu",
                          static_cast<unsigned long>(place.memory_id()), n_buffers - 1);
   }
   const uint64_t offset = arena_offset(place);
   const uint64_t arena = static_cast<uint64_t>(plan_.non_const_buffer_sizes()[place.memory_id()]);
   if (offset > arena || nbytes > arena - offset) {
-    return message_.fail(Code::MemoryAllocationFailed,
-                         "value %zu: %zu bytes at offset %llu leave memory %lu of %llu bytes", i,
-                         nbytes, static_cast<unsigned long long>(offset),
-                         static_cast<unsigned long>(place.memory_id()),
-                         static_cast<unsigned long long>(arena));
+    return message_.fail(
+        Code::MemoryAllocationFailed, "%zu bytes at offset %llu leave memory %lu of %llu bytes",
+        nbytes, static_cast<unsigned long long>(offset),
+        static_cast<unsigned long>(place.memory_id()), static_cast<unsigned long long>(arena));
   }
   const DType dtype = static_cast<DType>(tensor.scalar_type());
-  if (offset % element_alignment(dtype) != 0) {
-    return message_.fail(Code::InvalidProgram, "value %zu: offset %llu is not aligned for %s", i,
+  if ((offset & (element_alignment(dtype) - 1)) != 0) {
+    return message_.fail(Code::InvalidProgram, "offset %llu is not aligned for %s",
                          static_cast<unsigned long long>(offset), dtype_name(dtype));
   }
   return {};
 }
 
-Status PlanChecker::check_file_data(size_t i, fb::Tensor tensor, size_t nbytes) {
+Status PlanChecker::check_file_data(fb::Tensor tensor, size_t nbytes) {
   if (is_external(tensor)) {
     if (!tensor.extra_tensor_info().fully_qualified_name().empty()) return {};
-    return message_.fail(Code::InvalidProgram, "value %zu: external data without a name", i);
+    return message_.fail(Code::InvalidProgram, "external data without a name");
   }
   const size_t index = tensor.data_buffer_idx();
   const bool planned = is_planned(tensor);
@@ -242,36 +244,32 @@ Status PlanChecker::check_file_data(size_t i, fb::Tensor tensor, size_t nbytes) 
   const Span<const uint8_t> bytes =
       planned ? program_.mutable_state(index) : program_.constant(index);
   if (bytes.data() == nullptr && nbytes > 0) {
-    return message_.fail(Code::InvalidArgument, "value %zu: there is no %s %zu in the program", i,
-                         what, index);
+    return message_.fail(Code::InvalidArgument, "there is no %s %zu in the program", what, index);
   }
   if (bytes.size() < nbytes) {
-    return message_.fail(Code::InvalidProgram,
-                         "value %zu: its %zu bytes, %s %zu, leave the segment", i, nbytes, what,
-                         index);
+    return message_.fail(Code::InvalidProgram, "its %zu bytes, %s %zu, leave the segment", nbytes,
+                         what, index);
   }
   const DType dtype = static_cast<DType>(tensor.scalar_type());
   if (planned || is_aligned(bytes.data(), dtype)) return {};
   const size_t copy = padded_copy(nbytes);
   if (nbytes > copies_left_) {
     return message_.fail(Code::InvalidProgram,
-                         "value %zu: the constants that are not aligned for their type are more "
-                         "bytes than the file has",
-                         i);
+                         "the constants that are not aligned for their type are more "
+                         "bytes than the file has");
   }
   copies_left_ -= nbytes;
   sizes_.constant_copies += copy;
   return {};
 }
 
-Status PlanChecker::check_int_list(size_t i, fb::Vector<int64_t> items) {
+Status PlanChecker::check_int_list(fb::Vector<int64_t> items) {
   RL_TRY(count_items(items.size()));
   sizes_.list_items += items.size();
   for (size_t k = 0; k < items.size(); ++k) {
     if (is_value(items[k]) && is_number(items[k])) continue;
-    return message_.fail(Code::InvalidProgram,
-                         "value %zu: item %zu of the IntList, value %lld, is not an Int", i, k,
-                         static_cast<long long>(items[k]));
+    return message_.fail(Code::InvalidProgram, "item %zu of the IntList, value %lld, is not an Int",
+                         k, static_cast<long long>(items[k]));
   }
   return {};
 }
@@ -286,8 +284,8 @@ Status PlanChecker::check_tensor_list(size_t i, fb::Vector<int32_t> items, bool 
     if (before && type_of(index) == fb::KernelTypes::Tensor) continue;
     if (before && optional && type_of(index) == fb::KernelTypes::Null) continue;
     return message_.fail(Code::InvalidProgram,
-                         "value %zu: item %zu of the list, value %ld, is not a Tensor before it", i,
-                         k, static_cast<long>(index));
+                         "item %zu of the list, value %ld, is not a Tensor before it", k,
+                         static_cast<long>(index));
   }
   return {};
 }
@@ -312,26 +310,32 @@ Status PlanChecker::check_delegates() {
   const fb::Tables<fb::BackendDelegate> delegates = plan_.delegates();
   sizes_.delegates = delegates.size();
   for (size_t i = 0; i < delegates.size(); ++i) {
-    const fb::BackendDelegate delegate = delegates[i];
-    if (delegate.id().empty() || !delegate.has_processed()) {
-      return message_.fail(Code::InvalidProgram, "delegate %zu lacks its id or its payload", i);
-    }
-    const fb::BackendDelegateDataReference payload = delegate.processed();
-    const bool is_inline = payload.location() == fb::DataLocation::INLINE;
-    if (!is_inline && payload.location() != fb::DataLocation::SEGMENT) {
-      return message_.fail(Code::InvalidProgram,
-                           "delegate %zu: its payload is neither in the program nor in a segment",
-                           i);
-    }
-    const size_t n =
-        is_inline ? program_.root().backend_delegate_data().size() : program_.n_segments();
-    if (payload.index() >= n) {
-      return message_.fail(Code::InvalidProgram, "delegate %zu: payload %lu of %zu", i,
-                           static_cast<unsigned long>(payload.index()), n);
-    }
-    RL_TRY(count_items(delegate.compile_specs().size()));
-    sizes_.specs += delegate.compile_specs().size();
+    const Status status = check_delegate(delegates[i]);
+    if (status.ok()) continue;
+    message_.prepend("delegate %zu: ", i);
+    return status;
   }
+  return {};
+}
+
+Status PlanChecker::check_delegate(fb::BackendDelegate delegate) {
+  if (delegate.id().empty() || !delegate.has_processed()) {
+    return message_.fail(Code::InvalidProgram, "it lacks its id or its payload");
+  }
+  const fb::BackendDelegateDataReference payload = delegate.processed();
+  const bool is_inline = payload.location() == fb::DataLocation::INLINE;
+  if (!is_inline && payload.location() != fb::DataLocation::SEGMENT) {
+    return message_.fail(Code::InvalidProgram,
+                         "its payload is neither in the program nor in a segment");
+  }
+  const size_t n =
+      is_inline ? program_.root().backend_delegate_data().size() : program_.n_segments();
+  if (payload.index() >= n) {
+    return message_.fail(Code::InvalidProgram, "payload %lu of %zu",
+                         static_cast<unsigned long>(payload.index()), n);
+  }
+  RL_TRY(count_items(delegate.compile_specs().size()));
+  sizes_.specs += delegate.compile_specs().size();
   return {};
 }
 

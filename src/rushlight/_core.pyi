@@ -207,12 +207,20 @@ def array_bytes(array: Any, dim_order: list[int]) -> tuple[str, tuple[int, ...],
 def operator_names(own: bool = False) -> set[str]:
     """The operators that have a kernel; `own`: those alone that were registered."""
 
-def register_kernel(name: str, signature: str, n_results: int, function: Any) -> None:
+def kernels_in_delegates() -> set[str]:
+    """The operators that have registered kernels, all of which may be called inside a delegate."""
+
+def register_kernel(
+    name: str, signature: str, n_results: int, function: Any, in_delegates: bool
+) -> None:
     """Add a function that computes an operator: its letters (cpp/kernel/kernel.h), of which the
     last `n_results` are results (or the last alone, a list of any length)."""
 
-def register_kernel_library(path: bytes) -> list[str]:
-    """Add the kernels of a shared library; returns the names of their operators."""
+def register_kernel_library(path: bytes) -> tuple[int, list[str]]:
+    """Add the kernels of a shared library; returns its number and the names of their operators."""
+
+def unregister_kernel_library(number: int) -> None:
+    """Take out what a library added; methods that are loaded keep it."""
 
 def unregister_kernel(name: str) -> bool:
     """Take a registered kernel out; methods that are loaded keep it. False if there is none."""
@@ -376,6 +384,7 @@ class LlmRunner:
         chat_template: str,
         failure_report: bytes,
         trace: tuple[int, int, int, list[str]],
+        kernels: list[bytes],
     ) -> LlmRunner:
         """Counts of 0 stand for the default. `failure_report`: the path of a file that is written
         when the model fails; empty: none. `trace`: as for `Program.open`."""

@@ -203,31 +203,31 @@ def export(
     config = ExecutorchBackendConfig(memory_planning_pass=planning, debug=debug)
     forms = forms_of(backend)
     limit = _limit(strict)
-    if quantize is not None:
-        made_of = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
-        captured = {name: notes.program for name, notes in made_of.items()}
-    else:
-        say("capture")
-        made_of = {}
-        captured = _captured(model, args, kwargs, dynamic_shapes)
-    made = {}
-    for form in forms:
-        made[form.name] = to_edge_transform_and_lower(
-            *(captured, None, form.partitioners, constant_methods, compile_config),
-            generate_etrecord=etrecord is not None,
-            progress=say,
-        )
-        if limit is not None and form is forms[0] and form.partitioners:
-            check_fallbacks(made[form.name], limit)
-    if len(made) > 1:
-        made = _without_empty(made)
-    is_fat = len(made) > 1
-    edge = join(made) if is_fat else next(iter(made.values()))
-    manager = edge.to_executorch(config, progress=say)
-    if is_fat:
-        manager.add_named_data(KEY, json.dumps(index(made, manager, captured)).encode())
-    notes = []
     with lent_kernels(kernels):
+        if quantize is not None:
+            made_of = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
+            captured = {name: notes.program for name, notes in made_of.items()}
+        else:
+            say("capture")
+            made_of = {}
+            captured = _captured(model, args, kwargs, dynamic_shapes)
+        made = {}
+        for form in forms:
+            made[form.name] = to_edge_transform_and_lower(
+                *(captured, None, form.partitioners, constant_methods, compile_config),
+                generate_etrecord=etrecord is not None,
+                progress=say,
+            )
+            if limit is not None and form is forms[0] and form.partitioners:
+                check_fallbacks(made[form.name], limit)
+        if len(made) > 1:
+            made = _without_empty(made)
+        is_fat = len(made) > 1
+        edge = join(made) if is_fat else next(iter(made.values()))
+        manager = edge.to_executorch(config, progress=say)
+        if is_fat:
+            manager.add_named_data(KEY, json.dumps(index(made, manager, captured)).encode())
+        notes = []
         _check_kernels(manager, ops_manifest)
         check_contracts(manager)
         for name, program in captured.items() if verify else ():

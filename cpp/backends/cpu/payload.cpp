@@ -1,5 +1,6 @@
 #include "rushlight/backends/cpu/payload.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -17,6 +18,8 @@ using schema::Operation;
 // More than any operator takes. Tables of a damaged file may share one vector, so the number of
 // copies needs a limit.
 constexpr size_t kNodeValues = static_cast<size_t>(schema::Limit::NODE_VALUES);
+constexpr size_t kKernelArguments = static_cast<size_t>(schema::Limit::KERNEL_ARGUMENTS);
+constexpr size_t kKernelText = static_cast<size_t>(schema::Limit::KERNEL_TEXT);
 constexpr size_t kWords = 3;  // that an instruction takes
 
 TileInstruction instruction_of(fb::Vector<uint32_t> code, size_t i) {
@@ -78,6 +81,8 @@ class Reader {
   Status read_residual(const Table& from, QuantizedResidualParameters* to);
   Status read_recurrent(schema::Recurrent from, Parameters* to);
   Status read_adapter(schema::Adapter from, Parameters* to);
+  Status read_kernel_call(schema::KernelCall from, KernelCallParameters* to);
+  Status read_argument(schema::KernelArgument from, KernelArgument* to);
 
   Status refuse(const char* why) {
     return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
@@ -100,6 +105,14 @@ class Reader {
     RL_TRY(allocate(from.size(), &copied));
     for (size_t i = 0; i < from.size(); ++i) copied[i] = from[i];
     *to = copied;
+    return {};
+  }
+
+  Status copy_text(StringView from, StringView* to) {
+    Span<char> copied;
+    RL_TRY(allocate(from.size(), &copied));
+    std::copy_n(from.data(), from.size(), copied.data());
+    *to = {copied.data(), copied.size()};
     return {};
   }
 
@@ -310,6 +323,8 @@ Status Reader::read_integers(schema::Node from, Parameters* to) {
     }
     case Operation::Adapter:
       return read_adapter(from.operation_as_Adapter(), to);
+    case Operation::KernelCall:
+      return read_kernel_call(from.operation_as_KernelCall(), &to->emplace<KernelCallParameters>());
     default:
       return refuse("its kind is unknown to this runtime; update the runtime");
   }
@@ -414,6 +429,36 @@ Status Reader::read_adapter(schema::Adapter from, Parameters* to) {
   adapter.rank = from.rank();
   RL_TRY(copy(from.sites(), &adapter.sites));
   return copy(from.widths(), &adapter.widths);
+}
+
+Status Reader::read_kernel_call(schema::KernelCall from, KernelCallParameters* to) {
+  const size_t n = from.arguments().size();
+  if (n > kKernelArguments || from.name().size() > kKernelText ||
+      from.dim_orders().size() > 2 * kNodeValues * kMaxViewRank) {
+    return refuse("its kernel has too many arguments, or too long a name");
+  }
+  RL_TRY(copy_text(from.name(), &to->name));
+  RL_TRY(copy(from.dim_orders(), &to->dim_orders));
+  Span<KernelArgument> arguments;
+  RL_TRY(allocate(n, &arguments));
+  for (size_t i = 0; i < n; ++i) RL_TRY(read_argument(from.arguments()[i], &arguments[i]));
+  to->arguments = arguments;
+  return {};
+}
+
+Status Reader::read_argument(schema::KernelArgument from, KernelArgument* to) {
+  if (from.kind() > ArgumentKind::FLOATS) return refuse("an argument is of an unknown kind");
+  const size_t longest =
+      std::max({from.integers().size(), from.expressions().size(), from.floats().size()});
+  if (longest > kKernelArguments || from.text().size() > kKernelText) {
+    return refuse("an argument of its kernel has too many numbers, or too long a text");
+  }
+  to->kind = from.kind();
+  to->count = from.count();
+  RL_TRY(copy(from.integers(), &to->integers));
+  RL_TRY(copy(from.expressions(), &to->expressions));
+  RL_TRY(copy(from.floats(), &to->floats));
+  return copy_text(from.text(), &to->text);
 }
 
 }  // namespace

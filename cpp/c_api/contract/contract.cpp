@@ -280,6 +280,7 @@ Status Contract::check_integer(size_t input, const MethodMeta& meta, int64_t val
 
 Status Contract::check_derived(const Derived& one, int64_t value, Span<int64_t> values,
                                Message* message) const {
+  if (value == kUnknown) return {};  // of an input that is none of this kind
   uint32_t unknown = 0, n_unknown = 0;
   for (const uint32_t symbol : one.expression.symbols()) {
     if (values[symbol] != kUnknown) continue;
@@ -298,12 +299,16 @@ Status Contract::check_derived(const Derived& one, int64_t value, Span<int64_t> 
                          has_value && got.is_whole ? (" = " + std::to_string(got.i)).c_str() : "");
   }
   // It is linear in the symbol that no size gives.
+  Number slope, rest, root;
   values[unknown] = 0;
   bool is_solved = one.expression.compute(values, &got) && got.is_whole;
   values[unknown] = 1;
   is_solved = is_solved && one.expression.compute(values, &next) && next.is_whole &&
-              next.i != got.i && (value - got.i) % (next.i - got.i) == 0;
-  values[unknown] = is_solved ? (value - got.i) / (next.i - got.i) : kUnknown;
+              compute_binary(kSubtract, next, got, &slope) && slope.i != 0 &&
+              compute_binary(kSubtract, {true, value, 0}, got, &rest) &&
+              compute_binary(kFloorDivide, rest, slope, &root) &&
+              compute_binary(kModulo, rest, slope, &rest) && rest.i == 0;
+  values[unknown] = is_solved ? root.i : kUnknown;
   if (is_solved) return {};
   return message->fail(Code::NotSupported, "%s is %lld, which is not %s for any whole number",
                        place.c_str(), static_cast<long long>(value), one.expression.text().c_str());

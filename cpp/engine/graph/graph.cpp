@@ -1,8 +1,9 @@
 #include "rushlight/engine/graph/graph.h"
 
-#include <variant>
-
+#include "rushlight/engine/graph/selected_nodes.h"
 #include "rushlight/engine/operators/operator.h"
+#include "rushlight/kernel/arena_shadow.h"
+#include "rushlight/kernel/schema.h"
 #include "rushlight/platform/platform.h"
 
 namespace rushlight::engine {
@@ -15,6 +16,13 @@ Status no_memory(Message& message) {
 
 Status refuse(Message& message, const char* why) {
   return message.fail(Code::DelegateInvalidCompatibility, "%s", why);
+}
+
+// Of operators that are no kernel's of the runtime; empty for files from elsewhere.
+Span<const uint8_t> schemas_of(const BackendInit& init) {
+  if (init.named_data == nullptr) return {};
+  const auto schemas = init.named_data->get(StringView(kSchemasKey));
+  return schemas.ok() ? schemas.value() : Span<const uint8_t>();
 }
 
 }  // namespace
@@ -33,15 +41,32 @@ Status Graph::prepare(const GraphParts& parts, BackendInit& init) {
   n_inputs_ = parts.n_inputs;
   n_outputs_ = parts.n_outputs;
   n_constants_ = parts.constants.size();
+  if constexpr (!kHasAllNodes) RL_TRY(check_selected(*init.message));
   RL_TRY(take_memory(parts, init));
   RL_TRY(place_values(*init.message));
   RL_TRY(sizes_.load(parts, *init.allocator, *init.message));
   threads_ = init.workers != nullptr ? init.workers->count() : 1;
-  RL_TRY(make_operators(init.allocator, *init.message, *init.place));
+  RL_TRY(make_operators(&init, *init.message, *init.place));
   scratch_size_ = scratch_wanted_;
   scratch_ = init.allocator->allocate(scratch_size_, kAlignment);
   if (scratch_ == nullptr && scratch_size_ > 0) return no_memory(*init.message);
   return {};
+}
+
+// Ok if this build has an operator for every node; else the message names each kind that it lacks.
+Status Graph::check_selected(Message& message) const {
+  uint64_t lacking = 0;
+  for (const Node& node : nodes_) {
+    if (has_operator(node.parameters)) continue;
+    const uint64_t kind = uint64_t{1} << node.parameters.index();
+    if ((lacking & kind) != 0) continue;
+    message.append("%s %s", lacking == 0 ? "this build was made without the engine's" : ",",
+                   kind_name(node.parameters));
+    lacking |= kind;
+  }
+  if (lacking == 0) return {};
+  message.append("; build the library for this program, too");
+  return Code::NotSupported;
 }
 
 Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
@@ -61,7 +86,10 @@ Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
       (operators_ == nullptr && !nodes_.empty()) || parts.scratch_size > SIZE_MAX) {
     return no_memory(message);
   }
-  for (size_t i = 0; i < nodes_.size(); ++i) operators_[i] = nullptr;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    operators_[i] = nullptr;
+    calls_kernels_ |= std::holds_alternative<KernelCallParameters>(nodes_[i].parameters);
+  }
   for (size_t i = 0; i < n_bases; ++i) {
     bases_[i] = nullptr;
     capacities_[i] = UINT64_MAX;  // arguments are checked against what the values need
@@ -78,6 +106,11 @@ Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
   void* scratch = init.allocator->allocate(static_cast<size_t>(parts.scratch_size), kAlignment);
   if (scratch == nullptr && parts.scratch_size > 0) return no_memory(message);
   bases_[n_bases - 1] = static_cast<uint8_t*>(scratch);
+  if (calls_kernels_ && init.check_kernels) {
+    shared_ = {static_cast<uint8_t*>(scratch), static_cast<size_t>(parts.scratch_size)};
+    shadow_ = init.allocator->allocate_array<uint8_t>(shared_.size());
+    if (shadow_ == nullptr && !shared_.empty()) return no_memory(message);
+  }
   return {};
 }
 
@@ -132,26 +165,33 @@ int64_t Graph::id_of(size_t node) const {
   return nodes_[node].id < 0 ? static_cast<int64_t>(node) : nodes_[node].id;
 }
 
-// Prepares the operators for the values' current sizes. Allocates only if there are no operators
-// yet.
-Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePlace& place) {
+// Prepares the operators for the values' current sizes. Allocates only at load, with `init`. The
+// message names all kernels that are missing.
+Status Graph::make_operators(const BackendInit* init, Message& message, DelegatePlace& place) {
+  Allocator* allocator = init != nullptr ? init->allocator : nullptr;
   Setup setup(values_, n_inputs_ + n_constants_, threads_, allocator, &message);
+  setup.numbers = sizes_.numbers();
+  if (init != nullptr) {
+    setup.kernels = init->kernels;
+    setup.schemas = schemas_of(*init);
+    message.clear();
+  }
+  Status missing;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     place.enter(id_of(i));
     Status status = setup.begin(nodes_[i], operators_[i]);
     if (status.ok()) {
-      const Result<Operator*> made =
-          std::visit([&](const auto& parameters) { return make_operator(parameters, setup); },
-                     nodes_[i].parameters);
+      const Result<Operator*> made = make_selected(nodes_[i].parameters, setup);
       status = made.status();
       if (made.ok()) operators_[i] = made.value();
     }
     if (status.ok()) continue;
-    place.set(id_of(i));
-    return status;
+    if (missing.ok() || status.code() != Code::OperatorMissing) place.set(id_of(i));
+    if (status.code() != Code::OperatorMissing) return status;
+    missing = status;
   }
   scratch_wanted_ = setup.scratch();
-  return {};
+  return missing;
 }
 
 // Prepares the graph for the inputs' sizes, and sets the outputs' sizes.
@@ -277,7 +317,10 @@ void Graph::tell_values(Tracer& tracer, size_t node) const {
 Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch_size) {
   Workers* workers = run.workers;
   if (workers != nullptr && workers->count() > threads_) workers = nullptr;
-  const Frame frame = {bases_, scratch, scratch_size, workers, run.message, run.kv_cache};
+  KernelScratch memory(calls_kernels_ ? run.scratch : nullptr);
+  const ArenaShadow shadow({&shared_, 1}, shadow_);
+  const Frame frame = {bases_,      scratch,      scratch_size, workers,
+                       run.message, run.kv_cache, &memory,      shadow.is_on() ? &shadow : nullptr};
   for (size_t i = 0; i < nodes_.size(); ++i) {
     run.place->enter(id_of(i));
     const uint64_t start = run.tracer != nullptr ? now_ns() : 0;
@@ -293,6 +336,7 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
       if (run.wants_value({nullptr, id_of(i)})) tell_values(*run.tracer, i);
     }
   }
+  memory.count();
   return {};
 }
 

@@ -30,11 +30,12 @@ class Graph {
   };
 
   Status prepare(const GraphParts& parts, BackendInit& init);
+  Status check_selected(Message& message) const;
   Status take_memory(const GraphParts& parts, BackendInit& init);
   Status place_values(Message& message);
   int64_t id_of(size_t node) const;
   Status place_value(Value& value, Message& message);
-  Status make_operators(Allocator* allocator, Message& message, DelegatePlace& place);
+  Status make_operators(const BackendInit* init, Message& message, DelegatePlace& place);
   Status fit(const BackendRun& run, EValue* const* args);
   Status fit_anew(const BackendRun& run, EValue* const* args);
   void release_scratch();
@@ -47,6 +48,9 @@ class Graph {
   size_t n_constants_ = 0;
   size_t n_outputs_ = 0;
   size_t threads_ = 1;  // for which there is scratch
+  bool calls_kernels_ = false;
+  Span<uint8_t> shared_;       // the memory that values share
+  uint8_t* shadow_ = nullptr;  // a copy of it, if kernels are checked
   Span<Value> values_;
   Span<const Node> nodes_;
   Sizes sizes_;

@@ -29,6 +29,8 @@ class Sizes {
   bool set(Value& value) const;
   // The value that has the argument's own sizes; nullptr if there is none.
   const Value* own(size_t argument) const;
+  // The value of each expression.
+  Span<const int64_t> numbers() const { return numbers_; }
   // "for inputs of sizes (2, 3), (3): ", before what the message says.
   void name_inputs(EValue* const* args, Message& message) const;
 

@@ -14,10 +14,28 @@
 #include "rushlight/platform/workers.h"
 
 namespace rushlight {
-struct KvCache;  // delegate/kv_cache.h
-}
+class ArenaShadow;  // kernel/arena_shadow.h
+class KernelTable;  // kernel/kernel.h
+struct KvCache;     // delegate/kv_cache.h
+}  // namespace rushlight
 
 namespace rushlight::engine {
+
+// The memory that kernels take in a run, one after the other, from what the run's scratch has left.
+class KernelScratch {
+ public:
+  explicit KernelScratch(Allocator* run);
+  Allocator& memory() { return memory_; }
+  // After each call.
+  void reset();
+  // Lets the run's scratch count what the greatest call took.
+  void count();
+
+ private:
+  Allocator* run_;
+  Allocator memory_;
+  size_t most_ = 0;
+};
 
 // What an operator may use in a run.
 struct Frame {
@@ -27,6 +45,8 @@ struct Frame {
   Workers* workers;  // may be nullptr
   Message* message;
   const KvCache* kv_cache = nullptr;
+  KernelScratch* kernel_scratch = nullptr;
+  const ArenaShadow* shadow = nullptr;  // if kernels are checked
 
   template <typename T = float>
   T* at(const View& view) const {
@@ -68,6 +88,8 @@ class Setup {
   // the new one takes its memory.
   Status begin(const Node& next, Operator* former);
 
+  size_t n_inputs() const { return node_->inputs.size(); }
+  size_t n_outputs() const { return node_->outputs.size(); }
   // nullptr if it is left out.
   const View* input(size_t i) const { return named(node_->inputs, i); }
   const View* output(size_t i) const { return named(node_->outputs, i); }
@@ -126,7 +148,17 @@ class Setup {
     if (memory == nullptr) return out_of_memory();
     return static_cast<Operator*>(new (memory) T(made));
   }
+  // The operator of type T that was made from the node before; nullptr for the first one.
+  template <typename T>
+  const T* former() const {
+    return static_cast<const T*>(former_);
+  }
   Status out_of_memory() const;
+
+  // What calls of kernels are looked up in, and the schemas that these must fit; for loads alone.
+  const KernelTable* kernels = nullptr;
+  Span<const uint8_t> schemas;
+  Span<const int64_t> numbers;  // of each expression
 
   const size_t threads;
   Allocator* const allocator;
@@ -174,5 +206,6 @@ Result<Operator*> make_operator(const DynamicProductParameters& parameters, Setu
 Result<Operator*> make_operator(const RecurrentParameters& parameters, Setup& setup);
 Result<Operator*> make_operator(const CachedAttentionParameters& parameters, Setup& setup);
 Result<Operator*> make_operator(const AdapterParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const KernelCallParameters& parameters, Setup& setup);
 
 }  // namespace rushlight::engine

@@ -23,6 +23,7 @@ enum class Version : uint32_t {
   CACHED_ATTENTION = 7,
   ROW_GROUPS = 8,
   ADAPTERS = 9,
+  KERNELS = 10,
 };
 
 // Where the elements of a value lie.
@@ -55,6 +56,8 @@ enum class Limit : uint64_t {
   ELEMENTS = 1099511627776,
   CACHED_WIDTH = 1024,
   ADAPTER_RANK = 256,
+  KERNEL_ARGUMENTS = 64,
+  KERNEL_TEXT = 255,
 };
 
 // The limits of a tile program.
@@ -157,7 +160,24 @@ enum class RecurrentCell : uint8_t {
   RNN_RELU = 3,
 };
 
-constexpr uint32_t kVersion = 9;  // the newest that is read
+// What an argument of a kernel's call is.
+enum class ArgumentKind : uint8_t {
+  NONE = 0,
+  TENSOR = 1,
+  RESULT = 2,
+  TENSORS = 3,
+  OPTIONAL_TENSORS = 4,
+  RESULTS = 5,
+  INTEGER = 6,
+  BOOLEAN = 7,
+  FLOAT = 8,
+  TEXT = 9,
+  INTEGERS = 10,
+  BOOLEANS = 11,
+  FLOATS = 12,
+};
+
+constexpr uint32_t kVersion = 10;  // the newest that is read
 
 // The operation of a node.
 enum class Operation : uint8_t {
@@ -185,6 +205,7 @@ enum class Operation : uint8_t {
   Recurrent = 21,
   CachedAttention = 22,
   Adapter = 23,
+  KernelCall = 24,
 };
 
 // Division and modulo round as Python's // and % do. Since version 2.
@@ -591,6 +612,40 @@ class Adapter : public Table {
   uint32_t rank() const { return scalar<uint32_t>(2, 0); }
 };
 
+// An argument of a kernel's call. Since version 10.
+class KernelArgument : public Table {
+ public:
+  using Table::Table;
+  ArgumentKind kind() const { return scalar<ArgumentKind>(0, ArgumentKind::NONE); }
+  uint32_t count() const { return scalar<uint32_t>(1, 0); }
+  Vector<int64_t> integers() const { return Vector<int64_t>(target(2)); }
+  bool has_integers() const { return field(2) != nullptr; }
+  // An expression for each of the integers, or -1 if the number above holds for all inputs. Empty
+  // if all do.
+  Vector<int32_t> expressions() const { return Vector<int32_t>(target(3)); }
+  bool has_expressions() const { return field(3) != nullptr; }
+  Vector<double> floats() const { return Vector<double>(target(4)); }
+  bool has_floats() const { return field(4) != nullptr; }
+  StringView text() const { return string(5); }
+  bool has_text() const { return field(5) != nullptr; }
+};
+
+// A call of a kernel of the user's own, which the runtime is given. Inputs and outputs are dense in
+// their dim orders. What a kernel must fit is also in the program's named data: the schema of its
+// operator. Since version 10.
+class KernelCall : public Table {
+ public:
+  using Table::Table;
+  // The out-variant, as in `acme::snake.out`.
+  StringView name() const { return string(0); }
+  bool has_name() const { return field(0) != nullptr; }
+  Tables<KernelArgument> arguments() const { return Tables<KernelArgument>(target(1)); }
+  bool has_arguments() const { return field(1) != nullptr; }
+  // The dimensions of each input and then each output that is not left out, the outermost first.
+  Vector<uint8_t> dim_orders() const { return Vector<uint8_t>(target(2)); }
+  bool has_dim_orders() const { return field(2) != nullptr; }
+};
+
 // One fused operator. Errors and events name it by its index.
 class Node : public Table {
  public:
@@ -662,6 +717,9 @@ class Node : public Table {
   Adapter operation_as_Adapter() const {
     return Adapter(member(0, static_cast<uint8_t>(Operation::Adapter)));
   }
+  KernelCall operation_as_KernelCall() const {
+    return KernelCall(member(0, static_cast<uint8_t>(Operation::KernelCall)));
+  }
   bool has_operation() const { return field(1) != nullptr; }
   // Values; -1 for one that is left out.
   Vector<int32_t> inputs() const { return Vector<int32_t>(target(2)); }
@@ -731,7 +789,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // a
     {FieldKind::Scalar, 3},  // b
     // Product
-    {FieldKind::Table, 28},  // epilogue
+    {FieldKind::Table, 29},  // epilogue
     // BatchProduct
     // Convolution
     {FieldKind::Scalar, 0},  // kind
@@ -740,7 +798,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // padding
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
-    {FieldKind::Table, 28},  // epilogue
+    {FieldKind::Table, 29},  // epilogue
     // Pooling
     {FieldKind::Scalar, 0},  // average
     {FieldKind::Vector, 3},  // kernel
@@ -750,7 +808,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // count_padding
     {FieldKind::Scalar, 3},  // divisor
     // Elementwise
-    {FieldKind::Table, 29},  // program
+    {FieldKind::Table, 30},  // program
     // Norm
     {FieldKind::Scalar, 0},  // rms
     {FieldKind::Scalar, 2},  // epsilon
@@ -776,13 +834,13 @@ inline constexpr FieldLayout kFields[] = {
     // QuantizeRows
     {FieldKind::Scalar, 3},  // group_size
     // QuantizedProduct
-    {FieldKind::Table, 30},  // requantize
-    {FieldKind::Table, 28},  // epilogue
-    {FieldKind::Table, 31},  // residual
+    {FieldKind::Table, 31},  // requantize
+    {FieldKind::Table, 29},  // epilogue
+    {FieldKind::Table, 32},  // residual
     // DynamicProduct
     {FieldKind::Scalar, 0},  // bits
     {FieldKind::Scalar, 3},  // group_size
-    {FieldKind::Table, 28},  // epilogue
+    {FieldKind::Table, 29},  // epilogue
     {FieldKind::Scalar, 3},  // row_group_size
     // QuantizedConvolution
     {FieldKind::Scalar, 0},  // kind
@@ -792,9 +850,9 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
     {FieldKind::Scalar, 0},  // padding_value
-    {FieldKind::Table, 30},  // requantize
-    {FieldKind::Table, 28},  // epilogue
-    {FieldKind::Table, 31},  // residual
+    {FieldKind::Table, 31},  // requantize
+    {FieldKind::Table, 29},  // epilogue
+    {FieldKind::Table, 32},  // residual
     // QuantizedBinary
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Scalar, 2},  // a_scale
@@ -802,7 +860,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // b_scale
     {FieldKind::Scalar, 2},  // b_zero_point
     {FieldKind::Scalar, 2},  // scale
-    {FieldKind::Table, 30},  // requantize
+    {FieldKind::Table, 31},  // requantize
     // Lookup
     // QuantizedPooling
     {FieldKind::Scalar, 0},  // average
@@ -814,7 +872,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // divisor
     {FieldKind::Scalar, 2},  // in_zero_point
     {FieldKind::Scalar, 2},  // multiplier
-    {FieldKind::Table, 30},  // requantize
+    {FieldKind::Table, 31},  // requantize
     // Recurrent
     {FieldKind::Scalar, 0},  // cell
     {FieldKind::Scalar, 2},  // layers
@@ -830,11 +888,15 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // sites
     {FieldKind::Vector, 3},  // widths
     {FieldKind::Scalar, 2},  // rank
+    // KernelCall
+    {FieldKind::String, 0},   // name
+    {FieldKind::Tables, 33},  // arguments
+    {FieldKind::Vector, 0},   // dim_orders
     // Epilogue
     {FieldKind::Scalar, 0},  // clamped
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
-    {FieldKind::Table, 29},  // program
+    {FieldKind::Table, 30},  // program
     {FieldKind::Scalar, 2},  // residual
     {FieldKind::Scalar, 0},  // added
     // TileProgram
@@ -847,6 +909,13 @@ inline constexpr FieldLayout kFields[] = {
     // QuantizedResidual
     {FieldKind::Scalar, 2},  // value
     {FieldKind::Table, 22},  // sum
+    // KernelArgument
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Scalar, 2},  // count
+    {FieldKind::Vector, 3},  // integers
+    {FieldKind::Vector, 2},  // expressions
+    {FieldKind::Vector, 3},  // floats
+    {FieldKind::String, 0},  // text
 };
 inline constexpr TableLayout kTables[] = {
     {0, 9},    // 0 Graph
@@ -877,13 +946,15 @@ inline constexpr TableLayout kTables[] = {
     {92, 5},   // 25 Recurrent
     {97, 4},   // 26 CachedAttention
     {101, 3},  // 27 Adapter
-    {104, 6},  // 28 Epilogue
-    {110, 2},  // 29 TileProgram
-    {112, 3},  // 30 Requantize
-    {115, 2},  // 31 QuantizedResidual
+    {104, 3},  // 28 KernelCall
+    {107, 6},  // 29 Epilogue
+    {113, 2},  // 30 TileProgram
+    {115, 3},  // 31 Requantize
+    {118, 2},  // 32 QuantizedResidual
+    {120, 6},  // 33 KernelArgument
 };
 inline constexpr UnionLayout kUnions[] = {
-    {0, 23},  // Operation
+    {0, 24},  // Operation
 };
 inline constexpr uint8_t kMembers[] = {
     5,   // Product
@@ -909,6 +980,7 @@ inline constexpr uint8_t kMembers[] = {
     25,  // Recurrent
     26,  // CachedAttention
     27,  // Adapter
+    28,  // KernelCall
 };
 inline constexpr Layout kGraph = {kFields, kTables, kUnions, kMembers};
 

@@ -221,6 +221,25 @@ struct AdapterParameters {
   uint32_t rank = 0;           // the greatest
 };
 
+using fb::cpu_engine::ArgumentKind;
+
+// An argument of a call of a kernel, as in schema/cpu_engine.fbs.
+struct KernelArgument {
+  ArgumentKind kind = ArgumentKind::NONE;
+  uint32_t count = 0;
+  Span<const int64_t> integers;
+  Span<const int32_t> expressions;
+  Span<const double> floats;
+  StringView text;
+};
+
+// A kernel of the user's own. Inputs and outputs are those of its arguments, dense in `dim_orders`.
+struct KernelCallParameters {
+  StringView name;
+  Span<const KernelArgument> arguments;
+  Span<const uint8_t> dim_orders;
+};
+
 using Parameters =
     std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
                  PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
@@ -229,7 +248,7 @@ using Parameters =
                  LookupParameters, QuantizedPoolingParameters, ConvertParameters,
                  QuantizeRowsParameters, QuantizedProductParameters, DynamicProductParameters,
                  QuantizedConvolutionParameters, RecurrentParameters, CachedAttentionParameters,
-                 AdapterParameters>;
+                 AdapterParameters, KernelCallParameters>;
 
 // One fused operator.
 struct Node {

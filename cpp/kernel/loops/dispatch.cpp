@@ -33,22 +33,28 @@ Isa best_isa() {
 
 #if defined(RUSHLIGHT_X86_ISAS)
 
-bool has_f16c() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+// Asked of the processor itself: the compiler's own answers bring a table of processors.
+bool all(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
+
+// True if the system saves these registers when it switches threads.
+bool system_saves(unsigned registers) {
+  unsigned low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return all(low, registers);
 }
 
 // What the flags in cmake/RushlightTargets.cmake let the compiler use.
 bool has(Isa isa) {
   if (isa > Isa::Avx512Vnni) return false;
-  __builtin_cpu_init();
-  const bool avx2 =
-      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && has_f16c();
-  if (isa == Isa::Avx2) return avx2;
-  const bool avx512 =
-      avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-  return avx512 && (isa == Isa::Avx512 || __builtin_cpu_supports("avx512vnni") != 0);
+  constexpr unsigned kVectors = 0x6, kWideVectors = 0xe6;  // registers, as XCR0 numbers them
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return false;
+  if (!all(ecx, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C) || !system_saves(kVectors))
+    return false;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || !all(ebx, bit_AVX2)) return false;
+  if (isa == Isa::Avx2) return true;
+  return all(ebx, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL) &&
+         system_saves(kWideVectors) && (isa == Isa::Avx512 || all(ecx, bit_AVX512VNNI));
 }
 
 #elif defined(RUSHLIGHT_ARM_ISAS)
@@ -134,7 +140,28 @@ bool isa_by_name(StringView name, Isa* isa) {
   return false;
 }
 
+#if defined(RL_SELECTED_DOT_ISA)
+
+#define RL_NAME_OF(isa) #isa
+#define RL_NAME_OF_SELECTED(isa) RL_NAME_OF(isa)
+
+bool isa_available(Isa isa) {
+  constexpr const char* kSelected = RL_NAME_OF_SELECTED(RL_SELECTED_DOT_ISA);
+  return StringView(isa_name(isa)) == StringView(kSelected) && (isa == Isa::Plain || has(isa));
+}
+
+bool isa_is_there() {
+  for (Isa isa : kIsas) {
+    if (isa_available(isa)) return true;
+  }
+  return false;
+}
+
+#else
+
 bool isa_available(Isa isa) { return isa == Isa::Plain || has(isa); }
+
+#endif
 
 Isa current_isa() {
   const int isa = g_isa.load(std::memory_order_relaxed);

@@ -15,6 +15,9 @@
 //
 // Kernels call `foo_loops().scale(...)`, which picks the struct for the processor.
 //
+// A selective build may have the loops of one instruction set alone (kernel/selection.h): then that
+// one is chosen when it is compiled.
+//
 // A loops file may call no inline function or template with external linkage (std::min, …): the
 // linker could keep the copy with the widest instructions for the whole program. Everything in it
 // is in an anonymous namespace or in RL_ISA; C library functions are fine.
@@ -24,6 +27,7 @@
 #include <cstdint>
 
 #include "rushlight/core/span.h"
+#include "rushlight/kernel/selection.h"
 
 namespace rushlight::kernels {
 
@@ -32,6 +36,13 @@ enum class Isa : uint8_t { Plain, Avx2, Avx512, Avx512Vnni, Neon, NeonDot, NeonI
 constexpr Isa kIsas[] = {Isa::Plain, Isa::Avx2,    Isa::Avx512,  Isa::Avx512Vnni,
                          Isa::Neon,  Isa::NeonDot, Isa::NeonI8mm};
 
+// False if this build has loops of one instruction set alone, which this processor does not have:
+// nothing may run then.
+#if defined(RL_SELECTED_DOT_ISA)
+bool isa_is_there();
+#else
+constexpr bool isa_is_there() { return true; }
+#endif
 // The best instruction set that this build and this processor have, or what the environment
 // variable RUSHLIGHT_CPU asks for by name, if they have it; a line of the log says if they have
 // not. Found out once.
@@ -54,6 +65,12 @@ bool isa_by_name(StringView name, Isa* isa);
 #if defined(RL_ISA)
 #define RL_LOOPS(Type, name) RL_DECLARE_LOOPS(RL_ISA, Type, name)
 #define RL_DOT_LOOPS(Type, name) RL_LOOPS(Type, name)
+#elif defined(RL_SELECTED_ISA)
+#define RL_ONLY_LOOPS(isa, Type, name) \
+  RL_DECLARE_LOOPS(isa, Type, name)    \
+  inline const Type& name() { return isa::name; }
+#define RL_LOOPS(Type, name) RL_ONLY_LOOPS(RL_SELECTED_ISA, Type, name)
+#define RL_DOT_LOOPS(Type, name) RL_ONLY_LOOPS(RL_SELECTED_DOT_ISA, Type, name)
 #elif defined(RUSHLIGHT_X86_ISAS)
 #define RL_LOOPS(Type, name)                       \
   RL_DECLARE_LOOPS(plain, Type, name)              \

@@ -140,7 +140,7 @@ void GrammarState::forced_text(std::string* text) {
 // Whether a token that lies below `node` can go on from `places`.
 bool GrammarState::extends(uint32_t node, const Places& places) {
   const grammar::TokenTrie& trie = grammar_->vocabulary().trie();
-  for (uint32_t i = trie.nodes()[node].children; i < trie.end_of_children(node); ++i) {
+  for (uint32_t i = trie.entries()[node].children; i < trie.end_of_children(node); ++i) {
     Places after;
     reader_.advance(places, trie.byte(i), &after);
     const bool ends = reader_.close(&after);

@@ -39,7 +39,7 @@ class Beginnings {
   bool ascii_[128] = {};
 };
 
-std::vector<CodeSet> text_classes() {
+std::array<CodeSet, TokenTrie::kClasses> text_classes() {
   // Also line ends, beyond ASCII.
   const CodeSet spaces = space_codes();
   CodeSet odd;
@@ -51,12 +51,12 @@ std::vector<CodeSet> text_classes() {
     return complement(normalized(codes));
   };
   const CodeRange controls = {0, 0x1F}, quote = {'"', '"'}, escape = {'\\', '\\'};
-  return {without({controls, quote, escape, {0x7F, 0x7F}}),
-          without({{'<', '<'}}),
-          without({{'\n', '\n'}, {'\r', '\r'}}),
-          without({{0, ' '}, quote, escape, {0x7F, 0x7F}}),
-          {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}},
-          {{'a', 'z'}}};
+  return {{without({controls, quote, escape, {0x7F, 0x7F}}),
+           without({{'<', '<'}}),
+           without({{'\n', '\n'}, {'\r', '\r'}}),
+           without({{0, ' '}, quote, escape, {0x7F, 0x7F}}),
+           {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}},
+           {{'a', 'z'}}}};
 }
 
 // Capitals are one kind, as are digits, tabs and carriage returns, control characters, and ^`~.
@@ -212,11 +212,11 @@ void TokenTrie::add_kinds(uint32_t root, const std::vector<Text>& texts) {
   }
   // Children stand after their parents.
   for (auto i = static_cast<uint32_t>(nodes_.size()); i-- > root;) {
-    TrieNode& node = nodes_[i];
-    for (uint32_t at = node.children; at < end_of_children(i); ++at) {
-      entries_[i].kinds_below |= entries_[at].kinds_below | kKindOfByte[byte(at)];
-      const uint32_t below = std::min(nodes_[at].bytes_below + 1u, 255u);
-      node.bytes_below = std::max(node.bytes_below, static_cast<uint8_t>(below));
+    TrieEntry& entry = entries_[i];
+    for (uint32_t at = entries_[i].children; at < end_of_children(i); ++at) {
+      entry.kinds_below |= entries_[at].kinds_below | kKindOfByte[byte(at)];
+      const uint32_t below = std::min(entries_[at].bytes_below + 1u, 255u);
+      entry.bytes_below = std::max(entry.bytes_below, static_cast<uint8_t>(below));
     }
   }
 }
@@ -228,7 +228,11 @@ void TokenTrie::add_children(uint32_t number, uint32_t depth, const std::vector<
   const uint32_t last = nodes_[number].last;
   uint32_t at = nodes_[number].first;
   while (at < last && texts[at - first].text.size() == depth) ++at;
-  nodes_[number].has_endings = at > nodes_[number].first;
+  const uint32_t own = at - nodes_[number].first;
+  if (own > 0) {
+    const uint32_t token = endings_[nodes_[number].first].token();
+    entries_[number].token = own == 1 ? token : TrieEntry::kManyTokens;
+  }
   while (at < last) {
     TrieNode child;
     child.first = at;
@@ -239,7 +243,7 @@ void TokenTrie::add_children(uint32_t number, uint32_t depth, const std::vector<
     entries_.emplace_back();
     entries_.back().byte = static_cast<uint8_t>(byte);
   }
-  nodes_[number].children = children;
+  entries_[number].children = children;
   entries_[number].child_count = static_cast<uint16_t>(nodes_.size() - children);
 }
 
@@ -268,13 +272,8 @@ uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
     open.pop_back();
     add_children(node, depth, *texts, first);
     for (uint32_t i = entries_[node].child_count; i-- > 0;) {
-      open.push_back({nodes_[node].children + i, depth + 1});
+      open.push_back({entries_[node].children + i, depth + 1});
     }
-  }
-  for (uint32_t node = root; node < nodes_.size(); ++node) {
-    const Span<const Ending> endings = endings_at(node);
-    if (endings.empty()) continue;
-    entries_[node].token = endings.size() == 1 ? endings[0].token() : TrieEntry::kManyTokens;
   }
   add_kinds(root, *texts);
   return root;
@@ -323,8 +322,21 @@ void TokenTrie::add_rests(std::vector<std::vector<Text>> rests) {
   for (auto node = static_cast<uint32_t>(nodes_.size()); node-- > first_rest_;) {
     uint64_t& lengths = lengths_[node - first_rest_];
     for (const Ending& ending : endings_at(node)) lengths |= uint64_t{1} << ending.before();
-    for (uint32_t at = nodes_[node].children; at < end_of_children(node); ++at) {
+    for (uint32_t at = entries_[node].children; at < end_of_children(node); ++at) {
       lengths |= lengths_from(at);
+    }
+  }
+}
+
+// Not of the rests, whose tokens are taken by the lengths of the text before.
+void TokenTrie::add_large(size_t tokens) {
+  for (uint32_t node = 0; node < first_rest_; ++node) {
+    const Span<const Ending> endings = endings_from(node);
+    if (endings.size() < kVeryMany) continue;
+    std::vector<uint32_t>& bits = large_[node];
+    bits.resize((tokens + 31) / 32);
+    for (const Ending& ending : endings) {
+      bits[ending.token() / 32] |= 1u << (ending.token() % 32);
     }
   }
 }
@@ -383,13 +395,14 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
     add_class(codes, texts, pieces.size(), &rests.back());
   }
   add_rests(std::move(rests));
+  add_large(pieces.size());
   nodes_.shrink_to_fit();
   entries_.shrink_to_fit();
   endings_.shrink_to_fit();
 }
 
 uint32_t TokenTrie::child(uint32_t node, uint8_t byte) const {
-  const auto begin = entries_.begin() + nodes_[node].children;
+  const auto begin = entries_.begin() + entries_[node].children;
   const auto end = begin + entries_[node].child_count;
   const auto at = std::lower_bound(
       begin, end, byte, [](const TrieEntry& entry, uint8_t other) { return entry.byte < other; });

@@ -17,6 +17,7 @@
 #include <bitset>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "rushlight/core/span.h"
@@ -25,10 +26,7 @@
 namespace rushlight::llm::grammar {
 
 struct TrieNode {
-  uint32_t children = 0;         // the first of them; they follow each other, sorted by their bytes
   uint32_t first = 0, last = 0;  // endings of this node, and then of those below it
-  uint8_t bytes_below = 0;       // of the longest token, from here on; 255 may be more
-  bool has_endings = false;      // of its own
 };
 
 // A token that ends at a node; in the tree of what follows a class, after `before` characters of
@@ -50,8 +48,10 @@ struct TrieEntry {
 
   uint64_t kinds_below = 0;   // of characters that follow the node in the tokens below it
   uint32_t token = kNoToken;  // that ends here, or one of the above
+  uint32_t children = 0;      // the first of them; they follow each other, sorted by their bytes
   uint16_t child_count = 0;
-  uint8_t byte = 0;  // the last before the node
+  uint8_t byte = 0;         // the last before the node
+  uint8_t bytes_below = 0;  // of the longest token, from here on; 255 may be more
 };
 
 // The tokens that are UTF-8 of at most kMaxCharacters whole characters of a set.
@@ -99,22 +99,30 @@ class TokenTrie {
   const std::vector<TrieEntry>& entries() const { return entries_; }  // by node
   uint8_t byte(uint32_t node) const { return entries_[node].byte; }
   uint32_t end_of_children(uint32_t node) const {
-    return nodes_[node].children + entries_[node].child_count;
+    return entries_[node].children + entries_[node].child_count;
   }
   // What JSON strings take as it is, text that begins no tag, lines, text without spaces, letters
   // and digits, small letters. Spaces beyond ASCII, and what ends lines there, are in none.
+  static constexpr size_t kClasses = 6;
   const std::vector<TextClass>& classes() const { return classes_; }
   // The tokens that end at a node, and those of the nodes below it as well.
   Span<const Ending> endings_at(uint32_t node) const {
     const TrieNode& at = nodes_[node];
-    if (!at.has_endings) return {};
-    return endings(at.first, entries_[node].child_count > 0 ? nodes_[at.children].first : at.last);
+    const TrieEntry& entry = entries_[node];
+    if (entry.token == TrieEntry::kNoToken) return {};
+    return endings(at.first, entry.child_count > 0 ? nodes_[entry.children].first : at.last);
   }
   // How many characters of a class come before the tokens from a node of a tree of rests on: bits.
   uint64_t lengths_from(uint32_t node) const { return lengths_[node - first_rest_]; }
   Span<const Ending> endings_from(uint32_t node) const {
     return endings(nodes_[node].first, nodes_[node].last);
   }
+  // The tokens from a node on as bits in words of 32, where there are very many; else null.
+  const uint32_t* bits_from(uint32_t node) const {
+    const auto known = large_.find(node);
+    return known != large_.end() ? known->second.data() : nullptr;
+  }
+  static constexpr size_t kVeryMany = 1024;
   // The tokens that consist of these kinds of characters, as bits in words of 32.
   void add_tokens_of(uint64_t kinds, uint32_t* bits) const;
   // How much of that there is to do: sets of tokens to be read.
@@ -146,10 +154,12 @@ class TokenTrie {
   void add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens,
                  std::vector<Text>* rests);
   void add_rests(std::vector<std::vector<Text>> rests);
+  void add_large(size_t tokens);
 
   std::vector<TrieNode> nodes_;
   std::vector<TrieEntry> entries_;
   std::vector<Ending> endings_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> large_;  // see bits_from
   std::vector<uint64_t> lengths_;  // by node, from the first of the trees of rests on
   uint32_t first_rest_ = 0;
   std::vector<TextClass> classes_;

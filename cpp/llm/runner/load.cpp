@@ -89,7 +89,10 @@ JsonValue special_tokens(const Metadata& metadata, const TextCodec* codec) {
 template <class Open>
 Status load_with(const Open& open, const LoadOptions& options, Runner* runner, Message* message) {
   auto module = std::make_unique<Module>();
-  const Status status = open(*module);
+  Status status = open(*module);
+  for (size_t i = 0; status.ok() && i < options.kernels.size(); ++i) {
+    status = module->add_kernels(options.kernels[i].c_str());
+  }
   if (!status.ok()) {
     *message = module->message();
     return status;

@@ -78,11 +78,22 @@ class WordCache {
     if (entries_.empty()) entries_.resize(kEntries);
     return entries_[word.hash(tokenizer) & (kEntries - 1)];
   }
+  // Whether this was asked for the word before, and not for another one of the same place since.
+  bool was_seen(const ShortWord& word, uint32_t tokenizer) {
+    if (seen_.empty()) seen_.resize(kSeen);
+    const uint64_t hash = word.hash(tokenizer);
+    const auto mark = static_cast<uint16_t>(hash >> 48 | 1);
+    uint16_t& seen = seen_[hash >> 16 & (kSeen - 1)];
+    const bool was_seen = seen == mark;
+    seen = mark;
+    return was_seen;
+  }
 
  private:
-  static constexpr size_t kEntries = 16384;
+  static constexpr size_t kEntries = 16384, kSeen = 32768;
 
   std::vector<Entry> entries_;
+  std::vector<uint16_t> seen_;
 };
 
 // Pairs of tokens that stay two tokens beside each other, the last one seen in each place; as
@@ -135,14 +146,10 @@ struct Letter {
   uint32_t label;  // in the trie of pieces
 };
 
-// A part of a word: where it begins in the word, and its first token.
-struct Segment {
-  size_t begin, first;
-};
-
-// The best path to a position.
+// The best path to a position, by scores of a precision.
+template <class Score>
 struct BestPath {
-  double score;
+  Score score;
   uint32_t begin;  // of its last piece
   uint32_t node;   // of its last piece; 0: an unknown character
 };
@@ -153,13 +160,15 @@ struct Scratch {
 
   // Gives back the buffers that a huge text left larger than that.
   void shrink() {
-    shrink(&segments);
     shrink(&symbols);
     shrink(&linked);
     shrink(&merges);
     shrink(&paths);
+    shrink(&single_paths);
     shrink(&seconds);
     shrink(&letters);
+    shrink(&begins);
+    shrink(&dead);
     shrink(&codes);
     for (std::string& text : normalized) shrink(&text);
     for (std::string& text : pieces) shrink(&text);
@@ -167,13 +176,15 @@ struct Scratch {
 
   WordCache cache;
   PairCache pairs;
-  std::vector<Segment> segments;
   std::vector<Symbol> symbols;
   std::vector<LinkedSymbol> linked;
   std::vector<Merge> merges;
-  std::vector<BestPath> paths;
+  std::vector<BestPath<double>> paths;
+  std::vector<BestPath<float>> single_paths;
   std::vector<double> seconds;  // scores of the best paths but one
   std::vector<Letter> letters;
+  std::vector<uint32_t> begins;  // of tokens
+  std::vector<uint64_t> dead;    // bits of positions where no tokens go on
   std::string normalized[2];
   std::vector<std::string> pieces;  // for operations of pre-tokenizers that change the text
   std::vector<uint32_t> codes;

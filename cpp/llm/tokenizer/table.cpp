@@ -63,9 +63,12 @@ enum SectionKind : uint32_t {
   kCharsmapPages,
   kCharsmapClasses,
   kPairBits,
-  kByteJoins,
-  kCharacterRanks,
+  kByteJoins,       // of version 3, and not used any more
+  kCharacterRanks,  // nor is this
   kJoints,
+  kTokenUnits,
+  kUnitTokens,
+  kHalves,
   kSectionKinds,
 };
 
@@ -94,9 +97,10 @@ class Reader {
   }
   Status check_tokens(Span<const uint32_t> tokens, bool may_be_none, const char* what);
   Status check_trie(Trie* trie, size_t values, const char* what);
-  Status check_piece_trie(const Table& table);
+  Status check_piece_trie(Table* checked);
   Status check_pages(Span<const uint16_t> pages, size_t characters);
   Status check_operations(const Table& table, Span<const Operation> operations, bool splits);
+  Status check_token_trie(const Table& table);
   Status check_bpe(const Table& table);
   Status check_model(const Table& table);
   Status check_pieces(const Table& table);
@@ -158,9 +162,10 @@ Status Reader::read(Table* table) {
   RL_TRY(get(kBytes, &table->bytes));
   RL_TRY(get(kPairs, &table->pairs));
   RL_TRY(get(kPairBits, &table->pair_bits));
-  RL_TRY(get(kByteJoins, &table->byte_joins));
-  RL_TRY(get(kCharacterRanks, &table->character_ranks));
   RL_TRY(get(kJoints, &table->joints));
+  RL_TRY(get(kTokenUnits, &table->token_trie.units));
+  RL_TRY(get(kUnitTokens, &table->token_trie.tokens));
+  RL_TRY(get(kHalves, &table->halves));
   RL_TRY(get(kWords, &table->words));
   RL_TRY(get(kCharacterPages, &table->character_pages));
   RL_TRY(get(kCharacters, &table->characters));
@@ -224,8 +229,24 @@ Status Reader::check_trie(Trie* checked, size_t values, const char* what) {
   return {};
 }
 
+// Whether no piece has a U+2581 after any other character.
+bool begin_with_spaces(const PieceTrie& trie) {
+  const uint32_t space = trie.label(kLowBlock);
+  const size_t size = trie.nodes.size();
+  const auto is_space = [&](uint32_t node) {
+    const uint32_t parent = trie.nodes[node].parent;
+    return parent < size && (trie.nodes[parent].base ^ node) == space;
+  };
+  for (uint32_t node = 0; node < size; ++node) {
+    const uint32_t parent = trie.nodes[node].parent;
+    if (parent != 0 && is_space(node) && !is_space(parent)) return false;
+  }
+  return space != 0;
+}
+
 // Places are checked where they are read. No walk is longer than the longest piece.
-Status Reader::check_piece_trie(const Table& table) {
+Status Reader::check_piece_trie(Table* checked) {
+  const Table& table = *checked;
   const PieceTrie& trie = table.piece_trie;
   if (trie.nodes.size() != trie.tokens.size() || trie.nodes.size() >= kNone) {
     return fault("the number of pieces", static_cast<uint32_t>(trie.tokens.size()));
@@ -234,7 +255,9 @@ Status Reader::check_piece_trie(const Table& table) {
     return fault("the longest piece", table.settings.longest_piece);
   }
   RL_TRY(check_tokens(trie.tokens, true, "the token of a piece"));
-  return check_pages(trie.label_pages, trie.labels.size());
+  RL_TRY(check_pages(trie.label_pages, trie.labels.size()));
+  checked->spaces_begin_pieces = !trie.empty() && begin_with_spaces(trie);
+  return {};
 }
 
 // Each page has its 256 characters.
@@ -277,6 +300,29 @@ Status Reader::check_operations(const Table& table, Span<const Operation> operat
 
 bool is_power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
+// No walk leaves the units, and undoing merges ends: halves come before what they make.
+Status Reader::check_token_trie(const Table& table) {
+  const TokenTrie& trie = table.token_trie;
+  const size_t units = trie.units.size();
+  if (units % 256 != 0 || trie.tokens.size() != units ||
+      table.halves.size() != (units == 0 ? 0 : size_t{vocabulary_})) {
+    return fault("the number of tokens by their bytes", static_cast<uint32_t>(units));
+  }
+  for (const uint32_t unit : trie.units) {
+    if (TokenTrie::base(unit) >= units) return fault("the place of a token's byte", unit);
+  }
+  const auto order = [&](uint32_t token) {
+    return token < vocabulary_ ? table.halves[token].order : 0;
+  };
+  for (const Halves& halves : table.halves) {
+    if (halves.order != 0 && halves.order != kNone &&
+        (order(halves.left) >= halves.order || order(halves.right) >= halves.order)) {
+      return fault("the halves of a token", halves.left);
+    }
+  }
+  return check_tokens(trie.tokens, true, "the token of a text");
+}
+
 Status Reader::check_bpe(const Table& table) {
   if (!is_power_of_two(table.pairs.size()) || table.settings.pair_probes > kMostProbes) {
     return fault("the table of pairs", table.settings.pair_probes);
@@ -284,20 +330,14 @@ Status Reader::check_bpe(const Table& table) {
   if (table.pair_bits.size() > kMostPairBits) {
     return fault("the bits of pairs", static_cast<uint32_t>(table.pair_bits.size()));
   }
-  if (!table.joints.empty() && table.has(kByteLevel) && table.byte_joins.empty()) {
-    return fault("the joins of bytes", 0);
-  }
-  if (!table.byte_joins.empty() && (table.byte_joins.size() != kBytePlaces * kBytePlaces ||
-                                    table.character_ranks.size() != table.characters.size())) {
-    return fault("the joins of bytes", static_cast<uint32_t>(table.byte_joins.size()));
-  }
   for (const Pair& pair : table.pairs) {
     if (pair.left != kNone && pair.token >= vocabulary_) return fault("a pair", pair.token);
   }
   if (table.has(kByteLevel | kByteFallback) && table.bytes.size() != 256) {
     return fault("the number of bytes", static_cast<uint32_t>(table.bytes.size()));
   }
-  if (table.has(kIgnoreMerges) &&
+  RL_TRY(check_token_trie(table));
+  if (table.has(kIgnoreMerges) && !(table.words.empty() && !table.token_trie.empty()) &&
       (!is_power_of_two(table.words.size()) || table.settings.word_probes > kMostProbes)) {
     return fault("the table of words", table.settings.word_probes);
   }
@@ -364,7 +404,7 @@ Status Reader::check(Table* checked) {
       (table.joints.size() <= kAsciiJoints || table.joints.size() > kMostPairBits)) {
     return fault("the joints of characters", static_cast<uint32_t>(table.joints.size()));
   }
-  RL_TRY(check_piece_trie(table));
+  RL_TRY(check_piece_trie(checked));
   RL_TRY(check_trie(&checked->model, vocabulary_, "the model's trie"));
   const size_t added = table.added_tokens.size();
   RL_TRY(check_trie(&checked->raw_added, added, "the trie of added tokens"));

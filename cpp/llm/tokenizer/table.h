@@ -12,8 +12,7 @@
 
 namespace rushlight::llm {
 
-constexpr uint32_t kTableVersion = 3;   // and those before it are read
-constexpr size_t kBytePlaces = 65;      // 64 of the bytes of longer characters, and one of ASCII
+constexpr uint32_t kTableVersion = 4;   // and those before it are read
 constexpr size_t kAsciiJoints = 256;    // numbers of 64 bits, of 128 by 128 characters
 constexpr uint32_t kNone = 0xFFFFFFFF;  // no token, no value
 constexpr uint32_t kLowBlock = 0x2581;  // the character that stands for a space
@@ -131,6 +130,44 @@ struct PieceTrie {
   }
 };
 
+// The tokens of BPE by the bytes of the texts that become them. It is a double array: the child of
+// a unit for a byte stands at base ^ byte, if the unit there has this label. No two units that have
+// children have one base. The root is unit 0.
+struct TokenTrie {
+  struct Match {
+    uint32_t token = kNone;
+    size_t end = 0, steps = 0;
+  };
+
+  Span<const uint32_t> units;   // label, bit 8: a token ends here, from bit 9 on the base
+  Span<const uint32_t> tokens;  // of each unit, or kNone
+
+  bool empty() const { return units.empty(); }
+  static uint32_t base(uint32_t unit) { return unit >> 9; }
+  // The longest token that the text from `begin` on begins with, and that ends at `most` or before.
+  Match longest(const uint8_t* text, size_t begin, size_t most) const {
+    uint32_t unit = units[0], place = 0, last = 0;
+    size_t i = begin, end = begin;
+    while (i < most) {
+      const uint32_t byte = text[i];
+      place = base(unit) ^ byte;
+      unit = units[place];
+      if ((unit & 0xFF) != byte) break;
+      ++i;
+      const bool ends = (unit >> 8 & 1) != 0;
+      last = ends ? place : last;
+      end = ends ? i : end;
+    }
+    return {last != 0 ? tokens[last] : kNone, end, i - begin};
+  }
+};
+
+// The two tokens whose merge makes a token of its own text.
+struct Halves {
+  uint32_t left, right;
+  uint32_t order;  // by the merge's rank; 0: it is a symbol, kNone: only a word becomes this token
+};
+
 // Bits of a character's charsmap class.
 constexpr uint8_t kReplacedAlone = 1;   // is replaced, begins a text that is kept, or is a space
 constexpr uint8_t kBeginsReplaced = 2;  // longer texts that are replaced begin with it
@@ -147,12 +184,13 @@ struct Table {
   Span<const uint64_t> pair_bits;        // by their hash, whether there may be such a pair
   Span<const uint32_t> words;            // tokens, by the hash of their bytes
   Span<const uint16_t> character_pages;  // for 256 characters each, their page of `characters`
-  Span<const uint32_t> characters;       // tokens; of models over bytes, those of whole ones
-  Span<const uint32_t> character_ranks;  // by which the last of a character's bytes are merged
-  Span<const uint32_t> byte_joins;       // the least ranks that join parts of two characters
+  Span<const uint32_t> characters;       // tokens
   Span<const uint64_t> joints;           // bits of characters that a piece or merge may join
+  TokenTrie token_trie;                  // of BPE since version 4, but for few tokenizers
+  Span<const Halves> halves;             // of each token, if there is a token_trie
   Trie model;                            // values: tokens
   PieceTrie piece_trie;                  // in its place, of unigram models since version 2
+  bool spaces_begin_pieces = false;      // of the piece_trie; U+2581 stands for them
   Trie raw_added, added;                 // values: indices of added tokens
   Trie kept;                             // texts that SentencePiece's normaliser does not change
   Span<const double> scores;             // of each token, and of an unknown character
@@ -179,12 +217,9 @@ struct Table {
 
   // The token of a character, or kNone.
   uint32_t character(uint32_t code) const {
-    return character_pages.empty() ? kNone : characters[character_place(code)];
-  }
-  // Where a character stands in `characters`.
-  size_t character_place(uint32_t code) const {
+    if (character_pages.empty()) return kNone;
     const uint32_t known = code <= 0x10FFFF ? code : 0;
-    return size_t{character_pages[known >> 8]} << 8 | (known & 255);
+    return characters[size_t{character_pages[known >> 8]} << 8 | (known & 255)];
   }
   // What SentencePiece's map of characters may do with a character. Version 1 does not tell.
   uint8_t charsmap_class(uint32_t code) const {
@@ -192,26 +227,17 @@ struct Table {
     return charsmap_classes[size_t{charsmap_pages[code >> 8]} << 8 | (code & 255)];
   }
   // Whether a piece has these characters beside each other, or a merge joins a text that ends with
-  // the one with a text that begins with the other. Tables of before version 3 know it of spaces,
-  // and not over bytes, where it needs byte_joins.
+  // the one with a text that begins with the other. Tables of before version 3 know it of spaces.
+  // Not for models over bytes.
   bool may_join(uint32_t first, uint32_t second) const {
     if (joints.empty()) {
-      return !has(kSpacesBeginWords) || has(kByteLevel) || second != kLowBlock ||
-             first == kLowBlock;
+      return !has(kSpacesBeginWords) || second != kLowBlock || first == kLowBlock;
     }
     if ((first | second) < 0x80) return (joints[2 * first + second / 64] >> (second % 64) & 1) != 0;
     const uint64_t key = (uint64_t{first} << 21 | second) * 0x9E3779B97F4A7C15u;
     const uint64_t bits = uint64_t{joints.size() - kAsciiJoints} * 64;
     const uint64_t bit = ((key >> 32) * bits) >> 32;
     return (joints[kAsciiJoints + static_cast<size_t>(bit / 64)] >> (bit % 64) & 1) != 0;
-  }
-  // The least rank of a merge that joins a part of a character that ends with `left` with what
-  // follows, or what stands before `right` with a part of the character that this begins.
-  uint32_t joins(char left, char right) const {
-    const auto place = [](char byte) {
-      return (byte & 0x80) == 0 ? size_t{64} : size_t{static_cast<uint8_t>(byte)} & 63;
-    };
-    return byte_joins[place(left) * kBytePlaces + place(right)];
   }
   // The merge of two tokens, or null.
   const Pair* pair(uint32_t left, uint32_t right) const {

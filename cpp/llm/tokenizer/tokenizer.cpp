@@ -4,6 +4,7 @@
 
 #include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/tokenizer/added.h"
+#include "rushlight/llm/tokenizer/models/spaced.h"
 #include "rushlight/llm/tokenizer/models/words.h"
 #include "rushlight/llm/tokenizer/normalizer/normalizer.h"
 #include "rushlight/llm/tokenizer/scratch.h"
@@ -32,7 +33,8 @@ class Encoder final : public WordSink {
         special_(special),
         scratch_(thread_scratch()),
         out_(out),
-        words_(table, identity, &scratch_, out) {}
+        words_(table, identity, &scratch_, out),
+        is_spaced_(SpacedText::suits(table)) {}
 
   void encode(StringView text) {
     Sections sections(this, &Encoder::normalized);
@@ -60,6 +62,7 @@ class Encoder final : public WordSink {
   };
 
   void normalized(StringView text, bool at_start) {
+    if (is_spaced_) return SpacedText(table_, &scratch_, &words_).encode(text);
     Sections sections(this, &Encoder::split, at_start);
     find_added(table_, table_.added, normalize(table_, text, &scratch_), special_, &sections);
   }
@@ -73,6 +76,7 @@ class Encoder final : public WordSink {
   Scratch& scratch_;
   std::vector<int32_t>* out_;
   WordEncoder words_;
+  bool is_spaced_;
 };
 
 }  // namespace

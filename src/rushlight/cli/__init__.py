@@ -31,6 +31,7 @@ from rushlight.cli import (
     trace,
 )
 from rushlight.cli.common import takes_kernels
+from rushlight.cli.selective import build, size
 
 HELP = "Take a PyTorch model ahead of time to one small file; run it without Python."
 app = typer.Typer(
@@ -61,7 +62,8 @@ def _options(
 
 COMMANDS = (
     *(export, doctor, recipes, accuracy, debug),
-    *(run, test, bench, profile, trace, explain, inspect, diff, ops, new_backend, new_op),
+    *(run, test, bench, profile, trace, explain, inspect, diff, size, build, ops),
+    *(new_backend, new_op),
 )
 RUN_PROGRAMS = (export, debug, run, test, bench, profile, trace)
 for command in COMMANDS:

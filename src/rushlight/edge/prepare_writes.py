@@ -8,41 +8,45 @@ it is lowered, where nothing needs the old content.
 from __future__ import annotations
 
 import operator
-from collections.abc import Container
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from rushlight.ir.branches import branches
 from rushlight.ir.custom_ops.updates import functional_form, in_place, writes
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.operators import arguments
 from rushlight.ir.programs import copy_program
+from rushlight.ir.rewrite import fake_mode_of, insert
 from rushlight.ir.source import source_of
 
 
-def prepare_writes(program: ExportedProgram, rules: Container[object] = ()) -> ExportedProgram:
+def prepare_writes(
+    program: ExportedProgram, rules: Mapping[Any, Callable[..., Any]]
+) -> ExportedProgram:
     """`program` if no operator of the user's writes its arguments, else a changed copy; tensors are
     shared.
 
     Args:
         program: of the ATen dialect.
-        rules: operators that are decomposed, which are left as they are.
+        rules: decompositions by operator. Torch has made one call of a call that writes by the
+            time that it decomposes, so theirs are used here.
 
     Raises:
         ExportError: an operator writes what a functional graph cannot express.
     """
-
-    def is_wanted(node: Node) -> bool:
-        return writes(node.target) and node.target not in rules
-
-    if not any(is_wanted(node) for module in _modules(program) for node in module.graph.nodes):
+    if not any(writes(n.target) for module in _modules(program) for n in module.graph.nodes):
         return program
     own = copy_program(program)
     for module in _modules(own):
         for node in list(module.graph.nodes):
-            if is_wanted(node):
+            if writes(node.target) and node.target in rules:
+                _decompose(module.graph, node, rules[node.target])
+            elif writes(node.target):
                 _rewrite(module.graph, node)
         module.recompile()
     return own
@@ -50,6 +54,35 @@ def prepare_writes(program: ExportedProgram, rules: Container[object] = ()) -> E
 
 def _modules(program: ExportedProgram) -> list[GraphModule]:
     return [program.graph_module, *branches(program.graph_module)]
+
+
+def _decompose(graph: Graph, node: Node, rule: Callable[..., Any]) -> None:
+    """Put the calls of a rule in the place of a call."""
+    inputs = node.all_input_nodes
+
+    def call(*values: Any) -> Any:
+        known = dict(zip(inputs, values, strict=True))
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
+        return rule(*args, **kwargs)
+
+    with fake_mode_of(graph):
+        traced = make_fx(call)(*(one.meta["val"] for one in inputs)).graph
+    nodes = dict(zip(traced.find_nodes(op="placeholder"), inputs, strict=True))
+    for one in traced.nodes:
+        if one.op == "get_attr":
+            problem = f"the decomposition of {node.target} makes a tensor of numbers"
+            advice = "Give the operator the tensor as an argument"
+            raise refusal(Finding("not-lowered", problem, advice, source_of(node)))
+        if one.op == "call_function":
+            args, kwargs = torch.fx.node.map_arg((one.args, dict(one.kwargs)), nodes.__getitem__)
+            nodes[one] = insert(graph, one.target, args, kwargs, like=node, value=one.meta["val"])
+    returned: Any = traced.output_node().args[0]
+    if isinstance(returned, Node):
+        node.replace_all_uses_with(nodes[returned], propagate_meta=False)
+    for user in list(node.users):  # the results, by their numbers
+        user.replace_all_uses_with(nodes[returned[user.args[1]]], propagate_meta=False)
+        graph.erase_node(user)
+    graph.erase_node(node)
 
 
 def _rewrite(graph: Graph, node: Node) -> None:

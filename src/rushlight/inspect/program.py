@@ -33,6 +33,7 @@ from rushlight.runtime.forms import Index, read_index
 from rushlight.runtime.source import map_file
 from rushlight.schema.codec import Buffer
 from rushlight.schema.debug import DebugMap
+from rushlight.schema.operators import SCHEMAS
 from rushlight.serialize.bundle import program_in
 from rushlight.serialize.file import PTEFile
 from rushlight.serialize.pte import read_pte
@@ -127,7 +128,7 @@ def _report(data: Buffer, name: str, debug: DebugMap | None) -> ProgramReport:
             signatures,
         ),
         executorch_needs=interop.needs(visible, _operators(visible, kernels)),
-        needs=_needs(operators),
+        needs=_needs(operators, _own_operators(pte)),
         forms=_forms(forms, methods),
         debug_left_out=stored.left_out,
     )
@@ -178,9 +179,19 @@ def _forms(index: Index | None, methods: Sequence[Method]) -> list[FormUse]:
     return forms
 
 
-def _needs(operators: Sequence[Operator]) -> list[str]:
+def _own_operators(pte: PTEFile) -> list[str]:
+    """The operators whose schemas a program has, since they are not the runtime's."""
+    lines = bytes(as_bytes(pte.named_data.get(SCHEMAS, b""))).decode(errors="replace").splitlines()
+    return [line.partition("(")[0] for line in lines]
+
+
+def _needs(operators: Sequence[Operator], own: Sequence[str]) -> list[str]:
     """The kernels that a runtime must have besides the portable ones, in words."""
     texts = []
+    called = {operator.name for operator in operators}
+    for name in own:
+        if name not in called:
+            texts.append(f"a kernel for {name}, which a delegate calls: link a library of yours")
     for operator in operators:
         if operator.kind == "kernel" and operator.library != "portable":
             place = f"library {operator.library!r}" if operator.library else "a library of yours"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight import _core
@@ -12,6 +13,8 @@ from rushlight.errors import Code, ExportError, LoadError
 from rushlight.files import AnyPath
 from rushlight.llm.runner import Runner, Session
 from rushlight.runtime.failures import load_error
+from rushlight.runtime.load import load as load_module
+from rushlight.runtime.registries import library_paths
 from rushlight.runtime.source import Source, describe_source, read_source
 from rushlight.runtime.trace import TraceOptions, core_options
 
@@ -32,6 +35,7 @@ def load(
     guard: bool = False,
     failure_report: AnyPath | None = None,
     trace: bool | TraceOptions = False,
+    kernels: Sequence[AnyPath] = (),
 ) -> Runner:
     """Load a language model. Needs no torch.
 
@@ -54,6 +58,7 @@ def load(
         failure_report: a file that is written when a method of the model fails, for
             `rushlight explain`.
         trace: whether to record every step in `Runner.trace`, and what.
+        kernels: shared libraries of kernels for operators of your own, as for `rushlight.load`.
 
     Raises:
         LoadError: the program cannot be loaded, or is no language model.
@@ -74,6 +79,7 @@ def load(
             code=Code.INVALID_ARGUMENT,
         )
     table = _table(tokenizer)
+    libraries = library_paths(kernels)
     begin = time.perf_counter()
     path, image = read_source(program, "a program")
     try:
@@ -91,8 +97,11 @@ def load(
             chat_template or "",
             b"" if failure_report is None else os.path.abspath(os.fsencode(failure_report)),
             core_options(trace),
+            libraries,
         )
     except _core.Failure as failure:
+        if failure.args[0] == Code.OPERATOR_MISSING:  # as a module it is refused with its lines
+            load_module(os.fsdecode(path) if path is not None else image or b"", kernels=kernels)
         raise load_error(failure, where) from None
     finally:
         for line in _core.take_log():

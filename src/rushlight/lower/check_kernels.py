@@ -11,9 +11,10 @@ from torch.fx import Node
 from rushlight.errors import Code, ExportError
 from rushlight.ir.findings import OTHER_OPERATORS, Finding, page_of, refusal
 from rushlight.ir.kernels import Manifest, manifest
-from rushlight.ir.operators import kernel_name
+from rushlight.ir.operators import kernel_name, out_variant, runtime_name
 from rushlight.ir.source import source_of
 from rushlight.lower.method import LoweredMethod, spec_of
+from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.schema.operators import OperatorSchema
 from rushlight.schema.source import Source
 
@@ -53,10 +54,7 @@ def check_kernels(methods: Mapping[str, LoweredMethod], manifest: Manifest) -> N
     missing: Faults = {}
     refused: Faults = {}
     for name, method in sorted(methods.items()):
-        for node in method.graph.nodes:
-            operator = kernel_name(node.target)
-            if operator is None:
-                continue
+        for node, operator in _calls(method):
             source = source_of(node)
             place = str(source) or f"{name}: {node.name}"
             if manifest.find(operator) is None:
@@ -70,22 +68,44 @@ def check_kernels(methods: Mapping[str, LoweredMethod], manifest: Manifest) -> N
         raise _error(missing, advice, refused)
 
 
+def _calls(method: LoweredMethod) -> Iterator[tuple[Node, str]]:
+    """The calls of kernels with the kernels' names, those inside of delegates too."""
+    for node in method.graph.nodes:
+        name = kernel_name(node.target)
+        if name is not None:
+            yield node, name
+    for module in _delegates(method):
+        schemas = module.meta.get("schemas", {})
+        for node in module.original_module.graph.nodes if schemas else ():
+            variant = out_variant(node.target) if isinstance(node.target, OpOverload) else None
+            name = None if variant is None else runtime_name(variant)
+            if name is not None and name in schemas:
+                yield node, name
+
+
+def _delegates(method: LoweredMethod) -> Iterator[LoweredBackendModule]:
+    for node in method.graph.nodes:
+        if node.args and isinstance(node.args[0], LoweredBackendModule):
+            yield node.args[0]
+
+
 def operators_of(method: LoweredMethod) -> set[str]:
-    """The names of the operators that a method calls."""
-    return {n for node in method.graph.nodes if (n := kernel_name(node.target)) is not None}
+    """The names of the operators that a method calls, also inside of delegates."""
+    return {name for _, name in _calls(method)}
 
 
 def schemas_of(method: LoweredMethod) -> dict[str, str]:
     """The schemas of the operators that a method calls and no kernel of this package computes, by
     name."""
     own = manifest()
+    inside = (module.meta.get("schemas", {}) for module in _delegates(method))
     return {
         name: str(node.target._schema)
         for node in method.graph.nodes
         if isinstance(node.target, OpOverload)
         and (name := kernel_name(node.target)) is not None
         and name not in own
-    }
+    } | {name: text for schemas in inside for name, text in schemas.items()}
 
 
 def _wrong_dtypes(node: Node, operator: str, manifest: Manifest) -> Iterator[str]:

@@ -29,12 +29,15 @@ class PreprocessResult:
             Every call of the partition has its own handle.
         data_store_output: named data, by key, which delegates may share.
         notes: texts for the report about calls that the backend took: {name of the node: text}.
+        schemas: those of operators of the user's own whose kernels the backend's runtime calls, by
+            the kernels' names ("acme::snake.out").
     """
 
     processed_bytes: bytes = b""
     debug_handle_map: Handles | None = None
     data_store_output: NamedDataStoreOutput | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    schemas: Mapping[str, str] = field(default_factory=dict)
     _delegate_info_meta: Any | None = field(default=None, repr=False)
 
 

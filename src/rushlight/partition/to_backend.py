@@ -423,6 +423,7 @@ def _module(
     )
     module.set_places(result.debug_handle_map or {})
     module.meta["notes"] = dict(result.notes)
+    module.meta["schemas"] = dict(result.schemas)
     if result._delegate_info_meta is not None:
         module.meta["_delegate_info_meta"] = result._delegate_info_meta
     return module

@@ -7,7 +7,7 @@ something fails.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TypeVar
@@ -224,7 +224,12 @@ def load_error(
         where, message = _inside(
             lines, method, delegate, place, f"{where}: {what}", "", message, failure
         )
-    error = LoadError(message, code=Code(code), where=where, advice=_ADVICE.get(Code(code), ""))
+    advice = _ADVICE.get(Code(code), "")
+    if Code(code) is Code.OPERATOR_MISSING and program is not None:
+        schemas = _schemas(program)
+        own = [schema for name, schema in schemas.items() if name in message]
+        advice = "".join(f"\n{line}" for line in _kernels_to_write(own)) if own else advice
+    error = LoadError(message, code=Code(code), where=where, advice=advice)
     return write_report(error, report)
 
 
@@ -298,11 +303,7 @@ def _operator_lines(
         text.append(f"  {name}{note}  at {'; '.join(places[:3])}{more}")
     own = {name: schemas[name] for name, _ in operators if name in schemas}
     if own:
-        text += [f"  write {schema.declaration}" for schema in own.values()]
-        text.append(
-            "Give the library with these kernels, as in kernels=['libacme.so'], or kernels in "
-            "Python to rushlight.runtime.register_kernel."
-        )
+        text += _kernels_to_write(own.values())
     if len(own) == n:
         return text
     text.append(
@@ -310,6 +311,14 @@ def _operator_lines(
         "`methods=[…]` loads only the methods that do without."
     )
     return text
+
+
+def _kernels_to_write(schemas: Iterable[OperatorSchema]) -> list[str]:
+    return [
+        *(f"  write {schema.declaration}" for schema in schemas),
+        "Give the library with these kernels, as in kernels=['libacme.so'], or kernels in "
+        "Python to rushlight.runtime.register_kernel.",
+    ]
 
 
 def _backend_lines(backends: Mapping[str, list[str]], notes: Mapping[str, str]) -> list[str]:

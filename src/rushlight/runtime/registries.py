@@ -54,7 +54,9 @@ operator_registry = OperatorRegistry()
 KernelFunction = Callable[..., Any]
 
 
-def register_kernel(schema: str, function: KernelFunction, *, replace: bool = False) -> str:
+def register_kernel(
+    schema: str, function: KernelFunction, *, replace: bool = False, in_delegates: bool = False
+) -> str:
     """Give an operator a kernel in Python, for all programs that are loaded from now on.
 
     Args:
@@ -67,6 +69,9 @@ def register_kernel(schema: str, function: KernelFunction, *, replace: bool = Fa
             be called by several threads.
         replace: take the place of a kernel that was registered for the operator; methods that are
             loaded keep the old one.
+        in_delegates: it may be called inside a delegate, between operators of the cpu backend: the
+            sizes of its results depend on the sizes and numbers of its arguments alone, not on
+            elements.
 
     Returns:
         The operator's name in programs, such as "acme::snake.out".
@@ -84,7 +89,9 @@ def register_kernel(schema: str, function: KernelFunction, *, replace: bool = Fa
     if replace:
         _core.unregister_kernel(variant.name)
     try:
-        _core.register_kernel(variant.name, signature, len(variant.outs), function)
+        _core.register_kernel(
+            variant.name, signature, len(variant.outs), function, in_delegates=in_delegates
+        )
     except _core.Failure as failure:
         advice = "" if replace else "; pass replace=True to take the place of a registered one"
         raise _load_error(failure, advice) from None
@@ -93,15 +100,20 @@ def register_kernel(schema: str, function: KernelFunction, *, replace: bool = Fa
 
 def register_kernel_library(path: AnyPath) -> list[str]:
     """Register the kernels of a shared library that exports `rl_get_kernel_v1` (`rl_kernel_v1.h`),
-    for all programs that are loaded from now on. The library stays loaded.
+    for all programs that are loaded from now on. The library stays loaded, and may be given again.
 
     Returns:
         The names of the operators that have a kernel now.
 
     Raises:
         LoadError: the library cannot be loaded, has no kernels or one that this runtime cannot use,
-            or an operator has a kernel already.
+            or an operator has another kernel already.
     """
+    return _register_library(path)[1]
+
+
+def _register_library(path: AnyPath) -> tuple[int, list[str]]:
+    """The number of a library that is registered, and the names of its kernels."""
     try:
         return _core.register_kernel_library(os.fsencode(path))
     except _core.Failure as failure:
@@ -129,9 +141,15 @@ def registered_kernels() -> set[str]:
     return _core.operator_names(own=True)
 
 
+def kernels_in_delegates() -> set[str]:
+    """The operators that have a registered kernel which may be called inside a delegate."""
+    return _core.kernels_in_delegates()
+
+
 @contextmanager
 def lent_kernels(paths: Sequence[AnyPath]) -> Iterator[None]:
-    """Register the kernels of libraries for as long as the context.
+    """Register the kernels of libraries for as long as the context; those that were registered
+    before stay so.
 
     Args:
         paths: the libraries.
@@ -139,14 +157,14 @@ def lent_kernels(paths: Sequence[AnyPath]) -> Iterator[None]:
     Raises:
         LoadError: as `register_kernel_library`.
     """
-    names: list[str] = []
+    numbers: list[int] = []
     try:
         for path in _paths(paths):
-            names += register_kernel_library(path)
+            numbers.append(_register_library(path)[0])
         yield
     finally:
-        for name in names:
-            _core.unregister_kernel(name)
+        for number in numbers:
+            _core.unregister_kernel_library(number)
 
 
 def library_paths(kernels: Sequence[AnyPath]) -> list[bytes]:

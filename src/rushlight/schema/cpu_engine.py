@@ -31,6 +31,7 @@ class Version(IntEnum):
     CACHED_ATTENTION = 7
     ROW_GROUPS = 8
     ADAPTERS = 9
+    KERNELS = 10
 
 
 class Place(IntEnum):
@@ -69,6 +70,8 @@ class Limit(IntEnum):
     ELEMENTS = 1099511627776
     CACHED_WIDTH = 1024
     ADAPTER_RANK = 256
+    KERNEL_ARGUMENTS = 64
+    KERNEL_TEXT = 255
 
 
 class TileLimit(IntEnum):
@@ -175,6 +178,24 @@ class RecurrentCell(IntEnum):
     GRU = 1
     RNN_TANH = 2
     RNN_RELU = 3
+
+
+class ArgumentKind(IntEnum):
+    """What an argument of a kernel's call is."""
+
+    NONE = 0
+    TENSOR = 1
+    RESULT = 2
+    TENSORS = 3
+    OPTIONAL_TENSORS = 4
+    RESULTS = 5
+    INTEGER = 6
+    BOOLEAN = 7
+    FLOAT = 8
+    TEXT = 9
+    INTEGERS = 10
+    BOOLEANS = 11
+    FLOATS = 12
 
 
 @dataclass(slots=True)
@@ -580,6 +601,35 @@ class Adapter:
     rank: int = 0
 
 
+@dataclass(slots=True)
+class KernelArgument:
+    """An argument of a kernel's call. Since version 10."""
+
+    kind: ArgumentKind = ArgumentKind.NONE
+    count: int = 0
+    integers: list[int] | None = None
+    #: An expression for each of the integers, or -1 if the number above holds for all inputs. Empty
+    #: if all do.
+    expressions: list[int] | None = None
+    floats: list[float] | None = None
+    text: str | None = None
+
+
+@dataclass(slots=True)
+class KernelCall:
+    """A call of a kernel of the user's own, which the runtime is given.
+
+    Inputs and outputs are dense in their dim orders. What a kernel must fit is also in the
+    program's named data: the schema of its operator. Since version 10.
+    """
+
+    #: The out-variant, as in `acme::snake.out`.
+    name: str = ""
+    arguments: list[KernelArgument] = field(default_factory=list)
+    #: The dimensions of each input and then each output that is not left out, the outermost first.
+    dim_orders: list[int] = field(default_factory=list)
+
+
 # The operation of a node.
 Operation = (
     Product
@@ -605,6 +655,7 @@ Operation = (
     | Recurrent
     | CachedAttention
     | Adapter
+    | KernelCall
 )
 
 
@@ -692,6 +743,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
                 Recurrent,
                 CachedAttention,
                 Adapter,
+                KernelCall,
             ),
         ),
         codec.Numbers("inputs", 2, "i"),
@@ -814,6 +866,11 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Numbers("widths", 1, "q"),
         codec.Scalar("rank", 2, "I", 0),
     ),
+    KernelCall: (
+        codec.Text("name", 0),
+        codec.Children("arguments", 1, KernelArgument),
+        codec.Numbers("dim_orders", 2, "B"),
+    ),
     Epilogue: (
         codec.Scalar("clamped", 0, "?", False),
         codec.Scalar("low", 1, "f", 0.0),
@@ -834,6 +891,14 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     QuantizedResidual: (
         codec.Scalar("value", 0, "I", 0),
         codec.Child("sum", 1, QuantizedBinary),
+    ),
+    KernelArgument: (
+        codec.Scalar("kind", 0, "B", ArgumentKind.NONE, ArgumentKind),
+        codec.Scalar("count", 1, "I", 0),
+        codec.Numbers("integers", 2, "q", optional=True),
+        codec.Numbers("expressions", 3, "i", optional=True),
+        codec.Numbers("floats", 4, "d", optional=True),
+        codec.Text("text", 5, optional=True),
     ),
 }
 
@@ -860,6 +925,8 @@ _SINCE = {
     (Recurrent, ""): 6,
     (CachedAttention, ""): 7,
     (Adapter, ""): 9,
+    (KernelArgument, ""): 10,
+    (KernelCall, ""): 10,
     (Graph, "expressions"): 2,
     (Graph, "arguments"): 2,
 }

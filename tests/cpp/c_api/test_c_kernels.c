@@ -35,7 +35,8 @@ static const rl_kernel_v1 sound = {RL_KERNEL_V1_VERSION,
                                    "ttsw=",
                                    "v1/6;0,1|6;0,1|6;0,1",
                                    &hundred,
-                                   add_more};
+                                   add_more,
+                                   0};
 
 static rl_status open_with(const char* folder, const rl_kernel_v1* first,
                            const rl_kernel_v1* second, rl_module** module) {

@@ -119,7 +119,8 @@ static void test_parallel(const char* folder) {
                                       "ttsw=",
                                       "v1/6;0|6;0|6;0",
                                       &calls,
-                                      add};
+                                      add,
+                                      0};
   const rl_kernel_v1* const kernels[] = {&kernel};
   rl_module_options options = RL_MODULE_OPTIONS_INIT;
   options.kernels = kernels;

@@ -23,7 +23,8 @@ rl_kernel_v1 sound() {
           "tdw=",
           nullptr,
           nullptr,
-          never};
+          never,
+          0};
 }
 
 bool is_refused(const rl_kernel_v1& kernel, const char* why) {
@@ -41,7 +42,7 @@ void test_hostile_structs() {
   kernel.version = 2;
   CHECK(is_refused(kernel, "of version 2 of the interface; this runtime knows version 1"));
   kernel = sound();
-  kernel.size -= 8;
+  kernel.size = offsetof(rl_kernel_v1, run);
   CHECK(is_refused(kernel, "build it with this runtime's rl_kernel_v1.h"));
   kernel = sound();
   kernel.size += 64;  // a later version with fields at its end
@@ -75,6 +76,10 @@ void test_hostile_structs() {
   std::vector<uint64_t> memory(kFirst / sizeof(uint64_t));
   std::memcpy(memory.data(), &kernel, kFirst);
   CHECK(plugin.adopt(reinterpret_cast<const rl_kernel_v1*>(memory.data()), message).ok());
+  CHECK(!plugin.in_delegates);
+  kernel = sound();
+  kernel.flags = RL_KERNEL_IN_DELEGATES | uint64_t{1} << 63;  // and one of a later version
+  CHECK(plugin.adopt(&kernel, message).ok() && plugin.in_delegates);
 }
 
 // A kernel that asks for what it must not have, and that knows an earlier version of the structs.

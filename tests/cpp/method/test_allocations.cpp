@@ -10,6 +10,7 @@
 #include "count_allocations.h"
 #include "delegates.h"
 #include "engine_images.h"
+#include "engine_kernels.h"
 #include "engine_payload.h"
 #include "kv_pages.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
@@ -250,6 +251,25 @@ void test_quantized_images() {
   CHECK(g_allocations == 0);
 }
 
+// Calls of a kernel of the user's own get other sizes and numbers.
+void test_own_kernels() {
+  const MixTable kernels;
+  EngineDelegate delegate(KernelGraph(), nullptr, size_t{1} << 16, kernels.table());
+  CHECK(delegate.loaded().ok());
+  EngineTensor few({2, 4}, 8), many({6, 4}, 24), out({6, 4}, 24), total({1}, 1);
+  std::vector<uint8_t> memory(256);
+  Allocator scratch(memory.data(), memory.size());
+  std::vector<EValue*> args = {few.value(), out.value(), total.value()};
+  CHECK(delegate.run(args, 1, &scratch).ok());
+  g_allocations = 0;
+  for (int round = 0; round < 4; ++round) {
+    args[0] = round % 2 == 0 ? many.value() : few.value();
+    scratch.reset();
+    CHECK(delegate.run(args, 1, &scratch).ok());
+  }
+  CHECK(g_allocations == 0);
+}
+
 // Programs of the golden folder, with the portable kernels and the cpu backend.
 void test_golden(const char* path, size_t threads) {
   CpuBackend cpu;
@@ -291,6 +311,7 @@ int main(int argc, char** argv) {
   test_recurrent();
   test_quantized_products();
   test_quantized_images();
+  test_own_kernels();
   for (int i = 1; i < argc; ++i) {
     for (const size_t threads : {1, 2, 3}) test_golden(argv[i], threads);
   }

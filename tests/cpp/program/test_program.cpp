@@ -185,8 +185,8 @@ std::vector<Case> tensor_cases() {
 std::vector<Case> plan_cases() {
   const Code program = Code::InvalidProgram;
   return {
-      {"value 3 is absent", program, [](Plan& p) { p.value(0, Table()); }},
-      {"value 3 is of kind 12", Code::NotSupported, [](Plan& p) { p.value(12, Table()); }},
+      {"value 3: it is absent", program, [](Plan& p) { p.value(0, Table()); }},
+      {"value 3: it is of kind 12", Code::NotSupported, [](Plan& p) { p.value(12, Table()); }},
       {"item 0 of the IntList, value 9", program, [](Plan& p) { p.int_list({9}); }},
       {"item 1 of the IntList, value 0, is not", program, [](Plan& p) { p.int_list({2, 0}); }},
       {"item 0 of the list, value 2, is not a Tensor", program,

@@ -84,6 +84,15 @@ class EngineSlots : public SlotList {
     add_fields(node.operation_as_QuantizedPooling(), {{0, 1}, {5, 1}, {6, 8}, {7, 4}, {8, 4}});
     add_binary(node.operation_as_QuantizedBinary());
   }
+  void add_kernel_call(schema::KernelCall call) {
+    add(call.dim_orders());
+    for (size_t i = 0; i < call.arguments().size(); ++i) {
+      const schema::KernelArgument argument = call.arguments()[i];
+      add(argument.integers());
+      add(argument.expressions());
+      add_fields(argument, {{0, 1}, {1, 4}});
+    }
+  }
   void add_operation(schema::Node node) {
     add_integers(node);
     add_window(node.operation_as_Convolution());
@@ -107,6 +116,7 @@ class EngineSlots : public SlotList {
     add(node.operation_as_Adapter().sites());
     add(node.operation_as_Adapter().widths());
     add_fields(node.operation_as_Adapter(), {{2, 4}});
+    add_kernel_call(node.operation_as_KernelCall());
   }
 };
 

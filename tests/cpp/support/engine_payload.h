@@ -133,7 +133,8 @@ class EngineTensor {
 class EngineDelegate {
  public:
   explicit EngineDelegate(const EngineGraph& graph, Workers* workers = nullptr,
-                          size_t memory = size_t{1} << 16)
+                          size_t memory = size_t{1} << 16, const KernelTable* kernels = nullptr,
+                          bool check_kernels = false)
       : payload_(graph.bytes()),
         memory_(memory / sizeof(uint64_t)),
         allocator_(memory_.data(), memory),
@@ -144,6 +145,8 @@ class EngineDelegate {
     init.message = &message_;
     init.place = &place_;
     init.workers = workers;
+    init.kernels = kernels;
+    init.check_kernels = check_kernels;
     const Result<void*> made = backend_.init(init);
     status_ = made.status();
     if (made.ok()) handle_ = made.value();

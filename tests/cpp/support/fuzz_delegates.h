@@ -83,6 +83,7 @@ struct Recording {
   std::vector<Constant> constants;
   std::vector<Argument> args;
   size_t n_inputs = 0;
+  const KernelTable* kernels = nullptr;
 };
 
 inline std::vector<uint8_t> copy_of(Span<const uint8_t> bytes) {
@@ -296,6 +297,7 @@ void run(const Recording& recording, const std::vector<uint8_t>& payload, bool i
   init.message = &message;
   init.place = &place;
   init.workers = workers;
+  init.kernels = recording.kernels;
   Tested backend;
   const Result<void*> handle = backend.init(init);
   if (!handle.ok() && message.empty()) give_up(*counts, "was refused without a reason");

@@ -77,15 +77,22 @@ inline Status greedy(KernelContext& context, EValue* const*) {
   return memory != nullptr && aligned ? Status() : context.fail(Code::OutOfResources, "no scratch");
 }
 
-// Makes `out` a view of the memory of `self`.
+// Makes `out` a view of the memory of `self`, with the sizes of the list.
 inline Status et_view(KernelContext& context, EValue* const* args) {
   Tensor& self = args[0]->tensor();
   Tensor& out = args[2]->tensor();
-  if (self.dtype != out.dtype || self.numel != out.numel) {
+  std::vector<int32_t> sizes;
+  for (size_t k = 0; k < args[1]->size(); ++k) {
+    sizes.push_back(static_cast<int32_t>(args[1]->int_at(k)));
+  }
+  const bool is_static = out.dynamism == Dynamism::Static;
+  if (self.dtype != out.dtype || (is_static && self.numel != out.numel)) {
     return context.fail(Code::InvalidArgument, "another number of elements");
   }
   out.data = self.data;
   out.capacity = self.capacity;
+  out.read_only = false;
+  if (!is_static) RL_TRY(out.resize({sizes.data(), sizes.size()}));
   out.read_only = self.read_only;
   return {};
 }

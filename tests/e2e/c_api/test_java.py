@@ -44,14 +44,40 @@ def _build(folder: Path) -> list[str]:
     ]
 
 
+class Net(torch.nn.Module):
+    """Two inputs of one size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.Linear(8, 4)
+        )
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return self.layers(x) + y
+
+
+class Loop(torch.nn.Module):
+    """Far more iterations than a test waits for."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def body(i: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return i + 1, y + 1.0
+
+        start = torch.zeros((), dtype=torch.int64)
+        return torch.while_loop(lambda i, y: i < 10_000_000, body, (start, x))[1]
+
+
 @pytest.mark.full
 def test_java(tmp_path: Path) -> None:
-    net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.Linear(8, 4))
-    x = torch.randn(3, 6)
+    x, y = torch.randn(3, 6), torch.zeros(3, 1)
     path = tmp_path / "net.pte"
-    rl.export(net.eval(), (x,), backend="cpu").save(path)
+    rows = torch.export.Dim("rows", min=2, max=8)
+    shapes = {"x": {0: rows}, "y": {0: rows}}
+    rl.export(Net().eval(), (x, y), backend="cpu", dynamic_shapes=shapes).save(path)
+    rl.export(Loop(), (torch.zeros(2),), verify=False).save(tmp_path / "slow.pte")
     x.numpy().tofile(tmp_path / "x.bin")
-    np.asarray(rl.load(path)(x.numpy())).tofile(tmp_path / "y.bin")
+    np.asarray(rl.load(path)(x.numpy(), y.numpy())).tofile(tmp_path / "y.bin")
     command = [*_build(tmp_path), str(ROOT / "tests" / "golden"), str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-5000:]

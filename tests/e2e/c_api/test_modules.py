@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from c_api_models import Counter, Loop, Net, Noise
 from c_library import CError, CModule, Library, text_of
 from torch.export import Dim
 
@@ -24,31 +25,6 @@ from rushlight.inspect.explain import explain
 @pytest.fixture(scope="module")
 def library() -> Library:
     return Library()
-
-
-class Net(torch.nn.Module):
-    """Dynamic sizes, two inputs of one size, several outputs and dtypes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = torch.nn.Linear(6, 5)
-        self.norm = torch.nn.LayerNorm(5)
-
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        y = self.norm(torch.relu(self.linear(x))) * mask[:, None]
-        return y, y.argmax(-1), y > 0, y.half()
-
-
-class Counter(torch.nn.Module):
-    """State."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("count", torch.zeros(3))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.count.add_(x)
-        return self.count * 1.0
 
 
 Nets = Callable[[str], tuple[Path, tuple[torch.Tensor, ...]]]
@@ -184,10 +160,6 @@ def test_state(library: Library, tmp_path: Path, backend: str) -> None:
 
 
 def test_seed(library: Library, tmp_path: Path) -> None:
-    class Noise(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x + torch.rand(4)
-
     path = tmp_path / "noise.pte"
     rl.export(Noise(), (torch.zeros(4),), verify=False).save(path)
     module, zeros = library.open(path), np.zeros(4, np.float32)
@@ -214,19 +186,6 @@ def test_outputs_in_memory_of_the_caller(library: Library, net: Nets, backend: s
     module.call("set_output", b"forward", 0, None, 0)
     np.testing.assert_array_equal(module.run(x.numpy(), mask.numpy())[0], wanted)
     module.close()
-
-
-class Loop(torch.nn.Module):
-    """Runs for a long time."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        def more(i: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            return i < 1_000_000
-
-        def body(i: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            return i + 1, y + 1.0
-
-        return torch.while_loop(more, body, (torch.zeros((), dtype=torch.int64), x))[1]
 
 
 def _cancel_until(module: CModule, is_over: threading.Event) -> None:

@@ -159,6 +159,39 @@ def with_condition(program: bytes, condition: str, path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("derived", "accepted"),
+    [
+        ("2*s7", {2, 4, 6, 8}),  # solved: no size gives s7
+        ("s7 + 3", set(range(2, 10))),
+        ("s7*9223372036854775807 - 9223372036854775807", set()),
+        ("s7 // 0", set()),
+        ("3", {3}),
+        ("s7 + s8", set(range(2, 10))),
+    ],
+)
+def test_derived_sizes(
+    library: Library,
+    two_sizes: tuple[bytes, list[str]],
+    derived: str,
+    accepted: set[int],
+    tmp_path: Path,
+) -> None:
+    file = read_pte(two_sizes[0])
+    values = json.loads(bytes(as_bytes(file.named_data[KEY])))
+    size = values["methods"]["forward"]["inputs"][0]["shape"][0]
+    del size["sym"]
+    size["expr"] = derived
+    named = {**file.named_data, KEY: json.dumps(values).encode()}
+    path = tmp_path / "m.pte"
+    path.write_bytes(write_pte(replace(file, named_data=named)))
+    ours, theirs = rl.load(path), library.open(path)
+    for n in range(2, 10):
+        inputs = np.ones(n, np.float32), np.ones(3, np.float32)
+        assert (told(theirs.run, *inputs) == "") == (n in accepted)
+        assert (told(ours, *inputs) == "") == (n in accepted)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_conditions(
     library: Library, two_sizes: tuple[bytes, list[str]], seed: int, tmp_path: Path

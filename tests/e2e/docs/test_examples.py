@@ -149,3 +149,19 @@ def test_two_agents_share_a_briefing(nano: tuple[Path, str], tmp_path: Path) -> 
     assert roles == ["writer", "editor"] * 2
     reused = re.search(r"^(\d+) of (\d+) tokens of prompts were in the cache", output, re.MULTILINE)
     assert reused is not None and int(reused[1]) > 0.8 * int(reused[2])
+
+
+@pytest.mark.full
+@pytest.mark.skipif(
+    shutil.which("cmake") is None or shutil.which("javac") is None,
+    reason="builds C++ and Java: needs cmake and a JDK on PATH",
+)
+def test_an_own_operator_from_python_to_c_and_java(tmp_path: Path) -> None:
+    script = EXAMPLES / "own_operator" / "example.py"
+    output = _run(sys.executable, script, "--folder", "f", "--iterations", "30", folder=tmp_path)
+    assert re.search(r"^C: the same bits as Python, \S+ us$", output, re.MULTILINE)
+    assert re.search(r"^Java: the same bits as Python, \S+ us$", output, re.MULTILINE)
+    difference = re.search(r"difference from the decomposed form: (\S+)", output)
+    assert difference is not None and float(difference[1]) < 1e-4
+    sizes = re.findall(r"^(?:own|decomposed): .* app ([\d,]+) bytes$", output, re.MULTILINE)
+    assert len(sizes) == 2 and all(int(size.replace(",", "")) < 1_000_000 for size in sizes)

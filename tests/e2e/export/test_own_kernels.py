@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from own_kernels import build_library
 
 import rushlight as rl
+from own_kernels import build_library
 from rushlight import runtime
 from rushlight.runtime.registries import registered_kernels
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from own_kernels import build_library
 
 import rushlight as rl
+from own_kernels import build_library
+from rushlight.edge import EdgeCompileConfig
 
 X = torch.randn(6)
 
@@ -156,6 +157,74 @@ def test_state_and_a_result_of_a_dynamic_size() -> None:
             torch.testing.assert_close(module(x[:1].expand(n, 4)), model(x[:1].expand(n, 4)))
     finally:
         rl.runtime.unregister_kernel(name)
+
+
+def _advance(state: torch.Tensor, x: torch.Tensor, n: int) -> torch.Tensor:
+    before = state * n
+    state.add_(x)
+    return before
+
+
+@pytest.mark.parametrize("backend", ["portable", "cpu"])
+def test_an_operator_that_writes_state_is_decomposed(backend: str) -> None:
+    """By rules that write state themselves; no kernel is needed."""
+    rules = {advance.op: _advance, push.op: lambda state, x: state.add_(x)}
+    config = EdgeCompileConfig(decompositions=rules)
+
+    class Both(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("state", torch.zeros(6))
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            before = advance(self.state, x, 3)
+            push(self.state, before + 1)
+            return before, advance(self.state, x, 2), self.state * 1
+
+    model, rows = Both(), torch.export.Dim("rows", min=2, max=9)
+    module = rl.load(rl.export(model, (X,), compile_config=config, backend=backend).buffer)
+    for x in (X, X * 3, X):
+        torch.testing.assert_close(module(x), model(x))
+    x = torch.randn(3, 4)
+    sizes = ({0: rows},)
+    program = rl.export(Advances(), (x,), dynamic_shapes=sizes, compile_config=config)
+    module, other = rl.load(program.buffer), Advances()
+    for n in (3, 9, 2):
+        args = x[:1].expand(n, 4)
+        torch.testing.assert_close(module(args), other(args))
+
+
+def test_a_decomposition_that_makes_a_tensor_is_refused() -> None:
+    def rule(state: torch.Tensor, x: torch.Tensor) -> None:
+        state.add_(torch.tensor([1.0, 2, 3, 4, 5, 6]) * x)
+
+    config = EdgeCompileConfig(decompositions={push.op: rule})
+    with pytest.raises(rl.ExportError, match=r"the decomposition of acme\.push\.default makes"):
+        rl.export(Sum(), (X,), compile_config=config)
+
+
+def _push(state: torch.Tensor, x: torch.Tensor) -> None:
+    state.add_(x)
+
+
+def test_an_operator_that_torch_decomposes_writes_state() -> None:
+    library = torch.library.Library("acme_composite", "DEF")
+    library.define("push(Tensor(a!) state, Tensor x) -> ()")
+    library.impl("push", _push, "CompositeImplicitAutograd")
+
+    class Pushes(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("state", torch.zeros(6))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            torch.ops.acme_composite.push(self.state, x)
+            return self.state + 1
+
+    model = Pushes()
+    module = rl.load(rl.export(model, (X,)).buffer)
+    for _ in range(3):
+        torch.testing.assert_close(module(X), model(X))
 
 
 @pytest.mark.parametrize(

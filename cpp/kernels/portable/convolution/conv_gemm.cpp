@@ -173,6 +173,7 @@ void run_phase(const Workspace& work, const Conv& conv, const int32_t* phase) {
   Product p = product_of(conv, taps, conv.weight.inner_stride);
   p.n = grid.size[0] * grid.size[1] * grid.size[2];
   p.b.window = &window;
+  p.b.pack_window = window_loops().pack;
   if (is_unit_stride) {
     place_columns(conv.out, &grid, &p);
   } else {
@@ -215,6 +216,7 @@ void conv_gemm(KernelContext& ctx, const Conv& conv) {
     p.b.k_stride = conv.input.inner_stride;
   } else {
     p.b.window = &window;
+    p.b.pack_window = window_loops().pack;
   }
   run_all(work, conv, p, pointwise ? nullptr : &window, conv.weight.tensor->as<float>(),
           conv.group_out * conv.weight.outer_stride, 0);

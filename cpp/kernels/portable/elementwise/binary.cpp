@@ -63,14 +63,12 @@ Status check_divisor(KernelContext& ctx, const EValue& a, const EValue& b, Binar
 }
 
 Status run_binary(KernelContext& ctx, const EValue& a, const EValue& b, const EValue& out,
-                  BinaryOp op, DType common, LoopArgs& args) {
+                  Binary op, DType common, LoopArgs& args) {
   RL_TRY(check_castable(ctx, common, out.tensor()));
   const DType compute = compute_dtype(common);
-  const ElementwiseFn fn = binary_loops().fn[static_cast<size_t>(op)][compute_index(compute)];
-  if (fn == nullptr) {
-    return ctx.fail(Code::NotSupported, "%s is not supported by this operator", dtype_name(common));
-  }
-  RL_TRY(check_divisor(ctx, a, b, op, common));
+  const ElementwiseFn fn = op.loop(compute_index(compute));
+  if (fn == nullptr) return no_loop(ctx, common);
+  RL_TRY(check_divisor(ctx, a, b, op.op, common));
   const Operand operands[] = {operand(a, compute, common), operand(b, compute, common)};
   return run_elementwise(ctx, out.tensor(), compute, operands, 2, fn, args);
 }
@@ -78,7 +76,7 @@ Status run_binary(KernelContext& ctx, const EValue& a, const EValue& b, const EV
 bool is_complex(const EValue& out) { return out.tensor().dtype == DType::Complex64; }
 
 // mul and similar operators. The arguments are self, other, out.
-Status plain_binary(KernelContext& ctx, EValue* const* args, BinaryOp op) {
+Status plain_binary(KernelContext& ctx, EValue* const* args, Binary op) {
   DType common;
   RL_TRY(common_type(ctx, *args[0], *args[1], &common));
   LoopArgs loop_args;
@@ -87,7 +85,7 @@ Status plain_binary(KernelContext& ctx, EValue* const* args, BinaryOp op) {
 
 // div and similar operators: integers give float32.
 Status float_binary(KernelContext& ctx, const EValue& a, const EValue& b, const EValue& out,
-                    BinaryOp op) {
+                    Binary op) {
   DType common;
   RL_TRY(common_type(ctx, a, b, &common));
   LoopArgs loop_args;
@@ -111,13 +109,13 @@ Status add_scaled(KernelContext& ctx, const EValue& a, const EValue& b, const EV
   loop_args.d[0] = sign * alpha.to_double();
   loop_args.i[0] = static_cast<int64_t>(static_cast<uint64_t>(alpha.to_int()) *
                                         static_cast<uint64_t>(static_cast<int64_t>(sign)));
-  const BinaryOp op = loop_args.d[0] == 1.0 ? BinaryOp::Add : BinaryOp::AddAlpha;
+  const Binary op = loop_args.d[0] == 1.0 ? RL_BINARY(Add) : RL_BINARY(AddAlpha);
   return run_binary(ctx, a, b, out, op, common, loop_args);
 }
 
 Status divide(KernelContext& ctx, const EValue& a, const EValue& b, const EValue& mode,
               const EValue& out) {
-  if (mode.is_none()) return float_binary(ctx, a, b, out, BinaryOp::Div);
+  if (mode.is_none()) return float_binary(ctx, a, b, out, RL_BINARY(Div));
   const StringView rounding = mode.string();
   const bool floor = rounding == StringView("floor");
   if (!floor && rounding != StringView("trunc")) {
@@ -128,15 +126,15 @@ Status divide(KernelContext& ctx, const EValue& a, const EValue& b, const EValue
   DType common;
   RL_TRY(common_type(ctx, a, b, &common));
   LoopArgs loop_args;
-  return run_binary(ctx, a, b, out, floor ? BinaryOp::FloorDiv : BinaryOp::TruncDiv, common,
+  return run_binary(ctx, a, b, out, floor ? RL_BINARY(FloorDiv) : RL_BINARY(TruncDiv), common,
                     loop_args);
 }
 
 // Replaces a power by a cheaper operator; false if there is none for `exponent`.
-bool cheap_power(double exponent, UnaryOp* op) {
-  if (exponent == 0.5) *op = UnaryOp::Sqrt;
-  if (exponent == -0.5) *op = UnaryOp::Rsqrt;
-  if (exponent == -1.0) *op = UnaryOp::Reciprocal;
+bool cheap_power(double exponent, Unary* op) {
+  if (exponent == 0.5) *op = RL_UNARY(Sqrt);
+  if (exponent == -0.5) *op = RL_UNARY(Rsqrt);
+  if (exponent == -1.0) *op = RL_UNARY(Reciprocal);
   return exponent == 0.5 || exponent == -0.5 || exponent == -1.0;
 }
 
@@ -144,7 +142,7 @@ bool cheap_power(double exponent, UnaryOp* op) {
 
 #define RL_KERNEL(name, op)                              \
   Status name(KernelContext& ctx, EValue* const* args) { \
-    return plain_binary(ctx, args, BinaryOp::op);        \
+    return plain_binary(ctx, args, RL_BINARY(op));       \
   }
 RL_KERNEL(floor_divide_out, FloorDiv)
 RL_KERNEL(fmod_out, Fmod)
@@ -155,7 +153,7 @@ RL_KERNEL(remainder_out, Remainder)
 #undef RL_KERNEL
 
 Status mul_out(KernelContext& ctx, EValue* const* args) {
-  if (!is_complex(*args[2])) return plain_binary(ctx, args, BinaryOp::Mul);
+  if (!is_complex(*args[2])) return plain_binary(ctx, args, RL_BINARY(Mul));
   return complex_binary(ctx, ComplexOp::Multiply, *args[0], *args[1], 1.0, args[2]->tensor());
 }
 
@@ -174,7 +172,7 @@ Status rsub_out(KernelContext& ctx, EValue* const* args) {
 }
 
 Status div_out(KernelContext& ctx, EValue* const* args) {
-  if (!is_complex(*args[2])) return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::Div);
+  if (!is_complex(*args[2])) return float_binary(ctx, *args[0], *args[1], *args[2], RL_BINARY(Div));
   return complex_binary(ctx, ComplexOp::Divide, *args[0], *args[1], 1.0, args[2]->tensor());
 }
 
@@ -184,16 +182,16 @@ Status div_mode_out(KernelContext& ctx, EValue* const* args) {
 }
 
 Status atan2_out(KernelContext& ctx, EValue* const* args) {
-  return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::Atan2);
+  return float_binary(ctx, *args[0], *args[1], *args[2], RL_BINARY(Atan2));
 }
 
 Status hypot_out(KernelContext& ctx, EValue* const* args) {
-  return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::Hypot);
+  return float_binary(ctx, *args[0], *args[1], *args[2], RL_BINARY(Hypot));
 }
 
 // copysign(self, other, out), also with a scalar other
 Status copysign_out(KernelContext& ctx, EValue* const* args) {
-  return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::CopySign);
+  return float_binary(ctx, *args[0], *args[1], *args[2], RL_BINARY(CopySign));
 }
 
 Status nextafter_out(KernelContext& ctx, EValue* const* args) {
@@ -205,7 +203,7 @@ Status nextafter_out(KernelContext& ctx, EValue* const* args) {
   }
   LoopArgs loop_args;
   loop_args.i[0] = common == DType::BFloat16 ? 1 << 16 : 1;
-  const BinaryOp op = common == DType::Float16 ? BinaryOp::NextAfterHalf : BinaryOp::NextAfter;
+  const Binary op = common == DType::Float16 ? RL_BINARY(NextAfterHalf) : RL_BINARY(NextAfter);
   return run_binary(ctx, *args[0], *args[1], *args[2], op, common, loop_args);
 }
 
@@ -222,20 +220,21 @@ Status pow_tensor_scalar_out(KernelContext& ctx, EValue* const* args) {
   }
   LoopArgs loop_args;
   if (exponent == 2.0) {
-    return run_binary(ctx, *args[0], *args[0], *args[2], BinaryOp::Mul, common, loop_args);
+    return run_binary(ctx, *args[0], *args[0], *args[2], RL_BINARY(Mul), common, loop_args);
   }
   if (exponent == 3.0 && is_floating(common)) {
-    return run_binary(ctx, *args[0], *args[0], *args[2], BinaryOp::Cube, common, loop_args);
+    return run_binary(ctx, *args[0], *args[0], *args[2], RL_BINARY(Cube), common, loop_args);
   }
-  UnaryOp op;
+  Unary op;
   if (is_floating(common) && cheap_power(exponent, &op)) {
     RL_TRY(check_castable(ctx, common, args[2]->tensor()));
     const DType compute = compute_dtype(common);
     const Operand operands[] = {operand(args[0]->tensor(), compute)};
-    const ElementwiseFn fn = unary_loops().fn[static_cast<size_t>(op)][compute_index(compute)];
+    const ElementwiseFn fn = op.loop(compute_index(compute));
+    if (fn == nullptr) return no_loop(ctx, common);
     return run_elementwise(ctx, args[2]->tensor(), compute, operands, 1, fn, loop_args);
   }
-  return run_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::Pow, common, loop_args);
+  return run_binary(ctx, *args[0], *args[1], *args[2], RL_BINARY(Pow), common, loop_args);
 }
 
 }  // namespace rushlight::kernels

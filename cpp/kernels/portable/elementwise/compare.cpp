@@ -33,32 +33,30 @@ DType compute_or_bool(DType common) {
   return common == DType::Bool ? DType::Bool : compute_dtype(common);
 }
 
-Status run_pair(KernelContext& ctx, EValue* const* args, BinaryOp op, DType common, DType compute,
+Status run_pair(KernelContext& ctx, EValue* const* args, Binary op, DType common, DType compute,
                 DType result, LoopArgs& loop_args) {
-  const ElementwiseFn fn = binary_loops().fn[static_cast<size_t>(op)][compute_index(compute)];
-  if (fn == nullptr) {
-    return ctx.fail(Code::NotSupported, "%s is not supported by this operator", dtype_name(common));
-  }
+  const ElementwiseFn fn = op.loop(compute_index(compute));
+  if (fn == nullptr) return no_loop(ctx, common);
   const Operand operands[] = {operand(*args[0], compute, common),
                               operand(*args[1], compute, common)};
   return run_elementwise(ctx, args[2]->tensor(), result, operands, 2, fn, loop_args);
 }
 
-Status compare(KernelContext& ctx, EValue* const* args, BinaryOp op) {
+Status compare(KernelContext& ctx, EValue* const* args, Binary op) {
   DType common;
   RL_TRY(common_type(ctx, args, 2, &common));
   LoopArgs loop_args;
   return run_pair(ctx, args, op, common, compute_or_bool(common), DType::Bool, loop_args);
 }
 
-Status logical(KernelContext& ctx, EValue* const* args, BinaryOp op) {
+Status logical(KernelContext& ctx, EValue* const* args, Binary op) {
   DType common;
   RL_TRY(common_type(ctx, args, 2, &common));
   LoopArgs loop_args;
   return run_pair(ctx, args, op, DType::Bool, DType::Bool, DType::Bool, loop_args);
 }
 
-Status bitwise(KernelContext& ctx, EValue* const* args, BinaryOp op) {
+Status bitwise(KernelContext& ctx, EValue* const* args, Binary op) {
   DType common;
   RL_TRY(common_type(ctx, args, 2, &common));
   RL_TRY(check_castable(ctx, common, args[2]->tensor()));
@@ -67,7 +65,7 @@ Status bitwise(KernelContext& ctx, EValue* const* args, BinaryOp op) {
   return run_pair(ctx, args, op, common, compute, compute, loop_args);
 }
 
-Status shift(KernelContext& ctx, EValue* const* args, BinaryOp op) {
+Status shift(KernelContext& ctx, EValue* const* args, Binary op) {
   DType common;
   RL_TRY(common_type(ctx, args, 2, &common));
   RL_TRY(check_castable(ctx, common, args[2]->tensor()));
@@ -75,7 +73,7 @@ Status shift(KernelContext& ctx, EValue* const* args, BinaryOp op) {
   const int64_t width = static_cast<int64_t>(8 * element_size(common));
   LoopArgs loop_args;
   // A shift to the right keeps the sign bit, so its maximum is one less for a signed type.
-  const bool keeps_sign = op == BinaryOp::ShiftRight && common != DType::UInt8;
+  const bool keeps_sign = op.op == BinaryOp::ShiftRight && common != DType::UInt8;
   loop_args.i[0] = keeps_sign ? width - 1 : width;
   return run_pair(ctx, args, op, common, compute, compute, loop_args);
 }
@@ -90,7 +88,7 @@ Status check_condition(KernelContext& ctx, const char* name, const Tensor& condi
 Status select(KernelContext& ctx, const Tensor& condition, const EValue& a, const EValue& b,
               DType common, Tensor& out) {
   RL_TRY(check_castable(ctx, common, out));
-  const ElementwiseFn* where = binary_loops().where;
+  const ElementwiseFn* where = where_loops().fn;
   const size_t size = element_size(common);
   const ElementwiseFn fn = size == 1   ? where[0]
                            : size == 2 ? where[1]
@@ -105,7 +103,7 @@ Status select(KernelContext& ctx, const Tensor& condition, const EValue& a, cons
 }  // namespace
 
 #define RL_KERNEL(name, family, op) \
-  Status name(KernelContext& ctx, EValue* const* args) { return family(ctx, args, BinaryOp::op); }
+  Status name(KernelContext& ctx, EValue* const* args) { return family(ctx, args, RL_BINARY(op)); }
 RL_KERNEL(bitwise_and_out, bitwise, And)
 RL_KERNEL(bitwise_left_shift_out, shift, ShiftLeft)
 RL_KERNEL(bitwise_or_out, bitwise, Or)
@@ -164,7 +162,8 @@ Status clamp_tensor_out(KernelContext& ctx, EValue* const* args) {
   const Operand operands[] = {operand(*args[0], compute, common), operand(low, compute, compute),
                               operand(high, compute, compute)};
   LoopArgs loop_args;
-  const ElementwiseFn fn = binary_loops().clamp[compute_index(compute)];
+  const ElementwiseFn fn = clamp_loops().fn[compute_index(compute)];
+  if (fn == nullptr) return no_loop(ctx, common);
   return run_elementwise(ctx, args[3]->tensor(), compute, operands, 3, fn, loop_args);
 }
 

@@ -115,6 +115,10 @@ Status check_operands(KernelContext& ctx, const Tensor& out, DType result, const
 
 }  // namespace
 
+Status no_loop(KernelContext& ctx, DType dtype) {
+  return ctx.fail(Code::NotSupported, "%s is not supported by this operator", dtype_name(dtype));
+}
+
 Status run_elementwise(KernelContext& ctx, Tensor& out, DType result, const Operand* in, size_t n,
                        ElementwiseFn fn, const LoopArgs& args) {
   RL_TRY(check_operands(ctx, out, result, in, n));

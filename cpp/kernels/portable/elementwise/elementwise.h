@@ -29,6 +29,9 @@ inline Operand operand(const EValue& value, DType as, DType via) {
 }
 inline Operand operand(const Tensor& tensor, DType as) { return operand(tensor, as, as); }
 
+// What a kernel returns that has no loop for operands of this type.
+Status no_loop(KernelContext& ctx, DType dtype);
+
 // Resizes `out` to the common shape of the tensors among `in` and runs `fn` on all of it. The
 // results of `fn` have the type `result` and are converted to the type of `out`. Fails if the
 // shapes cannot be broadcast, if a type cannot be converted, or if the loop divided an integer by

@@ -166,22 +166,22 @@ Status polynomial(KernelContext& ctx, EValue* const* args) {
 
 }  // namespace
 
-#define RL_KERNEL(name, ...)                                             \
-  Status special_##name##_out(KernelContext& ctx, EValue* const* args) { \
-    return polynomial<__VA_ARGS__>(ctx, args);                           \
+#define RL_KERNEL(name, ...)                             \
+  Status name(KernelContext& ctx, EValue* const* args) { \
+    return polynomial<__VA_ARGS__>(ctx, args);           \
   }
-RL_KERNEL(chebyshev_polynomial_t, Family::T)
-RL_KERNEL(chebyshev_polynomial_u, Family::U)
-RL_KERNEL(chebyshev_polynomial_v, Family::V)
-RL_KERNEL(chebyshev_polynomial_w, Family::W)
-RL_KERNEL(hermite_polynomial_h, Family::HermiteH)
-RL_KERNEL(hermite_polynomial_he, Family::HermiteHe)
-RL_KERNEL(laguerre_polynomial_l, Family::Laguerre)
-RL_KERNEL(legendre_polynomial_p, Family::Legendre)
-RL_KERNEL(shifted_chebyshev_polynomial_t, Family::T, true)
-RL_KERNEL(shifted_chebyshev_polynomial_u, Family::U, true)
-RL_KERNEL(shifted_chebyshev_polynomial_v, Family::V, true)
-RL_KERNEL(shifted_chebyshev_polynomial_w, Family::W, true)
+RL_KERNEL(special_chebyshev_polynomial_t_out, Family::T)
+RL_KERNEL(special_chebyshev_polynomial_u_out, Family::U)
+RL_KERNEL(special_chebyshev_polynomial_v_out, Family::V)
+RL_KERNEL(special_chebyshev_polynomial_w_out, Family::W)
+RL_KERNEL(special_hermite_polynomial_h_out, Family::HermiteH)
+RL_KERNEL(special_hermite_polynomial_he_out, Family::HermiteHe)
+RL_KERNEL(special_laguerre_polynomial_l_out, Family::Laguerre)
+RL_KERNEL(special_legendre_polynomial_p_out, Family::Legendre)
+RL_KERNEL(special_shifted_chebyshev_polynomial_t_out, Family::T, true)
+RL_KERNEL(special_shifted_chebyshev_polynomial_u_out, Family::U, true)
+RL_KERNEL(special_shifted_chebyshev_polynomial_v_out, Family::V, true)
+RL_KERNEL(special_shifted_chebyshev_polynomial_w_out, Family::W, true)
 #undef RL_KERNEL
 
 }  // namespace rushlight::kernels

@@ -161,7 +161,8 @@ Status erfinv_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(common_type(ctx, args, 1, &common));
   if (common == DType::Float64) return special_function(ctx, args, SpecialOp::Erfinv);
   LoopArgs loop_args;
-  const ElementwiseFn loop = unary_loops().fn[static_cast<size_t>(UnaryOp::Erfinv)][kF32];
+  const ElementwiseFn loop = RL_UNARY(Erfinv).loop(kF32);
+  if (loop == nullptr) return no_loop(ctx, common);
   return run_in_common_type(ctx, args, 1, *args[1], to_floating(common), DType::Float32, loop,
                             loop_args);
 }

@@ -16,40 +16,37 @@ namespace {
 
 // Runs `op` in the computing type of `common`. The result has the type `common`, or bool for
 // predicates.
-Status run_unary(KernelContext& ctx, const EValue& self, const EValue& out_value, UnaryOp op,
+Status run_unary(KernelContext& ctx, const EValue& self, const EValue& out_value, Unary op,
                  DType common, DType result, LoopArgs& args) {
   const Tensor& in = self.tensor();
   Tensor& out = out_value.tensor();
   RL_TRY(check_real(ctx, "self", in));
   RL_TRY(check_castable(ctx, result, out));
   const DType compute =
-      common == DType::Bool && op == UnaryOp::BitwiseNot ? DType::Bool : compute_dtype(common);
-  const ElementwiseFn fn = unary_loops().fn[static_cast<size_t>(op)][compute_index(compute)];
-  if (fn == nullptr) {
-    return ctx.fail(Code::NotSupported, "self is %s, which this operator does not support",
-                    dtype_name(in.dtype));
-  }
+      common == DType::Bool && op.op == UnaryOp::BitwiseNot ? DType::Bool : compute_dtype(common);
+  const ElementwiseFn fn = op.loop(compute_index(compute));
+  if (fn == nullptr) return no_loop(ctx, in.dtype);
   const Operand operands[] = {operand(in, compute)};
   const bool predicate = result == DType::Bool && common != DType::Bool;
   return run_elementwise(ctx, out, predicate ? DType::Bool : compute, operands, 1, fn, args);
 }
 
 // exp and similar operators: integers give float32.
-Status float_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
+Status float_unary(KernelContext& ctx, EValue* const* args, Unary op) {
   LoopArgs loop_args;
   const DType common = to_floating(args[0]->tensor().dtype);
   return run_unary(ctx, *args[0], *args[1], op, common, common, loop_args);
 }
 
 // abs and similar operators: the result has the type of the input.
-Status same_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
+Status same_unary(KernelContext& ctx, EValue* const* args, Unary op) {
   LoopArgs loop_args;
   const DType common = args[0]->tensor().dtype;
   return run_unary(ctx, *args[0], *args[1], op, common, common, loop_args);
 }
 
 // floor and similar operators: integers are copied.
-Status round_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
+Status round_unary(KernelContext& ctx, EValue* const* args, Unary op) {
   const Tensor& in = args[0]->tensor();
   if (is_floating(in.dtype)) return same_unary(ctx, args, op);
   Tensor& out = args[1]->tensor();
@@ -68,7 +65,7 @@ Status fill_false(KernelContext& ctx, EValue* const* args) {
 }
 
 // isnan and isinf: false for all integers.
-Status predicate_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
+Status predicate_unary(KernelContext& ctx, EValue* const* args, Unary op) {
   LoopArgs loop_args;
   const DType dtype = args[0]->tensor().dtype;
   if (!is_floating(dtype)) return fill_false(ctx, args);
@@ -100,7 +97,7 @@ LoopArgs clamp_args(const EValue& low, const EValue& high, DType common) {
 }  // namespace
 
 #define RL_KERNEL(name, family, op) \
-  Status name(KernelContext& ctx, EValue* const* args) { return family(ctx, args, UnaryOp::op); }
+  Status name(KernelContext& ctx, EValue* const* args) { return family(ctx, args, RL_UNARY(op)); }
 RL_KERNEL(acos_out, float_unary, Acos)
 RL_KERNEL(acosh_out, float_unary, Acosh)
 RL_KERNEL(asin_out, float_unary, Asin)
@@ -139,13 +136,13 @@ RL_KERNEL(trunc_out, round_unary, Trunc)
 Status abs_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   if (in.dtype == DType::Complex64) return complex_abs(ctx, in, args[1]->tensor());
-  return same_unary(ctx, args, UnaryOp::Abs);
+  return same_unary(ctx, args, RL_UNARY(Abs));
 }
 
 Status neg_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   if (in.dtype == DType::Complex64) return complex_scale(ctx, in, -1.0F, args[1]->tensor());
-  return same_unary(ctx, args, UnaryOp::Neg);
+  return same_unary(ctx, args, RL_UNARY(Neg));
 }
 
 Status logical_not_out(KernelContext& ctx, EValue* const* args) {
@@ -153,7 +150,8 @@ Status logical_not_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(check_real(ctx, "self", in));
   LoopArgs loop_args;
   const Operand operands[] = {operand(in, DType::Bool)};
-  const ElementwiseFn fn = unary_loops().fn[static_cast<size_t>(UnaryOp::BitwiseNot)][kBool];
+  const ElementwiseFn fn = RL_UNARY(BitwiseNot).loop(kBool);
+  if (fn == nullptr) return no_loop(ctx, DType::Bool);
   return run_elementwise(ctx, args[1]->tensor(), DType::Bool, operands, 1, fn, loop_args);
 }
 
@@ -161,7 +159,7 @@ Status signbit_out(KernelContext& ctx, EValue* const* args) {
   LoopArgs loop_args;
   const DType dtype = args[0]->tensor().dtype;
   if (dtype == DType::Bool || dtype == DType::UInt8) return fill_false(ctx, args);
-  return run_unary(ctx, *args[0], *args[1], UnaryOp::Signbit, dtype, DType::Bool, loop_args);
+  return run_unary(ctx, *args[0], *args[1], RL_UNARY(Signbit), dtype, DType::Bool, loop_args);
 }
 
 // gelu(self, approximate, out)
@@ -174,7 +172,7 @@ Status gelu_out(KernelContext& ctx, EValue* const* args) {
   }
   LoopArgs loop_args;
   const DType common = to_floating(args[0]->tensor().dtype);
-  return run_unary(ctx, *args[0], *args[2], tanh ? UnaryOp::GeluTanh : UnaryOp::Gelu, common,
+  return run_unary(ctx, *args[0], *args[2], tanh ? RL_UNARY(GeluTanh) : RL_UNARY(Gelu), common,
                    common, loop_args);
 }
 
@@ -185,7 +183,7 @@ Status elu_out(KernelContext& ctx, EValue* const* args) {
   loop_args.d[1] = args[2]->to_double();
   loop_args.d[2] = args[3]->to_double();
   const DType common = to_floating(args[0]->tensor().dtype);
-  return run_unary(ctx, *args[0], *args[4], UnaryOp::Elu, common, common, loop_args);
+  return run_unary(ctx, *args[0], *args[4], RL_UNARY(Elu), common, common, loop_args);
 }
 
 // leaky_relu(self, negative_slope, out)
@@ -193,7 +191,7 @@ Status leaky_relu_out(KernelContext& ctx, EValue* const* args) {
   LoopArgs loop_args;
   loop_args.d[0] = args[1]->to_double();
   const DType common = to_floating(args[0]->tensor().dtype);
-  return run_unary(ctx, *args[0], *args[2], UnaryOp::LeakyRelu, common, common, loop_args);
+  return run_unary(ctx, *args[0], *args[2], RL_UNARY(LeakyRelu), common, common, loop_args);
 }
 
 // logit(self, eps, out)
@@ -201,14 +199,14 @@ Status logit_out(KernelContext& ctx, EValue* const* args) {
   LoopArgs loop_args;
   loop_args.d[0] = double_or(*args[1], -1.0);
   const DType common = to_floating(args[0]->tensor().dtype);
-  return run_unary(ctx, *args[0], *args[2], UnaryOp::Logit, common, common, loop_args);
+  return run_unary(ctx, *args[0], *args[2], RL_UNARY(Logit), common, common, loop_args);
 }
 
 // hardtanh(self, min_val, max_val, out)
 Status hardtanh_out(KernelContext& ctx, EValue* const* args) {
   const DType common = args[0]->tensor().dtype;
   LoopArgs loop_args = clamp_args(*args[1], *args[2], common);
-  return run_unary(ctx, *args[0], *args[3], UnaryOp::Clamp, common, common, loop_args);
+  return run_unary(ctx, *args[0], *args[3], RL_UNARY(Clamp), common, common, loop_args);
 }
 
 // clamp(self, min, max, out)
@@ -226,7 +224,7 @@ Status clamp_out(KernelContext& ctx, EValue* const* args) {
   }
   const DType common = type.get();
   LoopArgs loop_args = clamp_args(*args[1], *args[2], common);
-  return run_unary(ctx, *args[0], *args[3], UnaryOp::Clamp, common, common, loop_args);
+  return run_unary(ctx, *args[0], *args[3], RL_UNARY(Clamp), common, common, loop_args);
 }
 
 }  // namespace rushlight::kernels

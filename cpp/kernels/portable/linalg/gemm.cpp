@@ -119,7 +119,7 @@ void pack_weights(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n,
 // Packs rows i0.. of a factor for k0.. as a panel. `pitch` may exceed `count`.
 void pack(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* out,
           int64_t pitch) {
-  if (f.window != nullptr) return window_loops().pack(*f.window, i0, count, k0, n, out, pitch);
+  if (f.window != nullptr) return f.pack_window(*f.window, i0, count, k0, n, out, pitch);
   if (f.weights != nullptr) return pack_weights(f, i0, count, k0, n, out, pitch);
   const GemmLoops& loops = gemm_loops();
   const float* in = f.data + i0 * f.i_stride + k0 * f.k_stride;

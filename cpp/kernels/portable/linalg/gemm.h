@@ -41,6 +41,8 @@ struct Factor {
   // If not null, the factor is a convolution's input: i is an output pixel, k a (channel, tap)
   // pair.
   const Window* window = nullptr;
+  // Set with `window`: how it is packed. A program without convolutions does not link that.
+  decltype(WindowLoops::pack) pack_window = nullptr;
   // If not null, this gives the offset for each k instead of k_stride.
   const WeightTaps* weights = nullptr;
 

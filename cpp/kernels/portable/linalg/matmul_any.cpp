@@ -5,6 +5,7 @@
 
 #include "rushlight/kernels/portable/movement/strided_copy.h"
 #include "rushlight/kernels/portable/movement/view.h"
+#include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/reduction/sum_type.h"
 
 namespace rushlight::kernels {
@@ -233,18 +234,33 @@ void multiply_in(const Workspace& work, const AnyProduct& p) {
   multiplier.run();
 }
 
+// Of a type that can_multiply() is false for, nothing comes here.
+template <ComputeType type, typename T>
+void multiply_if(const Workspace& work, const AnyProduct& p) {
+  if constexpr (keeps_compute(type)) multiply_in<T>(work, p);
+}
+
 }  // namespace
 
 bool can_multiply(DType dtype) {
-  return is_floating(dtype) || (is_integral(dtype) && dtype <= DType::Int64);
+  const bool has_product = is_floating(dtype) || (is_integral(dtype) && dtype <= DType::Int64);
+  return has_product && selection::has_dtype(dtype);
 }
 
 void multiply_any(const Workspace& work, const AnyProduct& product) {
   if (product.m == 0 || product.n == 0) return;
-  if (product.dtype == DType::Float64) return multiply_in<double>(work, product);
-  if (product.dtype == DType::Int64) return multiply_in<uint64_t>(work, product);
-  if (!is_floating(product.dtype)) return multiply_in<uint32_t>(work, product);
-  multiply_in<float>(work, product);
+  switch (compute_index(compute_dtype(product.dtype))) {
+    case kF64:
+      return multiply_if<kF64, double>(work, product);
+    case kI64:
+      return multiply_if<kI64, uint64_t>(work, product);
+    case kI32:
+      return multiply_if<kI32, uint32_t>(work, product);
+    default:
+      if constexpr (selection::has_dtype(DType::Float16) || selection::has_dtype(DType::BFloat16)) {
+        multiply_in<float>(work, product);
+      }
+  }
 }
 
 }  // namespace rushlight::kernels

@@ -174,7 +174,9 @@ bool can_convert(DType from, DType to) {
   if (to == DType::Complex64) return is_real(from);
   if (find_convert(from, to) != nullptr) return true;
   const DType middle = middle_type(from);
-  return find_convert(from, middle) != nullptr && find_convert(middle, to) != nullptr;
+  if (find_convert(from, middle) != nullptr && find_convert(middle, to) != nullptr) return true;
+  if constexpr (selection::kLeavesDTypesOut) return can_convert_slowly(from, to);
+  return false;
 }
 
 bool convert(const void* in, DType from, void* out, DType to, size_t n) {
@@ -195,6 +197,12 @@ bool convert(const void* in, DType from, void* out, DType to, size_t n) {
   const DType middle = middle_type(from);
   const ConvertFn first = find_convert(from, middle);
   const ConvertFn second = find_convert(middle, to);
+  if constexpr (selection::kLeavesDTypesOut) {
+    if (first == nullptr || second == nullptr) {
+      convert_slowly(in, from, out, to, n);
+      return true;
+    }
+  }
   alignas(64) uint64_t buffer[kChunk];
   const uint8_t* src = static_cast<const uint8_t*>(in);
   uint8_t* dst = static_cast<uint8_t*>(out);

@@ -76,6 +76,10 @@ Status broadcast_shape(KernelContext& ctx, const Tensor* const* tensors, size_t 
 // conversion between these types.
 bool convert(const void* in, DType from, void* out, DType to, size_t n);
 bool can_convert(DType from, DType to);
+// The same between all real types and unsigned integers, element by element: for builds that leave
+// dtypes out, where kernels may pass through one that no tensor has.
+bool can_convert_slowly(DType from, DType to);
+void convert_slowly(const void* in, DType from, void* out, DType to, size_t n);
 
 // Copies the view to all of `out`, which must have its final sizes. Converts if the types differ;
 // returns NotSupported if they cannot be converted.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <utility>
 
 #include "rushlight/llm/grammar/regex/budget.h"
@@ -94,10 +95,14 @@ struct Before {
   bool counts;
 };
 
+struct Caller {
+  uint32_t state, after;
+};
+
 // Who leads to each state, by an edge, a jump, or a call after which it goes on.
 struct Reverse {
   std::vector<std::vector<Before>> before;
-  std::vector<std::vector<uint32_t>> callers;  // of each rule
+  std::vector<std::vector<Caller>> callers;  // of each rule
 };
 
 Reverse reverse_of(const Automaton& automaton) {
@@ -114,7 +119,7 @@ Reverse reverse_of(const Automaton& automaton) {
     }
     for (const Call& call : state.calls) {
       reverse.before[call.after].push_back({i, call.rule, false});
-      reverse.callers[call.rule].push_back(i);
+      reverse.callers[call.rule].push_back({i, call.after});
     }
   }
   return reverse;
@@ -212,13 +217,15 @@ class Pruner {
       for (const uint32_t rule : rules) {
         states_.insert(states_.end(), states_of_[rule].begin(), states_of_[rule].end());
       }
-      for (bool more = true; more;) {
-        RL_TRY(budget_.take(states_.size(), message));
+      RL_TRY(budget_.take(states_.size(), message));
+      begin();
+      do {
         find_useful();
         find_least();
         find_most();
-        more = find_within(rules);
-      }
+        find_within();
+        RL_TRY(budget_.take(0, message));
+      } while (!opened_.empty());
     }
     RL_TRY(budget_.take(0, message));
     remove_useless();
@@ -234,12 +241,16 @@ class Pruner {
   bool is_open(const Before& before) const {
     return useful_[before.state] && (before.rule == kNone || works(before.rule));
   }
-  bool leads_on(uint32_t at) const;
+  void begin();
+  void open_callers(uint32_t rule);
   void find_useful();
   void find_least();
   void find_most();
-  bool find_within(const std::vector<uint32_t>& rules);
+  bool lengthen(uint32_t at, uint32_t target, bool counts);
+  void find_within();
   void remove_useless();
+  template <typename Visit>
+  void for_each_way(uint32_t at, const Visit& visit) const;
 
   Automaton& automaton_;
   Budget& budget_;
@@ -247,43 +258,77 @@ class Pruner {
   const Components components_;
   std::vector<std::vector<uint32_t>> states_of_;  // by rule
   std::vector<uint32_t> states_;                  // of the component that it is at
-  std::vector<uint64_t> transitions_;             // by rule: those that count
-  std::vector<bool> within_;                      // by rule: its bounds can be reached
-  std::vector<bool> useful_;                      // by state: an end of its rule can be reached
+  // Of a round: states found useful, calls of rules that were found to have a text, and starts of
+  // rules of which something was found.
+  std::vector<uint32_t> reached_, starts_;
+  std::vector<Caller> opened_;
+  std::vector<uint64_t> transitions_;  // by rule: those that count
+  std::vector<bool> within_;           // by rule: its bounds can be reached
+  std::vector<bool> useful_;           // by state: an end of its rule can be reached
 };
 
-bool Pruner::leads_on(uint32_t at) const {
+// The ways from a state to useful ones, by rules that have a text.
+template <typename Visit>
+void Pruner::for_each_way(uint32_t at, const Visit& visit) const {
   const State& state = automaton_.states[at];
-  const auto useful = [this](const auto& way) { return useful_[way.target]; };
-  return state.accepts || std::any_of(state.edges.begin(), state.edges.end(), useful) ||
-         std::any_of(state.jumps.begin(), state.jumps.end(), useful) ||
-         std::any_of(state.calls.begin(), state.calls.end(),
-                     [this](const Call& call) { return useful_[call.after] && works(call.rule); });
+  for (const Edge& edge : state.edges) {
+    if (useful_[edge.target]) visit(edge.target, edge.counts);
+  }
+  for (const Jump& jump : state.jumps) {
+    if (useful_[jump.target]) visit(jump.target, jump.counts);
+  }
+  for (const Call& call : state.calls) {
+    if (useful_[call.after] && works(call.rule)) visit(call.after, false);
+  }
 }
 
-// Backwards from the ends.
-void Pruner::find_useful() {
-  std::vector<uint32_t> open;
-  const auto visit = [&](uint32_t at) {
-    if (useful_[at] || !leads_on(at)) return;
-    useful_[at] = true;
-    open.push_back(at);
-  };
-  for (const uint32_t i : states_) useful_[i] = false;
+// The first round goes backwards from the ends, and each other one from calls of rules that were
+// found to have a text in the one before: what was found stays true.
+void Pruner::begin() {
+  std::vector<State>& states = automaton_.states;
+  reached_.clear();
   for (const uint32_t i : states_) {
-    if (automaton_.states[i].accepts) visit(i);
+    states[i].least = states[i].accepts ? 0 : kEndless;
+    states[i].most = 0;
+    if (states[i].accepts) reached_.push_back(i);
+    for (const Before& before : reverse_.before[i]) {
+      if (before.counts) ++transitions_[states[i].rule];
+    }
   }
-  while (!open.empty()) {
-    const uint32_t at = open.back();
-    open.pop_back();
+}
+
+void Pruner::open_callers(uint32_t rule) {
+  if (!works(rule)) return;
+  for (const Caller& caller : reverse_.callers[rule]) {
+    const uint32_t other = automaton_.states[caller.state].rule;
+    if (components_.of(other) == components_.of(rule)) opened_.push_back(caller);
+  }
+}
+
+void Pruner::find_useful() {
+  std::vector<uint32_t>& reached = reached_;
+  for (const uint32_t end : reached) useful_[end] = true;
+  const auto visit = [&](uint32_t at) {
+    if (useful_[at]) return;
+    useful_[at] = true;
+    reached.push_back(at);
+  };
+  size_t next = 0, next_call = 0;
+  while (next < reached.size() || next_call < opened_.size()) {
+    if (next == reached.size()) {
+      const Caller& caller = opened_[next_call++];
+      if (useful_[caller.after]) visit(caller.state);
+      continue;
+    }
+    const uint32_t at = reached[next++];
     if (!budget_.spend(reverse_.before[at].size())) return;
-    for (const Before& before : reverse_.before[at]) visit(before.state);
+    for (const Before& before : reverse_.before[at]) {
+      if (before.rule == kNone || works(before.rule)) visit(before.state);
+    }
     const uint32_t rule = automaton_.states[at].rule;
     if (automaton_.rules[rule].start != at) continue;
-    for (const uint32_t caller : reverse_.callers[rule]) {
-      const uint32_t other = automaton_.states[caller].rule;
-      if (components_.of(other) == components_.of(rule)) visit(caller);
-    }
+    starts_.push_back(at);
+    open_callers(rule);
   }
 }
 
@@ -291,67 +336,89 @@ void Pruner::find_useful() {
 void Pruner::find_least() {
   std::vector<State>& states = automaton_.states;
   std::deque<uint32_t> open;
-  for (const uint32_t i : states_) {
-    states[i].least = states[i].accepts ? 0 : kEndless;
-    if (states[i].accepts) open.push_back(i);
+  const auto shorten = [&](uint32_t at, uint32_t target, bool counts) {
+    if (states[target].least == kEndless) return;
+    const uint64_t least = states[target].least + (counts ? 1 : 0);
+    if (least >= states[at].least) return;
+    states[at].least = least;
+    if (counts) {
+      open.push_back(at);
+    } else {
+      open.push_front(at);
+    }
+  };
+  for (const uint32_t at : reached_) {
+    if (states[at].accepts) open.push_back(at);
+    for_each_way(at, [&](uint32_t target, bool counts) { shorten(at, target, counts); });
+  }
+  for (const Caller& caller : opened_) {
+    if (useful_[caller.after]) shorten(caller.state, caller.after, false);
   }
   while (!open.empty()) {
     const uint32_t at = open.front();
     open.pop_front();
     if (!budget_.spend(reverse_.before[at].size())) return;
+    if (automaton_.rules[states[at].rule].start == at) starts_.push_back(at);
     for (const Before& before : reverse_.before[at]) {
-      const uint64_t least = states[at].least + (before.counts ? 1 : 0);
-      if (!is_open(before) || least >= states[before.state].least) continue;
-      states[before.state].least = least;
-      if (before.counts) {
+      if (is_open(before)) shorten(before.state, at, before.counts);
+    }
+  }
+}
+
+// Whether the longest way from a state by one to `target` is longer than what was known.
+bool Pruner::lengthen(uint32_t at, uint32_t target, bool counts) {
+  std::vector<State>& states = automaton_.states;
+  const uint32_t rule = states[at].rule;
+  const uint64_t most = states[target].most;
+  uint64_t through = most == kEndless ? kEndless : most + (counts ? 1 : 0);
+  const bool loops = automaton_.rules[rule].is_lexeme || through > transitions_[rule];
+  if (through > 0 && loops) through = kEndless;
+  if (through <= states[at].most) return false;
+  states[at].most = through;
+  return true;
+}
+
+// Longest ways. In a lexeme, counting transitions are in loops: where one can be reached, any
+// number can be. Elsewhere a way that counts more often than there are counting transitions has
+// been in a loop. Later states stand nearer to the end mostly: each is visited a few times if those
+// come first.
+void Pruner::find_most() {
+  std::vector<uint32_t> open;
+  std::sort(reached_.begin(), reached_.end(), std::greater<uint32_t>());
+  for (const uint32_t at : reached_) {
+    for_each_way(at, [&](uint32_t target, bool counts) {
+      if (lengthen(at, target, counts)) open.push_back(at);
+    });
+  }
+  for (const Caller& caller : opened_) {
+    if (useful_[caller.after] && lengthen(caller.state, caller.after, false)) {
+      open.push_back(caller.state);
+    }
+  }
+  std::sort(open.begin(), open.end());
+  while (!open.empty()) {
+    const uint32_t at = open.back();
+    open.pop_back();
+    if (!budget_.spend(reverse_.before[at].size())) return;
+    if (automaton_.rules[automaton_.states[at].rule].start == at) starts_.push_back(at);
+    for (const Before& before : reverse_.before[at]) {
+      if (is_open(before) && lengthen(before.state, at, before.counts)) {
         open.push_back(before.state);
-      } else {
-        open.push_front(before.state);
       }
     }
   }
 }
 
-// Longest ways. In a lexeme, counting transitions are in loops: where one can be reached, any
-// number can be. Elsewhere a way that counts more often than there are counting transitions has
-// been in a loop.
-void Pruner::find_most() {
-  std::vector<State>& states = automaton_.states;
-  std::vector<uint32_t> open;
-  for (const uint32_t i : states_) transitions_[states[i].rule] = 0;
-  for (const uint32_t i : states_) {
-    states[i].most = 0;
-    for (const Before& before : reverse_.before[i]) {
-      if (!before.counts) continue;
-      ++transitions_[states[i].rule];
-      if (useful_[i]) open.push_back(i);
-    }
+void Pruner::find_within() {
+  reached_.clear();
+  opened_.clear();
+  for (const uint32_t start : starts_) {
+    const uint32_t rule = automaton_.states[start].rule;
+    if (within_[rule] || !useful_[start] || !automaton_.viable(start, 0)) continue;
+    within_[rule] = true;
+    open_callers(rule);
   }
-  while (!open.empty()) {
-    const uint32_t at = open.back();
-    open.pop_back();
-    const uint64_t most = states[at].most;
-    const uint32_t rule = states[at].rule;
-    if (!budget_.spend(reverse_.before[at].size())) return;
-    for (const Before& before : reverse_.before[at]) {
-      uint64_t through = most == kEndless ? kEndless : most + (before.counts ? 1 : 0);
-      const bool loops = automaton_.rules[rule].is_lexeme || through > transitions_[rule];
-      if (through > 0 && loops) through = kEndless;
-      if (!is_open(before) || through <= states[before.state].most) continue;
-      states[before.state].most = through;
-      open.push_back(before.state);
-    }
-  }
-}
-
-bool Pruner::find_within(const std::vector<uint32_t>& rules) {
-  bool more = false;
-  for (const uint32_t i : rules) {
-    const uint32_t start = automaton_.rules[i].start;
-    if (within_[i] || !useful_[start] || !automaton_.viable(start, 0)) continue;
-    within_[i] = more = true;
-  }
-  return more;
+  starts_.clear();
 }
 
 void Pruner::remove_useless() {

@@ -5,49 +5,68 @@
 
 namespace rushlight::llm::grammar {
 
-const LexemeWalk::Row& LexemeWalk::row_of(uint32_t state) {
-  std::unique_ptr<Row>& row = rows_[state];
-  if (row != nullptr) return *row;
-  row = std::make_unique<Row>();
-  const std::vector<Edge>& edges = automaton_.states[state].edges;
-  if (edges.size() > kFewEdges) {
-    row->table = std::make_unique<std::array<uint32_t, 256>>();
-    row->table->fill(kNone);
+const LexemeWalk::Row& LexemeWalk::add_row(uint32_t state) {
+  const size_t size = classes_.size();
+  if (left_rows_ == 0) {
+    made_rows_.emplace_back(new Row[kRowsAtOnce]);
+    made_tables_.emplace_back(new uint32_t[kRowsAtOnce * size]);
+    left_rows_ = kRowsAtOnce;
+    bytes_ += kRowsAtOnce * (sizeof(Row) + size * sizeof(uint32_t));
   }
-  for (size_t i = 0; i < edges.size(); ++i) {
-    const Edge& edge = edges[i];
+  Row* const row = &made_rows_.back()[--left_rows_];
+  row->next = &made_tables_.back()[left_rows_ * size];
+  rows_[state] = row;
+  row->rule = automaton_.states[state].rule;
+  std::fill_n(row->next, size, kNone);
+  for (const Edge& edge : automaton_.states[state].edges) {
     const uint32_t next = edge.target | (edge.counts ? kCounts : 0);
-    if (row->table == nullptr) {
-      row->few[i] = {edge.low, edge.high, next};
-    } else {
-      std::fill(row->table->begin() + edge.low, row->table->begin() + edge.high + 1, next);
-    }
+    std::fill(&row->next[classes_.of(edge.low)], &row->next[classes_.of(edge.high)] + 1, next);
   }
+  uint64_t taken = kOdd;
+  for (size_t i = 0; i < classes_.size(); ++i) {
+    if (row->next[i] != kNone) taken |= classes_.kinds(i);
+  }
+  row->dead = ~taken;
   row->accepts = automaton_.states[state].accepts;
-  row->is_alike = leads_alike(automaton_.states[state]);
-  row->loops = loops_of(state);
-  row->dead = dead_kinds(automaton_.states[state]);
+  row->is_alike = is_alike(*row, 'a', 'z') && is_alike(*row, 'A', 'Z') && is_alike(*row, '0', '9');
+  row->loops = loops_of(state, *row);
   for (size_t i = 0; i < trie_.classes().size(); ++i) {
     const uint32_t characters = reach_.characters(i, state);
     if (characters == 0) continue;
-    row->taken.push_back({trie_.classes()[i].kinds, characters});
+    row->taken[row->takes++] = {trie_.classes()[i].kinds, characters};
+    row->any_taken |= trie_.classes()[i].kinds;
   }
-  bytes_ += sizeof(Row) + row->taken.capacity() * sizeof(Taken) +
-            (row->table != nullptr ? sizeof(*row->table) : 0);
+  row->any_taken |= row->loops;
+  if (row->accepts) {
+    row->follows = &following(row->rule);
+    for (size_t byte = 0; byte < row->follows->size(); ++byte) {
+      if ((*row->follows)[byte]) row->follow_kinds |= kKindOfByte[byte];
+    }
+  }
   return *row;
 }
 
-uint64_t LexemeWalk::loops_of(uint32_t number) const {
-  Bytes looping;
-  for (const Edge& edge : automaton_.states[number].edges) {
-    if (edge.target != number) continue;
-    for (uint32_t byte = edge.low; byte <= edge.high; ++byte) looping[byte] = true;
-  }
+// Whether all bytes of a range lead to the same.
+bool LexemeWalk::is_alike(const Row& row, uint8_t low, uint8_t high) const {
+  const uint32_t target = next_of(row, high);
+  return std::all_of(&row.next[classes_.of(low)], &row.next[classes_.of(high)],
+                     [target](uint32_t next) { return next == target; });
+}
+
+uint64_t LexemeWalk::loops_of(uint32_t number, const Row& row) const {
   uint64_t changing = kOdd;
-  if (looping.none()) changing = ~kBeyondAscii;
-  for (uint8_t byte = 0; byte < 128 && looping.any(); ++byte) {
-    if (!looping[byte]) changing |= kKindOfByte[byte];
+  bool loops = false, reads_beyond_ascii = false;
+  for (size_t i = 0; i < classes_.size(); ++i) {
+    if (classes_.first(i) >= 0x80) {
+      reads_beyond_ascii = reads_beyond_ascii || row.next[i] != kNone;
+    } else if (row.next[i] == kNone || (row.next[i] & ~kCounts) != number) {
+      changing |= classes_.kinds(i);
+    } else {
+      loops = true;
+    }
   }
+  if (!loops) changing = ~kBeyondAscii;
+  if (!reads_beyond_ascii) changing |= kBeyondAscii;
   for (const ByteSequence& bytes : beyond_ascii_) {
     if ((changing & kBeyondAscii) != 0) break;
     if (!leads_back(number, bytes, 0, number)) changing |= kBeyondAscii;

@@ -5,8 +5,14 @@
 
 namespace rushlight::llm::grammar {
 
-LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t words)
-    : automaton_(automaton), trie_(trie), words_(words), reach_(automaton, trie), gathered_(words) {
+LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie,
+                       const ByteClasses& classes, TokenGatherer* gathered)
+    : automaton_(automaton),
+      trie_(trie),
+      classes_(classes),
+      words_(gathered->words()),
+      reach_(automaton, trie),
+      gathered_(*gathered) {
   for (const CodeRange& range : beyond_ascii_codes()) {
     append_sequences(range, Encoding::Plain, &beyond_ascii_);
   }
@@ -19,8 +25,10 @@ LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t
 }
 
 void LexemeWalk::clear() {
-  rows_.clear();
-  rows_.resize(automaton_.states.size());
+  rows_.assign(automaton_.states.size(), nullptr);
+  made_rows_.clear();
+  made_tables_.clear();
+  left_rows_ = 0;
   bytes_ = 0;
 }
 
@@ -37,112 +45,134 @@ void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet
 }
 
 // Where the call may end at a node: whether tokens may go on from there, whoever called.
-void LexemeWalk::note_exit(uint32_t rule, uint32_t node, uint32_t counts, TokenSet* set) {
-  const Bytes& follows = following(rule);
-  for (uint32_t i = trie_.nodes()[node].children; i < trie_.end_of_children(node); ++i) {
-    if (follows[trie_.byte(i)]) return set->exits.push_back({node, counts, lengths_, false});
+void LexemeWalk::note_exit(const Row& row, uint32_t node, uint32_t counts, TokenSet* set) {
+  if ((trie_.entries()[node].kinds_below & row.follow_kinds) == 0) return;
+  for (uint32_t i = trie_.entries()[node].children; i < trie_.end_of_children(node); ++i) {
+    if ((*row.follows)[trie_.byte(i)]) {
+      return set->exits.push_back({node, counts, lengths_, false});
+    }
   }
 }
 
-bool LexemeWalk::takes_below(const Row& row, uint32_t number) const {
-  const uint64_t below = trie_.entries()[number].kinds_below;
-  if ((below & ~row.loops) == 0) return true;
-  const uint32_t bytes = trie_.nodes()[number].bytes_below;
-  return std::any_of(row.taken.begin(), row.taken.end(), [below, bytes](const Taken& taken) {
-    return (below & ~taken.kinds) == 0 && bytes <= taken.characters;
+inline bool LexemeWalk::takes_below(const Row& row, const TrieEntry& entry) {
+  if ((entry.kinds_below & ~row.any_taken) != 0) return false;
+  if ((entry.kinds_below & ~row.loops) == 0) return true;
+  return std::any_of(row.taken, row.taken + row.takes, [&entry](const Taken& taken) {
+    return (entry.kinds_below & ~taken.kinds) == 0 && entry.bytes_below <= taken.characters;
   });
 }
 
 bool LexemeWalk::takes_below(uint32_t number, uint64_t left, uint32_t node) {
   const State& state = automaton_.states[number];
   const Row& row = row_of(number);
-  if (!automaton_.rules[state.rule].counts) return takes_below(row, node);
-  const uint32_t bytes = trie_.nodes()[node].bytes_below;  // each counts at most once
+  const TrieEntry& entry = trie_.entries()[node];
+  if (!automaton_.rules[state.rule].counts) return takes_below(row, entry);
+  const uint32_t bytes = entry.bytes_below;  // each counts at most once
   return state.most == kEndless && bytes < UINT8_MAX && state.least + bytes <= left &&
-         (trie_.entries()[node].kinds_below & ~row.loops) == 0;
+         (entry.kinds_below & ~row.loops) == 0;
 }
 
 // Whether no token below a node, which is in the text of a class yet, is to be found there.
-bool LexemeWalk::is_pruned(const Row& row, uint32_t number, size_t depth) const {
-  if (leaving_.text == nullptr) return false;
-  const uint64_t below = trie_.entries()[number].kinds_below;
+inline bool LexemeWalk::is_pruned(const Row& row, const TrieEntry& entry, size_t depth) const {
   // What is longer may be text alone.
-  if (depth + trie_.nodes()[number].bytes_below > TextClass::kMaxCharacters) return false;
-  if ((below & leaving_.walked) == 0) return true;
+  if (depth + entry.bytes_below > TextClass::kMaxCharacters) return false;
+  if ((entry.kinds_below & leaving_.walked) == 0) return true;
   const uint64_t stays = row.loops & leaving_.text->kinds;
-  return !row.accepts && (below & ~(stays | row.dead | leaving_.done)) == 0;
+  return !row.accepts && (entry.kinds_below & ~(stays | row.dead | leaving_.done)) == 0;
 }
 
 // Takes the tokens that end at a node, and those below it. Returns whether the walk must go on
-// there, by `made`.
-bool LexemeWalk::step_into(const Step& from, uint32_t number, uint32_t next, Step* made,
-                           TokenSet* set) {
+// there: the step after `from`.
+template <LexemeWalk::Known known, bool counted>
+inline bool LexemeWalk::step_into(Step* from, uint32_t number, uint32_t next, TokenSet* set) {
   const TrieEntry& entry = trie_.entries()[number];
-  const uint32_t state = next & ~kCounts, counts = from.counts + (next >= kCounts ? 1 : 0);
-  if (lengths_ != kAnyLength && (trie_.lengths_from(number) & lengths_) == 0) return false;
-  if (entry.child_count == 0) return append(number, counts, state, set), false;
-  const TrieNode& node = trie_.nodes()[number];
-  const bool is_text = from.is_text && (leaving_.text != nullptr ? leaving_.text->begins[entry.byte]
-                                                                 : is_known(entry.byte, next));
-  // Tokens with an odd character may have left the text before.
-  const uint64_t left_by = kKindOfByte[entry.byte] | (entry.kinds_below & kOdd);
-  if (from.is_text && !is_text && (left_by & leaving_.walked) == 0) return false;
+  const uint32_t state = next & ~kCounts, counts = from->counts + (next >= kCounts ? 1 : 0);
+  bool is_text = false;
+  if (known != Known::Nothing && from->is_text) {
+    is_text =
+        known == Known::Class ? leaving_.text->begins[entry.byte] : is_known(entry.byte, next);
+    // Tokens with an odd character may have left the text before.
+    const uint64_t left_by = kKindOfByte[entry.byte] | (entry.kinds_below & kOdd);
+    if (!is_text && (left_by & leaving_.walked) == 0) return false;
+  }
   const Row& row = row_of(state);
-  if (is_text && is_pruned(row, number, static_cast<size_t>(made - path_.data()))) {
-    return append(number, counts, state, set), false;  // part of a character
+  if (known == Known::Class && is_text &&
+      is_pruned(row, entry, static_cast<size_t>(from + 1 - path_.data()))) {
+    if (entry.token != TrieEntry::kNoToken) append(number, counts, state, set);
+    return false;  // part of a character
   }
-  if (!set->is_counted && takes_below(row, number)) {
-    return gathered_.take(trie_.endings_from(number), lengths_, set), false;
+  if (!counted && takes_below(row, entry)) {
+    return gathered_.take_below(trie_, number, lengths_, set), false;
   }
-  const bool known = is_text && leaving_.text == nullptr;
-  if (entry.token != TrieEntry::kNoToken && !known) append(number, counts, state, set);
-  *made = {node.children, node.children + entry.child_count, counts, &row, is_text};
-  if (row.accepts) note_exit(automaton_.states[state].rule, number, counts, set);
+  if (entry.token != TrieEntry::kNoToken && !(known == Known::Loops && is_text)) {
+    append(number, counts, state, set);
+  }
+  const uint32_t children = trie_.entries()[number].children;
+  *(from + 1) = {children, children + entry.child_count, counts, &row, is_text};
+  if (row.accepts) note_exit(row, number, counts, set);
   return true;
 }
 
-// Goes on to the next child that is no leaf, and takes the leaves before it. Returns the state
-// after it, or kNone if there is none.
-inline uint32_t LexemeWalk::pass_leaves(Step* step, TokenSet* set) {
-  const Row& row = *step->row;
-  const uint64_t sought = step->is_text ? leaving_.sought : UINT64_MAX;
-  while (step->child < step->end) {
-    ++visited_;
-    const TrieEntry& entry = trie_.entries()[step->child++];
-    const uint64_t kinds = entry.kinds_below | kKindOfByte[entry.byte];
-    // A token that ends within a character is not known.
-    if ((kinds & sought) == 0 && (entry.byte < 0x80 || entry.token == TrieEntry::kNoToken)) {
+template <LexemeWalk::Known known, bool counted>
+void LexemeWalk::walk_from(Step* first, TokenSet* set) {
+  const TrieEntry* const entries = trie_.entries().data();
+  const bool any_length = lengths_ == kAnyLength;
+  Step* step = first;
+  while (true) {
+    if (step->child == step->end) {
+      if (step == first) return;
+      --step;
       continue;
     }
-    const uint32_t next = row.next_of(entry.byte);
-    if (next == kNone) continue;
-    if (entry.child_count > 0 || entry.token == TrieEntry::kManyTokens || set->is_counted ||
-        lengths_ != kAnyLength) {
-      return next;
+    ++visited_;
+    const uint32_t number = step->child++;
+    const TrieEntry& entry = entries[number];
+    // A token that ends within a character is not known.
+    if (known == Known::Loops && step->is_text &&
+        ((entry.kinds_below | kKindOfByte[entry.byte]) & leaving_.sought) == 0 &&
+        (entry.byte < 0x80 || entry.token == TrieEntry::kNoToken)) {
+      continue;
     }
-    gathered_.take(entry.token, set);
+    const uint32_t next = next_of(*step->row, entry.byte);
+    if (next == kNone) continue;
+    if (!any_length && (trie_.lengths_from(number) & lengths_) == 0) continue;
+    if (entry.child_count > 0) {
+      if (step_into<known, counted>(step, number, next, set)) ++step;
+    } else if (!counted && any_length && entry.token != TrieEntry::kManyTokens) {
+      gathered_.take(entry.token, set);
+    } else {
+      append(number, step->counts + (next >= kCounts ? 1 : 0), next & ~kCounts, set);
+    }
   }
-  return kNone;
 }
 
 // One walk serves all counts: it notes how many each token needs.
 template <typename Wanted>
 void LexemeWalk::walk(uint32_t node, uint32_t state, const Wanted& wanted, TokenSet* set) {
-  const Row& first = row_of(state);
-  for (uint32_t child = trie_.nodes()[node].children; child < trie_.end_of_children(node);
-       ++child) {
+  Known known = leaving_.state != kNone ? Known::Loops : Known::Nothing;
+  if (leaving_.text != nullptr) known = Known::Class;
+  const Row& row = row_of(state);
+  const uint32_t end = trie_.end_of_children(node);
+  for (uint32_t child = trie_.entries()[node].children; child < end; ++child) {
     if (!wanted(trie_.byte(child))) continue;
-    Step* step = path_.data();
-    *step = {child, child + 1, 0, &first, leaving_.text != nullptr || leaving_.state != kNone};
-    while (true) {
-      const uint32_t next = pass_leaves(step, set);
-      if (next == kNone) {
-        if (step-- == path_.data()) break;
-      } else if (step_into(*step, step->child - 1, next, step + 1, set)) {
-        ++step;
-      }
+    Step* first = path_.data();
+    *first = {child, child + 1, 0, &row, known != Known::Nothing};
+    if (known == Known::Loops) {
+      walk_from<Known::Loops, false>(first, set);  // of sets that are not counted
+    } else if (known == Known::Class) {
+      set->is_counted ? walk_from<Known::Class, true>(first, set)
+                      : walk_from<Known::Class, false>(first, set);
+    } else {
+      set->is_counted ? walk_from<Known::Nothing, true>(first, set)
+                      : walk_from<Known::Nothing, false>(first, set);
     }
   }
+}
+
+void LexemeWalk::walk_below(uint32_t node, uint32_t state, uint64_t lengths, TokenSet* set) {
+  lengths_ = lengths;
+  walk(node, state, [](uint8_t) { return true; }, set);
+  lengths_ = kAnyLength;
 }
 
 // Takes the class of which the state takes most tokens; null if there is none. Where the call can
@@ -215,13 +245,14 @@ LexemeWalk::AfterByte LexemeWalk::take_text_after_byte(uint32_t number, TokenSet
 bool LexemeWalk::takes_words_alike(uint32_t state) {
   const Bytes& follows = following(automaton_.states[state].rule);
   const bool words_follow = (follows & TokenTrie::bytes_of_words()).any();
+  constexpr size_t kMostStates = 16;
   std::vector<uint32_t> states = {state};
   for (size_t i = 0; i < states.size(); ++i) {
     const Row& row = row_of(states[i]);
-    if (!row.is_alike || states.size() > TextStates::kMost) return false;
+    if (!row.is_alike || states.size() > kMostStates) return false;
     if (row.accepts && words_follow) return false;
     for (const uint8_t byte : {'a', 'A', '0', ' '}) {
-      const uint32_t next = row.next_of(byte);
+      const uint32_t next = next_of(row, byte);
       if (next == kNone) continue;
       const uint32_t target = next & ~kCounts;
       if (std::find(states.begin(), states.end(), target) == states.end()) states.push_back(target);
@@ -237,7 +268,7 @@ void LexemeWalk::walk_starts(uint32_t state, const bool* left_out, TokenSet* set
   bool has_words = false;
   for (uint8_t byte = ' '; byte <= 'z'; ++byte) {
     if (byte > ' ' && byte < '0') continue;
-    has_words = has_words || (wanted(byte) && row.next_of(byte) != kNone);
+    has_words = has_words || (wanted(byte) && next_of(row, byte) != kNone);
   }
   if (!has_words) return walk(trie_.others(), state, wanted, set);
   if (!takes_words_alike(state)) return walk(TokenTrie::kRoot, state, wanted, set);
@@ -283,6 +314,7 @@ void LexemeWalk::walk_leaving(uint32_t state, const TextClass& text, bool splits
 void LexemeWalk::walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set) {
   if (after.states.empty()) return;
   std::vector<const Row*> rows;
+  const Row* accepting_row = nullptr;
   uint64_t accepting = 0;
   const size_t size = after.states.size();
   // Of the last state, if it stays: all greater lengths as well.
@@ -291,20 +323,22 @@ void LexemeWalk::walk_by_length(const TextStates& after, const TextClass& text, 
   };
   for (size_t n = 0; n < size; ++n) {
     rows.push_back(&row_of(after.states[n]));
-    if (rows[n]->accepts) accepting |= length_of(n);
+    if (!rows[n]->accepts) continue;
+    accepting |= length_of(n);
+    accepting_row = rows[n];
   }
   lengths_ = accepting;
-  if (accepting != 0) note_exit(automaton_.states[after.states[0]].rule, text.rests, 0, set);
-  for (uint32_t child = trie_.nodes()[text.rests].children;
+  if (accepting_row != nullptr) note_exit(*accepting_row, text.rests, 0, set);
+  for (uint32_t child = trie_.entries()[text.rests].children;
        child < trie_.end_of_children(text.rests); ++child) {
     const uint8_t byte = trie_.byte(child);
     uint64_t left = trie_.lengths_from(child);
     for (size_t i = 0; i < size && left != 0; ++i) {
-      const uint32_t next = rows[i]->next_of(byte);
+      const uint32_t next = next_of(*rows[i], byte);
       if ((left & length_of(i)) == 0 || next == kNone) continue;
       lengths_ = 0;
       for (size_t n = i; n < size; ++n) {
-        if (rows[n]->next_of(byte) == next) lengths_ |= length_of(n);
+        if (next_of(*rows[n], byte) == next) lengths_ |= length_of(n);
       }
       lengths_ &= left;
       left &= ~lengths_;
@@ -326,12 +360,12 @@ LexemeWalk::Leaving LexemeWalk::walk_by_byte(const TextStates& after, const Text
   for (const uint32_t state : after.states) {
     const Row& row = row_of(state);
     all_accept = all_accept && row.accepts;
-    for (uint32_t i = trie_.nodes()[text.rests].children; i < trie_.end_of_children(text.rests);
+    for (uint32_t i = trie_.entries()[text.rests].children; i < trie_.end_of_children(text.rests);
          ++i) {
       const uint8_t byte = trie_.byte(i);
       if (byte >= 0x80 && text.begins[byte]) continue;  // kOdd
       kinds |= kKindOfByte[byte];
-      const bool same = first.next_of(byte) == row.next_of(byte) &&
+      const bool same = next_of(first, byte) == next_of(row, byte) &&
                         (first.accepts == row.accepts || !following(rule)[byte]);
       if (!same) leaving.walked |= kKindOfByte[byte];
     }
@@ -339,7 +373,7 @@ LexemeWalk::Leaving LexemeWalk::walk_by_byte(const TextStates& after, const Text
   kinds &= ~leaving.walked;
   leaving.done = kinds & ~text.kinds;
   lengths_ = ~uint64_t{1};
-  if (all_accept) note_exit(rule, text.rests, 0, set);
+  if (all_accept) note_exit(first, text.rests, 0, set);
   walk(
       text.rests, after.states[0],
       [kinds](uint8_t byte) { return (kKindOfByte[byte] & kinds) != 0; }, set);
@@ -391,15 +425,15 @@ void LexemeWalk::find(uint32_t state, TokenSet* set) {
 
 uint32_t LexemeWalk::similar(uint32_t state) {
   // The state after most bytes, in which most change nothing: no other is similar to that one.
-  const auto most = [](const Row& row, uint32_t next) {
+  const auto most = [this](const Row& row, uint32_t next) {
     size_t bytes = 0;
-    for (uint8_t byte = ' '; byte < 0x7F; ++byte) bytes += row.next_of(byte) == next ? 1 : 0;
+    for (uint8_t byte = ' '; byte < 0x7F; ++byte) bytes += next_of(row, byte) == next ? 1 : 0;
     return bytes * 2 > 0x7F - ' ';
   };
   const Row& row = row_of(state);
   uint32_t like = kNone, lead = 0;
   for (uint8_t byte = ' '; byte < 0x7F; ++byte) {
-    const uint32_t next = row.next_of(byte);
+    const uint32_t next = next_of(row, byte);
     if (lead == 0) like = next;
     lead = next == like ? lead + 1 : lead - 1;
   }
@@ -408,8 +442,8 @@ uint32_t LexemeWalk::similar(uint32_t state) {
   if (!most(other, like)) return state;
   size_t differing = 0;  // tokens
   const uint32_t end = trie_.end_of_children(TokenTrie::kRoot);
-  for (uint32_t i = trie_.nodes()[TokenTrie::kRoot].children; i < end; ++i) {
-    if (row.next_of(trie_.byte(i)) == other.next_of(trie_.byte(i))) continue;
+  for (uint32_t i = trie_.entries()[TokenTrie::kRoot].children; i < end; ++i) {
+    if (next_of(row, trie_.byte(i)) == next_of(other, trie_.byte(i))) continue;
     differing += trie_.endings_from(i).size();
   }
   return differing * 8 < trie_.tokens() ? like : state;
@@ -424,9 +458,9 @@ void LexemeWalk::adapt(uint32_t state, uint32_t like, TokenSet* set) {
   set->few.clear();
   Bytes differing;
   const uint32_t end = trie_.end_of_children(TokenTrie::kRoot);
-  for (uint32_t i = trie_.nodes()[TokenTrie::kRoot].children; i < end; ++i) {
+  for (uint32_t i = trie_.entries()[TokenTrie::kRoot].children; i < end; ++i) {
     const uint8_t byte = trie_.byte(i);
-    if (row.next_of(byte) == other.next_of(byte)) continue;
+    if (next_of(row, byte) == next_of(other, byte)) continue;
     differing[byte] = true;
     for (const Ending& ending : trie_.endings_from(i)) {
       clear_bit(set->bits.data(), ending.token());

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rushlight/llm/grammar/run/byte_classes.h"
 #include "rushlight/llm/grammar/run/text_reach.h"
 #include "rushlight/llm/grammar/run/text_states.h"
 #include "rushlight/llm/grammar/run/token_set.h"
@@ -21,10 +22,13 @@ namespace rushlight::llm::grammar {
 
 class LexemeWalk {
  public:
-  LexemeWalk(const Automaton& automaton, const TokenTrie& trie, size_t words);
+  LexemeWalk(const Automaton& automaton, const TokenTrie& trie, const ByteClasses& classes,
+             TokenGatherer* gathered);
 
   // `set->is_counted` says whether counts are to be noted.
   void find(uint32_t state, TokenSet* set);
+  // Adds the tokens below a node that go on from a state, uncounted, and the exits to the set.
+  void walk_below(uint32_t node, uint32_t state, uint64_t lengths, TokenSet* set);
   // Another state that takes mostly the same tokens, as it differs in few first bytes; or `state`.
   uint32_t similar(uint32_t state);
   // Makes the set of `like`, uncounted, one of `state`, which is similar.
@@ -45,27 +49,21 @@ class LexemeWalk {
     uint64_t kinds;
     uint32_t characters;
   };
-  static constexpr size_t kFewEdges = 3;  // transitions of a state before it has a table
+  using Bytes = std::bitset<256>;
   // What a walk needs to know of a state.
   struct Row {
-    uint32_t next_of(uint8_t byte) const {  // the state after it, or kNone
-      if (table != nullptr) return (*table)[byte];
-      for (const auto& [low, high, next] : few) {
-        if (byte >= low && byte <= high) return next;
-      }
-      return kNone;
-    }
-    struct Transition {
-      uint8_t low = 1, high = 0;
-      uint32_t next = kNone;
-    };
+    uint32_t rule = 0;
     bool accepts = false;
-    bool is_alike = false;  // all small letters lead to the same, as do all capitals and digits
-    uint64_t loops = 0;     // the kinds of characters that lead back to the state
-    uint64_t dead = 0;      // those that lead nowhere
-    std::vector<Taken> taken;
-    std::unique_ptr<std::array<uint32_t, 256>> table;  // null where there are few transitions
-    std::array<Transition, kFewEdges> few;
+    bool is_alike = false;   // all small letters lead to the same, as do all capitals and digits
+    uint64_t loops = 0;      // the kinds of characters that lead back to the state
+    uint64_t dead = 0;       // those that lead nowhere
+    uint64_t any_taken = 0;  // kinds of which some are taken, or lead back
+    Taken taken[TokenTrie::kClasses];
+    uint8_t takes = 0;  // of them
+    // Of a state where a call can end: what a text may begin with that follows, and its kinds.
+    const Bytes* follows = nullptr;
+    uint64_t follow_kinds = 0;
+    uint32_t* next = nullptr;  // by class of bytes: the state after it, or kNone
   };
   // A node of the tree on the way to where the walk is.
   struct Step {
@@ -74,7 +72,6 @@ class LexemeWalk {
     const Row* row;
     bool is_text;  // of `leaving_`
   };
-  using Bytes = std::bitset<256>;
 
   // Tokens that begin with text, all tokens of such text alone being known.
   struct Leaving {
@@ -105,26 +102,41 @@ class LexemeWalk {
   // The tokens below a node whose next byte is `wanted`.
   template <typename Wanted>
   void walk(uint32_t node, uint32_t state, const Wanted& wanted, TokenSet* set);
-  uint32_t pass_leaves(Step* step, TokenSet* set);
-  bool step_into(const Step& from, uint32_t node, uint32_t next, Step* made, TokenSet* set);
+  enum class Known : uint8_t { Nothing, Class, Loops };  // of text that tokens begin with
+  template <Known known, bool counted>
+  void walk_from(Step* first, TokenSet* set);
+  template <Known known, bool counted>
+  bool step_into(Step* from, uint32_t node, uint32_t next, TokenSet* set);
   bool is_known(uint8_t byte, uint32_t next) const {
     return next == leaving_.state && (kKindOfByte[byte] & leaving_.loops) != 0;
   }
-  bool takes_below(const Row& row, uint32_t node) const;
-  bool is_pruned(const Row& row, uint32_t node, size_t depth) const;
-  void note_exit(uint32_t rule, uint32_t node, uint32_t counts, TokenSet* set);
+  static bool takes_below(const Row& row, const TrieEntry& entry);
+  bool is_pruned(const Row& row, const TrieEntry& entry, size_t depth) const;
+  void note_exit(const Row& row, uint32_t node, uint32_t counts, TokenSet* set);
   void append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set);
-  const Row& row_of(uint32_t state);
-  uint64_t loops_of(uint32_t state) const;
+  const Row& row_of(uint32_t state) {
+    const Row* row = rows_[state];
+    return row != nullptr ? *row : add_row(state);
+  }
+  const Row& add_row(uint32_t state);
+  uint32_t next_of(const Row& row, uint8_t byte) const { return row.next[classes_.of(byte)]; }
+  uint64_t loops_of(uint32_t state, const Row& row) const;
+  bool is_alike(const Row& row, uint8_t low, uint8_t high) const;
   bool leads_back(uint32_t state, const ByteSequence& bytes, size_t read, uint32_t to) const;
   const Bytes& following(uint32_t rule);
   bool goes_on(uint32_t rule, const TextClass& text);
 
   const Automaton& automaton_;
   const TokenTrie& trie_;
+  const ByteClasses& classes_;
   const size_t words_;
   const TextReach reach_;
-  std::vector<std::unique_ptr<Row>> rows_;          // by state
+  // By state, or null; rows and their tables are made many at a time.
+  static constexpr size_t kRowsAtOnce = 16;
+  std::vector<const Row*> rows_;
+  std::vector<std::unique_ptr<Row[]>> made_rows_;
+  std::vector<std::unique_ptr<uint32_t[]>> made_tables_;
+  size_t left_rows_ = 0;
   std::vector<ByteSequence> beyond_ascii_;          // all ways to write a character beyond ASCII
   std::vector<std::vector<uint32_t>> after_calls_;  // by rule: where its callers go on
   // By rule: what a text after a call may begin with, whoever called it.
@@ -133,7 +145,7 @@ class LexemeWalk {
   std::vector<Step> path_;
   uint64_t lengths_ = kAnyLength;
   Leaving leaving_;
-  TokenGatherer gathered_;
+  TokenGatherer& gathered_;
   size_t bytes_ = 0;
   uint64_t visited_ = 0;
 };

@@ -8,8 +8,7 @@
 namespace rushlight::llm::grammar {
 namespace {
 
-constexpr size_t kFew = 8;          // transitions of a node before it has a table
-constexpr size_t kNodeBytes = 232;  // that a node takes besides its places
+constexpr size_t kNodeBytes = 112;  // that a node takes besides its places and transitions
 
 }  // namespace
 
@@ -22,11 +21,12 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
                      size_t max_bytes)
     : automaton_(automaton),
       trie_(trie),
+      classes_(automaton),
       words_((tokens + 31) / 32),
       max_bytes_(max_bytes),
       reader_(automaton, trie.longest() + 2),
       gathered_(words_),
-      lexemes_(automaton, trie, words_),
+      lexemes_(automaton, trie, classes_, &gathered_),
       most_least_(automaton.rules.size()),
       scratch_(words_) {
   for (const State& state : automaton.states) {
@@ -38,7 +38,8 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
 
 void MaskCache::clear() {
   reader_.stacks().clear();
-  nodes_.assign(1, Node());
+  nodes_.clear();
+  nodes_.emplace_back();
   node_by_hash_.clear();
   sets_.clear();
   set_by_key_.clear();
@@ -48,8 +49,8 @@ void MaskCache::clear() {
 
 size_t MaskCache::bytes() const { return bytes_ + lexemes_.bytes() + reader_.stacks().bytes(); }
 
-uint32_t MaskCache::node_of(Places places) {
-  const bool ends = reader_.close(&places);
+uint32_t MaskCache::node_of(Places places, bool ends) {
+  ends = reader_.close(&places) || ends;
   if (places.empty() && !ends) return kNowhere;
   uint64_t hash = ends ? 1 : 0;
   for (const Place& place : places) {
@@ -60,25 +61,37 @@ uint32_t MaskCache::node_of(Places places) {
     if (nodes_[at->second].ends == ends && nodes_[at->second].places == places) return at->second;
   }
   const auto id = static_cast<uint32_t>(nodes_.size());
-  bytes_ += kNodeBytes + places.size() * sizeof(Place);
+  const size_t classes = classes_.size();
+  bytes_ += kNodeBytes + places.size() * sizeof(Place) + classes * sizeof(uint32_t);
   nodes_.emplace_back();
+  Node& node = nodes_.back();
+  node.after.reset(new uint32_t[classes]);
+  std::fill_n(node.after.get(), classes, kNowhere);
   for (const Place& place : places) {
-    for (const Edge& edge : automaton_.states[place.state].edges) {
-      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) nodes_.back().bytes[byte] = true;
+    const State& state = automaton_.states[place.state];
+    node.has_lexeme = node.has_lexeme || automaton_.rules[state.rule].is_lexeme;
+    for (const Edge& edge : state.edges) {
+      std::fill(&node.after[classes_.of(edge.low)], &node.after[classes_.of(edge.high)] + 1,
+                kUnknown);
     }
   }
-  nodes_.back().places = std::move(places);
-  nodes_.back().ends = ends;
+  node.is_lexeme = node.has_lexeme && places.size() == 1 && !ends &&
+                   !automaton_.rules[automaton_.states[places[0].state].rule].counts;
+  node.places = std::move(places);
+  node.ends = ends;
   node_by_hash_.emplace(hash, id);
   return id;
 }
 
-uint32_t MaskCache::known_after(const Node& node, uint8_t byte) const {
-  if (!node.all.empty()) return node.all[byte];
-  for (const auto& [known, target] : node.few) {
-    if (known == byte) return target;
+uint32_t MaskCache::after_call(uint32_t id) {
+  if (nodes_[id].after_call != kUnknown) return nodes_[id].after_call;
+  const uint32_t stack = nodes_[id].places[0].stack;
+  Places places;
+  for (const Link& link : reader_.stacks().links(stack)) {
+    places.push_back({link.state, link.parent, link.count});
   }
-  return kUnknown;
+  const uint32_t after = node_of(std::move(places), reader_.stacks().has_bottom(stack));
+  return nodes_[id].after_call = after;
 }
 
 uint32_t MaskCache::target_of(uint32_t id, uint8_t byte) {
@@ -87,21 +100,12 @@ uint32_t MaskCache::target_of(uint32_t id, uint8_t byte) {
   return node_of(std::move(places));
 }
 
-uint32_t MaskCache::after(uint32_t id, uint8_t byte) {
-  const uint32_t known = known_after(nodes_[id], byte);
+inline uint32_t MaskCache::after(uint32_t id, uint8_t byte) {
+  const size_t number = classes_.of(byte);
+  const uint32_t known = nodes_[id].after[number];
   if (known != kUnknown) return known;
   const uint32_t target = is_simple(nodes_[id], byte) ? id : target_of(id, byte);
-  Node& node = nodes_[id];
-  if (node.all.empty() && node.few.size() < kFew) {
-    node.few.push_back({byte, target});
-    return target;
-  }
-  if (node.all.empty()) {
-    node.all.assign(256, kUnknown);
-    bytes_ += 256 * sizeof(uint32_t);
-    for (const auto& [other, its_target] : node.few) node.all[other] = its_target;
-  }
-  node.all[byte] = target;
+  nodes_[id].after[number] = target;
   return target;
 }
 
@@ -117,7 +121,7 @@ bool MaskCache::is_simple(const Node& node, uint8_t byte) const {
 }
 
 void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
-  path_.assign(1, {trie_.nodes()[from.node].children, trie_.end_of_children(from.node), start});
+  path_.assign(1, {trie_.entries()[from.node].children, trie_.end_of_children(from.node), start});
   while (!path_.empty()) {
     Step& step = path_.back();
     if (step.child == step.end) {
@@ -126,12 +130,10 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
     }
     const uint32_t child = step.child++;
     ++visited_;
-    const uint8_t byte = trie_.byte(child);
-    if (!nodes_[step.at].bytes[byte]) continue;
-    const uint32_t next = after(step.at, byte);
-    if (next == kNowhere) continue;
     const TrieEntry& entry = trie_.entries()[child];
-    if (takes_below(nodes_[next], child)) {
+    const uint32_t next = after(step.at, entry.byte);
+    if (next == kNowhere) continue;
+    if (entry.child_count > 0 && takes_below(nodes_[next], child)) {
       append(trie_.endings_from(child), from, set);
       continue;
     }
@@ -141,14 +143,34 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
       set->exits.push_back(from);
       set->exits.back().node = child;
     }
-    path_.push_back({trie_.nodes()[child].children, trie_.end_of_children(child), next});
+    if (nodes_[next].is_lexeme && !set->is_counted && !from.excludes) {
+      walk_lexeme(from, child, next, set);
+    } else {
+      path_.push_back({entry.children, trie_.end_of_children(child), next});
+    }
   }
 }
 
-// Whether all tokens below a node of the trees, of which there are some, can be read from a place.
+void MaskCache::walk_lexeme(const Exit& from, uint32_t tree_node, uint32_t at, TokenSet* set) {
+  ended_.clear();
+  ended_.swap(set->exits);
+  lexemes_.walk_below(tree_node, nodes_[at].places[0].state, from.lengths, set);
+  ended_.swap(set->exits);
+  if (ended_.empty()) return;
+  const uint32_t after = after_call(at);
+  if (after == kNowhere) return;
+  for (const Exit& exit : ended_) {
+    if (nodes_[after].ends) {
+      set->exits.push_back(from);
+      set->exits.back().node = exit.node;
+    }
+    path_.push_back({trie_.entries()[exit.node].children, trie_.end_of_children(exit.node), after});
+  }
+}
+
+// Whether all tokens below a node of the trees can be read from a place.
 bool MaskCache::takes_below(const Node& at, uint32_t node) {
-  constexpr size_t kSome = 8;
-  if (trie_.endings_from(node).size() < kSome) return false;
+  if (!at.has_lexeme) return false;
   return std::any_of(at.places.begin(), at.places.end(), [this, node](const Place& place) {
     const Rule& rule = automaton_.rules[automaton_.states[place.state].rule];
     return rule.is_lexeme && lexemes_.takes_below(place.state, rule.high - place.count, node);
@@ -176,16 +198,35 @@ uint32_t MaskCache::store(const Key& key, TokenSet set) {
   return id;
 }
 
+// Bytes of the longest token that may come in a state.
+size_t MaskCache::longest_from(uint32_t state) const {
+  size_t longest = 0;
+  for (uint32_t child = trie_.entries()[TokenTrie::kRoot].children;
+       child < trie_.end_of_children(TokenTrie::kRoot); ++child) {
+    const uint8_t byte = trie_.byte(child), below = trie_.entries()[child].bytes_below;
+    const size_t bytes = below < UINT8_MAX ? below + size_t{1} : trie_.longest();
+    if (bytes <= longest) continue;
+    const std::vector<Edge>& edges = automaton_.states[state].edges;
+    const bool is_taken = std::any_of(edges.begin(), edges.end(), [byte](const Edge& edge) {
+      return byte >= edge.low && byte <= edge.high;
+    });
+    if (is_taken) longest = bytes;
+  }
+  return longest;
+}
+
 // Whether the counts of a call matter to the tokens that may come.
-bool MaskCache::is_counted(uint32_t rule, const Window& window) const {
-  return window.low > 0 || window.high < trie_.longest() + most_least_[rule];
+bool MaskCache::is_counted(uint32_t state, const Window& window) const {
+  const uint64_t least = most_least_[automaton_.states[state].rule];
+  if (window.low > 0) return true;
+  return window.high < trie_.longest() + least && window.high < longest_from(state) + least;
 }
 
 uint32_t MaskCache::set_of(const Place& place, const Window& window) {
   const uint32_t number = automaton_.states[place.state].rule;
   const Rule& rule = automaton_.rules[number];
   TokenSet set;
-  set.is_counted = rule.is_lexeme && rule.counts && is_counted(number, window);
+  set.is_counted = rule.is_lexeme && rule.counts && is_counted(place.state, window);
   const uint64_t lexeme_count = set.is_counted ? 1 : 0;
   const Key key = {kUnknown, place.state,
                    rule.is_lexeme ? lexeme_count : reader_.canonical(place.state, place.count)};

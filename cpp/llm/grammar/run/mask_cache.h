@@ -7,12 +7,12 @@
 // as well; and so on, as far down the stack as tokens reach.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include "rushlight/llm/grammar/run/byte_classes.h"
 #include "rushlight/llm/grammar/run/lexeme_walk.h"
 #include "rushlight/llm/grammar/run/places.h"
 #include "rushlight/llm/grammar/run/token_set.h"
@@ -36,9 +36,10 @@ class MaskCache {
   struct Node {
     Places places;
     bool ends = false;
-    std::bitset<256> bytes;                         // that some place takes
-    std::vector<std::pair<uint8_t, uint32_t>> few;  // byte and node after it
-    std::vector<uint32_t> all;                      // by byte, once there are more
+    bool has_lexeme = false;            // some place is in a lexeme
+    bool is_lexeme = false;             // the only place is in one, which does not count
+    uint32_t after_call = kUnknown;     // where that goes on when its call ends
+    std::unique_ptr<uint32_t[]> after;  // by class of bytes: the node after it
   };
   struct Step {
     uint32_t child, end;  // of the tree: the next to visit, and the one after the last
@@ -61,16 +62,20 @@ class MaskCache {
   };
 
   void clear();
-  uint32_t node_of(Places places);
+  // `ends`: of the outermost call, whatever the places say.
+  uint32_t node_of(Places places, bool ends = false);
+  uint32_t after_call(uint32_t node);
   bool is_simple(const Node& node, uint8_t byte) const;
   uint32_t target_of(uint32_t node, uint8_t byte);
   uint32_t after(uint32_t node, uint8_t byte);
-  uint32_t known_after(const Node& node, uint8_t byte) const;
-  bool is_counted(uint32_t rule, const Window& window) const;
+  bool is_counted(uint32_t state, const Window& window) const;
+  size_t longest_from(uint32_t state) const;
   uint32_t set_of(const Place& place, const Window& window);
   uint32_t continued(uint32_t set, uint32_t state, uint64_t count);
   // Goes through the tokens below a node of the trees from the places `start`.
   void walk(const Exit& from, uint32_t start, TokenSet* set);
+  // As `walk`, from a node of places that is in a lexeme: up to the end of that.
+  void walk_lexeme(const Exit& from, uint32_t tree_node, uint32_t at, TokenSet* set);
   bool takes_below(const Node& at, uint32_t node);
   void append(Span<const Ending> endings, const Exit& from, TokenSet* set);
   uint32_t store(const Key& key, TokenSet set);
@@ -80,6 +85,7 @@ class MaskCache {
 
   const Automaton& automaton_;
   const TokenTrie& trie_;
+  const ByteClasses classes_;
   const size_t words_, max_bytes_;
   Reader reader_;
   std::vector<Node> nodes_;
@@ -89,6 +95,7 @@ class MaskCache {
   std::vector<Step> path_;  // of the walk that goes on
   TokenGatherer gathered_;
   LexemeWalk lexemes_;
+  std::vector<Exit> ended_;           // of the lexeme that a walk went through
   std::vector<uint64_t> most_least_;  // by rule: the most that a state needs to its end
   std::vector<uint32_t> scratch_;
   size_t bytes_ = 0;

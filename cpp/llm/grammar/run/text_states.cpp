@@ -1,7 +1,6 @@
 #include "rushlight/llm/grammar/run/text_states.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace rushlight::llm::grammar {
 namespace {
@@ -38,38 +37,7 @@ void add_next(const Automaton& automaton, uint32_t state, const TextClass& text,
   }
 }
 
-struct ByteRange {
-  uint8_t low, high;
-};
-constexpr ByteRange kAlike[] = {{'a', 'z'}, {'A', 'Z'}, {'0', '9'}};  // as words are in a TokenTrie
-
-bool leads_alike_in(const State& state, const ByteRange& range) {
-  uint32_t taken = 0;
-  const Edge* first = nullptr;
-  for (const Edge& edge : state.edges) {
-    const uint32_t low = std::max(edge.low, range.low), high = std::min(edge.high, range.high);
-    if (low > high) continue;
-    if (first == nullptr) first = &edge;
-    if (edge.target != first->target || edge.counts != first->counts) return false;
-    taken += high - low + 1;
-  }
-  return taken == 0 || taken == range.high - range.low + 1u;
-}
-
 }  // namespace
-
-bool leads_alike(const State& state) {
-  return std::all_of(std::begin(kAlike), std::end(kAlike),
-                     [&state](const ByteRange& range) { return leads_alike_in(state, range); });
-}
-
-uint64_t dead_kinds(const State& state) {
-  uint64_t taken = kOdd;
-  for (const Edge& edge : state.edges) {
-    for (uint32_t byte = edge.low; byte <= edge.high; ++byte) taken |= kKindOfByte[byte];
-  }
-  return ~taken;
-}
 
 TextStates text_states(const Automaton& automaton, uint32_t state, const TextClass& text) {
   TextStates reached;

@@ -24,9 +24,4 @@ struct TextStates {
 // the class if other characters beyond ASCII are: there may be states that none leads to.
 TextStates text_states(const Automaton& automaton, uint32_t state, const TextClass& text);
 
-// Whether all small letters lead to the same state, as do all capitals, and all digits.
-bool leads_alike(const State& state);
-// The kinds of characters that lead nowhere.
-uint64_t dead_kinds(const State& state);
-
 }  // namespace rushlight::llm::grammar

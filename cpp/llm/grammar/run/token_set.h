@@ -58,6 +58,7 @@ class TokenGatherer {
  public:
   explicit TokenGatherer(size_t words) : tokens_(words) {}  // of all bits
 
+  size_t words() const { return tokens_.size(); }
   void take(uint32_t token, TokenSet* set) {
     if (size_ == tokens_.size()) add_bits(set);
     tokens_[size_++] = token;
@@ -72,6 +73,14 @@ class TokenGatherer {
     for (const Ending& ending : endings) {
       if ((lengths >> ending.before() & 1) != 0) take(ending.token(), set);
     }
+  }
+  // Those below a node.
+  void take_below(const TokenTrie& trie, uint32_t node, uint64_t lengths, TokenSet* set) {
+    const Span<const Ending> endings = trie.endings_from(node);
+    const uint32_t* bits = endings.size() < TokenTrie::kVeryMany ? nullptr : trie.bits_from(node);
+    if (bits == nullptr || lengths != kAnyLength) return take(endings, lengths, set);
+    add_bits(set);
+    for (size_t i = 0; i < set->bits.size(); ++i) set->bits[i] |= bits[i];
   }
   // Adds them to the set: a list, where they are few and it has no bits.
   void finish(TokenSet* set) {

@@ -293,6 +293,17 @@ Status Document::check_keyword(const JsonValue* schema, const JsonMember& member
   return Code::Ok;
 }
 
+const JsonValue* Document::member(const JsonValue& object, const std::string& key) {
+  const auto [index, is_new] = members_.try_emplace(&object);
+  if (is_new) {
+    for (const JsonMember& member : object.members()) {
+      index->second.emplace(member.key, &member.value);
+    }
+  }
+  const auto known = index->second.find(key);
+  return known == index->second.end() ? nullptr : known->second;
+}
+
 Status Document::resolve(const JsonValue* schema, const std::string& reference,
                          const JsonValue** out) {
   std::string fragment = reference;
@@ -313,7 +324,7 @@ Status Document::resolve(const JsonValue* schema, const std::string& reference,
     const size_t end = std::min(fragment.find('/', begin + 1), fragment.size());
     const std::string part = unescaped(fragment.substr(begin + 1, end - begin - 1));
     begin = end;
-    const JsonValue* next = at->find({part.data(), part.size()});
+    const JsonValue* next = member(*at, part);
     const bool is_index =
         !part.empty() && part.size() < 9 &&
         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -331,6 +342,10 @@ Status Document::resolve(const JsonValue* schema, const std::string& reference,
 }
 
 Status Document::cross(const JsonValue* schema, Sets* sets, const Sets& others) {
+  if (others.size() == 1) {
+    for (SchemaSet& set : *sets) set = with(std::move(set), others[0]);
+    return Code::Ok;
+  }
   Sets crossed;
   for (const SchemaSet& a : *sets) {
     for (const SchemaSet& b : others) crossed.push_back(with(a, b));

@@ -39,6 +39,8 @@ class Document {
   // The `oneOf` lists that were met, whose branches must exclude each other.
   const std::vector<const JsonValue*>& one_ofs() const { return one_ofs_; }
   const JsonValue& root() const { return root_; }
+  // As JsonValue::find, which looks at all members each time.
+  const JsonValue* member(const JsonValue& object, const std::string& key);
 
  private:
   using Sets = std::vector<SchemaSet>;
@@ -55,6 +57,8 @@ class Document {
   Message* message_;
   std::unordered_map<const JsonValue*, std::string> paths_;
   std::unordered_map<const JsonValue*, const JsonValue*> references_;
+  // By object: its members by key.
+  std::unordered_map<const JsonValue*, std::unordered_map<std::string, const JsonValue*>> members_;
   std::vector<const JsonValue*> open_, one_ofs_, flattening_;
   size_t work_ = 0;
 };

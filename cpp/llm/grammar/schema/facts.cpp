@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kMaxReading = 20;  // facts that are needed to read facts
 constexpr size_t kMaxPatterns = 6;  // of properties, whose combinations are told apart
+// Operations of asking what a schema says about a key that it does not name.
+constexpr size_t kUnlistedCost = 32;
 
 uint8_t type_of(const std::string& name) {
   if (name == "null") return kNull;
@@ -185,6 +187,7 @@ Status FactReader::read_array(const SchemaSet& schemas, Facts* facts) {
       facts->prefix.resize(std::max(facts->prefix.size(), prefix->items().size()));
     }
   }
+  RL_TRY(budget_->take(facts->prefix.size() * schemas.size(), message_));
   for (const JsonValue* schema : schemas) {
     const JsonValue* prefix = schema->find("prefixItems");
     const JsonValue* rest = schema->find("items");
@@ -198,46 +201,23 @@ Status FactReader::read_array(const SchemaSet& schemas, Facts* facts) {
   return Code::Ok;
 }
 
-// As JsonValue::find, which would look at all members for each of them.
-Status FactReader::member_of(const JsonValue& object, const std::string& key,
-                             const JsonValue** out) {
-  const auto [index, is_new] = members_.try_emplace(&object);
-  if (is_new) {
-    RL_TRY(budget_->take(object.members().size(), message_));
-    for (const JsonMember& member : object.members()) {
-      index->second.emplace(member.key, &member.value);
-    }
-  }
-  RL_TRY(budget_->take(1, message_));
-  const auto known = index->second.find(key);
-  *out = known == index->second.end() ? nullptr : known->second;
-  return Code::Ok;
-}
-
-// What the schemas say about the value of a key: properties, patterns that it matches, else
-// additionalProperties.
-Status FactReader::value_of_key(const SchemaSet& schemas, const std::string& key, SchemaSet* out) {
-  for (const JsonValue* schema : schemas) {
-    bool is_listed = false;
-    const JsonValue* properties = schema->find("properties");
-    const JsonValue* own = nullptr;
-    if (properties != nullptr) RL_TRY(member_of(*properties, key, &own));
-    if (own != nullptr) {
-      *out = with(std::move(*out), own);
+// What a schema says about the value of a key besides its properties: by the patterns that the key
+// matches, else by additionalProperties.
+Status FactReader::add_unlisted(const JsonValue* schema, const std::string& key, SchemaSet* out) {
+  RL_TRY(budget_->take(kUnlistedCost, message_));
+  const JsonValue* properties = schema->find("properties");
+  bool is_listed = properties != nullptr && document_.member(*properties, key) != nullptr;
+  if (const JsonValue* patterns = schema->find("patternProperties")) {
+    for (const JsonMember& member : patterns->members()) {
+      DfaPointer keys;
+      RL_TRY(dfa(member.key, Match::Anywhere, &keys));
+      if (!keys->matches({key.data(), key.size()})) continue;
+      *out = with(std::move(*out), &member.value);
       is_listed = true;
     }
-    if (const JsonValue* patterns = schema->find("patternProperties")) {
-      for (const JsonMember& member : patterns->members()) {
-        DfaPointer keys;
-        RL_TRY(dfa(member.key, Match::Anywhere, &keys));
-        if (!keys->matches({key.data(), key.size()})) continue;
-        *out = with(std::move(*out), &member.value);
-        is_listed = true;
-      }
-    }
-    const JsonValue* additional = schema->find("additionalProperties");
-    if (!is_listed && additional != nullptr) *out = with(std::move(*out), additional);
   }
+  const JsonValue* additional = schema->find("additionalProperties");
+  if (!is_listed && additional != nullptr) *out = with(std::move(*out), additional);
   return Code::Ok;
 }
 
@@ -251,10 +231,18 @@ Status FactReader::read_object(const SchemaSet& schemas, Facts* facts) {
     }
     return facts->named[place.first->second];
   };
-  SchemaSet names;
+  SchemaSet names, for_unlisted;
   for (const JsonValue* schema : schemas) {
     if (const JsonValue* properties = schema->find("properties")) {
-      for (const JsonMember& member : properties->members()) add(member.key);
+      RL_TRY(budget_->take(properties->members().size(), message_));
+      for (const JsonMember& member : properties->members()) {
+        SchemaSet& value = add(member.key).value;
+        value = with(std::move(value), &member.value);
+      }
+    }
+    if (schema->find("patternProperties") != nullptr ||
+        schema->find("additionalProperties") != nullptr) {
+      for_unlisted.push_back(schema);
     }
     const JsonValue* of_names = schema->find("propertyNames");
     if (of_names != nullptr) names = with(std::move(names), of_names);
@@ -265,7 +253,9 @@ Status FactReader::read_object(const SchemaSet& schemas, Facts* facts) {
     for (const JsonValue& name : required->items()) add(name.string()).is_required = true;
   }
   for (Property& property : facts->named) {
-    RL_TRY(value_of_key(schemas, property.name, &property.value));
+    for (const JsonValue* schema : for_unlisted) {
+      RL_TRY(add_unlisted(schema, property.name, &property.value));
+    }
   }
   if ((facts->types & kObject) == 0) return Code::Ok;
   RL_TRY(read_regions(schemas, facts));

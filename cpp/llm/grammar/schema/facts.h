@@ -91,8 +91,7 @@ class FactReader {
   Status read_object(const SchemaSet& schemas, Facts* facts);
   Status read_regions(const SchemaSet& schemas, Facts* facts);
   Status narrow_names(const SchemaSet& names, Facts* facts);
-  Status member_of(const JsonValue& object, const std::string& key, const JsonValue** out);
-  Status value_of_key(const SchemaSet& schemas, const std::string& key, SchemaSet* out);
+  Status add_unlisted(const JsonValue* schema, const std::string& key, SchemaSet* out);
   Status key_strings(const SchemaSet& set, DfaPointer* out);
   Status dfa(const std::string& pattern, Match match, DfaPointer* out);
   Status dfa(const std::string& pattern, DfaPointer* out);
@@ -106,8 +105,6 @@ class FactReader {
   Budget* budget_;
   Message* message_;
   std::unordered_map<std::string, DfaPointer> dfas_;  // by kind and pattern
-  // By object: its members by key.
-  std::unordered_map<const JsonValue*, std::unordered_map<std::string, const JsonValue*>> members_;
   std::unordered_map<std::string, std::shared_ptr<const std::vector<Facts>>> known_;
   size_t work_ = 0, reading_ = 0;
 };

@@ -22,28 +22,6 @@ bool add_bytes(const Table& table, StringView character, const Add& add) {
   return true;
 }
 
-// The bytes from `i` on that are one symbol at first, and its token.
-struct First {
-  size_t bytes;
-  uint32_t code, token;
-};
-
-First first_symbol(const Table& table, StringView word, size_t i) {
-  const char* text = word.data();
-  const Point point = read_point(text + i, word.size() - i);
-  if (!table.has(kByteLevel)) return {point.bytes, point.code, table.character(point.code)};
-  const auto first = static_cast<uint8_t>(text[i]);
-  if (first >= 0xC0 && !table.byte_joins.empty() && !table.character_pages.empty()) {
-    const size_t place = table.character_place(point.code), end = i + point.bytes;
-    const uint32_t rank = table.character_ranks[place];
-    if (rank != kNone && (i == 0 || rank < table.joins(text[i - 1], text[i])) &&
-        (end == word.size() || rank < table.joins(text[end - 1], text[end]))) {
-      return {point.bytes, point.code, table.characters[place]};
-    }
-  }
-  return {1, 0, table.bytes[first]};
-}
-
 // The symbols that a word begins with.
 void first_symbols(const Table& table, StringView word, std::vector<Symbol>* symbols) {
   symbols->clear();
@@ -51,8 +29,10 @@ void first_symbols(const Table& table, StringView word, std::vector<Symbol>* sym
   bool after_unknown = false;
   for (size_t i = 0; i < word.size();) {
     const char* text = word.data() + i;
-    const First point = first_symbol(table, word, i);
-    const uint32_t token = point.token;
+    const bool is_byte = table.has(kByteLevel);
+    const Point point = is_byte ? Point{0, 1} : read_point(text, word.size() - i);
+    const uint32_t token =
+        is_byte ? table.bytes[static_cast<uint8_t>(*text)] : table.character(point.code);
     i += point.bytes;
     if (token != kNone || table.has(kMergeUnknown)) {
       add(token != kNone ? token : table.settings.vocabulary + point.code);
@@ -69,7 +49,9 @@ void first_symbols(const Table& table, StringView word, std::vector<Symbol>* sym
 class ShortWordMerges {
  public:
   ShortWordMerges(const Table& table, std::vector<Symbol>* symbols)
-      : table_(table), symbols_(*symbols), size_(symbols->size()) {}
+      : table_(table), symbols_(*symbols), size_(symbols->size()) {
+    keys_[0] = kNothing;
+  }
 
   void run() {
     for (size_t i = 0; i < size_; ++i) {

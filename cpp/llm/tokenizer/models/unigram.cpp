@@ -30,10 +30,15 @@ class CharacterPieces {
 
   // The child of `node` for letter i, or 0.
   uint32_t child(uint32_t node, size_t i) const { return trie_.child(node, letters_[i].label); }
-  double score(uint32_t node) const {
-    const double score = trie_.nodes[node].score;
-    if (sums != Sums::Double || score == kWorst) return score;
-    return token(node) != kNone ? scores_[token(node)] : kWorst;
+  // In the precision of sums, or minus infinity.
+  auto score(uint32_t node) const {
+    const float score = trie_.nodes[node].score;
+    if constexpr (sums == Sums::Single) {
+      return score;
+    } else {
+      if (sums != Sums::Double || score == static_cast<float>(kWorst)) return double{score};
+      return token(node) != kNone ? scores_[token(node)] : kWorst;
+    }
   }
   uint32_t token(uint32_t node) const { return trie_.tokens[node]; }
   size_t longest() const { return longest_; }
@@ -46,6 +51,7 @@ class CharacterPieces {
 };
 
 // The pieces of tables of version 1: a trie of bytes.
+template <class Score>
 class BytePieces {
  public:
   BytePieces(const Table& table, StringView text, const Letter* letters)
@@ -58,8 +64,8 @@ class BytePieces {
     }
     return node;
   }
-  double score(uint32_t node) const {
-    return token(node) != kNone ? table_.scores[token(node)] : kWorst;
+  Score score(uint32_t node) const {
+    return static_cast<Score>(token(node) != kNone ? table_.scores[token(node)] : kWorst);
   }
   uint32_t token(uint32_t node) const { return table_.model.values[node]; }
   size_t longest() const { return text_.size(); }
@@ -94,7 +100,7 @@ class Search {
         letters_(scratch->letters.data()),
         pieces_(table, text, letters_),
         unknown_score_(static_cast<Score>(table.scores[table.settings.vocabulary])),
-        paths_(scratch->paths),
+        paths_(paths(scratch)),
         seconds_(scratch->seconds),
         out_(out) {}
 
@@ -123,18 +129,28 @@ class Search {
 
  private:
   using Score = std::conditional_t<sums == Sums::Single, float, double>;
+  using Path = BestPath<Score>;
+  static constexpr Score kUnreached = static_cast<Score>(kWorst);
+
+  static std::vector<Path>& paths(Scratch* scratch) {
+    if constexpr (sums == Sums::Single) {
+      return scratch->single_paths;
+    } else {
+      return scratch->paths;
+    }
+  }
 
   void restart(size_t base, double score) {
     base_ = reach_ = base;
     clear(base, std::min(size_, base + kFar));
-    paths_[0].score = score;
+    paths_[0].score = static_cast<Score>(score);
   }
 
   // Forgets the paths to the positions from `begin` to `end`.
   void clear(size_t begin, size_t end) {
     const size_t places = end - base_ + 1;
     if (paths_.size() < places) paths_.resize(2 * places);
-    std::fill(&paths_[begin - base_], &paths_[end - base_] + 1, BestPath{kWorst, 0, 0});
+    std::fill(&paths_[begin - base_], &paths_[end - base_] + 1, Path{kUnreached, 0, 0});
     if constexpr (sums == Sums::Compared) {
       if (seconds_.size() < places) seconds_.resize(2 * places);
       std::fill(&seconds_[begin - base_], &seconds_[end - base_] + 1, kWorst);
@@ -149,39 +165,39 @@ class Search {
     if constexpr (sums == Sums::Single) {
       if (std::fabs(paths_[begin - base_].score) > kFarthestScore) begin_anew(begin);
     }
-    const auto score = static_cast<Score>(paths_[begin - base_].score);
+    const auto from = static_cast<uint32_t>(begin - base_);
+    const Score score = paths_[from].score;
     uint32_t node = pieces_.child(0, begin);
-    size_t end = begin + 1;
-    if (node == 0 || pieces_.score(node) == kWorst) add(begin, end, unknown_score_ + score, 0);
+    uint32_t to = from + 1;
+    if (node == 0 || pieces_.score(node) == kUnreached) add(from, to, unknown_score_ + score, 0);
+    const auto farthest = static_cast<uint32_t>(last - base_);
     while (node != 0) {
-      add(begin, end, static_cast<Score>(pieces_.score(node)) + score, node);
-      if (end >= last) break;
-      node = pieces_.child(node, end);
-      end += node != 0 ? 1 : 0;
+      add(from, to, pieces_.score(node) + score, node);
+      if (to >= farthest) break;
+      node = pieces_.child(node, base_ + to);
+      to += node != 0 ? 1 : 0;
     }
-    reach_ = std::max(reach_, end);
+    reach_ = std::max(reach_, base_ + to);
   }
 
   // Takes the score of the best path to a position from all that were reached.
   void begin_anew(size_t begin) {
-    const auto score = static_cast<float>(paths_[begin - base_].score);
-    for (size_t i = begin; i <= reach_; ++i) {
-      paths_[i - base_].score = static_cast<float>(paths_[i - base_].score) - score;
-    }
+    const Score score = paths_[begin - base_].score;
+    for (size_t i = begin; i <= reach_; ++i) paths_[i - base_].score -= score;
   }
 
   // Without a branch: which path is better can hardly be predicted. Where no piece ends, the score
   // is the worst.
-  void add(size_t begin, size_t end, Score score, uint32_t node) {
-    BestPath& path = paths_[end - base_];
-    const auto other = static_cast<Score>(path.score);
+  void add(uint32_t from, uint32_t to, Score score, uint32_t node) {
+    Path& path = paths_[to];
+    const Score other = path.score;
     if constexpr (sums == Sums::Compared) {
-      double& second = seconds_[end - base_];
-      second = std::max(second, static_cast<double>(std::min(score, other)));
+      double& second = seconds_[to];
+      second = std::max(second, std::min(score, other));
     }
     const bool is_better = score > other;
     path.score = is_better ? score : other;
-    path.begin = is_better ? static_cast<uint32_t>(begin - base_) : path.begin;
+    path.begin = is_better ? from : path.begin;
     path.node = is_better ? node : path.node;
   }
 
@@ -243,7 +259,7 @@ class Search {
   const Letter* letters_;
   Pieces pieces_;
   Score unknown_score_;
-  std::vector<BestPath>& paths_;  // to each position from base_ on
+  std::vector<Path>& paths_;      // to each position from base_ on
   std::vector<double>& seconds_;  // of the best path but one to each of them
   std::vector<int32_t>* out_;
   size_t base_ = 0, reach_ = 0, cleared_ = 0;
@@ -259,7 +275,8 @@ void search(const Table& table, StringView word, Scratch* scratch, std::vector<i
   if (!table.piece_trie.empty()) {
     use(Search<sums, CharacterPieces<sums>>(table, word, scratch, out));
   } else {
-    use(Search<sums, BytePieces>(table, word, scratch, out));
+    using Score = std::conditional_t<sums == Sums::Single, float, double>;
+    use(Search<sums, BytePieces<Score>>(table, word, scratch, out));
   }
 }
 

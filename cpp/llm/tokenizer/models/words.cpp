@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "rushlight/llm/tokenizer/models/bpe.h"
+#include "rushlight/llm/tokenizer/models/longest.h"
 #include "rushlight/llm/tokenizer/models/unigram.h"
 #include "rushlight/llm/tokenizer/models/word_piece.h"
 
 namespace rushlight::llm {
 namespace {
 
-constexpr size_t kLongestJoin = 256;  // bytes of two segments that are merged together
 constexpr double kLimitStep = 16;
 
 uint16_t limit_of(double limit) {
@@ -21,8 +21,7 @@ uint16_t limit_of(double limit) {
 }  // namespace
 
 void WordEncoder::encode(StringView word) {
-  begin_ = out_.size();
-  score_ = 0;
+  begin_text();
   if (word.empty()) return;
   const Model model = table_.settings.model;
   if (model == Model::Bpe && table_.has(kByteLevel)) return bytes(word);
@@ -62,69 +61,16 @@ void WordEncoder::cut(StringView word, const Use& use) const {
 void WordEncoder::bytes(StringView word) {
   const LookUp one = look_up(word, identity_);
   if (one.entry != nullptr && one.entry->holds(one.key, identity_)) return append(*one.entry);
-  const uint32_t token = table_.has(kIgnoreMerges) ? table_.word(word) : kNone;
-  if (token != kNone) {
-    out_.push_back(static_cast<int32_t>(token));
-  } else {
-    byte_segments(word);
+  if (!encode_longest(table_, identity_, word, &scratch_, &out_)) {
+    const bool may_be_word = table_.has(kIgnoreMerges) && !table_.words.empty();
+    const uint32_t token = may_be_word ? table_.word(word) : kNone;
+    if (token != kNone) {
+      out_.push_back(static_cast<int32_t>(token));
+    } else {
+      encode_bpe(table_, word, &scratch_, &out_);
+    }
   }
   store(one, begin_);
-}
-
-// A merge that joins parts of two characters may yet join two segments. The tokens of two texts
-// are those of both together if the last token of the one and the first of the other are.
-void WordEncoder::byte_segments(StringView word) {
-  scratch_.segments.clear();
-  bool settled = true;
-  cut(word, [&](size_t begin, size_t end, const Point& first) {
-    if (!settled) return;
-    const StringView text(word.data() + begin, end - begin);
-    scratch_.segments.push_back({begin, out_.size()});
-    if (text.size() != first.bytes || !add_character(first, text)) {
-      byte_segment(text, text.size() == word.size());
-    }
-    settled = settle(word, end);
-  });
-  if (settled) return;
-  out_.resize(begin_);
-  encode_bpe(table_, word, &scratch_, &out_);
-}
-
-void WordEncoder::byte_segment(StringView text, bool is_word) {
-  if (is_word) return encode_bpe(table_, text, &scratch_, &out_);
-  cached(look_up(text, identity_ | kOfSegments));
-}
-
-// Whether no merge joins the segment with the one before it, as far as is known.
-bool WordEncoder::stands_apart(StringView word, const Segment& segment) const {
-  const size_t first = segment.first;
-  if (table_.joins(word.data()[segment.begin - 1], word.data()[segment.begin]) == kNone)
-    return true;
-  // A damaged table may have no tokens for some bytes.
-  if (first == begin_ || first == out_.size()) return true;
-  return scratch_.pairs.holds(identity_, out_[first - 1], out_[first]);
-}
-
-// Merges the last segment, which ends at `end`, together with those before it that it may be joined
-// with. False: they are too long.
-bool WordEncoder::settle(StringView word, size_t end) {
-  std::vector<Segment>& segments = scratch_.segments;
-  while (segments.size() > 1 && !stands_apart(word, segments.back())) {
-    const Segment last = segments.back(), before = segments[segments.size() - 2];
-    if (end - before.begin > kLongestJoin) return false;
-    const size_t both = out_.size();
-    encode_bpe(table_, {word.data() + before.begin, end - before.begin}, &scratch_, &out_);
-    const auto from = out_.begin() + static_cast<ptrdiff_t>(before.first);
-    const auto to = out_.begin() + static_cast<ptrdiff_t>(both);
-    if (static_cast<size_t>(out_.end() - to) == both - before.first && std::equal(from, to, to)) {
-      scratch_.pairs.store(identity_, out_[last.first - 1], out_[last.first]);
-      out_.resize(both);
-      break;
-    }
-    out_.erase(from, to);
-    segments.pop_back();
-  }
-  return true;
 }
 
 // A segment waits until the next one is looked up, so that its line of the cache has come by then.
@@ -152,10 +98,10 @@ void WordEncoder::characters(StringView word) {
 
 void WordEncoder::character_segment(const LookUp& one) {
   const size_t begin = out_.size();
-  if (table_.settings.model == Model::Unigram32) {
-    if (one.entry == nullptr || may_begin_anew(one.text) || !append_after(one)) model(one.text);
-  } else {
+  if (table_.settings.model == Model::Bpe) {
     cached(one);
+  } else if (!append_after(one)) {
+    encode_unigram_after(table_, one.text, &score_, &scratch_, &out_);
   }
   fuse_unknown(begin);
 }
@@ -173,11 +119,8 @@ bool WordEncoder::add_character(const Point& point, StringView text) {
     const double score =
         node != 0 ? trie.nodes[node].score : table_.scores[table_.settings.vocabulary];
     score_ = static_cast<float>(score) + static_cast<float>(score_);
-  } else if (!table_.has(kByteLevel)) {
-    token = table_.character(point.code);
   } else {
-    token = point.code < 0x80 ? table_.bytes[point.code] : table_.character(point.code);
-    if (token == kNone) return false;
+    token = table_.character(point.code);
   }
   if (token != kNone) {
     out_.push_back(static_cast<int32_t>(token));
@@ -218,34 +161,37 @@ void WordEncoder::store(const LookUp& one, size_t begin) {
   one.entry->store(one.key, one.owner, out_.data() + begin, n);
 }
 
-// Whether scores may begin anew within a text: a cached one is added whole.
-bool WordEncoder::may_begin_anew(StringView text) const {
-  return std::fabs(score_) + text.size() * table_.greatest_score > kFarthestScore;
+// Stores the tokens of a text with a limit: none of one that is too long, or has too many tokens.
+void WordEncoder::learn(const LookUp& one, StringView normalized) {
+  const size_t begin = out_.size();
+  double limit = -1;
+  if (!normalized.empty() && normalized.size() <= kLongestStored) {
+    limit = encode_unigram_anywhere(table_, normalized, &scratch_, &out_);
+  }
+  const size_t n = out_.size() - begin;
+  const bool fits = limit >= kLimitStep && n <= WordCache::kMostTokens;
+  one.entry->store(one.key, one.owner, out_.data() + begin, fits ? n : 0);
+  one.entry->limit = fits ? limit_of(limit) : 0;
+  out_.resize(begin);
 }
 
-// A text whose tokens depend on the score before it if that exceeds the entry's limit: false, and
-// nothing is appended.
-bool WordEncoder::append_after(const LookUp& one) {
+// Within a text that may bring the score beyond kFarthestScore, it may begin anew.
+bool WordEncoder::append_known(const LookUp& one) {
   const size_t begin = out_.size();
-  WordCache::Entry* entry = one.entry;
-  if (entry->holds(one.key, one.owner)) {
-    if (std::fabs(score_) >= entry->limit * kLimitStep) return false;
-    append(*entry);
-    add_scores(begin);
-    return true;
-  }
-  const double limit = encode_unigram_anywhere(table_, one.text, &scratch_, &out_);
-  const size_t n = out_.size() - begin;
-  const bool fits = n <= WordCache::kMostTokens;
-  entry->store(one.key, one.owner, out_.data() + begin, fits ? n : 0);
-  entry->limit = fits ? limit_of(limit) : 0;
-  const bool is_within = std::fabs(score_) < limit;
-  if (is_within) {
-    add_scores(begin);
-  } else {
-    out_.resize(begin);
-  }
-  return is_within;
+  const double score = std::fabs(score_);
+  if (score >= one.entry->limit * kLimitStep) return false;
+  if (score + kLongestStored * table_.greatest_score > kFarthestScore) return false;
+  append(*one.entry);
+  add_scores(begin);
+  return true;
+}
+
+// A segment whose tokens depend on the score before it if that exceeds the entry's limit: false,
+// and nothing is appended.
+bool WordEncoder::append_after(const LookUp& one) {
+  if (one.entry == nullptr) return false;
+  if (is_new(one)) learn(one, one.text);
+  return append_known(one);
 }
 
 // Of the tokens from `begin` on.
@@ -262,11 +208,10 @@ void WordEncoder::append(const WordCache::Entry& entry) {
 void WordEncoder::model(StringView text) {
   switch (table_.settings.model) {
     case Model::Bpe:
+      if (encode_longest(table_, identity_, text, &scratch_, &out_)) return;
       return encode_bpe(table_, text, &scratch_, &out_);
     case Model::WordPiece:
       return encode_word_piece(table_, text, &out_);
-    case Model::Unigram32:
-      return encode_unigram_after(table_, text, &score_, &scratch_, &out_);
     default:
       return encode_unigram(table_, text, &scratch_, &out_);
   }

@@ -17,15 +17,6 @@ namespace rushlight::llm {
 
 class WordEncoder {
  public:
-  // `identity` is that of the tokenizer in the caches, an even number.
-  WordEncoder(const Table& table, uint32_t identity, Scratch* scratch, std::vector<int32_t>* out)
-      : table_(table), identity_(identity), scratch_(*scratch), out_(*out) {}
-
-  void encode(StringView word);
-
- private:
-  static constexpr uint32_t kOfSegments = 1;  // in the cache, beside the tokenizer's words
-
   // A text, and where it stands in the cache, or may be stored; null: it is too long.
   struct LookUp {
     StringView text;
@@ -34,14 +25,42 @@ class WordEncoder {
     WordCache::Entry* entry = nullptr;
   };
 
+  // `identity` is that of the tokenizer in the caches, an even number.
+  WordEncoder(const Table& table, uint32_t identity, Scratch* scratch, std::vector<int32_t>* out)
+      : table_(table), identity_(identity), scratch_(*scratch), out_(*out) {}
+
+  void encode(StringView word);
+
+  // Of SentencePiece's unigram models, a text that comes in parts, none of which a piece joins with
+  // the next one.
+  void begin_text() {
+    begin_ = out_.size();
+    score_ = 0;
+  }
+  void part(StringView normalized) {
+    if (!normalized.empty()) characters(normalized);
+  }
+  // A part as it stands in the text, of at most ShortWord::kLongest bytes, in the cache.
+  LookUp look_up_chunk(StringView chunk) { return look_up(chunk, identity_ | kOfChunks); }
+  bool is_new(const LookUp& one) const { return !one.entry->holds(one.key, one.owner); }
+  // Whether a part that is new was looked up before, as far as is known.
+  bool was_seen(const LookUp& one) { return scratch_.cache.was_seen(one.key, one.owner); }
+  // Whether the cache has the tokens of a part that is not new.
+  bool is_known(const LookUp& one) const { return one.entry->tokens != 0; }
+  // Stores the tokens of the part's normalised text; or that the part is none whose tokens the
+  // cache can have, if that text is empty, or they are too many.
+  void learn(const LookUp& one, StringView normalized);
+  // Appends the part's tokens. False: they may depend on what stands before.
+  bool append_known(const LookUp& one);
+
+ private:
+  static constexpr uint32_t kOfChunks = 1;      // in the cache, beside the tokenizer's words
+  static constexpr size_t kLongestStored = 64;  // bytes of a text whose tokens are stored
+
   LookUp look_up(StringView text, uint32_t owner);
   template <class Use>
   void cut(StringView word, const Use& use) const;
   void bytes(StringView word);
-  void byte_segments(StringView word);
-  void byte_segment(StringView text, bool is_word);
-  bool stands_apart(StringView word, const Segment& segment) const;
-  bool settle(StringView word, size_t end);
   void characters(StringView word);
   void character_segment(const LookUp& one);
   bool add_character(const Point& point, StringView text);
@@ -49,7 +68,6 @@ class WordEncoder {
   bool fuses_unknown() const;
   bool ends_unknown(size_t end) const;
   void cached(const LookUp& one);
-  bool may_begin_anew(StringView text) const;
   bool append_after(const LookUp& one);
   void store(const LookUp& one, size_t begin);
   void add_scores(size_t begin);

@@ -38,7 +38,8 @@ bool ends_with(const std::string& text, StringView end, size_t from) {
 
 }  // namespace
 
-void sentence_piece(const Table& table, uint32_t flags, StringView text, std::string* out) {
+void sentence_piece(const Table& table, uint32_t flags, StringView text, bool is_last,
+                    std::string* out) {
   const bool collapse = (flags & kCollapseSpaces) != 0;
   const StringView space = (flags & kEscapeSpaces) != 0 ? StringView(kSpaceMark) : StringView(" ");
   const auto add_space = [&] { out->append(space.data(), space.size()); };
@@ -87,6 +88,11 @@ void sentence_piece(const Table& table, uint32_t flags, StringView text, std::st
       }
     }
     after_space = collapse && one.text.data()[one.text.size() - 1] == ' ';
+  }
+  if (!is_last) {
+    // The space of the next part is the one that is here.
+    if (after_space && ends_with(*out, space, begin)) out->resize(out->size() - space.size());
+    return;
   }
   while (collapse && ends_with(*out, space, begin)) out->resize(out->size() - space.size());
   if (dummy && suffix) add_space();

@@ -9,7 +9,9 @@
 
 namespace rushlight::llm {
 
-// Appends the normalised text; `flags` are those of operations.h.
-void sentence_piece(const Table& table, uint32_t flags, StringView text, std::string* out);
+// Appends the normalised text; `flags` are those of operations.h. Where it is not the last of parts
+// of a text, the next one begins with a space.
+void sentence_piece(const Table& table, uint32_t flags, StringView text, bool is_last,
+                    std::string* out);
 
 }  // namespace rushlight::llm

@@ -44,6 +44,13 @@ size_t skip_valid(StringView text, size_t i, Character* character) {
       }
       i += 3;
     }
+    while (text.size() - i >= 2) {
+      uint16_t two;
+      std::memcpy(&two, text.data() + i, 2);
+      if ((two & 0xC0E0u) != 0x80C0u || (two & 0x1Eu) == 0) break;
+      i += 2;
+    }
+    if (i == text.size()) break;
     const size_t size = valid_size(text.data() + i, text.size() - i);
     if (size == 0) {
       *character = read_utf8(text.data() + i, text.size() - i);

@@ -16,6 +16,7 @@ from torch.fx import Node
 from rushlight.backends.cpu.integers.facts import group_size_of, operands_of
 from rushlight.backends.cpu.operators.facts import REALS
 from rushlight.backends.cpu.operators.halves import CAST
+from rushlight.backends.cpu.operators.kernel_call import OwnKernels
 from rushlight.backends.cpu.operators.table import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
 from rushlight.backends.cpu.preprocess import CpuBackend, read_weights
 from rushlight.backends.cpu.support.dynamic import DynamicSizes, hidden_sizes
@@ -62,6 +63,7 @@ class CpuPartitioner(SupportedOperatorPartitioner):
         self._constants: dict[Node, torch.Tensor] = {}
         self._sizes: DynamicSizes | None = None
         self._reasons: dict[Node, str | None] = {}
+        self._kernels = OwnKernels()
         super().__init__(
             DelegationSpec(CpuBackend.__name__, specs),
             self._why_not,
@@ -83,6 +85,7 @@ class CpuPartitioner(SupportedOperatorPartitioner):
         tensors = {**exported_program.constants, **exported_program.state_dict}
         self._constants = {n: tensors[str(s.target)].detach() for n, s in constants.items()}
         self._sizes, self._reasons = DynamicSizes(exported_program), {}
+        self._kernels = OwnKernels()
         for module in graphs_of(exported_program):
             for node in reversed(module.graph.nodes):  # `_is_wanted` asks about users
                 if node.op == "call_function":
@@ -112,6 +115,9 @@ class CpuPartitioner(SupportedOperatorPartitioner):
     def _why_not_call(self, node: Node) -> str | None:
         assert self._sizes is not None
         data = self._constants.get
+        source = node.all_input_nodes[0] if node.target is operator.getitem else node
+        if source.target not in OPERATORS and self._kernels.has(source):
+            return self._kernels.why_not(source) or self._sizes.why_not(node, takes_numbers=True)
         if name_of(node) and node.target not in OPERATORS:
             return why_not_quantized(node, data) or self._sizes.why_not(node)
         reason = why_not_rounded(node, data) if group_size_of(node) is not None else None

@@ -16,6 +16,7 @@ from rushlight.backends.cpu.graph.operations import epilogue_of, program_of, res
 from rushlight.backends.cpu.graph.rewrite import handles_of
 from rushlight.backends.cpu.graph.sizes import Size, at_bounds, limits, product, simple
 from rushlight.backends.cpu.graph.values import EngineNode, Graph, View, lives_of
+from rushlight.backends.cpu.operators import kernel_call
 from rushlight.backends.cpu.operators.table import OPERATORS
 from rushlight.backends.cpu.passes.bands import cut_into_bands
 from rushlight.backends.cpu.passes.in_place import add_in_place
@@ -82,10 +83,14 @@ def _preprocessed(
 ) -> Iterator[PreprocessResult]:
     """The payloads of parts, one after the other."""
     weights = [read_weights(one) for one in specs]
+    called = [kernel_call.own_calls(part, OPERATORS) for part in parts]
+    for calls in called:
+        kernel_call.note_dim_orders(calls)
     notes = [fuse_patterns(part) for part in parts]
     multiplied = weights_of_linear(parts)
     translate = {k: v.translate for k, v in OPERATORS.items()}
-    for part, dtype, noted in zip(parts, weights, notes, strict=True):
+    translate |= {node.target: kernel_call.translate for calls in called for node in calls}
+    for part, dtype, noted, calls in zip(parts, weights, notes, called, strict=True):
         graph = build_graph(part, dtype, translate, multiplied)
         add_in_place(graph)
         cut_into_bands(graph)
@@ -94,9 +99,10 @@ def _preprocessed(
         handles = {i: tuple(handles_of(node.calls)) for i, node in enumerate(graph.nodes)}
         yield PreprocessResult(
             payload,
-            {i: calls for i, calls in handles.items() if calls},
+            {i: of_node for i, of_node in handles.items() if of_node},
             store.get_named_data_store_output(),
             noted,
+            kernel_call.schemas_of(calls),
         )
 
 
@@ -203,6 +209,11 @@ class _Writer:
         if residual is not None:
             [added] = node.operands
             residual.value = self._number(added)
+        if isinstance(operation, fb.KernelCall):
+            for argument in operation.arguments:
+                sizes = tuple(argument.integers or ())
+                argument.expressions = self._table.numbers(sizes)
+                argument.integers = [self._greatest(size) for size in sizes] or None
         inputs, outputs = ([self._number(v) for v in vs] for vs in (node.inputs, node.outputs))
         return fb.Node(node.operation, inputs, outputs)
 

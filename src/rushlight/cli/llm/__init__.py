@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from rushlight.cli.common import takes_kernels
 from rushlight.cli.llm import adapter, bench, chat, embed, export, perplexity, serve
 
 NAME = "llm"
@@ -11,4 +12,5 @@ HELP = "Export and run language models: chat, serve, embed texts, measure speed 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 for command in (export, adapter, chat, serve, embed, bench, perplexity):
-    app.command(name=command.NAME, help=command.HELP)(command.main)
+    main = command.main if command is adapter else takes_kernels(command.main)
+    app.command(name=command.NAME, help=command.HELP)(main)

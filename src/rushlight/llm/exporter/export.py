@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from rushlight.api import Program
 from rushlight.api import export as export_program
 from rushlight.check import to_run
 from rushlight.errors import Code, ExportError
+from rushlight.files import AnyPath
 from rushlight.forms import Form, forms_of
 from rushlight.ir.mapped_weights import also_release, weights_in_files, were_read
 from rushlight.llm.description import KEY, Description
@@ -36,6 +37,7 @@ from rushlight.llm.exporter.texts import TEMPLATE, TOKENIZER, template_of, token
 from rushlight.llm.exporter.verify import check_steps
 from rushlight.llm.gguf.model import GgufModel, read_gguf
 from rushlight.llm.packages import needs_packages
+from rushlight.runtime.registries import lent_kernels
 
 STEP, EMBED = "step", "embed"
 _WANTED = 64  # of a step
@@ -63,6 +65,7 @@ def export(
     strict: bool | float = False,
     debug: str = "lines",
     progress: Callable[[str], None] | None = None,
+    kernels: Sequence[AnyPath] = (),
 ) -> Program:
     """Turn a language model into a program, for `rushlight.llm.load`.
 
@@ -105,7 +108,7 @@ def export(
         backend: where it runs, as `rushlight.export` takes it, but not a list of forms: "cpu", or
             "xnnpack" for a program that real ExecuTorch runs.
         verify: run steps in the runtime and compare their results with eager's.
-        strict, debug, progress: as `rushlight.export` takes them.
+        strict, debug, progress, kernels: as `rushlight.export` takes them.
 
     Raises:
         ExportError: the model is not supported, a file of it is missing or damaged, or its program
@@ -132,21 +135,22 @@ def export(
     _convert(step, about, recipe, say)
     say("capture")
     captured = _methods(step, about, has_cache)
-    program = export_program(
-        captured,
-        backend=backend,
-        constant_methods=_constants(about, captured),
-        verify=False,
-        strict=strict,
-        debug=debug,
-        progress=progress,
-    )
-    program.quantization += folder.losses() if isinstance(folder, GgufModel) else []
-    for key, data in {KEY: about.to_json(), **texts}.items():
-        program.manager.add_named_data(key, data)
-    were_read()
-    if verify:
-        _verify(program, captured, about, form, say)
+    with lent_kernels(kernels):
+        program = export_program(
+            captured,
+            backend=backend,
+            constant_methods=_constants(about, captured),
+            verify=False,
+            strict=strict,
+            debug=debug,
+            progress=progress,
+        )
+        program.quantization += folder.losses() if isinstance(folder, GgufModel) else []
+        for key, data in {KEY: about.to_json(), **texts}.items():
+            program.manager.add_named_data(key, data)
+        were_read()
+        if verify:
+            _verify(program, captured, about, form, say)
     return program
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from rushlight.llm.tokenizer.merges import Merges
+from rushlight.llm.tokenizer.merges import Merges, spelled
 
 _BITS_PER_PAIR = 16
 _ASCII = 128
@@ -31,19 +31,7 @@ def of_merges(merges: Merges, characters: Mapping[int, str]) -> Pairs:
         merges: (left, right) -> (rank, token).
         characters: the texts of the symbols with which words begin.
     """
-    texts = dict(characters)
-    waiting = list(merges.items())
-    while True:
-        later = []
-        for pair, (rank, token) in sorted(waiting, key=lambda one: one[1][0]):
-            left, right = texts.get(pair[0]), texts.get(pair[1])
-            if left is None or right is None:
-                later.append((pair, (rank, token)))
-            else:
-                texts.setdefault(token, left + right)
-        if len(later) == len(waiting):
-            break
-        waiting = later
+    texts = spelled(merges, characters)
     return {
         (texts[left][-1], texts[right][0])
         for left, right in merges

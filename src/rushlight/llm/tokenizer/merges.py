@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import AnyStr, NamedTuple
 
 Merges = Mapping[tuple[int, int], tuple[int, int]]
-_PLACES = 65  # of bytes: 64 of those of longer characters, and one of ASCII
-_NEVER = 0xFFFFFFFF
+_LONGEST_DOUBT = 256  # symbols of a token that are merged to see what they become
 
 
 def halves(texts: Collection[AnyStr]) -> Iterator[tuple[AnyStr, AnyStr, AnyStr]]:
@@ -30,98 +29,111 @@ def halves(texts: Collection[AnyStr]) -> Iterator[tuple[AnyStr, AnyStr, AnyStr]]
                 yield text, text[:at], text[at:]
 
 
-class WholeCharacters(NamedTuple):
-    """Characters with which words may begin in models over bytes.
+class Derived(NamedTuple):
+    """The tokens that their own texts become.
 
     Attributes:
-        tokens: of characters whose bytes become one token, if none of them is joined with a
-            neighbour's before.
-        ranks: of the last merges of their bytes.
-        joins: for the places of a byte and of the next one, the least rank of a merge that joins a
-            part of a character.
-        joined: whole characters that a merge joins: the last one of its left, the first one of its
-            right.
+        texts: of these tokens.
+        halves: of those that are no symbols, the two tokens that are merged last, and the rank.
     """
 
-    tokens: dict[str, int]
-    ranks: dict[str, int]
-    joins: list[int]
-    joined: set[tuple[str, str]]
+    texts: dict[int, bytes]
+    halves: dict[int, tuple[int, int, int]]
 
 
-def whole_characters(merges: Merges, bytes_of: Mapping[int, int]) -> WholeCharacters:
-    """The characters whose bytes need not be merged one by one.
-
-    Such a character is one symbol from the beginning if the rank of its last merge is less than
-    those of `joins` on both sides: then its bytes are merged before any other merge reaches them.
+def spelled(merges: Merges, symbols: Mapping[int, AnyStr]) -> dict[int, AnyStr]:
+    """The texts of all tokens that merges may make.
 
     Args:
         merges: (left, right) -> (rank, token).
-        bytes_of: byte -> token.
+        symbols: the texts of the symbols with which words begin.
     """
-    texts = {token: bytes([byte]) for byte, token in bytes_of.items()}
-    for (left, right), (_, token) in sorted(merges.items(), key=lambda one: one[1][0]):
-        if left in texts and right in texts:
-            texts.setdefault(token, texts[left] + texts[right])
-    tokens: dict[str, int] = {}
-    ranks: dict[bytes, int] = {}
-    for token, text in texts.items():
-        if text[0] >= 0xC2 and _is_character(text):
-            made, rank = _merged([bytes_of[byte] for byte in text], merges)
-            ranks[text] = rank
-            if made == [token]:
-                tokens[text.decode()] = token
-    joins = [_NEVER] * (_PLACES * _PLACES)
-    joined = set()
-    for (left, right), (rank, _) in merges.items():
+    texts = dict(symbols)
+    waiting = sorted(merges.items(), key=lambda one: one[1][0])
+    while True:
+        later = []
+        for pair, (rank, token) in waiting:
+            left, right = texts.get(pair[0]), texts.get(pair[1])
+            if left is None or right is None:
+                later.append((pair, (rank, token)))
+            else:
+                texts.setdefault(token, left + right)
+        if len(later) == len(waiting):
+            return texts
+        waiting = later
+
+
+def derived(merges: Merges, symbols: Mapping[int, bytes]) -> Derived | None:
+    """The tokens that their own texts become, and their last merges.
+
+    None: there is a token whose last merge has no greater rank than those before it, or which has
+    several texts. Of other merges, tokens beside each other stay what they are if each two of them
+    do, which `_stay_apart` tells.
+
+    Args:
+        merges: (left, right) -> (rank, token).
+        symbols: the texts of the symbols with which words begin.
+    """
+    texts = spelled(merges, symbols)
+    halves: dict[int, tuple[int, int, int]] = {}
+    doubtful = set()
+    for (left, right), (rank, token) in sorted(merges.items(), key=lambda one: one[1][0]):
         if left not in texts or right not in texts:
-            return WholeCharacters({}, {}, [], set())
-        before, after = texts[left], texts[right]
-        if 0x80 <= after[0] < 0xC0:
-            continue  # within a character
-        last, first = _last(before), after[: _size(after[0])]
-        is_whole = _is_character(last) and _is_character(first)
-        if is_whole:
-            joined.add((last.decode(), first.decode()))
-        if not is_whole or rank <= max(ranks.get(last, -1), ranks.get(first, -1)):
-            at = _place(before[-1]) * _PLACES + _place(after[0])
-            joins[at] = min(joins[at], rank)
-    ranks_of = {one: ranks[one.encode()] for one in tokens}
-    return WholeCharacters(tokens, ranks_of, joins, joined)
+            continue
+        if token in symbols or texts[token] != texts[left] + texts[right]:
+            return None
+        if token in halves:
+            continue
+        known = (
+            one in symbols or (one in halves and halves[one][2] < rank) for one in (left, right)
+        )
+        if not all(known):
+            doubtful.add(token)
+        elif _stay_apart(left, right, merges, halves):
+            halves[token] = (left, right, rank)
+    symbol_of = {text: symbol for symbol, text in symbols.items()}
+    for token in doubtful - halves.keys():
+        parts = _symbols(texts[token], symbol_of)
+        if len(parts) > _LONGEST_DOUBT or _merged(parts, merges) == [token]:
+            return None
+    own = {token: text for token, text in texts.items() if token in symbols or token in halves}
+    return Derived(own, halves)
 
 
-def _place(byte: int) -> int:
-    return byte & 63 if byte >= 0x80 else 64
+def _stay_apart(
+    left: int, right: int, merges: Merges, halves: Mapping[int, tuple[int, int, int]]
+) -> bool:
+    """Whether the texts of two tokens become these before the tokens themselves are merged.
+
+    The merges that made the two are undone, the last one first. Before each there may be a merge of
+    what is beside each other then; it counts if it comes before the one that was undone: by its
+    rank, or with the same rank farther to the left.
+    """
+    while True:
+        left_rank, right_rank = (halves[one][2] if one in halves else -1 for one in (left, right))
+        if left_rank == right_rank == -1:
+            return True
+        if left_rank > right_rank:
+            limit, left = left_rank - 1, halves[left][1]
+        else:
+            limit, right = right_rank, halves[right][0]
+        merge = merges.get((left, right))
+        if merge is not None and merge[0] <= limit:
+            return False
 
 
-def _size(first: int) -> int:
-    """The bytes of a character that begins with this one; 0 for one that begins none."""
-    return 1 if first < 0x80 else 0 if first < 0xC2 else 2 if first < 0xE0 else 3 + (first >= 0xF0)
+def _symbols(text: bytes, symbol_of: Mapping[bytes, int]) -> list[int]:
+    """Those of bytes, or else of characters."""
+    if all(len(one) == 1 for one in symbol_of):
+        return [symbol_of[text[at : at + 1]] for at in range(len(text))]
+    return [symbol_of[one.encode()] for one in text.decode()]
 
 
-def _is_character(text: bytes) -> bool:
-    """Whether these bytes are one, and valid."""
-    try:
-        return len(text.decode()) == 1
-    except UnicodeDecodeError:
-        return False
-
-
-def _last(text: bytes) -> bytes:
-    """The last character, or what there is of it."""
-    at = len(text) - 1
-    while at > 0 and 0x80 <= text[at] < 0xC0:
-        at -= 1
-    return text[at:]
-
-
-def _merged(tokens: list[int], merges: Merges) -> tuple[list[int], int]:
-    """What a few tokens become, and the greatest rank of their merges."""
-    greatest = -1
+def _merged(tokens: list[int], merges: Merges) -> list[int]:
+    """What a few tokens become."""
     while True:
         pairs = [(*merges[pair], at) for at, pair in enumerate(pairwise(tokens)) if pair in merges]
         if not pairs:
-            return tokens, greatest
-        rank, token, at = min(pairs, key=lambda one: (one[0], one[2]))
+            return tokens
+        _, token, at = min(pairs, key=lambda one: (one[0], one[2]))
         tokens = [*tokens[:at], token, *tokens[at + 2 :]]
-        greatest = max(greatest, rank)

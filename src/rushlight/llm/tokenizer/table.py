@@ -14,11 +14,11 @@ import numpy.typing as npt
 from rushlight.errors import Code, ExportError
 from rushlight.llm.tokenizer import joints
 from rushlight.llm.tokenizer.charsmap import character_classes, parts
-from rushlight.llm.tokenizer.merges import whole_characters
+from rushlight.llm.tokenizer.merges import derived
 from rushlight.llm.tokenizer.operations import Normalize, Operation
-from rushlight.llm.tokenizer.tries import NONE, breadth_first, pages_of, piece_trie
+from rushlight.llm.tokenizer.tries import NONE, of_bytes, pages_of, piece_trie, token_trie
 
-VERSION = 3
+VERSION = 4
 LONGEST_PIECE = 1 << 16  # tables of longer ones would take minutes to make
 _MOST_PROBES = 64
 _BITS_PER_PAIR = 16
@@ -65,9 +65,12 @@ class Section(IntEnum):
     CHARSMAP_PAGES = auto()
     CHARSMAP_CLASSES = auto()
     PAIR_BITS = auto()
-    BYTE_JOINS = auto()
+    BYTE_JOINS = auto()  # with the next one, of version 3 alone
     CHARACTER_RANKS = auto()
     JOINTS = auto()
+    TOKEN_UNITS = auto()
+    UNIT_TOKENS = auto()
+    HALVES = auto()
 
 
 class Model(IntEnum):
@@ -184,11 +187,10 @@ def write_table(tokens: Tokens) -> bytes:
     if tokens.model == Model.BPE:
         pairs, pair_probes = _pairs(tokens.merges)
         sections |= pairs | _characters(tokens.characters)
-        if tokens.flags & Flag.BYTE_LEVEL:
-            sections |= _whole_characters(tokens)
-        elif _are_unknown_apart(tokens):
+        if not tokens.flags & Flag.BYTE_LEVEL and _are_unknown_apart(tokens):
             sections[Section.JOINTS] = joints.joint_bits(_joined_characters(tokens))
-    if tokens.flags & Flag.IGNORE_MERGES:
+        sections |= _token_trie(tokens)
+    if tokens.flags & Flag.IGNORE_MERGES and Section.HALVES not in sections:
         sections[Section.WORDS], word_probes = _words(tokens.words)
     if tokens.model == Model.WORD_PIECE:
         sections |= _trie(Section.MODEL_FIRST, tokens.words)
@@ -275,10 +277,7 @@ def _added(added: Sequence[AddedToken], texts: bytearray) -> dict[Section, Any]:
 def _trie(first_section: Section, values: Mapping[bytes, int]) -> dict[Section, Any]:
     if not values:
         return {}
-    keys = sorted(values)
-    labels = np.frombuffer(b"".join(keys), np.uint8)
-    sizes = np.array([len(key) for key in keys])
-    nodes = breadth_first(labels, sizes, np.array([values[key] for key in keys], np.int64))
+    nodes = of_bytes(values)
     return {
         first_section: nodes.first.astype("<u4"),
         Section(first_section + 1): nodes.labels,
@@ -354,17 +353,36 @@ def _characters(characters: Mapping[str, int]) -> dict[Section, Any]:
     return {Section.CHARACTER_PAGES: pages, Section.CHARACTERS: values}
 
 
-def _whole_characters(tokens: Tokens) -> dict[Section, Any]:
-    whole = whole_characters(tokens.merges, tokens.bytes_of)
-    if not whole.joins:
+def _token_trie(tokens: Tokens) -> dict[Section, Any]:
+    """The tokens by their bytes, with their last merges; nothing if these do not tell enough."""
+    if tokens.flags & Flag.BYTE_LEVEL:
+        symbols = {token: bytes([byte]) for byte, token in tokens.bytes_of.items()}
+        are_different = len(symbols) == len(tokens.bytes_of)
+    else:
+        symbols = {token: text.encode() for token, text in _symbols(tokens).items()}
+        are_different = len(set(tokens.characters.values())) == len(tokens.characters)
+    found = derived(tokens.merges, symbols) if are_different else None
+    if found is None:
         return {}
-    ranks = {ord(one): rank for one, rank in whole.ranks.items()}
-    sections = _characters(whole.tokens) | {Section.BYTE_JOINS: np.array(whole.joins, "<u4")}
-    if ranks:
-        sections[Section.CHARACTER_RANKS] = pages_of(ranks, NONE, "<u4")[1]
-    if len(tokens.bytes_of) == 256:
-        sections[Section.JOINTS] = joints.joint_bits(whole.joined)
-    return sections
+    count = len(tokens.pieces)
+    texts = {text: token for token, text in found.texts.items() if token < count}
+    halves = np.zeros((count, 3), "<u4")
+    for token, (left, right, rank) in found.halves.items():
+        halves[token] = left, right, rank + 1
+    if tokens.flags & Flag.IGNORE_MERGES:
+        for text, token in tokens.words.items():
+            if text and texts.setdefault(text, token) != token:
+                return {}
+            if token not in found.texts:
+                halves[token] = 0, 0, NONE  # only a word becomes this token
+    trie = token_trie(texts) if texts else None
+    if trie is None:
+        return {}
+    return {
+        Section.TOKEN_UNITS: trie[0],
+        Section.UNIT_TOKENS: trie[1],
+        Section.HALVES: halves.reshape(-1),
+    }
 
 
 def _are_unknown_apart(tokens: Tokens) -> bool:
@@ -381,11 +399,15 @@ def _are_unknown_apart(tokens: Tokens) -> bool:
 
 
 def _joined_characters(tokens: Tokens) -> joints.Pairs:
+    return joints.of_merges(tokens.merges, _symbols(tokens))
+
+
+def _symbols(tokens: Tokens) -> dict[int, str]:
+    """The characters of the symbols with which words begin."""
     symbols = {token: character for character, token in tokens.characters.items()}
     vocabulary = len(tokens.pieces)
     merged = {token for pair in tokens.merges for token in pair}
-    symbols |= {token: chr(token - vocabulary) for token in merged if token >= vocabulary}
-    return joints.of_merges(tokens.merges, symbols)
+    return symbols | {token: chr(token - vocabulary) for token in merged if token >= vocabulary}
 
 
 def _charsmap(tokens: Tokens) -> dict[Section, Any]:

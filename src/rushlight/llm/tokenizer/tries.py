@@ -1,4 +1,4 @@
-"""Tries of the table: nodes in breadth-first order, and double arrays of characters."""
+"""Tries of the table: nodes in breadth-first order, and double arrays of characters and bytes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 NONE = 0xFFFFFFFF
 _MOST_TRIES = 32  # places that are tried for the children of a node
 _NODE = np.dtype([("base", "<u4"), ("parent", "<u4"), ("children", "<u4"), ("score", "<f4")])
+_MOST_UNITS = 1 << 23
 _LOWEST = float(np.finfo(np.float32).min)
 Numbers = npt.NDArray[Any]
 
@@ -139,6 +140,45 @@ def piece_trie(words: Mapping[bytes, int], scores: Sequence[float]) -> PieceTrie
     return PieceTrie(made, tokens, *pages_of(of_characters, 0, "<u4"), int(sizes.max()))
 
 
+def of_bytes(values: Mapping[bytes, int]) -> Nodes:
+    """The trie of some texts, which are not none.
+
+    Args:
+        values: of the texts.
+    """
+    keys = sorted(values)
+    labels = np.frombuffer(b"".join(keys), np.uint8)
+    sizes = np.array([len(key) for key in keys])
+    return breadth_first(labels, sizes, np.array([values[key] for key in keys], np.int64))
+
+
+def token_trie(values: Mapping[bytes, int]) -> tuple[Numbers, Numbers] | None:
+    """`TokenTrie` in `cpp/llm/tokenizer/table.h`: its units, and the token of each.
+
+    Args:
+        values: tokens of texts, which are not none; None: they have too many nodes.
+    """
+    nodes = of_bytes(values)
+    place, base = _double_array(nodes, np.arange(len(nodes.labels)), reserved=256)
+    size = -(-(int(place.max()) + 1) // 256) * 256
+    if size > _MOST_UNITS:
+        return None
+    units, tokens = np.zeros(size, np.uint32), np.full(size, NONE, "<u4")
+    tokens[place] = nodes.values
+    units[place[1:]] = nodes.labels[1:]
+    units[place] |= (nodes.values != NONE).astype(np.uint32) << 8 | base.astype(np.uint32) << 9
+    is_base, free = np.zeros(size, bool), np.ones(size, bool)
+    is_base[base] = True
+    free[place[1:]] = False  # the root is no child either
+    # No base has a child where none stands: its label would be one that leads from another base.
+    waiting = np.flatnonzero(free)
+    for label in range(256):
+        fits = ~is_base[waiting ^ label]
+        units[waiting[fits]] |= np.uint32(label)
+        waiting = waiting[~fits]
+    return units.astype("<u4"), tokens
+
+
 def _parents(nodes: Nodes) -> Numbers:
     """Of all nodes but the root."""
     return np.repeat(np.arange(len(nodes.labels)), np.diff(nodes.first))
@@ -155,19 +195,24 @@ def _hottest_first(nodes: Nodes, scores: Numbers) -> Numbers:
     return np.argsort(-weights, kind="stable")
 
 
-def _double_array(nodes: Nodes, order: Numbers) -> tuple[Numbers, Numbers]:
+def _double_array(nodes: Nodes, order: Numbers, reserved: int = 0) -> tuple[Numbers, Numbers]:
     """Place and base of each node: the child for a label stands at base ^ label.
+
+    With `reserved` places, no child stands there, and no two nodes with children have one base.
 
     The children of a node take the first places that fit among a few that are free; or else the
     next that fit after the last such ones; or else new ones.
     """
     first, labels = nodes.first.tolist(), nodes.labels.tolist()
     place, base_of = [0] * len(labels), [0] * len(labels)
-    taken = bytearray(b"\1")
-    free = last = 1
+    taken = bytearray(b"\1" * max(1, reserved))
+    free = last = len(taken)
+    bases: set[int] = set()
 
     def fits(base: int, wanted: list[int]) -> bool:
-        return not any((base ^ one) < len(taken) and taken[base ^ one] for one in wanted)
+        return base not in bases and not any(
+            (base ^ one) < len(taken) and taken[base ^ one] for one in wanted
+        )
 
     def base_for(wanted: list[int]) -> int:
         nonlocal last
@@ -189,8 +234,10 @@ def _double_array(nodes: Nodes, order: Numbers) -> tuple[Numbers, Numbers]:
         begin, end = first[node], first[node + 1]
         if begin == end:
             continue
-        base = base_for(labels[begin:end]) if node else 0
+        base = base_for(labels[begin:end]) if node or reserved else 0
         base_of[node] = base
+        if reserved:
+            bases.add(base)
         for child in range(begin, end):
             at = base ^ labels[child]
             if at >= len(taken):

@@ -11,6 +11,7 @@
 
 #include "engine_damage.h"
 #include "engine_images.h"
+#include "engine_kernels.h"
 #include "engine_payload.h"
 #include "fuzz_delegates.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
@@ -63,9 +64,12 @@ int main(int argc, char** argv) {
   const Recording quantized = recording_of(QuantizedGraph(), sizes);
   const Recording groups = recording_of(RowGroupsGraph(), {{9, 64}, {2048}, {9, 20}, {9, 20}});
   const Recording images = recording_of(ImageGraph(), {{1, 9, 7, 20}, {5760}, {1, 5, 4, 24}});
+  const MixTable table;
+  Recording kernels = recording_of(KernelGraph(), {{6, 4}, {6, 4}, {1}});
+  kernels.kernels = table.table();
   if (!fuzz_engine("join", join, rounds) || !fuzz_engine("attention", attention, rounds) ||
       !fuzz_engine("quantized", quantized, rounds) || !fuzz_engine("groups", groups, rounds) ||
-      !fuzz_engine("images", images, rounds)) {
+      !fuzz_engine("images", images, rounds) || !fuzz_engine("kernels", kernels, rounds)) {
     std::fprintf(stderr, "a graph made here does not run undamaged\n");
     return 1;
   }

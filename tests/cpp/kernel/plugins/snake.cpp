@@ -86,8 +86,9 @@ Status which(Context& ctx, const Tensor& x, Tensor& out) {
   return {};
 }
 
-RUSHLIGHT_KERNEL_LIBRARY(RUSHLIGHT_OP(acme, snake_out), RUSHLIGHT_OP(acme, pick_out),
-                         RUSHLIGHT_OP(acme, push), RUSHLIGHT_OP(acme, halves_out),
+RUSHLIGHT_KERNEL_LIBRARY(in_delegates(RUSHLIGHT_OP(acme, snake_out)),
+                         in_delegates(RUSHLIGHT_OP(acme, pick_out)), RUSHLIGHT_OP(acme, push),
+                         in_delegates(RUSHLIGHT_OP(acme, halves_out)),
                          RUSHLIGHT_OP_AS("acme::which.out", which<0>),
                          RUSHLIGHT_OP_FOR("acme::which.out", "v1/6;0,1|6;0,1", which<1>),
                          RUSHLIGHT_OP_FOR("acme::which.out", "v1/6;1,0|6;1,0", which<2>),

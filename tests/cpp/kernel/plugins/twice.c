@@ -37,9 +37,9 @@ static int32_t refuse(void* self, const rl_kernel_call_v1* call) {
 }
 
 static const rl_kernel_v1 kernels[] = {
-    {RL_KERNEL_V1_VERSION, sizeof(rl_kernel_v1), "acme::twice.out", "tw=", NULL, NULL, refuse},
+    {RL_KERNEL_V1_VERSION, sizeof(rl_kernel_v1), "acme::twice.out", "tw=", NULL, NULL, refuse, 0},
     {RL_KERNEL_V1_VERSION, sizeof(rl_kernel_v1), "acme::twice.out", "tw=", "v1/6;0,1|6;0,1", NULL,
-     twice},
+     twice, 0},
 };
 
 const rl_kernel_v1* rl_get_kernel_v1(uint32_t index) {

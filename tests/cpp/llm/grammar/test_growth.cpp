@@ -82,10 +82,42 @@ void test_growth() {
   check_growth("items", [](size_t n) {
     return list("{\"type\":\"array\",\"prefixItems\":[", "{\"type\":\"integer\"}", n, "]}");
   });
+  check_growth("allOf of properties", [](size_t n) {
+    return list("{\"type\":\"object\",\"allOf\":[", "{\"properties\":{\"p@\":{}}}", n, "]}");
+  });
+  check_growth("allOf of required", [](size_t n) {
+    return list("{\"type\":\"object\",\"allOf\":[", "{\"required\":[\"p@\"]}", n, "]}");
+  });
   check_growth("objects in objects", chain("\"@\":{\"type\":\"object\",\"properties\":{\"next\":"
                                            "{\"$ref\":\"#/$defs/~\"}}}"));
   check_growth("arrays in arrays", chain("\"@\":{\"type\":\"array\",\"minItems\":1,\"items\":"
                                          "{\"$ref\":\"#/$defs/~\"}}"));
+  // Of the last part on, each has a text only since the next has one.
+  const auto circle = [](const char* definition) {
+    return [definition](size_t n) {
+      return list("{\"$ref\":\"#/$defs/0\",\"$defs\":{", definition, n,
+                  ",\"" + std::to_string(n) +
+                      "\":{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/$defs/0\"}]}}}");
+    };
+  };
+  check_growth("circle of arrays", circle("\"@\":{\"type\":\"array\",\"minItems\":1,\"items\":"
+                                          "{\"$ref\":\"#/$defs/~\"}}"));
+  check_growth("circle of objects", circle("\"@\":{\"type\":\"object\",\"minProperties\":2,"
+                                           "\"additionalProperties\":{\"$ref\":\"#/$defs/~\"}}"));
+}
+
+// What each part says about the keys of all others is refused before it takes long.
+void test_limits() {
+  const std::string part = "{\"properties\":{\"p@\":{}},\"additionalProperties\":{}}";
+  const std::string text = list("{\"allOf\":[", part, 10000, "]}");
+  Message message;
+  const auto schema = llm::parse_json({text.data(), text.size()}, &message);
+  Automaton automaton;
+  Budget budget;
+  SchemaCompiler compiler(schema.value(), GrammarOptions::WhiteSpace::Compact, &automaton, &budget,
+                          &message);
+  CHECK(compiler.compile().code() == Code::OutOfResources);
+  CHECK(budget.is_spent());
 }
 
 }  // namespace
@@ -94,5 +126,6 @@ void test_growth() {
 
 int main() {
   rushlight::test::test_growth();
+  rushlight::test::test_limits();
   return rushlight::test::check_result();
 }

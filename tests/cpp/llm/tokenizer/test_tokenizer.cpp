@@ -115,6 +115,9 @@ void huge_texts_leave_small_buffers() {
   is_small(scratch.linked);
   is_small(scratch.merges);
   is_small(scratch.paths);
+  is_small(scratch.single_paths);
+  is_small(scratch.begins);
+  is_small(scratch.dead);
   is_small(scratch.seconds);
   is_small(scratch.letters);
   is_small(scratch.codes);

@@ -34,6 +34,42 @@ def test_tokens_are_those_of_sentencepiece(family: str) -> None:
         assert "".join(ours.stream(expected)) == decoded
 
 
+@pytest.mark.parametrize("family", ["t5", "unigram_bytes"])
+def test_words_that_come_back_are_what_they_were(family: str) -> None:
+    draw = random.Random(f"words {family}")
+    peer = sentence_piece.train(family)
+    ours = Tokenizer.from_source(peer)
+    odd = [
+        "\u2581",
+        "a\u2581",
+        "\u2581b",
+        "\x01",
+        "\u3000",
+        "x\u3000",
+        "\u00b4e",
+        "e\u0301",
+        "\u0301",
+    ]
+    odd += [
+        "ﬁn",
+        "①②",
+        "😀",
+        "中文",
+        "\U00040000",
+        "<sep>",
+        "\u200b",
+        "\u1680x",
+        "a" * 30,
+        "é" * 12,
+    ]
+    words = [*odd, *corpus.prose()[:3000].split()]
+    for _ in range(300):
+        chosen = draw.choices(words, k=draw.choice([2, 5, 30]))
+        spaces = draw.choice([[" "], [" ", "  "], [" ", "\n", "\t", "\r\n"], ["", " "]])
+        text = "".join(word + draw.choice(spaces) for word in chosen * 2)
+        assert ours.encode(text, parse_special=False) == peer.encode(text), text
+
+
 def test_near_ties_are_decided_by_the_text_before() -> None:
     draw = random.Random("near ties")
     little = (0, 0, 2**-20, 2**-14, 2**-12, -(2**-10))

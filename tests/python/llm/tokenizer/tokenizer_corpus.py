@@ -80,3 +80,13 @@ def texts(seed: str, size: int, longest: int = 12) -> list[str]:
         made.append(separator.join(piece(draw) for _ in range(draw.randrange(1, longest))))
         total += len(made[-1])
     return made
+
+
+def of_alphabet(seed: str, alphabet: list[str], count: int) -> list[str]:
+    """Some texts of up to 300 words, which come back, of a few characters."""
+    draw = random.Random(seed)
+    words = ["".join(draw.choices(alphabet, k=draw.randrange(1, 5))) for _ in range(60)]
+    return [
+        "".join(draw.choice(words if draw.random() < 0.8 else alphabet) for _ in range(length))
+        for length in (draw.choice([1, 3, 10, 40, 300]) for _ in range(count))
+    ]

@@ -1,21 +1,55 @@
-/* dev.rushlight.LanguageModel and dev.rushlight.Session. */
+/* dev.rushlight.LanguageModel, and what it makes. */
 #include "support.h"
 
 static rl_llm* model_of(jlong handle) { return (rl_llm*)(uintptr_t)handle; }
 static rl_session* session_of(jlong handle) { return (rl_session*)(uintptr_t)handle; }
 
 RL_JNI(jlong, LanguageModel, openFile)
-(JNIEnv* env, jclass type, jbyteArray path, jint threads) {
+(JNIEnv* env, jclass type, jbyteArray path, jlongArray numbers, jbyteArray data,
+ jbyteArray chat_template, jobjectArray backends) {
   (void)type;
   rl_error error = RL_ERROR_INIT;
   rl_llm* model = NULL;
+  jlong n[8];
+  (*env)->GetLongArrayRegion(env, numbers, 0, 8, n);
   rl_llm_options options = {.size = sizeof options};
-  options.threads = threads > 0 ? (uint32_t)threads : 0;
+  options.threads = n[0] > 0 ? (uint32_t)n[0] : 0;
+  options.memory_limit = n[1] > 0 ? (uint64_t)n[1] : 0;
+  options.reads_file = n[2] != 0;
+  options.guards_file = n[3] != 0;
+  options.cache = (uint32_t)n[4];
+  options.max_texts = n[5] > 0 ? (uint32_t)n[5] : 0;
+  options.cache_limit = n[6] > 0 ? (uint64_t)n[6] : 0;
+  options.prefill_rows = n[7] > 0 ? (uint64_t)n[7] : 0;
   char* bytes = rl_bytes(env, path, NULL);
-  if (bytes == NULL) return 0;
-  rl_throw(env, rl_llm_open(bytes, &options, &model, &error), &error);
+  char* data_path = data != NULL ? rl_bytes(env, data, NULL) : NULL;
+  char* template = chat_template != NULL ? rl_bytes(env, chat_template, NULL) : NULL;
+  char** libraries = rl_paths(env, backends, &options.n_backend_libraries);
+  options.data_path = data_path;
+  options.chat_template = template;
+  options.backend_libraries = (const char* const*)libraries;
+  if (!(*env)->ExceptionCheck(env)) {
+    rl_throw(env, rl_llm_open(bytes, &options, &model, &error), &error);
+  }
+  rl_free_paths(libraries, options.n_backend_libraries);
+  free(template);
+  free(data_path);
   free(bytes);
   return (jlong)(uintptr_t)model;
+}
+
+/* Context, vocabulary, hidden, bytes of the cache now and at most, tokenizer, chat template. */
+RL_JNI(jlongArray, LanguageModel, describe)(JNIEnv* env, jclass type, jlong model) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  rl_llm_info info = {.size = sizeof info};
+  if (rl_throw(env, rl_llm_describe(model_of(model), &info, &error), &error)) return NULL;
+  const jlong told[] = {(jlong)info.context,     (jlong)info.vocabulary,  (jlong)info.hidden,
+                        (jlong)info.cache_bytes, (jlong)info.cache_limit, info.has_tokenizer,
+                        info.has_chat_template};
+  jlongArray array = (*env)->NewLongArray(env, 7);
+  if (array != NULL) (*env)->SetLongArrayRegion(env, array, 0, 7, told);
+  return array;
 }
 
 RL_JNI(void, LanguageModel, closeModel)(JNIEnv* env, jclass type, jlong model) {
@@ -25,7 +59,7 @@ RL_JNI(void, LanguageModel, closeModel)(JNIEnv* env, jclass type, jlong model) {
 }
 
 /* The tokens of a text, or of a conversation in JSON. */
-static jintArray encode(JNIEnv* env, rl_llm* model, jbyteArray text, int is_chat) {
+static jintArray encode(JNIEnv* env, rl_llm* model, jbyteArray text, uint32_t flags, int is_chat) {
   rl_error error = RL_ERROR_INIT;
   size_t size = 0, count = 0;
   jintArray made = NULL;
@@ -35,12 +69,12 @@ static jintArray encode(JNIEnv* env, rl_llm* model, jbyteArray text, int is_chat
   const rl_text_v1 view = {bytes, size};
   rl_status status =
       is_chat ? rl_llm_encode_chat(model, view, NULL, 0, &count, &error)
-              : rl_llm_encode(model, view, RL_ADD_SPECIAL, NULL, 0, &count, &error);
+              : rl_llm_encode(model, view, flags, NULL, 0, &count, &error);
   if (status == RL_OK) tokens = malloc((count + 1) * sizeof *tokens);
   if (status == RL_OK && tokens == NULL) rl_no_memory(env);
   if (tokens != NULL) {
     status = is_chat ? rl_llm_encode_chat(model, view, tokens, count, &count, &error)
-                     : rl_llm_encode(model, view, RL_ADD_SPECIAL, tokens, count, &count, &error);
+                     : rl_llm_encode(model, view, flags, tokens, count, &count, &error);
     if (status == RL_OK) made = rl_new_ints(env, tokens, count);
   }
   rl_throw(env, status, &error);
@@ -50,19 +84,19 @@ static jintArray encode(JNIEnv* env, rl_llm* model, jbyteArray text, int is_chat
 }
 
 RL_JNI(jintArray, LanguageModel, encode)
-(JNIEnv* env, jclass type, jlong model, jbyteArray text) {
+(JNIEnv* env, jclass type, jlong model, jbyteArray text, jint flags) {
   (void)type;
-  return encode(env, model_of(model), text, 0);
+  return encode(env, model_of(model), text, (uint32_t)flags, 0);
 }
 
 RL_JNI(jintArray, LanguageModel, encodeChat)
 (JNIEnv* env, jclass type, jlong model, jbyteArray json) {
   (void)type;
-  return encode(env, model_of(model), json, 1);
+  return encode(env, model_of(model), json, 0, 1);
 }
 
 RL_JNI(jbyteArray, LanguageModel, decode)
-(JNIEnv* env, jclass type, jlong model, jintArray tokens) {
+(JNIEnv* env, jclass type, jlong model, jintArray tokens, jint wanted) {
   (void)type;
   rl_error error = RL_ERROR_INIT;
   size_t count = 0;
@@ -70,7 +104,7 @@ RL_JNI(jbyteArray, LanguageModel, decode)
   const size_t n = (size_t)(*env)->GetArrayLength(env, tokens);
   jint* ids = (*env)->GetIntArrayElements(env, tokens, NULL);
   if (ids == NULL) return NULL;
-  const uint32_t flags = RL_SKIP_SPECIAL;
+  const uint32_t flags = (uint32_t)wanted;
   rl_status status =
       rl_llm_decode(model_of(model), (const int32_t*)ids, n, flags, NULL, 0, &count, &error);
   char* text = status == RL_OK ? malloc(count + 1) : NULL;
@@ -93,27 +127,48 @@ RL_JNI(void, LanguageModel, defaults)
   rl_error error = RL_ERROR_INIT;
   rl_generate_options o = {.size = sizeof o};
   if (rl_throw(env, rl_llm_default_options(model_of(model), &o, &error), &error)) return;
-  const jlong whole[] = {o.n, (jlong)o.max_tokens, (jlong)o.seed, o.top_k, o.ignores_end};
-  const jfloat real[] = {o.temperature, o.top_p, o.min_p, o.repetition_penalty};
-  (*env)->SetLongArrayRegion(env, integers, 0, 5, whole);
-  (*env)->SetFloatArrayRegion(env, numbers, 0, 4, real);
+  const jlong whole[] = {o.n,
+                         (jlong)o.max_tokens,
+                         (jlong)o.seed,
+                         o.top_k,
+                         o.ignores_end,
+                         o.echoes,
+                         o.has_special,
+                         o.shifts,
+                         (jlong)o.keep,
+                         o.guesses,
+                         o.logprobs};
+  const jfloat real[] = {o.temperature,        o.top_p,            o.min_p,
+                         o.typical_p,          o.repetition_penalty, o.presence_penalty,
+                         o.frequency_penalty};
+  (*env)->SetLongArrayRegion(env, integers, 0, 11, whole);
+  (*env)->SetFloatArrayRegion(env, numbers, 0, 7, real);
 }
 
 static void read_options(JNIEnv* env, jlongArray integers, jfloatArray numbers,
                          rl_generate_options* o) {
-  jlong whole[5];
-  jfloat real[4];
-  (*env)->GetLongArrayRegion(env, integers, 0, 5, whole);
-  (*env)->GetFloatArrayRegion(env, numbers, 0, 4, real);
+  jlong whole[11];
+  jfloat real[7];
+  (*env)->GetLongArrayRegion(env, integers, 0, 11, whole);
+  (*env)->GetFloatArrayRegion(env, numbers, 0, 7, real);
   o->n = (uint32_t)whole[0];
   o->max_tokens = (uint64_t)whole[1];
   o->seed = (uint64_t)whole[2];
   o->top_k = (uint32_t)whole[3];
   o->ignores_end = whole[4] != 0;
+  o->echoes = whole[5] != 0;
+  o->has_special = whole[6] != 0;
+  o->shifts = whole[7] != 0;
+  o->keep = (uint64_t)whole[8];
+  o->guesses = (uint32_t)whole[9];
+  o->logprobs = (int32_t)whole[10];
   o->temperature = real[0];
   o->top_p = real[1];
   o->min_p = real[2];
-  o->repetition_penalty = real[3];
+  o->typical_p = real[3];
+  o->repetition_penalty = real[4];
+  o->presence_penalty = real[5];
+  o->frequency_penalty = real[6];
 }
 
 typedef struct listening {
@@ -131,10 +186,17 @@ static int32_t tell(void* userdata, const rl_piece* piece) {
   if ((*env)->PushLocalFrame(env, 8) != 0) return 1;
   jbyteArray text = rl_new_bytes(env, piece->text.data, piece->text.size);
   jintArray tokens = text ? rl_new_ints(env, piece->tokens, piece->n_tokens) : NULL;
+  jfloatArray logprobs = NULL;
+  if (tokens != NULL && piece->logprobs != NULL) {
+    logprobs = (*env)->NewFloatArray(env, (jsize)piece->n_tokens);
+    if (logprobs != NULL) {
+      (*env)->SetFloatArrayRegion(env, logprobs, 0, (jsize)piece->n_tokens, piece->logprobs);
+    }
+  }
   jboolean goes_on = JNI_FALSE;
-  if (tokens != NULL) {
+  if (tokens != NULL && !(*env)->ExceptionCheck(env)) {
     goes_on = (*env)->CallStaticBooleanMethod(env, l->models, l->tell, l->listener,
-                                              (jint)piece->choice, text, tokens);
+                                              (jint)piece->choice, text, tokens, logprobs);
   }
   if ((*env)->ExceptionCheck(env)) goes_on = JNI_FALSE;
   (*env)->PopLocalFrame(env, NULL);
@@ -160,40 +222,65 @@ static void free_texts(rl_text_v1* texts, jsize n) {
   free(texts);
 }
 
-RL_JNI(jlong, LanguageModel, generate)
+/* 0 if it never came to that. */
+static jlong nanos(uint64_t from, uint64_t to) { return to > from ? (jlong)(to - from) : 0; }
+
+static jlongArray new_statistics(JNIEnv* env, const rl_statistics* s) {
+  const jlong numbers[] = {s->finish,
+                           (jlong)s->prompt_tokens,
+                           (jlong)s->reused_tokens,
+                           (jlong)s->output_tokens,
+                           (jlong)s->guessed_tokens,
+                           (jlong)s->accepted_tokens,
+                           (jlong)s->recomputed_tokens,
+                           (jlong)s->steps,
+                           nanos(s->submitted_ns, s->first_token_ns),
+                           nanos(s->submitted_ns, s->finished_ns)};
+  jlongArray made = (*env)->NewLongArray(env, 10);
+  if (made != NULL) (*env)->SetLongArrayRegion(env, made, 0, 10, numbers);
+  return made;
+}
+
+RL_JNI(jlongArray, LanguageModel, generate)
 (JNIEnv* env, jclass type, jlong handle, jboolean is_session, jintArray prompt,
- jlongArray integers, jfloatArray numbers, jobjectArray stop, jobject listener) {
+ jlongArray integers, jfloatArray numbers, jobjectArray stop, jintArray stop_tokens, jlong grammar,
+ jlong adapter, jobject listener) {
   rl_error error = RL_ERROR_INIT;
+  rl_status status = RL_OK;
   rl_generate_options options = {.size = sizeof options};
-  options.typical_p = 1;
-  options.logprobs = -1;
   read_options(env, integers, numbers, &options);
+  options.grammar = (rl_grammar*)(uintptr_t)grammar;
+  options.adapter = (rl_adapter*)(uintptr_t)adapter;
   listening l = {env, listener, type, NULL};
   l.tell = (*env)->GetStaticMethodID(env, type, "tell",
-                                     "(Ldev/rushlight/TextListener;I[B[I)Z");
+                                     "(Ldev/rushlight/TextListener;I[B[I[F)Z");
   const jsize n_stop = (*env)->GetArrayLength(env, stop);
   const size_t n = (size_t)(*env)->GetArrayLength(env, prompt);
   rl_text_v1* stops = l.tell ? read_texts(env, stop, n_stop, 1) : NULL;
   jint* ids = stops ? (*env)->GetIntArrayElements(env, prompt, NULL) : NULL;
+  jint* ends = ids ? (*env)->GetIntArrayElements(env, stop_tokens, NULL) : NULL;
   rl_statistics statistics = {.size = sizeof statistics};
-  if (ids != NULL && !(*env)->ExceptionCheck(env)) {
+  if (ends != NULL && !(*env)->ExceptionCheck(env)) {
     options.stop = stops;
     options.n_stop = (uint32_t)n_stop;
+    options.stop_tokens = (const int32_t*)ends;
+    options.n_stop_tokens = (uint32_t)(*env)->GetArrayLength(env, stop_tokens);
     const int32_t* tokens = (const int32_t*)ids;
-    const rl_status status =
-        is_session ? rl_session_generate(session_of(handle), tokens, n, &options, tell, &l,
-                                         &statistics, &error)
-                   : rl_llm_generate(model_of(handle), tokens, n, &options, tell, &l, &statistics,
-                                     &error);
+    status = is_session ? rl_session_generate(session_of(handle), tokens, n, &options, tell, &l,
+                                              &statistics, &error)
+                        : rl_llm_generate(model_of(handle), tokens, n, &options, tell, &l,
+                                          &statistics, &error);
     rl_throw(env, status, &error);
   }
+  if (ends != NULL) (*env)->ReleaseIntArrayElements(env, stop_tokens, ends, JNI_ABORT);
   if (ids != NULL) (*env)->ReleaseIntArrayElements(env, prompt, ids, JNI_ABORT);
   free_texts(stops, n_stop);
-  return (jlong)statistics.output_tokens;
+  return (*env)->ExceptionCheck(env) ? NULL : new_statistics(env, &statistics);
 }
 
 RL_JNI(jfloatArray, LanguageModel, embed)
-(JNIEnv* env, jclass type, jlong model, jobjectArray texts) {
+(JNIEnv* env, jclass type, jlong model, jobjectArray texts, jboolean normalizes,
+ jboolean truncates) {
   (void)type;
   rl_error error = RL_ERROR_INIT;
   rl_llm_info info = {.size = sizeof info};
@@ -206,7 +293,8 @@ RL_JNI(jfloatArray, LanguageModel, embed)
   if (vectors == NULL) rl_no_memory(env);
   if (vectors != NULL && views != NULL && !(*env)->ExceptionCheck(env)) {
     const rl_status status =
-        rl_llm_embed(model_of(model), views, (uint32_t)n, 1, 0, vectors, count, &error);
+        rl_llm_embed(model_of(model), views, (uint32_t)n, normalizes, truncates,
+                                          vectors, count, &error);
     if (!rl_throw(env, status, &error)) made = (*env)->NewFloatArray(env, (jsize)count);
     if (made != NULL) (*env)->SetFloatArrayRegion(env, made, 0, (jsize)count, vectors);
   }
@@ -223,13 +311,15 @@ RL_JNI(jlong, LanguageModel, openSession)(JNIEnv* env, jclass type, jlong model)
   return (jlong)(uintptr_t)session;
 }
 
-RL_JNI(jlong, LanguageModel, restore)(JNIEnv* env, jclass type, jlong model, jbyteArray path) {
+RL_JNI(jlong, LanguageModel, restore)
+(JNIEnv* env, jclass type, jlong model, jbyteArray path, jlong adapter) {
   (void)type;
   rl_error error = RL_ERROR_INIT;
   rl_session* session = NULL;
   char* bytes = rl_bytes(env, path, NULL);
   if (bytes == NULL) return 0;
-  rl_throw(env, rl_session_restore(model_of(model), bytes, NULL, &session, &error), &error);
+  rl_throw(env, rl_session_restore(model_of(model), bytes, (rl_adapter*)(uintptr_t)adapter,
+                                   &session, &error), &error);
   free(bytes);
   return (jlong)(uintptr_t)session;
 }
@@ -280,5 +370,80 @@ RL_JNI(void, Session, save)(JNIEnv* env, jclass type, jlong session, jbyteArray 
   char* bytes = rl_bytes(env, path, NULL);
   if (bytes == NULL) return;
   rl_throw(env, rl_session_save(session_of(session), bytes, &error), &error);
+  free(bytes);
+}
+
+RL_JNI(void, Session, setTokens)(JNIEnv* env, jclass type, jlong session, jintArray tokens) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  const size_t n = (size_t)(*env)->GetArrayLength(env, tokens);
+  jint* ids = (*env)->GetIntArrayElements(env, tokens, NULL);
+  if (ids == NULL) return;
+  const rl_status status =
+      rl_session_set_tokens(session_of(session), (const int32_t*)ids, n, &error);
+  rl_throw(env, status, &error);
+  (*env)->ReleaseIntArrayElements(env, tokens, ids, JNI_ABORT);
+}
+
+RL_JNI(jlong, LanguageModel, newGrammar)
+(JNIEnv* env, jclass type, jlong model, jbyteArray text, jboolean is_schema) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  rl_grammar* grammar = NULL;
+  size_t size = 0;
+  char* bytes = rl_bytes(env, text, &size);
+  if (bytes == NULL) return 0;
+  const rl_text_v1 view = {bytes, size};
+  rl_throw(env,
+           is_schema ? rl_grammar_from_json_schema(model_of(model), view, &grammar, &error)
+                     : rl_grammar_from_regex(model_of(model), view, &grammar, &error),
+           &error);
+  free(bytes);
+  return (jlong)(uintptr_t)grammar;
+}
+
+RL_JNI(void, Grammar, closeGrammar)(JNIEnv* env, jclass type, jlong grammar) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  rl_throw(env, rl_grammar_close((rl_grammar*)(uintptr_t)grammar, &error), &error);
+}
+
+RL_JNI(jlong, LanguageModel, newAdapter)(JNIEnv* env, jclass type, jlong model, jbyteArray path) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  rl_adapter* adapter = NULL;
+  char* bytes = rl_bytes(env, path, NULL);
+  if (bytes == NULL) return 0;
+  rl_throw(env, rl_adapter_open(model_of(model), bytes, &adapter, &error), &error);
+  free(bytes);
+  return (jlong)(uintptr_t)adapter;
+}
+
+RL_JNI(void, Adapter, closeAdapter)(JNIEnv* env, jclass type, jlong adapter) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  rl_throw(env, rl_adapter_close((rl_adapter*)(uintptr_t)adapter, &error), &error);
+}
+
+RL_JNI(void, LanguageModel, startTrace)
+(JNIEnv* env, jclass type, jlong model, jint values, jlong bytes, jlong value_bytes) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  const rl_trace_options options = rl_traced(values, bytes, value_bytes);
+  rl_throw(env, rl_llm_trace_start(model_of(model), &options, &error), &error);
+}
+
+RL_JNI(void, LanguageModel, stopTrace)(JNIEnv* env, jclass type, jlong model) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  rl_throw(env, rl_llm_trace_stop(model_of(model), &error), &error);
+}
+
+RL_JNI(void, LanguageModel, saveTrace)(JNIEnv* env, jclass type, jlong model, jbyteArray path) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  char* bytes = rl_bytes(env, path, NULL);
+  if (bytes == NULL) return;
+  rl_throw(env, rl_llm_trace_save(model_of(model), bytes, &error), &error);
   free(bytes);
 }

@@ -8,34 +8,74 @@ RL_JNI(jstring, Rushlight, version)(JNIEnv* env, jclass type) {
   return (*env)->NewStringUTF(env, rl_version());
 }
 
-static rl_module_options options_of(jint threads, jlong memory_limit) {
-  rl_module_options options = RL_MODULE_OPTIONS_INIT;
-  options.threads = threads > 0 ? (uint32_t)threads : 0;
-  options.memory_limit = memory_limit > 0 ? (uint64_t)memory_limit : 0;
-  return options;
+/* The options of a module, and the texts that they refer to. */
+typedef struct opening {
+  rl_module_options options;
+  char* data;
+  char** kernels;
+  char** backends;
+} opening;
+
+static void free_opening(opening* o) {
+  free(o->data);
+  rl_free_paths(o->kernels, o->options.n_kernel_libraries);
+  rl_free_paths(o->backends, o->options.n_backend_libraries);
+}
+
+/* False with an exception. */
+static int read_opening(JNIEnv* env, jlongArray numbers, jbyteArray data, jobjectArray kernels,
+                        jobjectArray backends, opening* o) {
+  jlong n[7];
+  (*env)->GetLongArrayRegion(env, numbers, 0, 7, n);
+  const rl_module_options defaults = RL_MODULE_OPTIONS_INIT;
+  *o = (opening){.options = defaults};
+  o->options.threads = n[0] > 0 ? (uint32_t)n[0] : 0;
+  o->options.memory_limit = n[1] > 0 ? (uint64_t)n[1] : 0;
+  o->options.scratch_bytes = n[2] > 0 ? (uint64_t)n[2] : 0;
+  o->options.max_instructions = n[3] > 0 ? (uint64_t)n[3] : 0;
+  o->options.reads_file = n[4] != 0;
+  o->options.guards_file = n[5] != 0;
+  o->options.reports_failures = n[6] != 0;
+  if (data != NULL) o->data = rl_bytes(env, data, NULL);
+  o->kernels = rl_paths(env, kernels, &o->options.n_kernel_libraries);
+  o->backends = rl_paths(env, backends, &o->options.n_backend_libraries);
+  o->options.data_path = o->data;
+  o->options.kernel_libraries = (const char* const*)o->kernels;
+  o->options.backend_libraries = (const char* const*)o->backends;
+  if (!(*env)->ExceptionCheck(env)) return 1;
+  free_opening(o);
+  return 0;
 }
 
 RL_JNI(jlong, Module, openFile)
-(JNIEnv* env, jclass type, jbyteArray path, jint threads, jlong memory_limit) {
+(JNIEnv* env, jclass type, jbyteArray path, jlongArray numbers, jbyteArray data,
+ jobjectArray kernels, jobjectArray backends) {
   (void)type;
   rl_error error = RL_ERROR_INIT;
   rl_module* module = NULL;
-  const rl_module_options options = options_of(threads, memory_limit);
+  opening o;
   char* bytes = rl_bytes(env, path, NULL);
-  if (bytes == NULL) return 0;
-  rl_throw(env, rl_module_open(bytes, &options, &module, &error), &error);
+  if (bytes != NULL && read_opening(env, numbers, data, kernels, backends, &o)) {
+    rl_throw(env, rl_module_open(bytes, &o.options, &module, &error), &error);
+    free_opening(&o);
+  }
   free(bytes);
   return (jlong)(uintptr_t)module;
 }
 
 RL_JNI(jlong, Module, openBuffer)
-(JNIEnv* env, jclass type, jobject program, jlong size, jint threads, jlong memory_limit) {
+(JNIEnv* env, jclass type, jobject program, jlongArray numbers, jbyteArray data,
+ jobjectArray kernels, jobjectArray backends) {
   (void)type;
   rl_error error = RL_ERROR_INIT;
   rl_module* module = NULL;
-  const rl_module_options options = options_of(threads, memory_limit);
-  const void* data = (*env)->GetDirectBufferAddress(env, program);
-  rl_throw(env, rl_module_open_memory(data, (size_t)size, &options, &module, &error), &error);
+  opening o;
+  const void* bytes = (*env)->GetDirectBufferAddress(env, program);
+  const size_t size = (size_t)(*env)->GetDirectBufferCapacity(env, program);
+  if (read_opening(env, numbers, data, kernels, backends, &o)) {
+    rl_throw(env, rl_module_open_memory(bytes, size, &o.options, &module, &error), &error);
+    free_opening(&o);
+  }
   return (jlong)(uintptr_t)module;
 }
 
@@ -183,20 +223,26 @@ static void read_inputs(JNIEnv* env, call* c, jobjectArray inputs, const jint* k
   }
 }
 
-/* {dtype}, sizes, and a direct buffer of its own with the elements in row-major order. */
-static jobject new_tensor(JNIEnv* env, const rl_value_v1* value) {
+/* {dtype}, sizes, and a direct buffer of its own with the elements in row-major order; without one
+ * if the elements are in memory of the caller. */
+static jobject new_tensor(JNIEnv* env, const rl_value_v1* value, int is_kept) {
   jclass buffers = (*env)->FindClass(env, "java/nio/ByteBuffer");
   jclass objects = (*env)->FindClass(env, "java/lang/Object");
   jmethodID allocate =
       buffers ? (*env)->GetStaticMethodID(env, buffers, "allocateDirect", "(I)Ljava/nio/ByteBuffer;")
               : NULL;
   if (allocate == NULL || objects == NULL) return NULL;
-  jobject buffer = (*env)->CallStaticObjectMethod(env, buffers, allocate, (jint)value->nbytes);
+  jobject buffer =
+      is_kept ? NULL
+              : (*env)->CallStaticObjectMethod(env, buffers, allocate, (jint)value->nbytes);
   if ((*env)->ExceptionCheck(env)) return NULL;
   jobjectArray parts = (*env)->NewObjectArray(env, 3, objects, NULL);
   jintArray dtype = parts ? rl_new_ints(env, &value->dtype, 1) : NULL;
   jintArray sizes = dtype ? rl_new_ints(env, value->sizes, value->rank) : NULL;
   if (sizes == NULL) return NULL;
+  (*env)->SetObjectArrayElement(env, parts, 0, dtype);
+  (*env)->SetObjectArrayElement(env, parts, 1, sizes);
+  if (is_kept) return parts;
   int64_t count = 1;
   for (uint32_t k = 0; k < value->rank; ++k) count *= value->sizes[k];
   const size_t bytes = count > 0 ? value->nbytes / (size_t)count : 0;
@@ -212,8 +258,6 @@ static jobject new_tensor(JNIEnv* env, const rl_value_v1* value) {
       at[k] = 0;
     }
   }
-  (*env)->SetObjectArrayElement(env, parts, 0, dtype);
-  (*env)->SetObjectArrayElement(env, parts, 1, sizes);
   (*env)->SetObjectArrayElement(env, parts, 2, buffer);
   return parts;
 }
@@ -224,10 +268,10 @@ static jobject box(JNIEnv* env, const char* name, const char* signature, jvalue 
   return of ? (*env)->CallStaticObjectMethodA(env, type, of, &value) : NULL;
 }
 
-static jobject new_output(JNIEnv* env, const rl_value_v1* value) {
+static jobject new_output(JNIEnv* env, const rl_value_v1* value, int is_kept) {
   switch (value->kind) {
     case RL_TENSOR:
-      return new_tensor(env, value);
+      return new_tensor(env, value, is_kept);
     case RL_INT:
       return box(env, "java/lang/Long", "(J)Ljava/lang/Long;", (jvalue){.j = value->i});
     case RL_BOOL:
@@ -242,13 +286,15 @@ static jobject new_output(JNIEnv* env, const rl_value_v1* value) {
   }
 }
 
-static jobjectArray new_outputs(JNIEnv* env, const call* c) {
+static jobjectArray new_outputs(JNIEnv* env, const call* c, const jint* kept, jsize n_kept) {
   jclass type = (*env)->FindClass(env, "java/lang/Object");
   if (type == NULL) return NULL;
   jobjectArray outputs = (*env)->NewObjectArray(env, (jsize)c->n_outputs, type, NULL);
   for (uint32_t i = 0; outputs != NULL && i < c->n_outputs; ++i) {
     if ((*env)->PushLocalFrame(env, 16) != 0) return NULL;
-    jobject output = new_output(env, &c->outputs[i]);
+    int is_kept = 0;
+    for (jsize k = 0; k < n_kept; ++k) is_kept = is_kept || (uint32_t)kept[k] == i;
+    jobject output = new_output(env, &c->outputs[i], is_kept);
     if (output != NULL) (*env)->SetObjectArrayElement(env, outputs, (jsize)i, output);
     (*env)->PopLocalFrame(env, NULL);
     if ((*env)->ExceptionCheck(env)) return NULL;
@@ -258,7 +304,7 @@ static jobjectArray new_outputs(JNIEnv* env, const call* c) {
 
 RL_JNI(jobjectArray, Module, run)
 (JNIEnv* env, jclass type, jlong module, jbyteArray method, jobjectArray inputs, jintArray kinds,
- jintArray dtypes, jobjectArray sizes) {
+ jintArray dtypes, jobjectArray sizes, jintArray kept) {
   (void)type;
   rl_error error = RL_ERROR_INIT;
   rl_method_info known = {.size = sizeof known};
@@ -269,17 +315,19 @@ RL_JNI(jobjectArray, Module, run)
   call c = {.n_inputs = (*env)->GetArrayLength(env, inputs), .n_outputs = known.n_outputs};
   jint* kind = (*env)->GetIntArrayElements(env, kinds, NULL);
   jint* dtype = (*env)->GetIntArrayElements(env, dtypes, NULL);
-  if (status == RL_OK && kind != NULL && dtype != NULL && make_call(env, &c)) {
+  jint* own = (*env)->GetIntArrayElements(env, kept, NULL);
+  if (status == RL_OK && kind != NULL && dtype != NULL && own != NULL && make_call(env, &c)) {
     read_inputs(env, &c, inputs, kind, dtype, sizes);
     for (uint32_t i = 0; i < c.n_outputs; ++i) c.outputs[i].size = sizeof *c.outputs;
     if (!(*env)->ExceptionCheck(env)) {
       status = rl_module_run(module_of(module), name, c.inputs, (uint32_t)c.n_inputs, c.outputs,
                              c.n_outputs, &error);
-      if (status == RL_OK) outputs = new_outputs(env, &c);
+      if (status == RL_OK) outputs = new_outputs(env, &c, own, (*env)->GetArrayLength(env, kept));
     }
   }
   if (kind != NULL) (*env)->ReleaseIntArrayElements(env, kinds, kind, JNI_ABORT);
   if (dtype != NULL) (*env)->ReleaseIntArrayElements(env, dtypes, dtype, JNI_ABORT);
+  if (own != NULL) (*env)->ReleaseIntArrayElements(env, kept, own, JNI_ABORT);
   free_call(&c);
   free(name);
   return rl_throw(env, status, &error) ? NULL : outputs;
@@ -336,4 +384,95 @@ RL_JNI(void, Module, seed)(JNIEnv* env, jclass type, jlong module, jlong seed) {
   (void)type;
   rl_error error = RL_ERROR_INIT;
   rl_throw(env, rl_module_seed(module_of(module), (uint64_t)seed, &error), &error);
+}
+
+RL_JNI(jobjectArray, Module, relations)
+(JNIEnv* env, jclass type, jlong module, jbyteArray method) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  uint32_t count = 0;
+  jobjectArray texts = NULL;
+  char* name = rl_bytes(env, method, NULL);
+  if (name == NULL) return NULL;
+  rl_status status = rl_module_relation_count(module_of(module), name, &count, &error);
+  jclass bytes = (*env)->FindClass(env, "[B");
+  if (status == RL_OK && bytes != NULL) {
+    texts = (*env)->NewObjectArray(env, (jsize)count, bytes, NULL);
+  }
+  for (uint32_t i = 0; texts != NULL && status == RL_OK && i < count; ++i) {
+    rl_text_v1 text = {NULL, 0};
+    status = rl_module_relation(module_of(module), name, i, &text, &error);
+    jbyteArray made = status == RL_OK ? rl_new_bytes(env, text.data, text.size) : NULL;
+    if (made == NULL) break;
+    (*env)->SetObjectArrayElement(env, texts, (jsize)i, made);
+    (*env)->DeleteLocalRef(env, made);
+  }
+  free(name);
+  return rl_throw(env, status, &error) ? NULL : texts;
+}
+
+RL_JNI(jlong, Module, memoryInUse)(JNIEnv* env, jclass type, jlong module) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  rl_module_info info = {.size = sizeof info};
+  rl_throw(env, rl_module_describe(module_of(module), &info, &error), &error);
+  return (jlong)info.memory_in_use;
+}
+
+RL_JNI(void, Module, load)
+(JNIEnv* env, jclass type, jlong module, jbyteArray method, jboolean is_load) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  char* name = rl_bytes(env, method, NULL);
+  if (name == NULL) return;
+  rl_throw(env,
+           is_load ? rl_module_load(module_of(module), name, &error)
+                   : rl_module_unload(module_of(module), name, &error),
+           &error);
+  free(name);
+}
+
+RL_JNI(void, Module, setOutput)
+(JNIEnv* env, jclass type, jlong module, jbyteArray method, jint index, jobject to) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  char* name = rl_bytes(env, method, NULL);
+  if (name == NULL) return;
+  void* data = to != NULL ? (*env)->GetDirectBufferAddress(env, to) : NULL;
+  const size_t bytes = to != NULL ? (size_t)(*env)->GetDirectBufferCapacity(env, to) : 0;
+  const rl_status status =
+      rl_module_set_output(module_of(module), name, (uint32_t)index, data, bytes, &error);
+  rl_throw(env, status, &error);
+  free(name);
+}
+
+RL_JNI(void, Module, startTrace)
+(JNIEnv* env, jclass type, jlong module, jint values, jlong bytes, jlong value_bytes) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  const rl_trace_options options = rl_traced(values, bytes, value_bytes);
+  rl_throw(env, rl_module_trace_start(module_of(module), &options, &error), &error);
+}
+
+RL_JNI(void, Module, stopTrace)(JNIEnv* env, jclass type, jlong module) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  rl_throw(env, rl_module_trace_stop(module_of(module), &error), &error);
+}
+
+RL_JNI(void, Module, saveTrace)(JNIEnv* env, jclass type, jlong module, jbyteArray path) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  char* bytes = rl_bytes(env, path, NULL);
+  if (bytes == NULL) return;
+  rl_throw(env, rl_module_trace_save(module_of(module), bytes, &error), &error);
+  free(bytes);
+}
+
+RL_JNI(jbyteArray, Module, failureReport)(JNIEnv* env, jclass type, jlong module) {
+  (void)type;
+  rl_error error = RL_ERROR_INIT;
+  rl_bytes_v1 report = {NULL, 0};
+  const rl_status status = rl_module_failure_report(module_of(module), &report, &error);
+  return rl_throw(env, status, &error) ? NULL : rl_new_bytes(env, report.data, report.size);
 }

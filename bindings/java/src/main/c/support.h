@@ -43,9 +43,9 @@ static inline char* rl_bytes(JNIEnv* env, jbyteArray array, size_t* size) {
   return bytes;
 }
 
-static inline jbyteArray rl_new_bytes(JNIEnv* env, const char* data, size_t size) {
+static inline jbyteArray rl_new_bytes(JNIEnv* env, const void* data, size_t size) {
   jbyteArray array = (*env)->NewByteArray(env, (jsize)size);
-  if (array != NULL) (*env)->SetByteArrayRegion(env, array, 0, (jsize)size, (const jbyte*)data);
+  if (array != NULL) (*env)->SetByteArrayRegion(env, array, 0, (jsize)size, data);
   return array;
 }
 
@@ -53,6 +53,36 @@ static inline jintArray rl_new_ints(JNIEnv* env, const int32_t* data, size_t siz
   jintArray array = (*env)->NewIntArray(env, (jsize)size);
   if (array != NULL) (*env)->SetIntArrayRegion(env, array, 0, (jsize)size, (const jint*)data);
   return array;
+}
+
+/* The paths of an array, to be freed by rl_free_paths(); *count is 0 with an exception. */
+static inline char** rl_paths(JNIEnv* env, jobjectArray array, uint32_t* count) {
+  const jsize n = (*env)->GetArrayLength(env, array);
+  char** paths = calloc((size_t)n + 1, sizeof *paths);
+  *count = 0;
+  if (paths == NULL) return rl_no_memory(env);
+  for (jsize i = 0; i < n && !(*env)->ExceptionCheck(env); ++i) {
+    jbyteArray one = (jbyteArray)(*env)->GetObjectArrayElement(env, array, i);
+    if (one != NULL) paths[i] = rl_bytes(env, one, NULL);
+    if (one != NULL) (*env)->DeleteLocalRef(env, one);
+    *count = (uint32_t)i + 1;
+  }
+  return paths;
+}
+
+static inline void rl_free_paths(char** paths, uint32_t count) {
+  for (uint32_t i = 0; paths != NULL && i < count; ++i) free(paths[i]);
+  free(paths);
+}
+
+static inline rl_trace_options rl_traced(jint values, jlong bytes, jlong value_bytes) {
+  const rl_trace_options options = {
+      .size = sizeof options,
+      .values = (uint32_t)values,
+      .bytes = bytes > 0 ? (uint64_t)bytes : 0,
+      .value_bytes = value_bytes > 0 ? (uint64_t)value_bytes : 0,
+  };
+  return options;
 }
 
 #endif /* RUSHLIGHT_JAVA_SUPPORT_H_ */

@@ -378,57 +378,98 @@ void where(const void* const* in, void* out, size_t n, LoopArgs*) {
 
 }  // namespace
 
-// clang-format off
-#define RL_FLOAT(Op) {loop<Op, float>, loop<Op, double>, nullptr, nullptr, nullptr}
-#define RL_REAL(Op) \
-  {loop<Op, float>, loop<Op, double>, loop<Op, int64_t>, loop<Op, int32_t>, nullptr}
-#define RL_SPLIT(FloatOp, int_loop, IntOp) \
-  {loop<FloatOp, float>, loop<FloatOp, double>, int_loop<IntOp, int64_t>, \
-   int_loop<IntOp, int32_t>, nullptr}
-#define RL_MOD(Op, IntOp)                                                          \
-  {mod_loop<Op, float>, mod_loop<Op, double>, loop_by<IntOp, int64_t>,             \
-   loop_by<IntOp, int32_t>, nullptr}
-#define RL_ALL(Op) \
-  {loop<Op, float>, loop<Op, double>, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
-#define RL_BITS(Op) {nullptr, nullptr, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
-#define RL_SHIFT(Op) {nullptr, nullptr, loop_i<Op, int64_t>, loop_i<Op, int32_t>, nullptr}
-// clang-format on
+#define RL_FLOAT(Op)                                                                         \
+  {                                                                                          \
+    {                                                                                        \
+      RL_KEEP(kF32, (loop<Op, float>)), RL_KEEP(kF64, (loop<Op, double>)), nullptr, nullptr, \
+          nullptr                                                                            \
+    }                                                                                        \
+  }
+#define RL_REAL(Op)                                                                       \
+  {                                                                                       \
+    {                                                                                     \
+      RL_KEEP(kF32, (loop<Op, float>)), RL_KEEP(kF64, (loop<Op, double>)),                \
+          RL_KEEP(kI64, (loop<Op, int64_t>)), RL_KEEP(kI32, (loop<Op, int32_t>)), nullptr \
+    }                                                                                     \
+  }
+#define RL_SPLIT(FloatOp, int_loop, IntOp)                                                      \
+  {                                                                                             \
+    {                                                                                           \
+      RL_KEEP(kF32, (loop<FloatOp, float>)), RL_KEEP(kF64, (loop<FloatOp, double>)),            \
+          RL_KEEP(kI64, (int_loop<IntOp, int64_t>)), RL_KEEP(kI32, (int_loop<IntOp, int32_t>)), \
+          nullptr                                                                               \
+    }                                                                                           \
+  }
+#define RL_MOD(Op, IntOp)                                                                     \
+  {                                                                                           \
+    {                                                                                         \
+      RL_KEEP(kF32, (mod_loop<Op, float>)), RL_KEEP(kF64, (mod_loop<Op, double>)),            \
+          RL_KEEP(kI64, (loop_by<IntOp, int64_t>)), RL_KEEP(kI32, (loop_by<IntOp, int32_t>)), \
+          nullptr                                                                             \
+    }                                                                                         \
+  }
+#define RL_ALL(Op)                                                                \
+  {                                                                               \
+    {                                                                             \
+      RL_KEEP(kF32, (loop<Op, float>)), RL_KEEP(kF64, (loop<Op, double>)),        \
+          RL_KEEP(kI64, (loop<Op, int64_t>)), RL_KEEP(kI32, (loop<Op, int32_t>)), \
+          RL_KEEP(kBool, (loop<Op, uint8_t>))                                     \
+    }                                                                             \
+  }
+#define RL_BITS(Op)                                                                             \
+  {                                                                                             \
+    {                                                                                           \
+      nullptr, nullptr, RL_KEEP(kI64, (loop<Op, int64_t>)), RL_KEEP(kI32, (loop<Op, int32_t>)), \
+          RL_KEEP(kBool, (loop<Op, uint8_t>))                                                   \
+    }                                                                                           \
+  }
+#define RL_SHIFT(Op)                                          \
+  {                                                           \
+    {                                                         \
+      nullptr, nullptr, RL_KEEP(kI64, (loop_i<Op, int64_t>)), \
+          RL_KEEP(kI32, (loop_i<Op, int32_t>)), nullptr       \
+    }                                                         \
+  }
 
-const BinaryLoops binary_loops = {
-    {
-        RL_REAL(Add),
-        {loop_d<AddAlpha, float>, loop_d<AddAlpha, double>, loop_i<AddAlpha, int64_t>,
-         loop_i<AddAlpha, int32_t>, nullptr},
-        RL_REAL(Mul),
-        RL_SPLIT(FloatTruncDiv, loop_by, IntTruncDiv),
-        RL_MOD(FloatFloorDiv, IntFloorDiv),
-        RL_MOD(FloatFmod, IntFmod),
-        RL_MOD(FloatRemainder, IntRemainder),
-        RL_SPLIT(FloatPow, loop, IntPow),
-        RL_REAL(Maximum),
-        RL_REAL(Minimum),
-        RL_FLOAT(Div),
-        RL_FLOAT(Atan2),
-        RL_FLOAT(Hypot),
-        RL_FLOAT(Cube),
-        RL_FLOAT(CopySign),
-        {next_after_loop<float, uint32_t>, next_after_loop<double, uint64_t>, nullptr, nullptr,
-         nullptr},
-        {next_after_half, nullptr, nullptr, nullptr, nullptr},
-        RL_ALL(Eq),
-        RL_ALL(Ne),
-        RL_ALL(Lt),
-        RL_ALL(Le),
-        RL_ALL(Gt),
-        RL_ALL(Ge),
-        RL_BITS(And),
-        RL_BITS(Or),
-        RL_BITS(Xor),
-        RL_SHIFT(ShiftLeft),
-        RL_SHIFT(ShiftRight),
-    },
-    {clamp<float>, clamp<double>, clamp<int64_t>, clamp<int32_t>, nullptr},
-    {where<uint8_t>, where<uint16_t>, where<uint32_t>, where<uint64_t>},
-};
+const BinaryRow binary_Add = RL_REAL(Add);
+const BinaryRow binary_AddAlpha = {{RL_KEEP(kF32, (loop_d<AddAlpha, float>)),
+                                    RL_KEEP(kF64, (loop_d<AddAlpha, double>)),
+                                    RL_KEEP(kI64, (loop_i<AddAlpha, int64_t>)),
+                                    RL_KEEP(kI32, (loop_i<AddAlpha, int32_t>)), nullptr}};
+const BinaryRow binary_Mul = RL_REAL(Mul);
+const BinaryRow binary_TruncDiv = RL_SPLIT(FloatTruncDiv, loop_by, IntTruncDiv);
+const BinaryRow binary_FloorDiv = RL_MOD(FloatFloorDiv, IntFloorDiv);
+const BinaryRow binary_Fmod = RL_MOD(FloatFmod, IntFmod);
+const BinaryRow binary_Remainder = RL_MOD(FloatRemainder, IntRemainder);
+const BinaryRow binary_Pow = RL_SPLIT(FloatPow, loop, IntPow);
+const BinaryRow binary_Maximum = RL_REAL(Maximum);
+const BinaryRow binary_Minimum = RL_REAL(Minimum);
+const BinaryRow binary_Div = RL_FLOAT(Div);
+const BinaryRow binary_Atan2 = RL_FLOAT(Atan2);
+const BinaryRow binary_Hypot = RL_FLOAT(Hypot);
+const BinaryRow binary_Cube = RL_FLOAT(Cube);
+const BinaryRow binary_CopySign = RL_FLOAT(CopySign);
+const BinaryRow binary_NextAfter = {{RL_KEEP(kF32, (next_after_loop<float, uint32_t>)),
+                                     RL_KEEP(kF64, (next_after_loop<double, uint64_t>)), nullptr,
+                                     nullptr, nullptr}};
+const BinaryRow binary_NextAfterHalf = {
+    {RL_KEEP(kF32, (next_after_half)), nullptr, nullptr, nullptr, nullptr}};
+const BinaryRow binary_Eq = RL_ALL(Eq);
+const BinaryRow binary_Ne = RL_ALL(Ne);
+const BinaryRow binary_Lt = RL_ALL(Lt);
+const BinaryRow binary_Le = RL_ALL(Le);
+const BinaryRow binary_Gt = RL_ALL(Gt);
+const BinaryRow binary_Ge = RL_ALL(Ge);
+const BinaryRow binary_And = RL_BITS(And);
+const BinaryRow binary_Or = RL_BITS(Or);
+const BinaryRow binary_Xor = RL_BITS(Xor);
+const BinaryRow binary_ShiftLeft = RL_SHIFT(ShiftLeft);
+const BinaryRow binary_ShiftRight = RL_SHIFT(ShiftRight);
+
+const BinaryRow clamp_loops = {{RL_KEEP(kF32, (clamp<float>)), RL_KEEP(kF64, (clamp<double>)),
+                                RL_KEEP(kI64, (clamp<int64_t>)), RL_KEEP(kI32, (clamp<int32_t>)),
+                                nullptr}};
+const WhereLoops where_loops = {
+    {where<uint8_t>, where<uint16_t>, where<uint32_t>, where<uint64_t>}};
 
 }  // namespace rushlight::kernels::RL_ISA

@@ -39,18 +39,42 @@ enum class BinaryOp {
   // int64, int32
   ShiftLeft,   // i[0]: the width of the tensors' own type in bits
   ShiftRight,  // i[0]: the greatest shift
-  Count,
 };
 
-struct BinaryLoops {
-  // nullptr if an operator has no loop for a type.
-  ElementwiseFn fn[static_cast<size_t>(BinaryOp::Count)][kComputeTypes];
-  // min(max(x, low), high), NaN if any is NaN. Inputs are x, low, high.
-  ElementwiseFn clamp[kComputeTypes];
+// The loops of one operator: nullptr for a type that it has none for, or that this build leaves
+// out.
+struct BinaryRow {
+  ElementwiseFn fn[kComputeTypes];
+};
+
+// An object for each operator, so that a program links those that it calls: binary_Add, ...
+// clang-format off
+#define RL_BINARY_OPS(X) \
+  X(Add) X(AddAlpha) X(Mul) X(TruncDiv) X(FloorDiv) X(Fmod) X(Remainder) X(Pow) X(Maximum) \
+  X(Minimum) X(Div) X(Atan2) X(Hypot) X(Cube) X(CopySign) X(NextAfter) X(NextAfterHalf) X(Eq) \
+  X(Ne) X(Lt) X(Le) X(Gt) X(Ge) X(And) X(Or) X(Xor) X(ShiftLeft) X(ShiftRight)
+// clang-format on
+#define RL_DECLARE_ROW(op) RL_LOOPS(BinaryRow, binary_##op)
+RL_BINARY_OPS(RL_DECLARE_ROW)
+#undef RL_DECLARE_ROW
+
+// An operator and its loops: RL_BINARY(Add).
+struct Binary {
+  BinaryOp op;
+  const BinaryRow* row;
+
+  ElementwiseFn loop(ComputeType type) const { return row->fn[type]; }
+};
+#define RL_BINARY(name) (Binary{BinaryOp::name, &binary_##name()})
+
+// min(max(x, low), high), NaN if any is NaN. Inputs are x, low, high.
+RL_LOOPS(BinaryRow, clamp_loops)
+
+struct WhereLoops {
   // condition ? a : b, for elements of 1, 2, 4 and 8 bytes.
-  ElementwiseFn where[4];
+  ElementwiseFn fn[4];
 };
 
-RL_LOOPS(BinaryLoops, binary_loops)
+RL_LOOPS(WhereLoops, where_loops)
 
 }  // namespace rushlight::kernels

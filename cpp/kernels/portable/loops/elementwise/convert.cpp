@@ -132,24 +132,47 @@ void convert<float, Half>(const void* in, void* out, size_t n) {
 
 }  // namespace
 
+// A conversion between a type in memory and one that kernels compute in, if this build has both.
+#define RL_BETWEEN(type, dtype, fn) \
+  (keeps_compute(type) && selection::has_dtype(DType::dtype) ? &fn : nullptr)
 // clang-format off
-#define RL_TO(C)                                                                              \
-  {convert<uint8_t, C>, convert<int8_t, C>, convert<int16_t, C>, convert<int32_t, C>,         \
-   convert<int64_t, C>, convert<Half, C>, convert<float, C>, convert<double, C>, nullptr,     \
-   nullptr, nullptr, convert<Truth, C>, nullptr, nullptr, nullptr, convert<BFloat, C>,        \
-   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,  \
-   nullptr, convert<uint16_t, C>, convert<uint32_t, C>, convert<uint64_t, C>}
-#define RL_FROM(C)                                                                            \
-  {convert<C, uint8_t>, convert<C, int8_t>, convert<C, int16_t>, convert<C, int32_t>,         \
-   convert<C, int64_t>, convert<C, Half>, convert<C, float>, convert<C, double>, nullptr,     \
-   nullptr, nullptr, convert<C, Truth>, nullptr, nullptr, nullptr, convert<C, BFloat>,        \
-   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,  \
-   nullptr, convert<C, uint16_t>, convert<C, uint32_t>, convert<C, uint64_t>}
+#define RL_TO(type, C) \
+  {RL_BETWEEN(type, UInt8, (convert<uint8_t, C>)), \
+   RL_BETWEEN(type, Int8, (convert<int8_t, C>)), \
+   RL_BETWEEN(type, Int16, (convert<int16_t, C>)), \
+   RL_BETWEEN(type, Int32, (convert<int32_t, C>)), \
+   RL_BETWEEN(type, Int64, (convert<int64_t, C>)), \
+   RL_BETWEEN(type, Float16, (convert<Half, C>)), \
+   RL_BETWEEN(type, Float32, (convert<float, C>)), \
+   RL_BETWEEN(type, Float64, (convert<double, C>)), nullptr, nullptr, nullptr, \
+   RL_BETWEEN(type, Bool, (convert<Truth, C>)), nullptr, nullptr, nullptr, \
+   RL_BETWEEN(type, BFloat16, (convert<BFloat, C>)), nullptr, nullptr, nullptr, nullptr, \
+   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, \
+   RL_BETWEEN(type, UInt16, (convert<uint16_t, C>)), \
+   RL_BETWEEN(type, UInt32, (convert<uint32_t, C>)), \
+   RL_BETWEEN(type, UInt64, (convert<uint64_t, C>))}
+#define RL_FROM(type, C) \
+  {RL_BETWEEN(type, UInt8, (convert<C, uint8_t>)), \
+   RL_BETWEEN(type, Int8, (convert<C, int8_t>)), \
+   RL_BETWEEN(type, Int16, (convert<C, int16_t>)), \
+   RL_BETWEEN(type, Int32, (convert<C, int32_t>)), \
+   RL_BETWEEN(type, Int64, (convert<C, int64_t>)), \
+   RL_BETWEEN(type, Float16, (convert<C, Half>)), \
+   RL_BETWEEN(type, Float32, (convert<C, float>)), \
+   RL_BETWEEN(type, Float64, (convert<C, double>)), nullptr, nullptr, nullptr, \
+   RL_BETWEEN(type, Bool, (convert<C, Truth>)), nullptr, nullptr, nullptr, \
+   RL_BETWEEN(type, BFloat16, (convert<C, BFloat>)), nullptr, nullptr, nullptr, nullptr, \
+   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, \
+   RL_BETWEEN(type, UInt16, (convert<C, uint16_t>)), \
+   RL_BETWEEN(type, UInt32, (convert<C, uint32_t>)), \
+   RL_BETWEEN(type, UInt64, (convert<C, uint64_t>))}
 // clang-format on
 
 const ConvertLoops convert_loops = {
-    {RL_TO(float), RL_TO(double), RL_TO(int64_t), RL_TO(int32_t), RL_TO(Truth)},
-    {RL_FROM(float), RL_FROM(double), RL_FROM(int64_t), RL_FROM(int32_t), RL_FROM(Truth)},
+    {RL_TO(kF32, float), RL_TO(kF64, double), RL_TO(kI64, int64_t), RL_TO(kI32, int32_t),
+     RL_TO(kBool, Truth)},
+    {RL_FROM(kF32, float), RL_FROM(kF64, double), RL_FROM(kI64, int64_t), RL_FROM(kI32, int32_t),
+     RL_FROM(kBool, Truth)},
 };
 
 }  // namespace rushlight::kernels::RL_ISA

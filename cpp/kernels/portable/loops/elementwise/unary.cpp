@@ -209,58 +209,72 @@ struct Clamp {
 
 }  // namespace
 
-// clang-format off
-#define RL_FLOAT(Op) {loop<Op, float>, loop<Op, double>, nullptr, nullptr, nullptr}
-#define RL_TRIG(Op) {trig_loop<Op>, loop<Op, double>, nullptr, nullptr, nullptr}
-#define RL_REAL(Op) \
-  {loop<Op, float>, loop<Op, double>, loop<Op, int64_t>, loop<Op, int32_t>, nullptr}
-// clang-format on
+#define RL_FLOAT(Op)                                                                         \
+  {                                                                                          \
+    {                                                                                        \
+      RL_KEEP(kF32, (loop<Op, float>)), RL_KEEP(kF64, (loop<Op, double>)), nullptr, nullptr, \
+          nullptr                                                                            \
+    }                                                                                        \
+  }
+#define RL_TRIG(Op)                                                                                \
+  {                                                                                                \
+    {                                                                                              \
+      RL_KEEP(kF32, (trig_loop<Op>)), RL_KEEP(kF64, (loop<Op, double>)), nullptr, nullptr, nullptr \
+    }                                                                                              \
+  }
+#define RL_REAL(Op)                                                                       \
+  {                                                                                       \
+    {                                                                                     \
+      RL_KEEP(kF32, (loop<Op, float>)), RL_KEEP(kF64, (loop<Op, double>)),                \
+          RL_KEEP(kI64, (loop<Op, int64_t>)), RL_KEEP(kI32, (loop<Op, int32_t>)), nullptr \
+    }                                                                                     \
+  }
 
-const UnaryLoops unary_loops = {{
-    RL_FLOAT(Exp),
-    RL_FLOAT(Exp2),
-    RL_FLOAT(Expm1),
-    RL_FLOAT(Log),
-    RL_FLOAT(Log1p),
-    RL_FLOAT(Log2),
-    RL_FLOAT(Log10),
-    RL_FLOAT(Sqrt),
-    RL_FLOAT(Rsqrt),
-    RL_FLOAT(Reciprocal),
-    RL_FLOAT(Sigmoid),
-    RL_FLOAT(Tanh),
-    RL_FLOAT(Erf),
-    {loop<Erfinv, float>, nullptr, nullptr, nullptr, nullptr},
-    RL_TRIG(Sin),
-    RL_TRIG(Cos),
-    RL_TRIG(Tan),
-    RL_FLOAT(Asin),
-    RL_FLOAT(Acos),
-    RL_FLOAT(Atan),
-    RL_FLOAT(Sinh),
-    RL_FLOAT(Cosh),
-    RL_FLOAT(Asinh),
-    RL_FLOAT(Acosh),
-    RL_FLOAT(Atanh),
-    RL_FLOAT(Gelu),
-    RL_FLOAT(GeluTanh),
-    RL_FLOAT(Elu),
-    RL_FLOAT(LeakyRelu),
-    RL_FLOAT(Logit),
-    RL_FLOAT(Floor),
-    RL_FLOAT(Ceil),
-    RL_FLOAT(Round),
-    RL_FLOAT(Trunc),
-    RL_REAL(Abs),
-    RL_REAL(Neg),
-    RL_REAL(Sign),
-    RL_REAL(Relu),
-    RL_REAL(Clamp),
-    RL_REAL(Signbit),
-    RL_FLOAT(IsNan),
-    RL_FLOAT(IsInf),
-    {nullptr, nullptr, loop<BitwiseNot, int64_t>, loop<BitwiseNot, int32_t>,
-     loop<BoolNot, uint8_t>},
-}};
+const UnaryRow unary_Exp = RL_FLOAT(Exp);
+const UnaryRow unary_Exp2 = RL_FLOAT(Exp2);
+const UnaryRow unary_Expm1 = RL_FLOAT(Expm1);
+const UnaryRow unary_Log = RL_FLOAT(Log);
+const UnaryRow unary_Log1p = RL_FLOAT(Log1p);
+const UnaryRow unary_Log2 = RL_FLOAT(Log2);
+const UnaryRow unary_Log10 = RL_FLOAT(Log10);
+const UnaryRow unary_Sqrt = RL_FLOAT(Sqrt);
+const UnaryRow unary_Rsqrt = RL_FLOAT(Rsqrt);
+const UnaryRow unary_Reciprocal = RL_FLOAT(Reciprocal);
+const UnaryRow unary_Sigmoid = RL_FLOAT(Sigmoid);
+const UnaryRow unary_Tanh = RL_FLOAT(Tanh);
+const UnaryRow unary_Erf = RL_FLOAT(Erf);
+const UnaryRow unary_Erfinv = {
+    {RL_KEEP(kF32, (loop<Erfinv, float>)), nullptr, nullptr, nullptr, nullptr}};
+const UnaryRow unary_Sin = RL_TRIG(Sin);
+const UnaryRow unary_Cos = RL_TRIG(Cos);
+const UnaryRow unary_Tan = RL_TRIG(Tan);
+const UnaryRow unary_Asin = RL_FLOAT(Asin);
+const UnaryRow unary_Acos = RL_FLOAT(Acos);
+const UnaryRow unary_Atan = RL_FLOAT(Atan);
+const UnaryRow unary_Sinh = RL_FLOAT(Sinh);
+const UnaryRow unary_Cosh = RL_FLOAT(Cosh);
+const UnaryRow unary_Asinh = RL_FLOAT(Asinh);
+const UnaryRow unary_Acosh = RL_FLOAT(Acosh);
+const UnaryRow unary_Atanh = RL_FLOAT(Atanh);
+const UnaryRow unary_Gelu = RL_FLOAT(Gelu);
+const UnaryRow unary_GeluTanh = RL_FLOAT(GeluTanh);
+const UnaryRow unary_Elu = RL_FLOAT(Elu);
+const UnaryRow unary_LeakyRelu = RL_FLOAT(LeakyRelu);
+const UnaryRow unary_Logit = RL_FLOAT(Logit);
+const UnaryRow unary_Floor = RL_FLOAT(Floor);
+const UnaryRow unary_Ceil = RL_FLOAT(Ceil);
+const UnaryRow unary_Round = RL_FLOAT(Round);
+const UnaryRow unary_Trunc = RL_FLOAT(Trunc);
+const UnaryRow unary_Abs = RL_REAL(Abs);
+const UnaryRow unary_Neg = RL_REAL(Neg);
+const UnaryRow unary_Sign = RL_REAL(Sign);
+const UnaryRow unary_Relu = RL_REAL(Relu);
+const UnaryRow unary_Clamp = RL_REAL(Clamp);
+const UnaryRow unary_Signbit = RL_REAL(Signbit);
+const UnaryRow unary_IsNan = RL_FLOAT(IsNan);
+const UnaryRow unary_IsInf = RL_FLOAT(IsInf);
+const UnaryRow unary_BitwiseNot = {{nullptr, nullptr, RL_KEEP(kI64, (loop<BitwiseNot, int64_t>)),
+                                    RL_KEEP(kI32, (loop<BitwiseNot, int32_t>)),
+                                    RL_KEEP(kBool, (loop<BoolNot, uint8_t>))}};
 
 }  // namespace rushlight::kernels::RL_ISA

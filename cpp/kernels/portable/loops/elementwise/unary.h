@@ -53,14 +53,34 @@ enum class UnaryOp {
   IsInf,
   // int64, int32, bool
   BitwiseNot,
-  Count,
 };
 
-struct UnaryLoops {
-  // nullptr if an operator has no loop for a type.
-  ElementwiseFn fn[static_cast<size_t>(UnaryOp::Count)][kComputeTypes];
+// The loops of one operator: nullptr for a type that it has none for, or that this build leaves
+// out.
+struct UnaryRow {
+  ElementwiseFn fn[kComputeTypes];
 };
 
-RL_LOOPS(UnaryLoops, unary_loops)
+// An object for each operator, so that a program links those that it calls: unary_Exp, ...
+// clang-format off
+#define RL_UNARY_OPS(X) \
+  X(Exp) X(Exp2) X(Expm1) X(Log) X(Log1p) X(Log2) X(Log10) X(Sqrt) X(Rsqrt) X(Reciprocal) \
+  X(Sigmoid) X(Tanh) X(Erf) X(Erfinv) X(Sin) X(Cos) X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) \
+  X(Cosh) X(Asinh) X(Acosh) X(Atanh) X(Gelu) X(GeluTanh) X(Elu) X(LeakyRelu) X(Logit) X(Floor) \
+  X(Ceil) X(Round) X(Trunc) X(Abs) X(Neg) X(Sign) X(Relu) X(Clamp) X(Signbit) X(IsNan) X(IsInf) \
+  X(BitwiseNot)
+// clang-format on
+#define RL_DECLARE_ROW(op) RL_LOOPS(UnaryRow, unary_##op)
+RL_UNARY_OPS(RL_DECLARE_ROW)
+#undef RL_DECLARE_ROW
+
+// An operator and its loops: RL_UNARY(Exp).
+struct Unary {
+  UnaryOp op;
+  const UnaryRow* row;
+
+  ElementwiseFn loop(ComputeType type) const { return row->fn[type]; }
+};
+#define RL_UNARY(name) (Unary{UnaryOp::name, &unary_##name()})
 
 }  // namespace rushlight::kernels

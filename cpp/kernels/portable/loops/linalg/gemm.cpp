@@ -101,6 +101,22 @@ void pack_columns(const float* in, int64_t stride, int count, int64_t n, float* 
   }
 }
 
+// What is left of dot products after their whole vectors: fewer elements of k than a vector has,
+// and the sums over lanes. One function for all tiles, since it takes as much code as the rest of
+// them.
+__attribute__((noinline)) void last_dots(Vec* acc, const float* a, int64_t a_stride, int64_t rows,
+                                         const float* b, int64_t b_stride, int64_t cols, int64_t n,
+                                         float* sums) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const Vec left = load_first(a + r * a_stride, n);
+    for (int64_t s = 0; s < cols; ++s) {
+      Vec& sum = acc[r * cols + s];
+      if (n > 0) sum += left * load_first(b + s * b_stride, n);
+      sums[r * kDotRows + s] = sum_lanes(sum);
+    }
+  }
+}
+
 template <int R, int S>
 void dot_tile(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t n,
               float* sums) {
@@ -117,13 +133,13 @@ void dot_tile(const float* a, int64_t a_stride, const float* b, int64_t b_stride
       for (int64_t s = 0; s < S; ++s) acc[r][s] += left * right[s];
     }
   }
+  Vec whole[R * S];  // a copy, so that `acc` itself stays in registers
+#pragma GCC unroll 4
   for (int64_t r = 0; r < R; ++r) {
-    const Vec left = load_first(a + r * a_stride + k, n - k);
-    for (int64_t s = 0; s < S; ++s) {
-      if (k < n) acc[r][s] += left * load_first(b + s * b_stride + k, n - k);
-      sums[r * kDotRows + s] = sum_lanes(acc[r][s]);
-    }
+#pragma GCC unroll 4
+    for (int64_t s = 0; s < S; ++s) whole[r * S + s] = acc[r][s];
   }
+  last_dots(whole, a + k, a_stride, R, b + k, b_stride, S, n - k, sums);
 }
 
 using DotFn = void (*)(const float*, int64_t, const float*, int64_t, int64_t, float*);

@@ -73,13 +73,19 @@ class DynamicSizes:
         """The ranges of sizes."""
         return Bounds.of(self._program)
 
-    def why_not(self, node: Node) -> str | None:
+    def why_not(self, node: Node, *, takes_numbers: bool = False) -> str | None:
         """Why the engine does not take a call because of its sizes; None if it does.
 
         Sizes that must be equal must be known to be equal for all inputs.
+
+        Args:
+            node: the call.
+            takes_numbers: whether its arguments may be sizes that are known only at run time,
+                beside those of operators that are known for it.
         """
         numbers = [n for n in node.all_input_nodes if is_number(n)]
-        if numbers and node.target not in _TAKE_NUMBERS and not is_number(node):
+        takes_numbers = takes_numbers or node.target in _TAKE_NUMBERS or is_number(node)
+        if numbers and not takes_numbers:
             return f"its argument {numbers[0].name} is known only at run time"
         for one in (*node.all_input_nodes, node):
             for size in _numbers_of(one):

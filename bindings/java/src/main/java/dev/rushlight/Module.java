@@ -4,7 +4,10 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * A program that is open. One thread at a time may use it, except for {@link #cancel()}; {@link
@@ -16,26 +19,46 @@ public final class Module extends Handle {
   }
 
   private final ByteBuffer program; // stays while the module reads it
+  private final Map<String, Map<Integer, ByteBuffer>> memory = new ConcurrentHashMap<>();
 
   private Module(long handle, ByteBuffer program) {
     super(handle);
     this.program = program;
   }
 
-  /** Opens a file. {@code threads} 0: one for each core; {@code memoryLimit} 0: none. */
-  public static Module open(Path path, int threads, long memoryLimit) {
-    return new Module(openFile(Rushlight.text(path.toString()), threads, memoryLimit), null);
+  /** Opens a file. */
+  public static Module open(Path path, ModuleOptions options) {
+    long handle =
+        openFile(
+            Rushlight.path(path),
+            options.numbers(),
+            Rushlight.path(options.dataPath),
+            Rushlight.paths(options.kernelLibraries),
+            Rushlight.paths(options.backendLibraries));
+    return new Module(handle, null);
   }
 
   /** Opens a file. */
   public static Module open(Path path) {
-    return open(path, 0, 0);
+    return open(path, new ModuleOptions());
+  }
+
+  /** Opens a program in a direct buffer, which must stay as it is until the module is closed. */
+  public static Module open(ByteBuffer program, ModuleOptions options) {
+    if (!program.isDirect()) throw new IllegalArgumentException("the buffer is not direct");
+    long handle =
+        openBuffer(
+            program,
+            options.numbers(),
+            Rushlight.path(options.dataPath),
+            Rushlight.paths(options.kernelLibraries),
+            Rushlight.paths(options.backendLibraries));
+    return new Module(handle, program);
   }
 
   /** Opens a program in a direct buffer, which must stay as it is until the module is closed. */
   public static Module open(ByteBuffer program) {
-    if (!program.isDirect()) throw new IllegalArgumentException("the buffer is not direct");
-    return new Module(openBuffer(program, program.capacity(), 0, 0), program);
+    return open(program, new ModuleOptions());
   }
 
   /** The names of the methods. */
@@ -53,6 +76,44 @@ public final class Module extends Handle {
   /** The outputs of a method. */
   public List<ValueInfo> outputs(String method) {
     return List.of(describe(handle(), Rushlight.text(method), false));
+  }
+
+  /** What the inputs of a method have to do with each other; a run that breaks it is refused. */
+  public List<String> relations(String method) {
+    List<String> texts = new ArrayList<>();
+    for (byte[] text : relations(handle(), Rushlight.text(method))) texts.add(Rushlight.text(text));
+    return texts;
+  }
+
+  /** Bytes of the methods that are loaded. */
+  public long memoryInUse() {
+    return memoryInUse(handle());
+  }
+
+  /** Loads a method, which otherwise its first run does. */
+  public void load(String method) {
+    load(handle(), Rushlight.text(method), true);
+  }
+
+  /** Frees a method, its memory and its own state. */
+  public void unload(String method) {
+    load(handle(), Rushlight.text(method), false);
+    memory.remove(method);
+  }
+
+  /**
+   * Where an output is written from now on; null: memory of its own again. {@link #run} then gives
+   * a tensor over that memory.
+   */
+  public void setOutput(String method, int index, ByteBuffer to) {
+    if (to != null && !to.isDirect()) throw new IllegalArgumentException("the buffer is not direct");
+    setOutput(handle(), Rushlight.text(method), index, to);
+    Map<Integer, ByteBuffer> own = memory.computeIfAbsent(method, name -> new HashMap<>());
+    if (to != null) {
+      own.put(index, to);
+    } else {
+      own.remove(index);
+    }
   }
 
   /**
@@ -78,7 +139,9 @@ public final class Module extends Handle {
       }
     }
     byte[] name = Rushlight.text(method);
-    return Arrays.asList(wrap(run(handle(), name, flat, kinds, dtypes, sizes)));
+    Map<Integer, ByteBuffer> own = memory.getOrDefault(method, Map.of());
+    int[] kept = own.keySet().stream().mapToInt(Integer::intValue).toArray();
+    return Arrays.asList(wrap(run(handle(), name, flat, kinds, dtypes, sizes, kept), own));
   }
 
   private static int kindOf(Object input, int index) {
@@ -120,6 +183,29 @@ public final class Module extends Handle {
     resetState(handle());
   }
 
+  /**
+   * Records loads and runs from now on, and forgets what was recorded. {@code bytes} 0: 1 MiB for
+   * events; {@code valueBytes} 0: 16 MiB for values.
+   */
+  public void startTrace(TraceValues values, long bytes, long valueBytes) {
+    startTrace(handle(), values.ordinal(), bytes, valueBytes);
+  }
+
+  /** Records no more, and keeps what was recorded. */
+  public void stopTrace() {
+    stopTrace(handle());
+  }
+
+  /** Writes the trace to a file, and its values to one with ".values" at its end. */
+  public void saveTrace(Path path) {
+    saveTrace(handle(), Rushlight.path(path));
+  }
+
+  /** The report of the last failure, for {@code rushlight explain}; empty if there is none. */
+  public byte[] failureReport() {
+    return failureReport(handle());
+  }
+
   /** Random operators draw as after torch.manual_seed(seed). */
   public void seed(long seed) {
     seed(handle(), seed);
@@ -130,22 +216,23 @@ public final class Module extends Handle {
     closeModule(handle);
   }
 
-  // Outputs come as {dtype, sizes, buffer} for tensors.
-  private static Object[] wrap(Object[] outputs) {
+  // Outputs come as {dtype, sizes, buffer} for tensors; the buffer is null in memory of the caller.
+  private static Object[] wrap(Object[] outputs, Map<Integer, ByteBuffer> own) {
     for (int i = 0; i < outputs.length; i++) {
       if (outputs[i] instanceof byte[]) outputs[i] = Rushlight.text((byte[]) outputs[i]);
       if (!(outputs[i] instanceof Object[])) continue;
       Object[] parts = (Object[]) outputs[i];
-      outputs[i] =
-          Tensor.wrap(DType.of(((int[]) parts[0])[0]), (ByteBuffer) parts[2], (int[]) parts[1]);
+      ByteBuffer data = parts[2] != null ? (ByteBuffer) parts[2] : own.get(i);
+      outputs[i] = Tensor.wrap(DType.of(((int[]) parts[0])[0]), data, (int[]) parts[1]);
     }
     return outputs;
   }
 
-  private static native long openFile(byte[] path, int threads, long memoryLimit);
+  private static native long openFile(
+      byte[] path, long[] numbers, byte[] data, byte[][] kernels, byte[][] backends);
 
   private static native long openBuffer(
-      ByteBuffer program, long bytes, int threads, long memoryLimit);
+      ByteBuffer program, long[] numbers, byte[] data, byte[][] kernels, byte[][] backends);
 
   private static native void closeModule(long module);
 
@@ -154,7 +241,29 @@ public final class Module extends Handle {
   private static native ValueInfo[] describe(long module, byte[] method, boolean isInput);
 
   private static native Object[] run(
-      long module, byte[] method, Object[] inputs, int[] kinds, int[] dtypes, int[][] sizes);
+      long module,
+      byte[] method,
+      Object[] inputs,
+      int[] kinds,
+      int[] dtypes,
+      int[][] sizes,
+      int[] kept);
+
+  private static native byte[][] relations(long module, byte[] method);
+
+  private static native long memoryInUse(long module);
+
+  private static native void load(long module, byte[] method, boolean isLoad);
+
+  private static native void setOutput(long module, byte[] method, int index, ByteBuffer to);
+
+  private static native void startTrace(long module, int values, long bytes, long valueBytes);
+
+  private static native void stopTrace(long module);
+
+  private static native void saveTrace(long module, byte[] path);
+
+  private static native byte[] failureReport(long module);
 
   private static native void cancel(long module);
 

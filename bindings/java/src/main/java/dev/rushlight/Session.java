@@ -8,10 +8,9 @@ public final class Session extends Handle {
     super(handle);
   }
 
-  /** Adds the prompt to the text, and then what is generated; returns the number of tokens. */
-  public long generate(int[] prompt, GenerateOptions options, TextListener listener) {
-    return LanguageModel.generate(
-        handle(), true, prompt, options.integers(), options.numbers(), options.stops(), listener);
+  /** Adds the prompt to the text, and then what is generated; the listener may be null. */
+  public Statistics generate(int[] prompt, GenerateOptions options, TextListener listener) {
+    return LanguageModel.generate(handle(), true, prompt, options, listener);
   }
 
   /** Ends what another thread generates, at the next token. */
@@ -27,6 +26,11 @@ public final class Session extends Handle {
   /** Drops the last tokens. */
   public void rewind(long count) {
     rewind(handle(), count);
+  }
+
+  /** Replaces the text; the cache of what both begin with is kept. */
+  public void setTokens(int[] tokens) {
+    setTokens(handle(), tokens);
   }
 
   /** The tokens of the text. */
@@ -53,6 +57,8 @@ public final class Session extends Handle {
   private static native void rewind(long session, long count);
 
   private static native int[] tokens(long session);
+
+  private static native void setTokens(long session, int[] tokens);
 
   private static native void save(long session, byte[] path);
 }

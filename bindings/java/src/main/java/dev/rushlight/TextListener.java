@@ -10,4 +10,12 @@ public interface TextListener {
    * @return false to end all texts
    */
   boolean piece(int choice, String text, int[] tokens);
+
+  /**
+   * The same with the tokens' log probabilities, which {@link GenerateOptions#logprobs} asks for;
+   * otherwise they are null.
+   */
+  default boolean piece(int choice, String text, int[] tokens, float[] logprobs) {
+    return piece(choice, text, tokens);
+  }
 }

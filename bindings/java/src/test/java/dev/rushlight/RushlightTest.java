@@ -6,10 +6,11 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * The whole surface; needs no other library. Arguments: the folder of golden programs, and one with
- * net.pte, x.bin and y.bin, what the program computes from x.
+ * net.pte, x.bin and y.bin, what the program computes from x, and slow.pte, whose run takes long.
  */
 public final class RushlightTest {
   private static int checks;
@@ -90,8 +91,10 @@ public final class RushlightTest {
     ByteBuffer read = ByteBuffer.wrap(Files.readAllBytes(folder.resolve("x.bin")));
     Tensor x = Tensor.zeros(DType.FLOAT32, 3, 6);
     x.data().put(read);
-    try (Module module = Module.open(folder.resolve("net.pte"), 2, 0)) {
-      Tensor y = (Tensor) module.run("forward", x).get(0);
+    ModuleOptions two = new ModuleOptions();
+    two.threads = 2;
+    try (Module module = Module.open(folder.resolve("net.pte"), two)) {
+      Tensor y = (Tensor) module.run("forward", x, Tensor.zeros(DType.FLOAT32, 3, 1)).get(0);
       byte[] wanted = Files.readAllBytes(folder.resolve("y.bin"));
       check(y.data().compareTo(ByteBuffer.wrap(wanted)) == 0, "as in Python");
     }
@@ -114,7 +117,7 @@ public final class RushlightTest {
   }
 
   private static void testLanguageModel(Path golden) throws Exception {
-    try (LanguageModel model = LanguageModel.open(golden.resolve("llm/v1.pte"), 1)) {
+    try (LanguageModel model = LanguageModel.open(golden.resolve("llm/v1.pte"), oneThread())) {
       String text = "the naïve lamp \uD83D\uDE00";
       check(model.decode(model.encode(text)).contains("lamp"), "decode");
       GenerateOptions options = model.defaults();
@@ -158,6 +161,177 @@ public final class RushlightTest {
     }
   }
 
+  private static LanguageModelOptions oneThread() {
+    LanguageModelOptions options = new LanguageModelOptions();
+    options.threads = 1;
+    options.cache = LanguageModelOptions.Cache.FLOAT32;
+    return options;
+  }
+
+  private static void testOptions(Path golden, Path folder) throws Exception {
+    ModuleOptions options = new ModuleOptions();
+    options.kernelLibraries = List.of(folder.resolve("none.so"));
+    checkFails(
+        Rushlight.ACCESS_FAILED, "none.so", () -> Module.open(golden.resolve("add.pte"), options));
+    options.kernelLibraries = List.of();
+    options.backendLibraries = List.of(folder.resolve("none.so"));
+    checkFails(
+        Rushlight.ACCESS_FAILED, "none.so", () -> Module.open(golden.resolve("add.pte"), options));
+    ModuleOptions small = new ModuleOptions();
+    small.memoryLimit = 16;
+    small.reportsFailures = true;
+    Tensor x = Tensor.zeros(DType.FLOAT32, 2, 3);
+    try (Module module = Module.open(golden.resolve("add.pte"), small)) {
+      checkFails(Rushlight.OUT_OF_RESOURCES, "", () -> module.run("forward", x, x));
+      check(module.failureReport().length > 100, "a report");
+    }
+    try (Module module = Module.open(golden.resolve("add.pte"))) {
+      checkFails(Rushlight.INVALID_STATE, "not reported", module::failureReport);
+      check(module.relations("forward").isEmpty(), "no relations");
+      check(module.memoryInUse() == 0, "nothing is loaded");
+      module.load("forward");
+      check(module.memoryInUse() > 0, "loaded");
+      module.unload("forward");
+      check(module.memoryInUse() == 0, "unloaded");
+    }
+    try (Module module = Module.open(folder.resolve("net.pte"))) {
+      check(
+          module.relations("forward").equals(List.of("size 0 of input 'y' == size 0 of input 'x'")),
+          "relations");
+    }
+  }
+
+  private static void testMemoryAndTraces(Path golden, Path folder) throws Exception {
+    Tensor x = Tensor.of(new float[] {1, 2, 3, 4, 5, 6}, 2, 3);
+    ByteBuffer memory = ByteBuffer.allocateDirect(24);
+    Path trace = folder.resolve("java.etdp");
+    try (Module module = Module.open(golden.resolve("add.pte"))) {
+      checkFails(Rushlight.INVALID_STATE, "nothing was traced", () -> module.saveTrace(trace));
+      module.startTrace(TraceValues.ALL, 0, 0);
+      module.setOutput("forward", 0, memory);
+      Tensor y = (Tensor) module.run("forward", x, x).get(0);
+      check(y.floats()[5] == 12, "in memory of the caller");
+      module.run("forward", y, y);
+      check(y.floats()[5] == 24, "the next run writes there, too");
+      module.setOutput("forward", 0, null);
+      module.run("forward", y, y);
+      check(y.floats()[5] == 24, "no longer");
+      module.stopTrace();
+      module.saveTrace(trace);
+      check(Files.size(trace) > 500, "a trace");
+      check(Files.size(folder.resolve("java.etdp.values")) > 70, "its values");
+      checkFails(
+          Rushlight.INVALID_ARGUMENT,
+          "bytes",
+          () -> module.setOutput("forward", 0, ByteBuffer.allocateDirect(4)));
+    }
+  }
+
+  private static void testGrammars(Path golden, Path folder) throws Exception {
+    try (LanguageModel model = LanguageModel.open(golden.resolve("llm/v1.pte"))) {
+      check(model.context() > 0 && model.vocabularySize() > 0 && model.hidden() > 0, "facts");
+      check(model.hasTokenizer() && model.cacheLimit() > model.cacheBytes(), "facts");
+      GenerateOptions options = model.defaults();
+      options.seed = 3;
+      options.logprobs = true;
+      StringBuilder text = new StringBuilder();
+      int[] counts = {0, 0};
+      TextListener listener =
+          new TextListener() {
+            @Override
+            public boolean piece(int choice, String part, int[] tokens) {
+              throw new AssertionError("without probabilities");
+            }
+
+            @Override
+            public boolean piece(int choice, String part, int[] tokens, float[] logprobs) {
+              text.append(part);
+              counts[0] += tokens.length;
+              counts[1] += logprobs == null ? 0 : logprobs.length;
+              return true;
+            }
+          };
+      model.startTrace(TraceValues.NONE, 0, 0);
+      try (Grammar grammar = model.grammarFromRegex("[a-c]{4}(x|yz)")) {
+        options.grammar = grammar;
+        Statistics told = model.generate(model.encode("the"), options, listener);
+        check(text.toString().matches("[a-c]{4}(x|yz)"), "by the grammar: " + text);
+        check(told.finish == Statistics.Finish.STOP, "ended by the grammar: " + told.finish);
+        check(told.outputTokens >= counts[0] && counts[0] == counts[1], "counts");
+        check(told.nanos >= told.firstTokenNanos && told.firstTokenNanos > 0, "times");
+      }
+      checkFails(
+          Rushlight.INVALID_STATE,
+          "Grammar is closed",
+          () -> model.generate(model.encode("the"), options, null));
+      String schema = "{\"type\":\"object\",\"properties\":{\"n\":{\"enum\":[1,22]}},"
+          + "\"required\":[\"n\"],\"additionalProperties\":false}";
+      text.setLength(0);
+      try (Grammar grammar = model.grammarFromJsonSchema(schema)) {
+        options.grammar = grammar;
+        model.generate(model.encode("the"), options, listener);
+      }
+      check(text.toString().matches("\\{\\s*\"n\"\\s*:\\s*(1|22)\\s*\\}"), "JSON: " + text);
+      checkFails(Rushlight.INVALID_ARGUMENT, "", () -> model.grammarFromRegex("("));
+      checkFails(Rushlight.ACCESS_FAILED, "none", () -> model.adapter(folder.resolve("none")));
+      model.stopTrace();
+      model.saveTrace(folder.resolve("llm.etdp"));
+      check(Files.size(folder.resolve("llm.etdp")) > 500, "a trace");
+      GenerateOptions one = model.defaults();
+      one.temperature = 0;
+      one.ignoresEnd = true;
+      one.maxTokens = 4;
+      List<Integer> tokens = generate(model, null, one);
+      one.stopTokens = new int[] {tokens.get(1)};
+      check(generate(model, null, one).size() <= 2, "stopped by a token");
+    }
+  }
+
+  /** Calls {@code cancel} until {@code body} has ended. */
+  private static void whileCancelled(Runnable cancel, Runnable body) throws Exception {
+    AtomicBoolean isOver = new AtomicBoolean();
+    Thread other =
+        new Thread(
+            () -> {
+              while (!isOver.get()) {
+                cancel.run();
+                Thread.yield();
+              }
+            });
+    other.start();
+    try {
+      body.run();
+    } finally {
+      isOver.set(true);
+      other.join();
+    }
+  }
+
+  private static void testCancels(Path golden, Path folder) throws Exception {
+    ModuleOptions options = new ModuleOptions();
+    options.maxInstructions = 100_000_000;
+    try (Module module = Module.open(folder.resolve("slow.pte"), options)) {
+      Tensor x = Tensor.zeros(DType.FLOAT32, 2);
+      module.load("forward");
+      module.cancel(); // of no run: nothing
+      whileCancelled(
+          module::cancel,
+          () -> checkFails(Rushlight.CANCELLED, "cancelled", () -> module.run("forward", x)));
+    }
+    try (LanguageModel model = LanguageModel.open(golden.resolve("llm/v1.pte"));
+        Session session = model.session()) {
+      GenerateOptions endless = model.defaults();
+      endless.ignoresEnd = true;
+      Statistics[] told = {null};
+      whileCancelled(
+          session::cancel,
+          () -> told[0] = session.generate(model.encode("the"), endless, null));
+      check(told[0].finish == Statistics.Finish.CANCELLED, "cancelled: " + told[0].finish);
+      session.setTokens(new int[] {5, 6});
+      check(session.tokens().length == 2, "and usable");
+    }
+  }
+
   private static void testThreads(Path golden) throws Exception {
     try (Module module = Module.open(golden.resolve("counter.pte"))) {
       List<Thread> threads = new ArrayList<>();
@@ -187,6 +361,10 @@ public final class RushlightTest {
     testState(golden);
     testNet(Path.of(arguments[1]));
     testLanguageModel(golden);
+    testOptions(golden, Path.of(arguments[1]));
+    testMemoryAndTraces(golden, Path.of(arguments[1]));
+    testGrammars(golden, Path.of(arguments[1]));
+    testCancels(golden, Path.of(arguments[1]));
     testThreads(golden);
     System.out.println(checks + " checks passed");
   }

@@ -1,0 +1,135 @@
+"""Size and speed of selective builds: `python -m benchmarks.tools.selective_size`.
+
+Builds a runtime by `rushlight build` for each of three models, for one instruction set, and prints
+the bytes of linked code and constants beside their goal. With --times, an application linked to
+the full build in build/dev runs the same program in turns with one that is linked to the selective
+build: the ratio of their fastest runs. The exit status says whether the goals hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks import models
+
+import rushlight as rl
+from rushlight.selective.build import build
+from rushlight.selective.selection import Options
+
+ROOT = Path(__file__).resolve().parents[2]
+KB = 1024
+# The model, how it is exported, and the most bytes.
+GOALS: dict[str, tuple[str, dict[str, Any], int]] = {
+    "mlp": ("mlp", {"backend": "portable"}, 70 * KB),
+    "mobilenet_v2": ("mobilenet_v2", {"backend": "cpu", "quantize": "int8"}, 250 * KB),
+    "minilm": ("minilm", {"backend": "cpu"}, 300 * KB),
+}
+TIMER = """
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "rushlight/module/module.h"
+
+int main(int, char** argv) {
+  rushlight::ModuleOptions options;
+  options.threads = 1;
+  rushlight::Module module;
+  if (!module.open(argv[1], options).ok()) return 1;
+  auto loaded = module.method("forward");
+  if (!loaded.ok()) return std::fprintf(stderr, "%s", module.message().text()), 1;
+  rushlight::Method& method = *loaded.value();
+  std::vector<std::vector<char>> bytes;
+  double fastest = 1e30;
+  for (int run = 0; run < std::atoi(argv[2]); ++run) {
+    for (size_t i = 0; i < method.n_inputs(); ++i) {
+      rushlight::Tensor tensor = method.input(i).tensor();
+      bytes.emplace_back(tensor.nbytes());
+      tensor.data = bytes.back().data();
+      if (!method.set_input(i, tensor).ok()) return std::fprintf(stderr, "input"), 1;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    if (!method.execute().ok()) return std::fprintf(stderr, "%s", method.message().text()), 1;
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    if (time.count() < fastest) fastest = time.count();
+    bytes.clear();
+  }
+  std::printf("%.9f", fastest);
+}
+"""
+
+
+def export(name: str, path: Path) -> None:
+    """Exports one of `GOALS`."""
+    model, options, _ = GOALS[name]
+    case = models.build(model)
+    if "quantize" in options:
+        options = {**options, "calibrate": [case.args]}
+    program = rl.export(case.module, case.args, case.kwargs or None, verify=False, **options)
+    program.save(path)
+
+
+def application(libraries: list[str], include: Path, folder: Path, name: str) -> Path:
+    """A program that times another, linked to these libraries."""
+    source, binary = folder / f"{name}.cpp", folder / name
+    source.write_text(TIMER)
+    command = ["c++", "-std=c++17", "-O2", f"-I{include}", str(source), "-Wl,--gc-sections"]
+    command += ["-Wl,--start-group", *libraries, "-Wl,--end-group", "-lpthread", "-ldl"]
+    subprocess.run([*command, "-o", str(binary)], check=True)
+    return binary
+
+
+def ratio(selective: Path, whole: Path, program: Path, isa: str, rounds: int) -> float:
+    """The time of the selective build, as a multiple of that of the full one."""
+    fastest = {selective: float("inf"), whole: float("inf")}
+    for _ in range(rounds):
+        for binary in fastest:
+            command = [str(binary), str(program), "20"]
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=True, env={"RUSHLIGHT_CPU": isa}
+            )
+            fastest[binary] = min(fastest[binary], float(done.stdout))
+    return fastest[selective] / fastest[whole]
+
+
+def main() -> int:
+    """Measures; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--isa", default="avx2", help="one instruction set, or all")
+    parser.add_argument("--models", default=",".join(GOALS))
+    parser.add_argument("--times", action="store_true")
+    parser.add_argument("--rounds", type=int, default=10)
+    arguments = parser.parse_args()
+    holds = True
+    for name in arguments.models.split(","):
+        with tempfile.TemporaryDirectory() as folder:
+            program, out = Path(folder) / f"{name}.pte", Path(folder) / "app"
+            export(name, program)
+            parts = build([program], Options("app", arguments.isa), out)
+            size, goal = sum(part.bytes for part in parts), GOALS[name][2]
+            line = f"{name:14} {size:9,} bytes, goal {goal:9,}"
+            if arguments.times:
+                dev = ROOT / "build" / "dev"
+                whole = [str(path) for path in sorted(dev.rglob("librushlight*.a"))]
+                binaries = [
+                    application([str(out / "lib" / "libapp.a")], out / "include",
+                                Path(folder), "selective"),
+                    application(whole, dev / "include", Path(folder), "whole"),
+                ]  # fmt: skip
+                times = ratio(*binaries, program, arguments.isa, arguments.rounds)
+                line += f", {times:.3f} of the full build's time"
+            print(line, flush=True)
+            for part in parts[:12]:
+                print(f"    {part.bytes:8,}  {part.name}")
+            holds = holds and (arguments.isa == "all" or size <= goal)
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
