@@ -72,7 +72,9 @@ CONSUMERS = {
     ),
     "prefix-gcc-23-llm": Consumer("prefix", LLM, "llm", "gcc", ("-DCMAKE_CXX_STANDARD=23",)),
     "add_subdirectory-gcc-23-lto": Consumer(
-        "add_subdirectory", CPP, "module", "gcc", ("-DCMAKE_CXX_STANDARD=23", LTO), 7
+        *("add_subdirectory", SOURCES / "own_kernels.cpp", "module", "gcc"),
+        ("-DCMAKE_CXX_STANDARD=23", LTO, "-DRUSHLIGHT_BUILD_KERNELS=OFF"),
+        copy=7,
     ),
     "FetchContent-clang-17": Consumer(
         *("FetchContent", SOURCES / "own_kernels.cpp", "module", "clang"),
@@ -254,9 +256,9 @@ def test_a_shared_library_exports_nothing_of_its_rushlight(
     [library] = folder.glob("libcopy.*")
     exported = _run("nm", "-D", "-C", "--defined-only", library).splitlines()
     assert {"copy_run", "copy_backends"} <= {line.split()[-1] for line in exported}
-    # Tables of abstract classes may be seen: they refer to no state, and call nothing.
+    # Tables of abstract classes may be seen: they refer to no state.
     seen = [line for line in exported if "rushlight" in line]
-    assert not [s for s in seen if not re.search(r" V (vtable|typeinfo|typeinfo name) for ", s)]
+    assert not [s for s in seen if not re.search(r" \w (vtable|typeinfo|typeinfo name) for ", s)]
 
 
 def test_copies_in_one_process_do_not_meet(

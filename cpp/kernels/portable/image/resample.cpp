@@ -38,7 +38,7 @@ class Bytes {
     double weights[kPiece];
     double greatest = 0;
     for (int64_t o = 0; o < outputs; ++o) {
-      const Window window = windows.at(o);
+      const AxisWindow window = windows.at(o);
       for (int64_t k = 0; k < window.count; k += kPiece) {
         const int64_t n = std::min(kPiece, window.count - k);
         windows.weights(window, k, n, weights);
@@ -100,7 +100,7 @@ class Resampler {
     }
   }
 
-  static void quantized(const Windows<T>& windows, const Rule& rule, const Window& window,
+  static void quantized(const Windows<T>& windows, const Rule& rule, const AxisWindow& window,
                         int64_t begin, int64_t n, Weight* out) {
     T exact[kPiece];
     windows.weights(window, begin, n, exact);
@@ -136,7 +136,7 @@ class Resampler {
                                    : sizeof(Element) == 4 ? DType::Float32
                                                           : DType::Float64;
 
-    void row(const Window& window, Element* out) {
+    void row(const AxisWindow& window, Element* out) {
       Sum sums[kColumns];
       Weight weights[kPiece];
       std::fill_n(sums, n_, s_.down_rule_.start());
@@ -165,7 +165,7 @@ class Resampler {
     // Converts the piece of an input row that the columns' windows cover, if it is short enough.
     void read_segment(int64_t offset) {
       const int64_t stride = s_.u_.w.in_stride;
-      const Window& last = s_.windows_[n_ - 1];
+      const AxisWindow& last = s_.windows_[n_ - 1];
       segment_begin_ = clamped(s_.windows_[0].first, s_.u_.w.in);
       const int64_t end = clamped(last.first + last.count - 1, s_.u_.w.in) + 1;
       const size_t n = static_cast<size_t>(end - segment_begin_);
@@ -175,7 +175,7 @@ class Resampler {
 
     Sum sum_at(int64_t offset, int64_t i) {
       const int64_t stride = s_.u_.w.in_stride;
-      const Window& window = s_.windows_[i];
+      const AxisWindow& window = s_.windows_[i];
       const Weight* table = s_.table_ + i * s_.across_.most();
       const bool inside = window.first >= 0 && window.first + window.count <= s_.u_.w.in;
       if (segment_ != nullptr && inside) {
@@ -231,7 +231,7 @@ class Resampler {
   Rule across_rule_;
   Rule down_rule_;
   bool tabled_ = true;
-  Window windows_[kColumns];
+  AxisWindow windows_[kColumns];
   alignas(64) Weight table_[kTableBytes / sizeof(Weight)];
 };
 

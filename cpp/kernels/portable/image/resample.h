@@ -25,7 +25,7 @@ struct Resampling {
   bool fold_border = false;
 };
 
-struct Window {
+struct AxisWindow {
   int64_t first = 0;
   int64_t count = 0;
   double offset = 0;  // distance of the first element from the centre, in the filter's own scale
@@ -55,10 +55,10 @@ class Windows {
   int64_t most() const { return most_; }
 
   // The window of output element `o`.
-  Window at(int64_t o) const { return how_.antialias ? antialiased(o) : plain(o); }
+  AxisWindow at(int64_t o) const { return how_.antialias ? antialiased(o) : plain(o); }
 
   // Writes n weights, starting with weight `begin`.
-  void weights(const Window& window, int64_t begin, int64_t n, T* out) const {
+  void weights(const AxisWindow& window, int64_t begin, int64_t n, T* out) const {
     if (how_.fold_border && !how_.antialias) return folded(window, begin, n, out);
     for (int64_t k = 0; k < n; ++k) out[k] = weight(window, begin + k);
   }
@@ -73,20 +73,20 @@ class Windows {
     return 0;
   }
 
-  T weight(const Window& window, int64_t k) const {
+  T weight(const AxisWindow& window, int64_t k) const {
     if (!how_.antialias) return filter(static_cast<T>(k) + static_cast<T>(window.offset));
     return raw(window, k) / static_cast<T>(window.total);
   }
 
-  T raw(const Window& window, int64_t k) const {
+  T raw(const AxisWindow& window, int64_t k) const {
     const T distance = static_cast<T>(k + window.first) - static_cast<T>(window.offset);
     return filter((distance + static_cast<T>(0.5)) * shrink_);
   }
 
-  Window antialiased(int64_t o) const {
+  AxisWindow antialiased(int64_t o) const {
     const T half = static_cast<T>(0.5);
     const T centre = scale_ * (static_cast<T>(o) + half);
-    Window window;
+    AxisWindow window;
     window.offset = static_cast<double>(centre);
     const T start = std::max<T>(centre - support_ + half, 0);
     window.first = std::min(static_cast<int64_t>(start), axis_.in - 1);
@@ -99,7 +99,7 @@ class Windows {
     return window;
   }
 
-  Window plain(int64_t o) const {
+  AxisWindow plain(int64_t o) const {
     T position = axis_.position<T>(how_.align_corners, o);
     if (how_.filter == Filter::Linear && !(position > 0)) position = 0;
     const int64_t last = axis_.in - 1;
@@ -107,7 +107,7 @@ class Windows {
     const int64_t index = floor < static_cast<T>(last) ? static_cast<int64_t>(floor) : last;
     const T part = std::min<T>(std::max<T>(position - static_cast<T>(index), 0), 1);
     const int64_t before = most_ / 2 - 1;
-    Window window;
+    AxisWindow window;
     window.first = index - before;
     window.count = most_;
     window.offset = static_cast<double>(-static_cast<T>(before) - part);
@@ -119,7 +119,7 @@ class Windows {
     return window;
   }
 
-  void folded(const Window& window, int64_t begin, int64_t n, T* out) const {
+  void folded(const AxisWindow& window, int64_t begin, int64_t n, T* out) const {
     T sums[4] = {};
     const int64_t start = static_cast<int64_t>(window.total);
     for (int64_t k = 0; k < most_; ++k) {
