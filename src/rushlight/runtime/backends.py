@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rushlight import _core
 from rushlight.errors import Code, LoadError
 from rushlight.runtime import identity
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "rushlight.runtime_backends"
 _CAPSULE = "rl_backend_v1"
@@ -204,7 +206,15 @@ def include_path() -> Path:
 
 def installed_backends() -> list[str]:
     """The ids of the backends that installed packages offer."""
-    return sorted({point.name for point in metadata.entry_points(group=GROUP)})
+    return sorted({point.name for point in _entry_points()})
+
+
+def _entry_points(name: str = "") -> Iterable[EntryPoint]:
+    """Those of backends, or of one name. What reads them takes long to import, and few programs
+    need it."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP, name=name) if name else entry_points(group=GROUP)
 
 
 def find_backends(program: _core.Program, methods: Iterable[str]) -> dict[str, str]:
@@ -243,7 +253,7 @@ def _find(ids: Iterable[str]) -> dict[str, str]:
 def _register_installed(id: str) -> str:
     """Register the backend of an entry point. Returns why that fails; "" if there is no such entry
     point or it succeeds."""
-    points = list(metadata.entry_points(group=GROUP, name=id))
+    points = list(_entry_points(id))
     if not points:
         return ""
     sources = sorted({p.dist.name if p.dist is not None else p.value for p in points})

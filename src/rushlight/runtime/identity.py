@@ -6,11 +6,13 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import _core
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _CODE = {".py", ".so", ".pyd", ".dll", ".dylib"}
 
@@ -23,7 +25,7 @@ def made_of_files(id: str, *files: Path) -> None:
     _parts[id] = ("", files)
 
 
-def made_of_package(id: str, point: metadata.EntryPoint, backend: Any) -> None:
+def made_of_package(id: str, point: EntryPoint, backend: Any) -> None:
     """The backend's code is in an installed package.
 
     Args:

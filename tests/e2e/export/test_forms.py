@@ -20,7 +20,7 @@ import rushlight as rl
 from rushlight.backends.demo import DemoPartitioner
 from rushlight.inspect import get_delegation_info, print_delegated_graph, report_of
 from rushlight.partition import registry
-from rushlight.runtime import backends, register_backend
+from rushlight.runtime import register_backend
 from rushlight.runtime.backends import GROUP, unregister_backend
 from rushlight.runtime.registries import backend_registry
 from rushlight.serialize.pte import read_pte, write_pte
@@ -211,7 +211,7 @@ class TestFat:
         )
         monkeypatch.syspath_prepend(str(tmp_path))
         point = metadata.EntryPoint("TinyBackend", "tiny_package.runtime:Runtime", GROUP)
-        monkeypatch.setattr(backends.metadata, "entry_points", lambda group, name=None: [point])
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda group, name=None: [point])
         import tiny_package.runtime as installed
 
         data = rl.export(model, ARGS, backend=[TinyPartitioner()]).buffer
