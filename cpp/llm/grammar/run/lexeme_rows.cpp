@@ -8,14 +8,13 @@ namespace rushlight::llm::grammar {
 const LexemeWalk::Row& LexemeWalk::add_row(uint32_t state) {
   const size_t size = classes_.size();
   if (left_rows_ == 0) {
-    made_rows_.emplace_back(new Row[kRowsAtOnce]);
-    made_tables_.emplace_back(new uint32_t[kRowsAtOnce * size]);
+    made_rows_.push_back(std::make_unique<Row[]>(kRowsAtOnce));
+    made_tables_.push_back(std::make_unique<uint32_t[]>(kRowsAtOnce * size));
     left_rows_ = kRowsAtOnce;
     bytes_ += kRowsAtOnce * (sizeof(Row) + size * sizeof(uint32_t));
   }
   Row* const row = &made_rows_.back()[--left_rows_];
   row->next = &made_tables_.back()[left_rows_ * size];
-  rows_[state] = row;
   row->rule = automaton_.states[state].rule;
   std::fill_n(row->next, size, kNone);
   for (const Edge& edge : automaton_.states[state].edges) {
@@ -43,6 +42,7 @@ const LexemeWalk::Row& LexemeWalk::add_row(uint32_t state) {
       if ((*row->follows)[byte]) row->follow_kinds |= kKindOfByte[byte];
     }
   }
+  rows_[state] = row;  // when it is whole: memory may end before
   return *row;
 }
 
@@ -90,9 +90,9 @@ bool LexemeWalk::leads_back(uint32_t state, const ByteSequence& bytes, size_t re
 }
 
 const LexemeWalk::Bytes& LexemeWalk::following(uint32_t rule) {
-  const auto [known, is_new] = following_.try_emplace(rule);
-  Bytes& made = known->second;
-  if (!is_new) return made;
+  const auto known = following_.find(rule);
+  if (known != following_.end()) return known->second;
+  Bytes made = {};
   std::vector<bool> seen(automaton_.states.size());
   std::vector<uint32_t> open;
   const auto visit = [&](uint32_t state) {
@@ -111,7 +111,7 @@ const LexemeWalk::Bytes& LexemeWalk::following(uint32_t rule) {
     if (!state.accepts) continue;
     for (const uint32_t after : after_calls_[state.rule]) visit(after);
   }
-  return made;
+  return following_.emplace(rule, made).first->second;
 }
 
 // Whether what follows a call may begin with text of a class.
