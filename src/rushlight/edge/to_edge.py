@@ -90,9 +90,7 @@ def to_core_aten(
             table = decomposition_table(keep, own)  # with torch's rules, which unroll
             with broadcast_counts(), whole_recurrence(), comparing_without_guards():
                 prepared = recurrence_to_loops(
-                    prepare_branches(
-                        prepare_writes(prepare_state(prepare_views(program)), table)
-                    )
+                    prepare_branches(prepare_writes(prepare_state(prepare_views(program)), table))
                 )
                 with short_decomposition_setup():
                     decomposed = prepared.run_decompositions(table)

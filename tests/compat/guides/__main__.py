@@ -6,11 +6,10 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from guides import delegation, language_models
 from guides.scenario import StepFailedError
+from rich.console import Console
+from rich.table import Table
 
 
 def main() -> int:

@@ -23,6 +23,7 @@ for output, tensor in zip(outputs, expected):
 print("equal to eager")
 """
 
+
 def document(folder: Path) -> Document:
     return find_document(folder, _FIRST)
 

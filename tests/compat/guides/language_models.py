@@ -55,8 +55,13 @@ def scenarios(folder: Path) -> list[Scenario]:
             traced_export,
             traced_main,
             traced_build,
-            [python("inspect_nanogpt.py", inspector + 'print(open("inspector_out.txt").read())\n',
-                    _check_table)],
+            [
+                python(
+                    "inspect_nanogpt.py",
+                    inspector + 'print(open("inspector_out.txt").read())\n',
+                    _check_table,
+                )
+            ],
             release=True,
         ),
     ]
@@ -129,9 +134,7 @@ def _between(code: str, start: str, end: str, new: str) -> str:
 
 def _quantised(guide: Document, export: str) -> str:
     quantise = guide.block("from executorch.backends.transforms.duplicate_dynamic_quant_chain")
-    lower = guide.block(
-        "from executorch.backends.xnnpack.partition.xnnpack_partitioner import ("
-    )
+    lower = guide.block("from executorch.backends.xnnpack.partition.xnnpack_partitioner import (")
     config = "edge_config = get_xnnpack_edge_compile_config()\n"
     return _between(
         export, "# Trace the model", "# Save the Xnnpack-delegated", quantise + config + lower

@@ -19,9 +19,7 @@ MODULES: dict[str, dict[str, str]] = {
         "ExportedProgram": "torch.export",
     },
     "exir.backend.compile_spec_schema": _same("CompileSpec"),
-    "exir.backend.partitioner": _same(
-        "DelegationSpec", "PartitionResult", "Partitioner"
-    ),
+    "exir.backend.partitioner": _same("DelegationSpec", "PartitionResult", "Partitioner"),
     "exir.backend.operator_support": _same(
         "DontPartition", "DontPartitionModule", "DontPartitionName"
     ),

@@ -25,6 +25,9 @@ MODULES: dict[str, dict[str, str]] = {
         "XNNPACKQuantizer": "rushlight.quantization:CpuQuantizer",
         "get_symmetric_quantization_config": "rushlight.quantization",
     },
+    "backends.xnnpack.quantizer.xnnpack_quantizer_utils": {
+        "QuantizationConfig": "rushlight.quantization"
+    },
     "backends.transforms.duplicate_dynamic_quant_chain": {
         "DuplicateDynamicQuantChainPass": "rushlight.quantization",
     },

@@ -4,6 +4,23 @@ from __future__ import annotations
 
 _RECORD = "rushlight.record.etrecord"
 _INSPECT = "rushlight.inspect"
+_TAP = dict.fromkeys(
+    (
+        "FULL_TENSOR",
+        "NodeSelector",
+        "STATS",
+        "compare_aot_runtime_dataframe",
+        "get_reducer",
+        "select_all",
+        "select_all_call_function",
+        "select_any",
+        "select_by_module_class",
+        "select_by_module_path",
+        "select_by_op_type",
+        "select_not",
+    ),
+    "rushlight.tap",
+)
 
 MODULES: dict[str, dict[str, str]] = {
     "devtools": {
@@ -35,7 +52,20 @@ MODULES: dict[str, dict[str, str]] = {
         "Inspector": _INSPECT,
         "PerfData": _INSPECT,
         "TimeScale": _INSPECT,
+        "compare_results": _INSPECT,
+    },
+    "devtools.intermediate_output_tap": {
+        **_TAP,
+        "tap_compare": "rushlight.tap",
+    },
+    "devtools.intermediate_output_tap._selectors": dict(_TAP),
+    "devtools.intermediate_output_tap._reducers": {
+        name: _TAP[name] for name in ("FULL_TENSOR", "STATS", "get_reducer")
     },
 }
 
-ABSENT: dict[str, str] = {}
+ABSENT: dict[str, str] = {
+    "devtools.BundledProgram": "use rushlight.bundle(program, cases)",
+    "devtools.bundled_program": "use rushlight.bundle(program, cases), rushlight.load_bundle(file)",
+    "devtools.intermediate_output_tap.tap_intermediate_outputs_": "use rushlight.tap.tap_outputs",
+}

@@ -32,10 +32,7 @@ MODULES: dict[str, dict[str, str]] = {
         "EdgeOpOverload": "rushlight.edge.operators",
         "EdgeOpOverloadPacket": "rushlight.edge.operators",
     },
-    "exir.delegate": {
-        "executorch_call_delegate": "rushlight.partition",
-        "get_lowered_module_name": "rushlight.partition.graphs:get_lowered_module_name",
-    },
+    "exir.delegate": {"executorch_call_delegate": "rushlight.partition"},
     "exir.error": {
         "ExportError": "rushlight.errors",
         "InternalError": "rushlight.errors:ExportError",
@@ -58,9 +55,10 @@ MODULES: dict[str, dict[str, str]] = {
         "MemoryPlanningPass": "rushlight.edge",
     },
     "exir.passes.memory_planning_pass": {"MemoryPlanningPass": "rushlight.edge"},
-    "exir.schema": {
-        name: _SCHEMA
-        for name in (
+    "exir.scalar_type": {"ScalarType": _SCHEMA},
+    "exir.tensor": {"TensorSpec": "rushlight.ir.spec"},
+    "exir.schema": dict.fromkeys(
+        (
             "AllocationDetails",
             "BackendDelegate",
             "BackendDelegateDataReference",
@@ -100,8 +98,9 @@ MODULES: dict[str, dict[str, str]] = {
             "TensorDataLocation",
             "TensorList",
             "TensorShapeDynamism",
-        )
-    },
+        ),
+        _SCHEMA,
+    ),
 }
 
 ABSENT: dict[str, str] = {
