@@ -1,7 +1,7 @@
 """ExecuTorch's older Python interface of the runtime, `extension.pybindings.portable_lib`.
 
-Inputs and outputs are flat lists of torch tensors and numbers. Prefer `rushlight.load`, which gives the
-structure that the model returns.
+Inputs and outputs are flat lists of torch tensors and numbers. Prefer `rushlight.load`, which gives
+the structure that the model returns.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ from torch.ao.quantization.quantizer.xnnpack_quantizer import XNNPACKQuantizer
 from torchao.quantization.pt2e.quantizer import Quantizer
 print(issubclass(XNNPACKQuantizer, Quantizer))
 """
-    first, second = _printed(code).split()
+    _, second = _printed(code).split()
     assert second == "True"
     by_variable = "import executorch; from torch.export import export_for_training; print(1)"
     assert _printed(by_variable, EXECUTORCH_TORCH_SHIMS="1").strip() == "1"

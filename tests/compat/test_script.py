@@ -61,7 +61,9 @@ torch.testing.assert_close(module.forward(x)[0], model(*x) - 2)
 assert module.method_names() == ["forward"] and not module.has_etdump()
 assert module.method_meta("forward").input_tensor_meta(0).sizes() == (3, 4)
 
-edge = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()], generate_etrecord=True)
+edge = to_edge_transform_and_lower(
+    exported, partitioner=[XnnpackPartitioner()], generate_etrecord=True
+)
 assert get_delegation_info(edge.exported_program().graph_module).num_delegated_subgraphs == 1
 lowered = edge.to_executorch()
 with open("net.pte", "wb") as file:

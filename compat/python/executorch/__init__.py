@@ -2,10 +2,10 @@
 
     from executorch.exir import to_edge  # is rushlight.pipeline.to_edge
 
-`executorch/_names/` has the tables of all modules and names; modules are made of them when they are
-imported, and a name is looked up when it is first used, so that what needs no torch loads none. What
-newer releases of PyTorch have lost comes with `import executorch.torch_shims`, or if the environment
-variable EXECUTORCH_TORCH_SHIMS is 1.
+`executorch/_names/` has the tables of all modules and names; modules are made of them when they
+are imported, and a name is looked up when it is first used, so that what needs no torch loads
+none. What newer releases of PyTorch have lost comes with `import executorch.torch_shims`, or if
+the environment variable EXECUTORCH_TORCH_SHIMS is 1.
 """
 
 from __future__ import annotations

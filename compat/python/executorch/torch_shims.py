@@ -1,4 +1,4 @@
-"""Names that scripts for ExecuTorch import from torch, and that newer releases of PyTorch have lost.
+"""Names that scripts for ExecuTorch import from torch, and that newer releases of it have lost.
 
     torch.export.export_for_training                    is torch.export.export
     torch.ao.quantization.quantize_pt2e                 is torchao.quantization.pt2e.quantize_pt2e

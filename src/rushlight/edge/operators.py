@@ -1,7 +1,7 @@
 """Operators of the Edge dialect by ExecuTorch's names: `ops.edge.aten.add.Tensor`.
 
-ExecuTorch wraps each operator of torch for its dialects. Here a graph holds torch's own operators in
-every dialect, so `ops.edge.aten.add.Tensor` is `torch.ops.aten.add.Tensor`.
+ExecuTorch wraps each operator of torch for its dialects. Here a graph holds torch's own operators
+in every dialect, so `ops.edge.aten.add.Tensor` is `torch.ops.aten.add.Tensor`.
 """
 
 from __future__ import annotations

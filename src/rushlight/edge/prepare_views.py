@@ -1,8 +1,8 @@
 """Makes views independent of how the operators before them lay out their results.
 
-Attention as captured has the layout of torch's fused kernel, in which heads may be merged without a copy,
-so that capture drops a `contiguous()` between. Its decomposition has another layout, and a `view` of it
-would fail; `reshape` copies where it must.
+Attention as captured has the layout of torch's fused kernel, in which heads may be merged without a
+copy, so that capture drops a `contiguous()` between. Its decomposition has another layout, and a
+`view` of it would fail; `reshape` copies where it must.
 """
 
 from __future__ import annotations

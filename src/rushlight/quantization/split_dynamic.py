@@ -1,7 +1,7 @@
 """Gives each user of dynamically quantised values a quantisation of its own.
 
 A partitioner that takes one user of a dequantised tensor with the calls that quantise it would
-otherwise leave the other users without theirs. The partitioners of this package need no such copies.
+otherwise leave the other users without theirs. Our own partitioners need no such copies.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ class DuplicateDynamicQuantChainPass(PassBase):  # type: ignore[misc]  # torch's
     """Copies the calls that choose scales, quantise and dequantise, for each user but the first."""
 
     def call(self, graph_module: GraphModule) -> PassResult:
+        """Change the graph in place."""
         modified = False
         for node in list(graph_module.graph.nodes):
             chosen = chosen_of(node)

@@ -1,4 +1,4 @@
-"""`python -m guides DOCS [NAME ...]`: runs the guides of a folder, and prints what became of each part."""
+"""`python -m guides DOCS [NAME ...]`: runs the guides of a folder, and tells which parts run."""
 
 from __future__ import annotations
 

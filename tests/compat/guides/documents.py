@@ -1,7 +1,7 @@
 """Code blocks of a document that has lost its markup.
 
-The guides are plain text in Chinese without fences. A block of code is a run of lines without Chinese
-characters, and is found by the line that it begins with.
+The guides are plain text in Chinese without fences. A block of code is a run of lines without
+Chinese characters, and is found by the line that it begins with.
 """
 
 from __future__ import annotations

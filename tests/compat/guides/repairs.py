@@ -17,9 +17,9 @@ _SPACES = (
 def lost_spaces(code: str) -> str:
     """The delegation guide has lost the spaces around keywords, and all that lines begin with.
 
-    Spaces come back after `from`, `import`, `class` and `def`, and around `as`. Lines are indented again
-    by what Python says: a function of a class ends with its `return`, or where the next one begins; a
-    function that returns nothing (`__init__`) ends before the next `def`; `with` has one line.
+    Spaces come back after `from`, `import`, `class` and `def`, and around `as`. Lines are indented
+    again by what Python says: a function of a class ends with its `return`, or where the next one
+    begins (`__init__`, which returns nothing); `with` has one line.
     """
     lines = []
     for line in code.split("\n"):

@@ -1,7 +1,7 @@
 """The tables of names: module of `executorch` to its names, each with where Rushlight has it.
 
-"rushlight.pipeline" stands for the object of the same name there, "rushlight.pipeline:Other" for one of
-another name. `ABSENT` says what to use in place of names that do not exist here.
+"rushlight.pipeline" stands for the object of the same name there, "rushlight.pipeline:Other" for
+one of another name. `ABSENT` says what to use in place of names that do not exist here.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ MODULES: dict[str, dict[str, str]] = {
 }
 
 ABSENT: dict[str, str] = {
-    "exir.capture.capture": "use torch.export.export, and give its result to executorch.exir.to_edge",
+    "exir.capture.capture": "use torch.export.export, and give its result to to_edge",
     "exir.tracer": "torch.export.export traces models",
     "exir.emit": "EdgeProgramManager.to_executorch() emits programs",
 }

@@ -1,5 +1,5 @@
-// Texts to tokens of a vocab.json and back, by the longest token that fits; the interface of the tokenizer
-// that the guide downloads.
+// Texts to tokens of a vocab.json and back, by the longest token that fits; the interface of the
+// tokenizer that the guide downloads.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ class BasicTokenizer {
  public:
   explicit BasicTokenizer(const std::string& path) {
     std::ifstream file(path);
-    const std::string json((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string json((std::istreambuf_iterator<char>(file)),
+                           std::istreambuf_iterator<char>());
     size_t at = 0;
     while ((at = json.find('"', at)) != std::string::npos) {
       const std::string token = read_string(json, &at);
@@ -38,7 +39,8 @@ class BasicTokenizer {
     for (size_t at = 0; at < text.size();) {
       size_t length = std::min(longest_, text.size() - at);
       auto found = ids_.end();
-      for (; length > 0 && found == ids_.end(); --length) found = ids_.find(text.substr(at, length));
+      for (; length > 0 && found == ids_.end(); --length)
+        found = ids_.find(text.substr(at, length));
       if (found != ids_.end()) tokens.push_back(found->second);
       at += length + 1;
     }
@@ -66,8 +68,12 @@ class BasicTokenizer {
       }
       const char escape = json[++i];
       if (escape != 'u') {
-        text += escape == 'n' ? '\n' : escape == 't' ? '\t' : escape == 'r' ? '\r' : escape == 'b' ? '\b'
-                : escape == 'f' ? '\f' : escape;
+        text += escape == 'n'   ? '\n'
+                : escape == 't' ? '\t'
+                : escape == 'r' ? '\r'
+                : escape == 'b' ? '\b'
+                : escape == 'f' ? '\f'
+                                : escape;
         continue;
       }
       const unsigned code = static_cast<unsigned>(std::stoul(json.substr(i + 1, 4), nullptr, 16));

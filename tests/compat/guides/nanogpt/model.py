@@ -1,7 +1,7 @@
 """GPT with the interface of nanoGPT's model.py, which the guide downloads with GPT-2's weights.
 
-Neither can be had without the network, so `GPT.from_pretrained` gives a small model that is trained on a
-shipped text, or the real sizes with random weights if NANOGPT_SIZE is "full".
+Neither can be had without the network, so `GPT.from_pretrained` gives a small model that is trained
+on a shipped text, or the real sizes with random weights if NANOGPT_SIZE is "full".
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def train(model: GPT, iterations: int = 400) -> None:
 
 
 def write_vocabulary(path: str = "vocab.json") -> None:
-    """The tokens of the small model: characters. GPT-2 writes spaces as Ġ and ends of lines as Ċ."""
+    """The tokens of the small model: characters. GPT-2 writes spaces as Ġ, ends of lines as Ċ."""
     names = {" ": "\u0120", "\n": "\u010a"}
     tokens = {names.get(chr(code), chr(code)): code for code in range(SMALL.vocab_size)}
     Path(path).write_text(json.dumps(tokens), encoding="utf-8")
