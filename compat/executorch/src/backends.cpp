@@ -197,8 +197,8 @@ size_t get_num_registered_backends() { return internal::registered_backends().si
 
 Result<const char*> get_backend_name(size_t index) {
   const ::rushlight::BackendTable& table = internal::registered_backends();
-  ET_CHECK_OR_RETURN_ERROR(index < table.size(), InvalidArgument, "there is no backend %zu among %zu",
-                           index, table.size());
+  ET_CHECK_OR_RETURN_ERROR(index < table.size(), InvalidArgument,
+                           "there is no backend %zu among %zu", index, table.size());
   return table.id(index);
 }
 

@@ -251,8 +251,7 @@ Result<OpFunction> get_op_function_from_registry(const char* name,
   return get_op_function_from_registry(name, meta_list, get_registered_kernels());
 }
 
-Result<OpFunction> get_op_function_from_registry(const char* name,
-                                                 Span<const TensorMeta> meta_list,
+Result<OpFunction> get_op_function_from_registry(const char* name, Span<const TensorMeta> meta_list,
                                                  Span<const Kernel> kernels) {
   constexpr size_t kKeyBytes = 700;  // of 16 tensors of 16 dimensions
   char key[kKeyBytes];

@@ -15,8 +15,7 @@ Tag tag_of(const ::rushlight::MethodMeta& meta, int32_t value) {
 bool is_attribute(const ::rushlight::MethodMeta& meta, size_t value) {
   if (meta.value(value).tag != ::rushlight::Tag::Tensor) return false;
   const auto tensor = meta.plan().values()[value].val_as_Tensor();
-  return tensor.has_allocation_info() &&
-         !tensor.extra_tensor_info().fully_qualified_name().empty();
+  return tensor.has_allocation_info() && !tensor.extra_tensor_info().fully_qualified_name().empty();
 }
 
 }  // namespace
@@ -26,15 +25,15 @@ Result<TensorInfo> MethodMeta::tensor_of(int32_t value) const {
   const ::rushlight::TensorMeta meta = meta_.value(static_cast<size_t>(value)).tensor;
   const ::rushlight::StringView name = tensor.extra_tensor_info().fully_qualified_name();
   // The verifier saw to it that sizes are aligned.
-  const auto* sizes = reinterpret_cast<const int32_t*>(meta.rank > 0 ? tensor.sizes().bytes()
-                                                                     : nullptr);
+  const auto* sizes =
+      reinterpret_cast<const int32_t*>(meta.rank > 0 ? tensor.sizes().bytes() : nullptr);
   const uint8_t* order = meta.rank > 0 ? tensor.dim_order().bytes() : nullptr;
   return TensorInfo({sizes, meta.rank}, {order, meta.rank},
                     static_cast<aten::ScalarType>(meta.dtype), meta.planned || meta.constant,
                     meta.nbytes, {name.data(), name.size()});
 }
 
-#define ET_META_CHECK_INDEX_(index_, count_)                                                \
+#define ET_META_CHECK_INDEX_(index_, count_)                                                  \
   ET_CHECK_OR_RETURN_ERROR((index_) < (count_), InvalidArgument, "there is no %zu among %zu", \
                            static_cast<size_t>(index_), static_cast<size_t>(count_))
 

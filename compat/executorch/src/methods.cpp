@@ -89,8 +89,7 @@ Error Method::set_inputs(const aten::ArrayRef<EValue>& values) {
 }
 
 Error Method::set_output_data_ptr(void* buffer, size_t size, size_t index) {
-  return internal::logged(*loaded_->method,
-                          loaded_->method->set_output_data(index, buffer, size));
+  return internal::logged(*loaded_->method, loaded_->method->set_output_data(index, buffer, size));
 }
 
 Error Method::get_outputs(EValue* values, size_t length) {

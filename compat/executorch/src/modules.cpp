@@ -35,8 +35,7 @@ struct ModuleMethod final : public runtime::internal::LoadedMethod {
 // Kernels that were given with a method.
 struct GivenKernels {
   explicit GivenKernels(std::vector<Kernel> given)
-      : kernels(std::move(given)),
-        adopted(new runtime::internal::AdoptedKernel[kernels.size()]) {}
+      : kernels(std::move(given)), adopted(new runtime::internal::AdoptedKernel[kernels.size()]) {}
 
   std::vector<Kernel> kernels;
   std::unique_ptr<runtime::internal::AdoptedKernel[]> adopted;
@@ -64,8 +63,8 @@ struct Module::Impl {
   }
   static Result<runtime::FreeableBuffer> read(runtime::DataLoader& from) {
     ET_ASSIGN_OR_RETURN(size, from.size());
-    return from.load(0, size,
-                     runtime::DataLoader::SegmentInfo(runtime::DataLoader::SegmentInfo::Type::Program));
+    return from.load(
+        0, size, runtime::DataLoader::SegmentInfo(runtime::DataLoader::SegmentInfo::Type::Program));
   }
 
   std::string file_path;
@@ -291,8 +290,7 @@ Error Module::load_method(const std::string& method_name,
                            "a Module has arenas of its own: for the caller's, use "
                            "Program::load_method");
   ET_CHECK_OK_OR_RETURN_ERROR(load());
-  return impl_->load_method(method_name, event_tracer, backend_options,
-                            std::move(kernel_registry));
+  return impl_->load_method(method_name, event_tracer, backend_options, std::move(kernel_registry));
 }
 
 bool Module::unload_method(const std::string& method_name) {
@@ -338,8 +336,7 @@ Error Module::set_inputs(const std::string& method_name, const std::vector<EValu
       ->face.set_inputs(aten::ArrayRef<EValue>(input_values.data(), input_values.size()));
 }
 
-Error Module::set_output(const std::string& method_name, EValue output_value,
-                         size_t output_index) {
+Error Module::set_output(const std::string& method_name, EValue output_value, size_t output_index) {
   ET_CHECK_OK_OR_RETURN_ERROR(load_method(method_name));
   ET_CHECK_OR_RETURN_ERROR(output_value.isTensor(), InvalidArgument, "output %zu is no tensor",
                            output_index);

@@ -82,8 +82,7 @@ void log_line(::rushlight::LogLevel level, const char* text, size_t length) {
 
 }  // namespace
 
-PalImpl PalImpl::create(pal_emit_log_message_method emit_log_message,
-                        const char* source_filename) {
+PalImpl PalImpl::create(pal_emit_log_message_method emit_log_message, const char* source_filename) {
   return create(nullptr, nullptr, nullptr, nullptr, emit_log_message, nullptr, nullptr,
                 source_filename);
 }
@@ -154,11 +153,11 @@ void vlogf(LogLevel level, et_timestamp_t timestamp, const char* filename, const
   char text[::rushlight::Message::kCapacity + 128];
   const int length = std::vsnprintf(text, sizeof(text), format, args);
   if (length < 0) return;
-  const size_t written = static_cast<size_t>(length) < sizeof(text) ? static_cast<size_t>(length)
-                                                                    : sizeof(text) - 1;
+  const size_t written =
+      static_cast<size_t>(length) < sizeof(text) ? static_cast<size_t>(length) : sizeof(text) - 1;
   const bool known = level < LogLevel::NumLevels;
-  pal_emit_log_message(timestamp, known ? kLevels[static_cast<size_t>(level)] : kUnknown,
-                       filename, function, line, text, written);
+  pal_emit_log_message(timestamp, known ? kLevels[static_cast<size_t>(level)] : kUnknown, filename,
+                       function, line, text, written);
 }
 
 }  // namespace internal

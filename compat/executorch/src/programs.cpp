@@ -161,7 +161,7 @@ Error OwnedMethod::take_arenas(HierarchicalAllocator* planned,
   auto* spans = structures.allocate_array<::rushlight::Span<uint8_t>>(buffers.size());
   if (spans == nullptr && !buffers.empty()) return Error::MemoryAllocationFailed;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    new (&spans[i]) ::rushlight::Span<uint8_t>(buffers[i].data(), buffers[i].size());
+    new (&spans[i])::rushlight::Span<uint8_t>(buffers[i].data(), buffers[i].size());
   }
   *arenas = {spans, buffers.size()};
   return Error::Ok;
@@ -260,8 +260,8 @@ Result<Program> Program::load(DataLoader* loader, Verification) {
 Result<const void*> Program::get_constant_buffer_data(size_t index, size_t nbytes) const {
   const ::rushlight::Span<const uint8_t> bytes = loaded_->program.constant(index);
   if (bytes.data() == nullptr) return Error::NotFound;
-  ET_CHECK_OR_RETURN_ERROR(nbytes <= bytes.size(), InvalidArgument,
-                           "constant %zu has no %zu bytes", index, nbytes);
+  ET_CHECK_OR_RETURN_ERROR(nbytes <= bytes.size(), InvalidArgument, "constant %zu has no %zu bytes",
+                           index, nbytes);
   return static_cast<const void*>(bytes.data());
 }
 

@@ -71,8 +71,8 @@ TensorPtr make_tensor_ptr(std::vector<aten::SizesType> sizes, void* data,
                           std::function<void(void*)> deleter) {
   const size_t rank = sizes.size();
   ET_CHECK_MSG(device.is_cpu(), "tensors are in memory that the processor reads");
-  ET_CHECK_MSG(rank <= runtime::kTensorDimensionLimit, "%zu dimensions, but at most %zu are allowed",
-               rank, runtime::kTensorDimensionLimit);
+  ET_CHECK_MSG(rank <= runtime::kTensorDimensionLimit,
+               "%zu dimensions, but at most %zu are allowed", rank, runtime::kTensorDimensionLimit);
   ET_CHECK_MSG(dim_order.empty() || dim_order.size() == rank,
                "a dim order of %zu dimensions for a tensor of %zu", dim_order.size(), rank);
   ET_CHECK_MSG(strides.empty() || strides.size() == rank,
@@ -94,9 +94,8 @@ TensorPtr make_tensor_ptr(std::vector<aten::SizesType> sizes, void* data,
                  "stride %d of dimension %zu leaves gaps: a dense tensor has %d", strides[i], i,
                  dense[i]);
   }
-  auto storage =
-      std::make_shared<Storage>(std::move(sizes), std::move(dim_order), std::move(dense), data,
-                                type, dynamism, std::move(deleter));
+  auto storage = std::make_shared<Storage>(std::move(sizes), std::move(dim_order), std::move(dense),
+                                           data, type, dynamism, std::move(deleter));
   aten::Tensor* tensor = &storage->tensor;
   return TensorPtr(std::move(storage), tensor);
 }
@@ -136,8 +135,8 @@ TensorPtr clone_tensor_ptr(const aten::Tensor& tensor, aten::ScalarType type) {
   ET_SWITCH_REALHBBF16_AND_UINT_TYPES(
       tensor.scalar_type(), context, "clone_tensor_ptr", CTYPE, [&] {
         const CTYPE* elements = tensor.const_data_ptr<CTYPE>();
-        cast = internal::cast_elements(
-            std::vector<CTYPE>(elements, elements + tensor.numel()), type);
+        cast =
+            internal::cast_elements(std::vector<CTYPE>(elements, elements + tensor.numel()), type);
       });
   return make_tensor_ptr(std::move(sizes), std::move(cast), std::move(order), {}, type,
                          tensor.shape_dynamism());
@@ -164,8 +163,8 @@ TensorPtr full_strided(std::vector<aten::SizesType> sizes, std::vector<aten::Str
     return draw_strided(std::move(sizes), std::move(strides), type, dynamism,
                         [=] { return value; });
   }
-  const auto value = fill_value.isBoolean() ? int64_t{fill_value.to<bool>()}
-                                            : fill_value.to<int64_t>();
+  const auto value =
+      fill_value.isBoolean() ? int64_t{fill_value.to<bool>()} : fill_value.to<int64_t>();
   return draw_strided(std::move(sizes), std::move(strides), type, dynamism, [=] { return value; });
 }
 

@@ -9,13 +9,10 @@ namespace executorch::runtime::internal {
 namespace {
 
 DelegateDebugIntId number_of(::rushlight::DelegateId id) {
-  return id.text != nullptr ? kUnsetDelegateDebugIntId
-                            : static_cast<DelegateDebugIntId>(id.number);
+  return id.text != nullptr ? kUnsetDelegateDebugIntId : static_cast<DelegateDebugIntId>(id.number);
 }
 
-::rushlight::DelegateId id_of(const char* name, DelegateDebugIntId id) {
-  return {name, id};
-}
+::rushlight::DelegateId id_of(const char* name, DelegateDebugIntId id) { return {name, id}; }
 
 }  // namespace
 
@@ -41,8 +38,8 @@ void TracerOfEvents::begin_instruction(uint32_t chain, uint32_t instruction,
 
 void TracerOfEvents::end_instruction(const ::rushlight::InstructionArguments* arguments) {
   tracer_->end_profiling(instruction_);
-  const bool wanted = tracer_->event_tracer_debug_level() >=
-                      EventTracerDebugLogLevel::kIntermediateOutputs;
+  const bool wanted =
+      tracer_->event_tracer_debug_level() >= EventTracerDebugLogLevel::kIntermediateOutputs;
   for (size_t i = arguments != nullptr ? arguments->first_written : 0;
        wanted && arguments != nullptr && i < arguments->all.size(); ++i) {
     const EValue value = view_of(*arguments->all[i]);
@@ -84,8 +81,7 @@ void TracerOfEvents::output(const ::rushlight::EValue& value) {
   (void)tracer_->log_evalue(view_of(value), LoggedEValueType::kProgramOutput);
 }
 
-EventTracerEntry EventsOfTracer::start_profiling_delegate(const char* name,
-                                                          DelegateDebugIntId id) {
+EventTracerEntry EventsOfTracer::start_profiling_delegate(const char* name, DelegateDebugIntId id) {
   name_ = name;
   return {id, current_chain_id(), current_debug_handle(), ::rushlight::now_ns(),
           name != nullptr ? DelegateDebugIdType::kStr : DelegateDebugIdType::kInt};
@@ -117,16 +113,16 @@ Result<bool> EventsOfTracer::log_intermediate_output_delegate(const char* name,
     sizes[i] = output.sizes()[i];
     strides[i] = output.strides()[i];
   }
-  tracer_->delegate_value(id_of(name, id),
-                          {static_cast<const uint8_t*>(output.const_data_ptr()),
-                           static_cast<::rushlight::DType>(output.scalar_type()),
-                           {sizes, rank},
-                           {strides, rank}});
+  tracer_->delegate_value(id_of(name, id), {static_cast<const uint8_t*>(output.const_data_ptr()),
+                                            static_cast<::rushlight::DType>(output.scalar_type()),
+                                            {sizes, rank},
+                                            {strides, rank}});
   return true;
 }
 
-Result<bool> EventsOfTracer::log_intermediate_output_delegate(
-    const char* name, DelegateDebugIntId id, const ArrayRef<aten::Tensor> output) {
+Result<bool> EventsOfTracer::log_intermediate_output_delegate(const char* name,
+                                                              DelegateDebugIntId id,
+                                                              const ArrayRef<aten::Tensor> output) {
   bool told = false;
   for (const aten::Tensor& tensor : output) {
     ET_ASSIGN_OR_RETURN(one, log_intermediate_output_delegate(name, id, tensor));

@@ -51,8 +51,8 @@ class Pieces {
 template <typename T>
 EValue view_array(const ::rushlight::EValue& value, Pieces& pieces) {
   void* memory = pieces.take(sizeof(aten::ArrayRef<T>));
-  return EValue(new (memory) aten::ArrayRef<T>(static_cast<const T*>(value.list.items),
-                                               value.list.size));
+  return EValue(new (memory)
+                    aten::ArrayRef<T>(static_cast<const T*>(value.list.items), value.list.size));
 }
 
 template <typename T, typename Item>

@@ -36,9 +36,9 @@ template <>
 struct Argument<aten::Tensor&> {
   static constexpr char kLetter = 'w';
 };
-#define ET_ARGUMENT_(Type, letter)        \
-  template <>                             \
-  struct Argument<Type> {                 \
+#define ET_ARGUMENT_(Type, letter)          \
+  template <>                               \
+  struct Argument<Type> {                   \
     static constexpr char kLetter = letter; \
   };
 ET_ARGUMENT_(aten::Tensor, 't')
@@ -120,10 +120,9 @@ struct WrapUnboxedIntoFunctor {
   using Traits = kernel_util_internal::infer_function_traits_t<TrueType>;
   using ReturnType = typename Traits::return_type;
   using ArgsType = typename Traits::parameter_types;
-  static constexpr bool first_arg_is_context =
-      std::is_same_v<runtime::KernelRuntimeContext,
-                     std::remove_reference_t<
-                         kernel_util_internal::head_with_default_t<void, ArgsType>>>;
+  static constexpr bool first_arg_is_context = std::is_same_v<
+      runtime::KernelRuntimeContext,
+      std::remove_reference_t<kernel_util_internal::head_with_default_t<void, ArgsType>>>;
   using ContextRemovedArgsType =
       kernel_util_internal::drop_if_nonempty_t<ArgsType, first_arg_is_context ? 1 : 0>;
 
@@ -152,11 +151,11 @@ runtime::Kernel make_boxed_kernel(const char* name, FuncType) {
 
 // Registers a kernel when the program starts.
 #define EXECUTORCH_LIBRARY(ns, op_name, func) _EXECUTORCH_LIBRARY_IMPL(ns, op_name, func, ET_UID)
-#define _EXECUTORCH_LIBRARY_IMPL(ns, op_name, func, uid)                                       \
-  static constexpr const char ET_CONCATENATE(name_of_op_, uid)[] = #ns "::" op_name;           \
-  [[maybe_unused]] static const auto ET_CONCATENATE(res_##ns##_, uid) =                        \
-      ::executorch::runtime::register_kernel(::executorch::extension::make_boxed_kernel(       \
-          ET_CONCATENATE(name_of_op_, uid),                                                    \
+#define _EXECUTORCH_LIBRARY_IMPL(ns, op_name, func, uid)                                 \
+  static constexpr const char ET_CONCATENATE(name_of_op_, uid)[] = #ns "::" op_name;     \
+  [[maybe_unused]] static const auto ET_CONCATENATE(res_##ns##_, uid) =                  \
+      ::executorch::runtime::register_kernel(::executorch::extension::make_boxed_kernel( \
+          ET_CONCATENATE(name_of_op_, uid),                                              \
           EXECUTORCH_FN(func, ET_CONCATENATE(name_of_op_, uid))))
 
 namespace torch::executor {

@@ -35,7 +35,7 @@ using infer_function_traits_t = function_traits<std::remove_pointer_t<Function>>
 
 }  // namespace executorch::extension::kernel_util_internal
 
-#define EXECUTORCH_FN_TYPE(function, name)                                            \
-  ::executorch::extension::kernel_util_internal::CompileTimeFunctionPointer<          \
+#define EXECUTORCH_FN_TYPE(function, name)                                   \
+  ::executorch::extension::kernel_util_internal::CompileTimeFunctionPointer< \
       std::remove_pointer_t<std::remove_reference_t<decltype(function)>>, function, name>
 #define EXECUTORCH_FN(function, name) EXECUTORCH_FN_TYPE(function, name)()

@@ -81,11 +81,11 @@ class Module {
 
   // Arenas of the caller's are refused with NotSupported: use Program::load_method(). The tracer is
   // used instead of the module's.
-  ET_NODISCARD runtime::Error load_method(
-      const std::string& method_name, runtime::HierarchicalAllocator* planned_memory = nullptr,
-      runtime::EventTracer* event_tracer = nullptr,
-      const LoadBackendOptionsMap* backend_options = nullptr,
-      std::vector<Kernel> kernel_registry = {});
+  ET_NODISCARD runtime::Error load_method(const std::string& method_name,
+                                          runtime::HierarchicalAllocator* planned_memory = nullptr,
+                                          runtime::EventTracer* event_tracer = nullptr,
+                                          const LoadBackendOptionsMap* backend_options = nullptr,
+                                          std::vector<Kernel> kernel_registry = {});
   ET_DEPRECATED ET_NODISCARD runtime::Error load_method(const std::string& method_name,
                                                         runtime::EventTracer* event_tracer) {
     return load_method(method_name, nullptr, event_tracer);
@@ -94,11 +94,10 @@ class Module {
   bool is_method_loaded(const std::string& method_name) const;
   ET_DEPRECATED ET_NODISCARD runtime::Result<Method*> method(const std::string& method_name);
   runtime::Result<MethodMeta> method_meta(const std::string& method_name);
-  ET_NODISCARD runtime::Error load_forward(
-      runtime::HierarchicalAllocator* planned_memory = nullptr,
-      runtime::EventTracer* event_tracer = nullptr,
-      const LoadBackendOptionsMap* backend_options = nullptr,
-      std::vector<Kernel> kernel_registry = {}) {
+  ET_NODISCARD runtime::Error load_forward(runtime::HierarchicalAllocator* planned_memory = nullptr,
+                                           runtime::EventTracer* event_tracer = nullptr,
+                                           const LoadBackendOptionsMap* backend_options = nullptr,
+                                           std::vector<Kernel> kernel_registry = {}) {
     return load_method("forward", planned_memory, event_tracer, backend_options,
                        std::move(kernel_registry));
   }

@@ -114,27 +114,110 @@ inline aten::ScalarType type_of(const TensorPtr& tensor, aten::ScalarType type) 
 }  // namespace internal
 
 // Elements that are not set.
-TensorPtr empty_strided(std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
-inline TensorPtr empty_like(const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return empty_strided(internal::sizes_of(other), internal::strides_of(other), internal::type_of(other, type), dynamism); }
-inline TensorPtr empty(std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return empty_strided(std::move(sizes), {}, type, dynamism); }
+TensorPtr empty_strided(
+    std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
+inline TensorPtr empty_like(
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return empty_strided(internal::sizes_of(other), internal::strides_of(other),
+                       internal::type_of(other, type), dynamism);
+}
+inline TensorPtr empty(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return empty_strided(std::move(sizes), {}, type, dynamism);
+}
 // Elements that are one number.
-TensorPtr full_strided(std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides, aten::Scalar fill_value, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
-inline TensorPtr full_like(const TensorPtr& other, aten::Scalar fill_value, aten::ScalarType type = aten::ScalarType::Undefined, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return full_strided(internal::sizes_of(other), internal::strides_of(other), fill_value, internal::type_of(other, type), dynamism); }
-inline TensorPtr full(std::vector<aten::SizesType> sizes, aten::Scalar fill_value, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return full_strided(std::move(sizes), {}, fill_value, type, dynamism); }
-inline TensorPtr scalar_tensor(aten::Scalar value, aten::ScalarType type = aten::ScalarType::Float) { return full({}, value, type); }
-inline TensorPtr ones_like(const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return full_like(other, 1, type, dynamism); }
-inline TensorPtr ones(std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return full(std::move(sizes), 1, type, dynamism); }
-inline TensorPtr zeros_like(const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return full_like(other, 0, type, dynamism); }
-inline TensorPtr zeros(std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return full(std::move(sizes), 0, type, dynamism); }
+TensorPtr full_strided(
+    std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::Scalar fill_value, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
+inline TensorPtr full_like(
+    const TensorPtr& other, aten::Scalar fill_value,
+    aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full_strided(internal::sizes_of(other), internal::strides_of(other), fill_value,
+                      internal::type_of(other, type), dynamism);
+}
+inline TensorPtr full(
+    std::vector<aten::SizesType> sizes, aten::Scalar fill_value,
+    aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full_strided(std::move(sizes), {}, fill_value, type, dynamism);
+}
+inline TensorPtr scalar_tensor(aten::Scalar value,
+                               aten::ScalarType type = aten::ScalarType::Float) {
+  return full({}, value, type);
+}
+inline TensorPtr ones_like(
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full_like(other, 1, type, dynamism);
+}
+inline TensorPtr ones(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full(std::move(sizes), 1, type, dynamism);
+}
+inline TensorPtr zeros_like(
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full_like(other, 0, type, dynamism);
+}
+inline TensorPtr zeros(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full(std::move(sizes), 0, type, dynamism);
+}
 // Random elements: uniform in [0, 1), normal, and integers from low to high - 1.
-TensorPtr rand_strided(std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
-inline TensorPtr rand_like(const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return rand_strided(internal::sizes_of(other), internal::strides_of(other), internal::type_of(other, type), dynamism); }
-inline TensorPtr rand(std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return rand_strided(std::move(sizes), {}, type, dynamism); }
-TensorPtr randn_strided(std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
-inline TensorPtr randn_like(const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return randn_strided(internal::sizes_of(other), internal::strides_of(other), internal::type_of(other, type), dynamism); }
-inline TensorPtr randn(std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return randn_strided(std::move(sizes), {}, type, dynamism); }
-TensorPtr randint_strided(int64_t low, int64_t high, std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides, aten::ScalarType type = aten::ScalarType::Int, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
-inline TensorPtr randint_like(const TensorPtr& other, int64_t low, int64_t high, aten::ScalarType type = aten::ScalarType::Undefined, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return randint_strided(low, high, internal::sizes_of(other), internal::strides_of(other), internal::type_of(other, type), dynamism); }
-inline TensorPtr randint(int64_t low, int64_t high, std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Int, aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) { return randint_strided(low, high, std::move(sizes), {}, type, dynamism); }
+TensorPtr rand_strided(
+    std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
+inline TensorPtr rand_like(
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return rand_strided(internal::sizes_of(other), internal::strides_of(other),
+                      internal::type_of(other, type), dynamism);
+}
+inline TensorPtr rand(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return rand_strided(std::move(sizes), {}, type, dynamism);
+}
+TensorPtr randn_strided(
+    std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
+inline TensorPtr randn_like(
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return randn_strided(internal::sizes_of(other), internal::strides_of(other),
+                       internal::type_of(other, type), dynamism);
+}
+inline TensorPtr randn(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return randn_strided(std::move(sizes), {}, type, dynamism);
+}
+TensorPtr randint_strided(
+    int64_t low, int64_t high, std::vector<aten::SizesType> sizes,
+    std::vector<aten::StridesType> strides, aten::ScalarType type = aten::ScalarType::Int,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
+inline TensorPtr randint_like(
+    const TensorPtr& other, int64_t low, int64_t high,
+    aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return randint_strided(low, high, internal::sizes_of(other), internal::strides_of(other),
+                         internal::type_of(other, type), dynamism);
+}
+inline TensorPtr randint(
+    int64_t low, int64_t high, std::vector<aten::SizesType> sizes,
+    aten::ScalarType type = aten::ScalarType::Int,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return randint_strided(low, high, std::move(sizes), {}, type, dynamism);
+}
 
 }  // namespace executorch::extension

@@ -33,9 +33,9 @@ class BackendInitContext final {
   // An option of the load. NotFound, or InvalidArgument for another type.
   template <typename T>
   Result<T> get_runtime_spec(const char* key) const {
-    static_assert(std::is_same_v<T, bool> || std::is_same_v<T, int> ||
-                      std::is_same_v<T, const char*>,
-                  "an option is a bool, an int or a const char*");
+    static_assert(
+        std::is_same_v<T, bool> || std::is_same_v<T, int> || std::is_same_v<T, const char*>,
+        "an option is a bool, an int or a const char*");
     T value{};
     const Error error = internal::read_option(runtime_specs_, key, value);
     if (error != Error::Ok) return error;

@@ -25,7 +25,8 @@ struct BackendOption {
 
 namespace internal {
 
-// The value of an option as a bool, an int or a text. NotFound, or InvalidArgument for another type.
+// The value of an option as a bool, an int or a text. NotFound, or InvalidArgument for another
+// type.
 template <typename T>
 Error read_option(Span<const BackendOption> options, const char* key, T& to) {
   for (const BackendOption& option : options) {

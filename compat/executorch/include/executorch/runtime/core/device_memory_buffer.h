@@ -14,9 +14,8 @@ class DeviceMemoryBuffer final {
  public:
   DeviceMemoryBuffer() = default;
   // NotFound: no device has an allocator.
-  static Result<DeviceMemoryBuffer> create(
-      size_t, etensor::DeviceType, etensor::DeviceIndex = 0,
-      size_t = DeviceAllocator::kDefaultAlignment) {
+  static Result<DeviceMemoryBuffer> create(size_t, etensor::DeviceType, etensor::DeviceIndex = 0,
+                                           size_t = DeviceAllocator::kDefaultAlignment) {
     return Error::NotFound;
   }
   void* data() const { return nullptr; }

@@ -58,26 +58,26 @@ using ::executorch::runtime::error_code_t;
     }                                                              \
   } while (0)
 
-#define ET_CHECK_OR_RETURN_FALSE(condition_, format_, ...)                         \
-  do {                                                                             \
-    if (!(condition_)) {                                                           \
-      ET_LOG(Error, "Check failed (%s): " format_, #condition_, ##__VA_ARGS__);    \
-      return false;                                                                \
-    }                                                                              \
+#define ET_CHECK_OR_RETURN_FALSE(condition_, format_, ...)                      \
+  do {                                                                          \
+    if (!(condition_)) {                                                        \
+      ET_LOG(Error, "Check failed (%s): " format_, #condition_, ##__VA_ARGS__); \
+      return false;                                                             \
+    }                                                                           \
   } while (0)
 
 // ET_CHECK_OK_OR_RETURN_ERROR(error), or with a format and its arguments.
-#define ET_CHECK_OK_OR_RETURN_ERROR(...)                                               \
-  ET_PICK_CHECK_OK_(__VA_ARGS__, ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_,             \
-                    ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_,     \
-                    ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_,     \
-                    ET_CHECK_OK_SAYING_, ET_CHECK_OK_ALONE_, )                         \
+#define ET_CHECK_OK_OR_RETURN_ERROR(...)                                                        \
+  ET_PICK_CHECK_OK_(__VA_ARGS__, ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_, \
+                    ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_,              \
+                    ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_, ET_CHECK_OK_SAYING_,              \
+                    ET_CHECK_OK_ALONE_, )                                                       \
   (__VA_ARGS__)
 #define ET_PICK_CHECK_OK_(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, macro_, ...) macro_
-#define ET_CHECK_OK_ALONE_(error_)                                            \
-  do {                                                                        \
-    const auto et_error_ = (error_);                                          \
-    if (et_error_ != ::executorch::runtime::Error::Ok) return et_error_;      \
+#define ET_CHECK_OK_ALONE_(error_)                                       \
+  do {                                                                   \
+    const auto et_error_ = (error_);                                     \
+    if (et_error_ != ::executorch::runtime::Error::Ok) return et_error_; \
   } while (0)
 #define ET_CHECK_OK_SAYING_(error_, ...)                 \
   do {                                                   \

@@ -107,10 +107,9 @@ struct EValue {
     payload.copyable_union.as_list_optional_tensor_ptr = checked(list);
   }
   // From what points to something that a value can be made of, such as a TensorPtr.
-  template <typename T,
-            typename = std::enable_if_t<
-                !std::is_pointer_v<std::remove_reference_t<T>> &&
-                std::is_convertible_v<decltype(*std::declval<T&>()), EValue>>>
+  template <typename T, typename = std::enable_if_t<
+                            !std::is_pointer_v<std::remove_reference_t<T>> &&
+                            std::is_convertible_v<decltype(*std::declval<T&>()), EValue>>>
   EValue(T&& pointer) {
     ET_CHECK_MSG(pointer != nullptr, "a pointer to a value is null");
     *this = EValue(*pointer);
@@ -121,15 +120,15 @@ struct EValue {
   bool isNone() const { return tag == Tag::None; }
   bool isScalar() const { return isInt() || isDouble() || isBool(); }
 
-#define EVALUE_KIND_(Type, name, tag_, read)                              \
-  bool is##name() const { return tag == Tag::tag_; }                      \
-  Type to##name() const {                                                 \
+#define EVALUE_KIND_(Type, name, tag_, read)                                  \
+  bool is##name() const { return tag == Tag::tag_; }                          \
+  Type to##name() const {                                                     \
     ET_CHECK_MSG(is##name(), "the value is no %s", tag_to_string(Tag::tag_)); \
-    return read;                                                          \
-  }                                                                       \
-  Result<Type> tryTo##name() const {                                      \
-    if (!is##name()) return Error::InvalidType;                           \
-    return read;                                                          \
+    return read;                                                              \
+  }                                                                           \
+  Result<Type> tryTo##name() const {                                          \
+    if (!is##name()) return Error::InvalidType;                               \
+    return read;                                                              \
   }
   EVALUE_KIND_(int64_t, Int, Int, payload.copyable_union.as_int)
   EVALUE_KIND_(double, Double, Double, payload.copyable_union.as_double)
@@ -141,15 +140,15 @@ struct EValue {
   EVALUE_KIND_(aten::ArrayRef<double>, DoubleList, ListDouble,
                *payload.copyable_union.as_double_list_ptr)
 #undef EVALUE_KIND_
-#define EVALUE_LIST_(Type, name, tag_, member)                            \
-  bool is##name() const { return tag == Tag::tag_; }                      \
-  aten::ArrayRef<Type> to##name() const {                                 \
+#define EVALUE_LIST_(Type, name, tag_, member)                                \
+  bool is##name() const { return tag == Tag::tag_; }                          \
+  aten::ArrayRef<Type> to##name() const {                                     \
     ET_CHECK_MSG(is##name(), "the value is no %s", tag_to_string(Tag::tag_)); \
-    return payload.copyable_union.member->get();                          \
-  }                                                                       \
-  Result<aten::ArrayRef<Type>> tryTo##name() const {                      \
-    if (!is##name()) return Error::InvalidType;                           \
-    return payload.copyable_union.member->tryGet();                       \
+    return payload.copyable_union.member->get();                              \
+  }                                                                           \
+  Result<aten::ArrayRef<Type>> tryTo##name() const {                          \
+    if (!is##name()) return Error::InvalidType;                               \
+    return payload.copyable_union.member->tryGet();                           \
   }
   EVALUE_LIST_(int64_t, IntList, ListInt, as_int_list_ptr)
   EVALUE_LIST_(aten::Tensor, TensorList, ListTensor, as_tensor_list_ptr)
@@ -157,11 +156,11 @@ struct EValue {
                as_list_optional_tensor_ptr)
 #undef EVALUE_LIST_
   // Kinds that are written as integers.
-#define EVALUE_ENUM_(Type, name)                                          \
+#define EVALUE_ENUM_(Type, name)                                           \
   aten::Type to##name() const { return static_cast<aten::Type>(toInt()); } \
-  Result<aten::Type> tryTo##name() const {                                \
-    if (!isInt()) return Error::InvalidType;                              \
-    return static_cast<aten::Type>(payload.copyable_union.as_int);        \
+  Result<aten::Type> tryTo##name() const {                                 \
+    if (!isInt()) return Error::InvalidType;                               \
+    return static_cast<aten::Type>(payload.copyable_union.as_int);         \
   }
   EVALUE_ENUM_(ScalarType, ScalarType)
   EVALUE_ENUM_(MemoryFormat, MemoryFormat)

@@ -97,9 +97,7 @@ class EventTracer {
   void set_event_tracer_profiling_level(EventTracerProfilingLevel level) {
     event_tracer_profiling_level_ = level;
   }
-  EventTracerProfilingLevel event_tracer_profiling_level() {
-    return event_tracer_profiling_level_;
-  }
+  EventTracerProfilingLevel event_tracer_profiling_level() { return event_tracer_profiling_level_; }
   bool intermediate_outputs_logging_status() { return log_intermediate_tensors_; }
 
  protected:

@@ -22,8 +22,7 @@ class FreeableBuffer final {
         free_fn_(free_fn),
         context_(context) {}
   // For memory of another processor, whose addresses do not fit a pointer here.
-  explicit FreeableBuffer(uint64_t data, size_t size, FreeUInt64Fn free_fn,
-                          void* context = nullptr)
+  explicit FreeableBuffer(uint64_t data, size_t size, FreeUInt64Fn free_fn, void* context = nullptr)
       : data_(data), size_(size), free_far_fn_(free_fn), context_(context), is_far_(true) {}
   FreeableBuffer(FreeableBuffer&& other) noexcept
       : data_(other.data_),

@@ -32,9 +32,8 @@ class HierarchicalAllocator final {
                              "there is no arena %" PRIu32 " among %zu", memory_id, buffers_.size());
     const Span<uint8_t> buffer = buffers_[memory_id];
     ET_CHECK_OR_RETURN_ERROR(offset <= buffer.size() && size <= buffer.size() - offset,
-                             MemoryAllocationFailed,
-                             "%zu bytes at %zu do not fit an arena of %zu", size, offset,
-                             buffer.size());
+                             MemoryAllocationFailed, "%zu bytes at %zu do not fit an arena of %zu",
+                             size, offset, buffer.size());
     return static_cast<void*>(buffer.data() + offset);
   }
   Span<const etensor::Device> planned_buffer_devices() const { return devices_; }

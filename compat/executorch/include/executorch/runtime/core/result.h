@@ -65,30 +65,30 @@ using ::executorch::runtime::Result;
 }  // namespace torch::executor
 
 // Logs the arguments after the first, if there are any.
-#define ET_LOG_IF_GIVEN_(...)                                                                 \
-  ET_PICK_CHECK_OK_(__VA_ARGS__, ET_LOG_GIVEN_, ET_LOG_GIVEN_, ET_LOG_GIVEN_, ET_LOG_GIVEN_,  \
-                    ET_LOG_GIVEN_, ET_LOG_GIVEN_, ET_LOG_GIVEN_, ET_LOG_GIVEN_,               \
-                    ET_LOG_GIVEN_, ET_LOG_NOTHING_, )                                         \
+#define ET_LOG_IF_GIVEN_(...)                                                                  \
+  ET_PICK_CHECK_OK_(__VA_ARGS__, ET_LOG_GIVEN_, ET_LOG_GIVEN_, ET_LOG_GIVEN_, ET_LOG_GIVEN_,   \
+                    ET_LOG_GIVEN_, ET_LOG_GIVEN_, ET_LOG_GIVEN_, ET_LOG_GIVEN_, ET_LOG_GIVEN_, \
+                    ET_LOG_NOTHING_, )                                                         \
   (__VA_ARGS__)
 #define ET_LOG_GIVEN_(first_, ...) ET_LOG(Error, __VA_ARGS__)
 #define ET_LOG_NOTHING_(first_) ((void)0)
 
 // The value of a Result, or return of its error; further arguments are a line for the log.
 #if ET_HAVE_GNU_STATEMENT_EXPRESSIONS
-#define ET_UNWRAP(result_, ...)                            \
-  ({                                                       \
-    auto et_result_ = (result_);                           \
-    if (!et_result_.ok()) {                                \
-      ET_LOG_IF_GIVEN_(0, ##__VA_ARGS__);                       \
-      return et_result_.error();                           \
-    }                                                      \
-    std::move(*et_result_);                                \
+#define ET_UNWRAP(result_, ...)           \
+  ({                                      \
+    auto et_result_ = (result_);          \
+    if (!et_result_.ok()) {               \
+      ET_LOG_IF_GIVEN_(0, ##__VA_ARGS__); \
+      return et_result_.error();          \
+    }                                     \
+    std::move(*et_result_);               \
   })
 #endif
-#define ET_ASSIGN_OR_RETURN(variable_, result_, ...)       \
-  auto et_result_of_##variable_ = (result_);               \
-  if (!et_result_of_##variable_.ok()) {                    \
-    ET_LOG_IF_GIVEN_(0, ##__VA_ARGS__);                         \
-    return et_result_of_##variable_.error();               \
-  }                                                        \
+#define ET_ASSIGN_OR_RETURN(variable_, result_, ...) \
+  auto et_result_of_##variable_ = (result_);         \
+  if (!et_result_of_##variable_.ok()) {              \
+    ET_LOG_IF_GIVEN_(0, ##__VA_ARGS__);              \
+    return et_result_of_##variable_.error();         \
+  }                                                  \
   auto variable_ = std::move(*et_result_of_##variable_)

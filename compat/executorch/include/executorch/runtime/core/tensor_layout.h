@@ -14,14 +14,12 @@ class TensorLayout final {
   // InvalidArgument for sizes that no tensor has. The spans belong to the caller.
   static Result<const TensorLayout> create(Span<const int32_t> sizes, Span<const uint8_t> dim_order,
                                            aten::ScalarType scalar_type) {
-    Result<ssize_t> numel =
-        aten::safe_numel(sizes.data(), static_cast<ssize_t>(sizes.size()));
+    Result<ssize_t> numel = aten::safe_numel(sizes.data(), static_cast<ssize_t>(sizes.size()));
     if (!numel.ok()) return numel.error();
     const auto dtype = static_cast<::rushlight::DType>(scalar_type);
-    ET_CHECK_OR_RETURN_ERROR(
-        dim_order.size() == sizes.size() &&
-            ::rushlight::is_permutation(dim_order.data(), dim_order.size()),
-        InvalidArgument, "the dim order is no permutation of the dimensions");
+    ET_CHECK_OR_RETURN_ERROR(dim_order.size() == sizes.size() &&
+                                 ::rushlight::is_permutation(dim_order.data(), dim_order.size()),
+                             InvalidArgument, "the dim order is no permutation of the dimensions");
     return TensorLayout(sizes, dim_order, scalar_type,
                         static_cast<size_t>(*numel) * ::rushlight::element_size(dtype));
   }

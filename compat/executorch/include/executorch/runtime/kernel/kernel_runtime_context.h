@@ -20,8 +20,7 @@ class KernelRuntimeContext {
   EventTracer* internal_event_tracer() { return event_tracer_; }
   // Memory until the call ends. NotFound without such memory, MemoryAllocationFailed for too
   // little of it.
-  Result<void*> allocate_temp(size_t size,
-                              size_t alignment = MemoryAllocator::kDefaultAlignment) {
+  Result<void*> allocate_temp(size_t size, size_t alignment = MemoryAllocator::kDefaultAlignment) {
     ET_CHECK_OR_RETURN_ERROR(temp_allocator_ != nullptr, NotFound, "there is no temp allocator");
     void* memory = temp_allocator_->allocate(size, alignment);
     ET_CHECK_OR_RETURN_ERROR(memory != nullptr, MemoryAllocationFailed,

@@ -13,9 +13,8 @@
 
 #include <cstring>
 
-#define ET_LOG_KERNEL_KEY(key_)                            \
-  ET_LOG(Info, "key: %s, is_fallback: %s", (key_).data(), \
-         (key_).is_fallback() ? "true" : "false")
+#define ET_LOG_KERNEL_KEY(key_) \
+  ET_LOG(Info, "key: %s, is_fallback: %s", (key_).data(), (key_).is_fallback() ? "true" : "false")
 
 namespace executorch::runtime {
 
@@ -61,8 +60,8 @@ struct Kernel {
   const char* name_ = nullptr;  // must outlive the table
   KernelKey kernel_key_;
   OpFunction op_ = nullptr;
-  // What the function takes, in the letters of rushlight/kernel/kernel.h, for a kernel that was made
-  // from a function with types; then the runtime checks the arguments of a program against it.
+  // What the function takes, in the letters of rushlight/kernel/kernel.h, for a kernel that was
+  // made from a function with types; then the runtime checks the arguments of a program against it.
   const char* signature_ = nullptr;
 
   constexpr Kernel() = default;
@@ -85,8 +84,7 @@ bool registry_has_op_function(const char* name, Span<const TensorMeta> meta_list
 // type.
 Result<OpFunction> get_op_function_from_registry(const char* name,
                                                  Span<const TensorMeta> meta_list = {});
-Result<OpFunction> get_op_function_from_registry(const char* name,
-                                                 Span<const TensorMeta> meta_list,
+Result<OpFunction> get_op_function_from_registry(const char* name, Span<const TensorMeta> meta_list,
                                                  Span<const Kernel> kernels);
 
 }  // namespace executorch::runtime

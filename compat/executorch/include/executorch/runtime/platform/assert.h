@@ -9,12 +9,12 @@
 #define ET_ASSERT_MESSAGE_EMIT(format_, ...) \
   ET_LOG(Fatal, "In function %s(), assert failed" format_, ET_FUNCTION, ##__VA_ARGS__)
 
-#define ET_CHECK_MSG(condition_, format_, ...)                                  \
-  do {                                                                          \
-    if ET_UNLIKELY (!(condition_)) {                                            \
-      ET_ASSERT_MESSAGE_EMIT(" (%s): " format_, #condition_, ##__VA_ARGS__);    \
-      ::executorch::runtime::runtime_abort();                                   \
-    }                                                                           \
+#define ET_CHECK_MSG(condition_, format_, ...)                               \
+  do {                                                                       \
+    if ET_UNLIKELY (!(condition_)) {                                         \
+      ET_ASSERT_MESSAGE_EMIT(" (%s): " format_, #condition_, ##__VA_ARGS__); \
+      ::executorch::runtime::runtime_abort();                                \
+    }                                                                        \
   } while (0)
 
 #define ET_CHECK(condition_)                       \

@@ -47,15 +47,15 @@ using ::executorch::runtime::LogLevel;
 }  // namespace torch::executor
 
 #if ET_LOG_ENABLED
-#define ET_LOG(level_, format_, ...)                                                           \
-  do {                                                                                         \
-    if (::executorch::runtime::LogLevel::level_ >=                                             \
-        ::executorch::runtime::LogLevel::ET_MIN_LOG_LEVEL) {                                   \
-      ::executorch::runtime::internal::logf(                                                   \
-          ::executorch::runtime::LogLevel::level_,                                             \
-          ::executorch::runtime::internal::get_log_timestamp(), ET_SHORT_FILENAME, ET_FUNCTION, \
-          ET_LINE, format_, ##__VA_ARGS__);                                                    \
-    }                                                                                          \
+#define ET_LOG(level_, format_, ...)                                                              \
+  do {                                                                                            \
+    if (::executorch::runtime::LogLevel::level_ >=                                                \
+        ::executorch::runtime::LogLevel::ET_MIN_LOG_LEVEL) {                                      \
+      ::executorch::runtime::internal::logf(::executorch::runtime::LogLevel::level_,              \
+                                            ::executorch::runtime::internal::get_log_timestamp(), \
+                                            ET_SHORT_FILENAME, ET_FUNCTION, ET_LINE,              \
+                                            format_, ##__VA_ARGS__);                              \
+    }                                                                                             \
   } while (0)
 #define ET_CHECK_OR_LOG_ERROR(condition_, format_, ...)       \
   do {                                                        \

@@ -104,9 +104,8 @@ static_assert(std::is_standard_layout_v<TensorImpl> &&
 // InvalidArgument if a size is negative or the product overflows.
 inline Result<ssize_t> safe_numel(const TensorImpl::SizesType* sizes, ssize_t dim) {
   int64_t numel = 0;
-  const bool counted =
-      dim >= 0 && (dim == 0 || sizes != nullptr) &&
-      ::rushlight::count_elements({sizes, static_cast<size_t>(dim)}, &numel);
+  const bool counted = dim >= 0 && (dim == 0 || sizes != nullptr) &&
+                       ::rushlight::count_elements({sizes, static_cast<size_t>(dim)}, &numel);
   ET_CHECK_OR_RETURN_ERROR(counted, InvalidArgument,
                            "a size is negative, or the product of the sizes overflows");
   return static_cast<ssize_t>(numel);

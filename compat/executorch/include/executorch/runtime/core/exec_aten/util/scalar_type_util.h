@@ -19,14 +19,13 @@ template <ScalarType N>
 struct ScalarTypeToCppType;
 template <typename T>
 struct CppTypeToScalarType;
-#define ET_SCALAR_TYPE_(ctype, name)                                        \
-  template <>                                                               \
-  struct ScalarTypeToCppType<ScalarType::name> {                            \
-    using type = ctype;                                                     \
-  };                                                                        \
-  template <>                                                               \
-  struct CppTypeToScalarType<ctype>                                         \
-      : std::integral_constant<ScalarType, ScalarType::name> {};
+#define ET_SCALAR_TYPE_(ctype, name)             \
+  template <>                                    \
+  struct ScalarTypeToCppType<ScalarType::name> { \
+    using type = ctype;                          \
+  };                                             \
+  template <>                                    \
+  struct CppTypeToScalarType<ctype> : std::integral_constant<ScalarType, ScalarType::name> {};
 ET_FORALL_SCALAR_TYPES(ET_SCALAR_TYPE_)
 #undef ET_SCALAR_TYPE_
 

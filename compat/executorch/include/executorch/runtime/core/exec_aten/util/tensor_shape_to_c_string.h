@@ -28,8 +28,8 @@ std::array<char, kTensorShapeStringSizeLimit> tensor_shape_to_c_string(Span<cons
   size_t at = static_cast<size_t>(std::snprintf(text.data(), text.size(), "("));
   for (size_t i = 0; i < shape.size(); ++i) {
     const char* comma = i + 1 < shape.size() ? ", " : "";
-    const bool printable =
-        shape[i] >= 0 && static_cast<uint64_t>(shape[i]) <= internal::kMaximumPrintableTensorShapeElement;
+    const bool printable = shape[i] >= 0 && static_cast<uint64_t>(shape[i]) <=
+                                                internal::kMaximumPrintableTensorShapeElement;
     const int n = printable ? std::snprintf(&text[at], text.size() - at, "%" PRId64 "%s",
                                             static_cast<int64_t>(shape[i]), comma)
                             : std::snprintf(&text[at], text.size() - at, "ERR%s", comma);

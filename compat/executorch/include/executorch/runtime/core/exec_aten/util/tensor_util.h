@@ -24,14 +24,13 @@
 #define ET_MIN2(a, b) (std::min(a, b))
 #define ET_MIN3(a, b, c) (std::min(a, std::min(b, c)))
 #define ET_NORMALIZE_IX(index, bound) ((index) < 0 ? (index) + (bound) : (index))
-#define ET_CHECK_VALID_IX(index, bound)                                                       \
-  ET_CHECK_MSG((index) >= -static_cast<int64_t>(bound) && (index) < static_cast<int64_t>(bound), \
-               "index %" PRId64 " is not in %" PRId64 " to %" PRId64,                         \
-               static_cast<int64_t>(index), -static_cast<int64_t>(bound),                     \
-               static_cast<int64_t>(bound) - 1)
+#define ET_CHECK_VALID_IX(index, bound)                                                            \
+  ET_CHECK_MSG((index) >= -static_cast<int64_t>(bound) && (index) < static_cast<int64_t>(bound),   \
+               "index %" PRId64 " is not in %" PRId64 " to %" PRId64, static_cast<int64_t>(index), \
+               -static_cast<int64_t>(bound), static_cast<int64_t>(bound) - 1)
 #define ET_CHECK_VALID_DIM(dim, bound) ET_CHECK_VALID_IX(dim, bound)
-#define ET_CHECK_NON_ZERO_DIM_SIZE(dim, tensor)                                \
-  ET_CHECK_MSG((tensor).size(ET_NORMALIZE_IX(dim, (tensor).dim())) != 0,       \
+#define ET_CHECK_NON_ZERO_DIM_SIZE(dim, tensor)                          \
+  ET_CHECK_MSG((tensor).size(ET_NORMALIZE_IX(dim, (tensor).dim())) != 0, \
                "the tensor has no elements along a dimension")
 
 #define ET_CHECK_SAME_SHAPE2(a, b) \
@@ -42,10 +41,10 @@
   ET_CHECK_MSG(::executorch::runtime::tensors_have_same_dtype(a, b), "dtypes differ")
 #define ET_CHECK_SAME_DTYPE3(a, b, c) \
   ET_CHECK_MSG(::executorch::runtime::tensors_have_same_dtype(a, b, c), "dtypes differ")
-#define ET_CHECK_SAME_SHAPE_AND_DTYPE2(a, b)                              \
+#define ET_CHECK_SAME_SHAPE_AND_DTYPE2(a, b)                                   \
   ET_CHECK_MSG(::executorch::runtime::tensors_have_same_shape_and_dtype(a, b), \
                "shapes or dtypes differ")
-#define ET_CHECK_SAME_SHAPE_AND_DTYPE3(a, b, c)                              \
+#define ET_CHECK_SAME_SHAPE_AND_DTYPE3(a, b, c)                                   \
   ET_CHECK_MSG(::executorch::runtime::tensors_have_same_shape_and_dtype(a, b, c), \
                "shapes or dtypes differ")
 #define ET_CHECK_CONTIGUOUS(a) \
@@ -54,30 +53,30 @@
   ET_CHECK_MSG(::executorch::runtime::tensors_have_same_strides(a, b), "strides differ")
 #define ET_CHECK_SAME_STRIDES3(a, b, c) \
   ET_CHECK_MSG(::executorch::runtime::tensors_have_same_strides(a, b, c), "strides differ")
-#define ET_CHECK_DEFAULT_OR_CHANNELSLAST_DIMORDER(tensor)                               \
+#define ET_CHECK_DEFAULT_OR_CHANNELSLAST_DIMORDER(tensor)                                   \
   ET_CHECK_MSG(::executorch::runtime::tensor_is_default_or_channels_last_dim_order(tensor), \
                "the dim order is neither contiguous nor channels-last")
 #define ET_LOG_AND_RETURN_IF_FALSE(condition) ET_CHECK_OR_RETURN_FALSE(condition, " ")
 #define ET_LOG_MSG_AND_RETURN_IF_FALSE ET_CHECK_OR_RETURN_FALSE
 
-#define ET_KERNEL_CHECK(context_, condition_, error_, return_)   \
-  do {                                                           \
-    if (!(condition_)) {                                         \
-      ET_LOG(Error, "Check failed (%s)", #condition_);           \
-      (context_).fail(::executorch::runtime::Error::error_);     \
-      return return_;                                            \
-    }                                                            \
+#define ET_KERNEL_CHECK(context_, condition_, error_, return_) \
+  do {                                                         \
+    if (!(condition_)) {                                       \
+      ET_LOG(Error, "Check failed (%s)", #condition_);         \
+      (context_).fail(::executorch::runtime::Error::error_);   \
+      return return_;                                          \
+    }                                                          \
   } while (false)
-#define ET_KERNEL_CHECK_MSG(context_, condition_, error_, return_, format_, ...)   \
-  do {                                                                             \
-    if (!(condition_)) {                                                           \
-      ET_LOG(Error, "Check failed (%s): " format_, #condition_, ##__VA_ARGS__);    \
-      (context_).fail(::executorch::runtime::Error::error_);                       \
-      return return_;                                                              \
-    }                                                                              \
+#define ET_KERNEL_CHECK_MSG(context_, condition_, error_, return_, format_, ...) \
+  do {                                                                           \
+    if (!(condition_)) {                                                         \
+      ET_LOG(Error, "Check failed (%s): " format_, #condition_, ##__VA_ARGS__);  \
+      (context_).fail(::executorch::runtime::Error::error_);                     \
+      return return_;                                                            \
+    }                                                                            \
   } while (false)
-#define ET_EXTRACT_SCALAR_TENSOR(tensor_, value_)                                    \
-  ET_CHECK_MSG(::executorch::runtime::extract_scalar_tensor(tensor_, &(value_)),     \
+#define ET_EXTRACT_SCALAR_TENSOR(tensor_, value_)                                \
+  ET_CHECK_MSG(::executorch::runtime::extract_scalar_tensor(tensor_, &(value_)), \
                #tensor_ " has more than one element, another type, or is out of range")
 
 namespace executorch::runtime {
@@ -94,10 +93,10 @@ inline ssize_t nonempty_size(const aten::Tensor& t, ssize_t dim) {
 }
 
 // What a tensor's element type must be.
-#define ET_TYPE_TEST_(name_, test_)                                                     \
-  inline bool name_(aten::Tensor t) {                                                   \
-    ET_CHECK_OR_RETURN_FALSE(test_, "the tensor is %s", toString(t.scalar_type()));     \
-    return true;                                                                        \
+#define ET_TYPE_TEST_(name_, test_)                                                 \
+  inline bool name_(aten::Tensor t) {                                               \
+    ET_CHECK_OR_RETURN_FALSE(test_, "the tensor is %s", toString(t.scalar_type())); \
+    return true;                                                                    \
   }
 ET_TYPE_TEST_(tensor_is_bool_type, t.scalar_type() == ScalarType::Bool)
 ET_TYPE_TEST_(tensor_is_floating_type, isFloatingType(t.scalar_type()))
@@ -197,9 +196,9 @@ inline bool tensors_have_same_strides(aten::Tensor a, aten::Tensor b) {
 inline bool tensors_have_same_shape_and_dtype(aten::Tensor a, aten::Tensor b) {
   return tensors_have_same_shape(a, b) && tensors_have_same_dtype(a, b);
 }
-#define ET_OF_THREE_(name_)                                                  \
-  inline bool name_(aten::Tensor a, aten::Tensor b, aten::Tensor c) {        \
-    return name_(a, b) && name_(b, c);                                       \
+#define ET_OF_THREE_(name_)                                           \
+  inline bool name_(aten::Tensor a, aten::Tensor b, aten::Tensor c) { \
+    return name_(a, b) && name_(b, c);                                \
   }
 ET_OF_THREE_(tensors_have_same_dtype)
 ET_OF_THREE_(tensors_have_same_shape)
@@ -208,9 +207,9 @@ ET_OF_THREE_(tensors_have_same_shape_and_dtype)
 #undef ET_OF_THREE_
 inline bool tensors_have_same_size_at_dims(aten::Tensor a, size_t dim_a, aten::Tensor b,
                                            size_t dim_b) {
-  ET_CHECK_OR_RETURN_FALSE(dim_a < static_cast<size_t>(a.dim()) &&
-                               dim_b < static_cast<size_t>(b.dim()),
-                           "a tensor has fewer dimensions");
+  ET_CHECK_OR_RETURN_FALSE(
+      dim_a < static_cast<size_t>(a.dim()) && dim_b < static_cast<size_t>(b.dim()),
+      "a tensor has fewer dimensions");
   const ssize_t size_a = a.size(static_cast<ssize_t>(dim_a));
   const ssize_t size_b = b.size(static_cast<ssize_t>(dim_b));
   ET_CHECK_OR_RETURN_FALSE(size_a == size_b, "sizes %zd and %zd differ", size_a, size_b);
@@ -271,7 +270,8 @@ inline size_t getTrailingDims(const aten::Tensor& t, int64_t dim) {
 }
 inline size_t coordinateToIndex(const aten::Tensor& t, const size_t* coordinate) {
   size_t index = 0;
-  for (ssize_t i = 0; i < t.dim(); ++i) index = index * static_cast<size_t>(t.size(i)) + coordinate[i];
+  for (ssize_t i = 0; i < t.dim(); ++i)
+    index = index * static_cast<size_t>(t.size(i)) + coordinate[i];
   return index;
 }
 inline void memoizeTrailingDims(const aten::Tensor& t, size_t trailing[kTensorDimensionLimit]) {
@@ -320,13 +320,13 @@ bool extract_scalar_tensor(aten::Tensor t, T* value) {
 #undef ET_TRY_TYPE_
     return false;
   } else {
-#define ET_TRY_TYPE_(ctype, name)                                             \
-  if (type == ScalarType::name) {                                             \
-    const double found = convert<double>(t.const_data_ptr<ctype>()[0]);       \
-    const auto limit = static_cast<double>(std::numeric_limits<T>::max());    \
-    if (std::isfinite(found) && std::fabs(found) > limit) return false;       \
-    *value = static_cast<T>(found);                                           \
-    return true;                                                              \
+#define ET_TRY_TYPE_(ctype, name)                                          \
+  if (type == ScalarType::name) {                                          \
+    const double found = convert<double>(t.const_data_ptr<ctype>()[0]);    \
+    const auto limit = static_cast<double>(std::numeric_limits<T>::max()); \
+    if (std::isfinite(found) && std::fabs(found) > limit) return false;    \
+    *value = static_cast<T>(found);                                        \
+    return true;                                                           \
   }
     ET_FORALL_REALHBF16_TYPES(ET_TRY_TYPE_)
 #undef ET_TRY_TYPE_

@@ -8,8 +8,8 @@
 
 namespace std {
 
-#define C10_FUNCTION_(name)                                                                  \
-  inline c10::Half name(c10::Half a) { return std::name(static_cast<float>(a)); }            \
+#define C10_FUNCTION_(name)                                                       \
+  inline c10::Half name(c10::Half a) { return std::name(static_cast<float>(a)); } \
   inline c10::BFloat16 name(c10::BFloat16 a) { return std::name(static_cast<float>(a)); }
 C10_FUNCTION_(acos)
 C10_FUNCTION_(asin)
@@ -35,8 +35,8 @@ C10_FUNCTION_(trunc)
 C10_FUNCTION_(lgamma)
 C10_FUNCTION_(sqrt)
 #undef C10_FUNCTION_
-#define C10_TEST_(name)                                                            \
-  inline bool name(c10::Half a) { return std::name(static_cast<float>(a)); }       \
+#define C10_TEST_(name)                                                      \
+  inline bool name(c10::Half a) { return std::name(static_cast<float>(a)); } \
   inline bool name(c10::BFloat16 a) { return std::name(static_cast<float>(a)); }
 C10_TEST_(isfinite)
 C10_TEST_(isinf)

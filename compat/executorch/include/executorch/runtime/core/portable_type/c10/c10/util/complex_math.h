@@ -7,9 +7,9 @@
 
 namespace c10_complex_math {
 
-#define C10_FUNCTION_(name)                                        \
-  template <typename T>                                            \
-  c10::complex<T> name(const c10::complex<T>& a) {                 \
+#define C10_FUNCTION_(name)                                             \
+  template <typename T>                                                 \
+  c10::complex<T> name(const c10::complex<T>& a) {                      \
     return c10::complex<T>(std::name(static_cast<std::complex<T>>(a))); \
   }
 C10_FUNCTION_(exp)

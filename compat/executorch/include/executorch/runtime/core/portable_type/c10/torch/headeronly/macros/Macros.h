@@ -32,8 +32,8 @@
 #define C10_CONCATENATE(a, b) C10_CONCATENATE_IMPL(a, b)
 
 #if defined(__GNUC__)
-#define C10_DIAGNOSTIC_PUSH_AND_IGNORED_IF_DEFINED(warning)                        \
-  _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpragmas\"")   \
+#define C10_DIAGNOSTIC_PUSH_AND_IGNORED_IF_DEFINED(warning)                      \
+  _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpragmas\"") \
       _Pragma(C10_STRINGIZE(GCC diagnostic ignored warning))
 #define C10_DIAGNOSTIC_POP() _Pragma("GCC diagnostic pop")
 #else

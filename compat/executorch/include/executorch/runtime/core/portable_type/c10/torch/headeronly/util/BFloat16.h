@@ -41,22 +41,22 @@ struct alignas(2) BFloat16 {
 inline BFloat16 operator-(const BFloat16& a) {
   return BFloat16(static_cast<uint16_t>(a.x ^ 0x8000u), BFloat16::from_bits());
 }
-#define C10_OPERATORS_(op)                                                             \
-  inline BFloat16 operator op(const BFloat16& a, const BFloat16& b) {                           \
-    return BFloat16(static_cast<float>(a) op static_cast<float>(b));                      \
-  }                                                                                    \
-  inline BFloat16& operator op##=(BFloat16& a, const BFloat16& b) { return a = a op b; }        \
-  inline float operator op(BFloat16 a, float b) { return static_cast<float>(a) op b; }    \
-  inline float operator op(float a, BFloat16 b) { return a op static_cast<float>(b); }    \
-  inline double operator op(BFloat16 a, double b) { return static_cast<float>(a) op b; }  \
-  inline double operator op(double a, BFloat16 b) { return a op static_cast<float>(b); }  \
-  template <typename Int, typename = std::enable_if_t<std::is_integral_v<Int>>>        \
-  BFloat16 operator op(BFloat16 a, Int b) {                                                  \
-    return a op BFloat16(static_cast<float>(b));                                          \
-  }                                                                                    \
-  template <typename Int, typename = std::enable_if_t<std::is_integral_v<Int>>>        \
-  BFloat16 operator op(Int a, BFloat16 b) {                                                  \
-    return BFloat16(static_cast<float>(a)) op b;                                          \
+#define C10_OPERATORS_(op)                                                                  \
+  inline BFloat16 operator op(const BFloat16& a, const BFloat16& b) {                       \
+    return BFloat16(static_cast<float>(a) op static_cast<float>(b));                        \
+  }                                                                                         \
+  inline BFloat16& operator op## = (BFloat16 & a, const BFloat16& b) { return a = a op b; } \
+  inline float operator op(BFloat16 a, float b) { return static_cast<float>(a) op b; }      \
+  inline float operator op(float a, BFloat16 b) { return a op static_cast<float>(b); }      \
+  inline double operator op(BFloat16 a, double b) { return static_cast<float>(a) op b; }    \
+  inline double operator op(double a, BFloat16 b) { return a op static_cast<float>(b); }    \
+  template <typename Int, typename = std::enable_if_t<std::is_integral_v<Int>>>             \
+  BFloat16 operator op(BFloat16 a, Int b) {                                                 \
+    return a op BFloat16(static_cast<float>(b));                                            \
+  }                                                                                         \
+  template <typename Int, typename = std::enable_if_t<std::is_integral_v<Int>>>             \
+  BFloat16 operator op(Int a, BFloat16 b) {                                                 \
+    return BFloat16(static_cast<float>(a)) op b;                                            \
   }
 C10_OPERATORS_(+)
 C10_OPERATORS_(-)

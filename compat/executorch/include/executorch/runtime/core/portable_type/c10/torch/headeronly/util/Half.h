@@ -60,22 +60,22 @@ struct alignas(2) Half {
 inline Half operator-(const Half& a) {
   return Half(static_cast<uint16_t>(a.x ^ 0x8000u), Half::from_bits());
 }
-#define C10_OPERATORS_(op)                                                             \
-  inline Half operator op(const Half& a, const Half& b) {                           \
-    return Half(static_cast<float>(a) op static_cast<float>(b));                      \
-  }                                                                                    \
-  inline Half& operator op##=(Half& a, const Half& b) { return a = a op b; }        \
-  inline float operator op(Half a, float b) { return static_cast<float>(a) op b; }    \
-  inline float operator op(float a, Half b) { return a op static_cast<float>(b); }    \
-  inline double operator op(Half a, double b) { return static_cast<float>(a) op b; }  \
-  inline double operator op(double a, Half b) { return a op static_cast<float>(b); }  \
-  template <typename Int, typename = std::enable_if_t<std::is_integral_v<Int>>>        \
+#define C10_OPERATORS_(op)                                                           \
+  inline Half operator op(const Half& a, const Half& b) {                            \
+    return Half(static_cast<float>(a) op static_cast<float>(b));                     \
+  }                                                                                  \
+  inline Half& operator op## = (Half & a, const Half& b) { return a = a op b; }      \
+  inline float operator op(Half a, float b) { return static_cast<float>(a) op b; }   \
+  inline float operator op(float a, Half b) { return a op static_cast<float>(b); }   \
+  inline double operator op(Half a, double b) { return static_cast<float>(a) op b; } \
+  inline double operator op(double a, Half b) { return a op static_cast<float>(b); } \
+  template <typename Int, typename = std::enable_if_t<std::is_integral_v<Int>>>      \
   Half operator op(Half a, Int b) {                                                  \
-    return a op Half(static_cast<float>(b));                                          \
-  }                                                                                    \
-  template <typename Int, typename = std::enable_if_t<std::is_integral_v<Int>>>        \
+    return a op Half(static_cast<float>(b));                                         \
+  }                                                                                  \
+  template <typename Int, typename = std::enable_if_t<std::is_integral_v<Int>>>      \
   Half operator op(Int a, Half b) {                                                  \
-    return Half(static_cast<float>(a)) op b;                                          \
+    return Half(static_cast<float>(a)) op b;                                         \
   }
 C10_OPERATORS_(+)
 C10_OPERATORS_(-)
@@ -97,9 +97,7 @@ class std::numeric_limits<c10::Half> {
   static constexpr bool is_bounded = true;
   static constexpr int digits = 11;
   static constexpr int radix = 2;
-  static constexpr c10::Half of(uint16_t bits) {
-    return c10::Half(bits, c10::Half::from_bits());
-  }
+  static constexpr c10::Half of(uint16_t bits) { return c10::Half(bits, c10::Half::from_bits()); }
   static constexpr c10::Half min() { return of(0x0400); }
   static constexpr c10::Half lowest() { return of(0xfbff); }
   static constexpr c10::Half max() { return of(0x7bff); }

@@ -24,8 +24,7 @@ constexpr bool signs_differ(const A& a, const B& b) {
 }
 template <typename Limit, typename T>
 constexpr bool greater_than_max(const T& value) {
-  constexpr bool overflows =
-      std::numeric_limits<T>::digits > std::numeric_limits<Limit>::digits;
+  constexpr bool overflows = std::numeric_limits<T>::digits > std::numeric_limits<Limit>::digits;
   return overflows && value > static_cast<T>(std::numeric_limits<Limit>::max());
 }
 template <typename Limit, typename T>
@@ -35,8 +34,7 @@ constexpr bool less_than_lowest(const T& value) {
   } else if constexpr (std::is_unsigned_v<Limit>) {
     return value < T(0);
   } else {
-    constexpr bool overflows =
-        std::numeric_limits<T>::digits > std::numeric_limits<Limit>::digits;
+    constexpr bool overflows = std::numeric_limits<T>::digits > std::numeric_limits<Limit>::digits;
     return overflows && value < static_cast<T>(std::numeric_limits<Limit>::lowest());
   }
 }
