@@ -188,15 +188,23 @@ void TokenTrie::add_tokens_of(uint64_t kinds, uint32_t* bits) const {
       left_out.push_back(tokens_with_[kind].data());
     }
   }
+  constexpr size_t kAtOnce = 4;
+  while (left_out.size() % kAtOnce != 0) left_out.push_back(left_out.back());
   constexpr size_t kBlock = 256;  // words that stay near
   uint32_t without[kBlock];
   for (size_t begin = 0; begin < tokens_in_tree_.size(); begin += kBlock) {
     const size_t size = std::min(kBlock, tokens_in_tree_.size() - begin);
     std::fill_n(without, size, 0u);
-    for (const uint32_t* some : left_out) {
-      for (size_t i = 0; i < size; ++i) without[i] |= some[begin + i];
+    for (size_t at = 0; at < left_out.size(); at += kAtOnce) {
+      const uint32_t* const a = left_out[at] + begin;
+      const uint32_t* const b = left_out[at + 1] + begin;
+      const uint32_t* const c = left_out[at + 2] + begin;
+      const uint32_t* const d = left_out[at + 3] + begin;
+      for (size_t i = 0; i < size; ++i) without[i] |= (a[i] | b[i]) | (c[i] | d[i]);
     }
-    for (size_t i = 0; i < size; ++i) bits[begin + i] |= tokens_in_tree_[begin + i] & ~without[i];
+    const uint32_t* const all = tokens_in_tree_.data() + begin;
+    uint32_t* const added = bits + begin;
+    for (size_t i = 0; i < size; ++i) added[i] |= all[i] & ~without[i];
   }
 }
 

@@ -36,6 +36,8 @@ class LexemeWalk {
   // Whether all tokens below a node can be read from a state, and its call goes on after them; it
   // may take `left` more counts.
   bool takes_below(uint32_t state, uint64_t left, uint32_t node);
+  // Kinds of characters of which the state takes some text; all others end what it takes.
+  uint64_t taken_kinds(uint32_t state) { return row_of(state).any_taken; }
   void clear();
   size_t bytes() const { return bytes_; }
   // Nodes of the trees that walks have come to.

@@ -24,7 +24,8 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
       classes_(automaton),
       words_((tokens + 31) / 32),
       max_bytes_(max_bytes),
-      reader_(automaton, trie.longest() + 2),
+      reach_(trie.longest() + 2),
+      reader_(automaton, reach_),
       gathered_(words_),
       lexemes_(automaton, trie, classes_, &gathered_),
       most_least_(automaton.rules.size()),
@@ -51,6 +52,10 @@ size_t MaskCache::bytes() const { return bytes_ + lexemes_.bytes() + reader_.sta
 
 uint32_t MaskCache::node_of(Places places, bool ends) {
   ends = reader_.close(&places) || ends;
+  return closed_node_of(std::move(places), ends);
+}
+
+uint32_t MaskCache::closed_node_of(Places places, bool ends) {
   if (places.empty() && !ends) return kNowhere;
   uint64_t hash = ends ? 1 : 0;
   for (const Place& place : places) {
@@ -75,8 +80,8 @@ uint32_t MaskCache::node_of(Places places, bool ends) {
                 kUnknown);
     }
   }
-  node.is_lexeme = node.has_lexeme && places.size() == 1 && !ends &&
-                   !automaton_.rules[automaton_.states[places[0].state].rule].counts;
+  node.is_lexeme =
+      node.has_lexeme && places.size() == 1 && !ends && is_far_from_bounds(places[0]);
   node.places = std::move(places);
   node.ends = ends;
   node_by_hash_.emplace(hash, id);
@@ -120,8 +125,18 @@ bool MaskCache::is_simple(const Node& node, uint8_t byte) const {
   });
 }
 
+void MaskCache::push_step(uint32_t tree_node, uint32_t at) {
+  const TrieEntry& entry = trie_.entries()[tree_node];
+  path_.push_back(
+      {entry.children, entry.children + entry.child_count, at, nodes_[at].after.get()});
+}
+
 void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
-  path_.assign(1, {trie_.entries()[from.node].children, trie_.end_of_children(from.node), start});
+  if (start == kNowhere) return;
+  const TrieEntry* const entries = trie_.entries().data();
+  const bool takes_all = !set->is_counted && !from.excludes && from.lengths == kAnyLength;
+  path_.clear();
+  push_step(from.node, start);
   while (!path_.empty()) {
     Step& step = path_.back();
     if (step.child == step.end) {
@@ -130,14 +145,19 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
     }
     const uint32_t child = step.child++;
     ++visited_;
-    const TrieEntry& entry = trie_.entries()[child];
-    const uint32_t next = after(step.at, entry.byte);
+    const TrieEntry& entry = entries[child];
+    uint32_t next = step.after[classes_.of(entry.byte)];
+    if (next == kUnknown) next = after(step.at, entry.byte);
     if (next == kNowhere) continue;
-    if (entry.child_count > 0 && takes_below(nodes_[next], child)) {
+    if (entry.child_count > 0 && takes_below(&nodes_[next], child)) {
       append(trie_.endings_from(child), from, set);
       continue;
     }
-    if (entry.token != TrieEntry::kNoToken) append(trie_.endings_at(child), from, set);
+    if (takes_all && entry.token < TrieEntry::kManyTokens) {
+      gathered_.take(entry.token, set);
+    } else if (entry.token != TrieEntry::kNoToken) {
+      append(trie_.endings_at(child), from, set);
+    }
     if (entry.child_count == 0) continue;
     if (nodes_[next].ends) {
       set->exits.push_back(from);
@@ -145,8 +165,8 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
     }
     if (nodes_[next].is_lexeme && !set->is_counted && !from.excludes) {
       walk_lexeme(from, child, next, set);
-    } else {
-      path_.push_back({entry.children, trie_.end_of_children(child), next});
+    } else if (nodes_[next].after != nullptr) {
+      push_step(child, next);
     }
   }
 }
@@ -164,14 +184,33 @@ void MaskCache::walk_lexeme(const Exit& from, uint32_t tree_node, uint32_t at, T
       set->exits.push_back(from);
       set->exits.back().node = exit.node;
     }
-    path_.push_back({trie_.entries()[exit.node].children, trie_.end_of_children(exit.node), after});
+    push_step(exit.node, after);
   }
 }
 
+// Whether no token is so long that the counts of a call in a lexeme matter to it.
+bool MaskCache::is_far_from_bounds(const Place& place) const {
+  const uint32_t number = automaton_.states[place.state].rule;
+  const Rule& rule = automaton_.rules[number];
+  if (!rule.counts) return true;
+  if (place.count < rule.low) return false;
+  // Counts with more left than the reader's reach are the same.
+  return rule.high == kEndless ||
+         (rule.high - place.count > reach_ && most_least_[number] <= reach_ - trie_.longest());
+}
+
 // Whether all tokens below a node of the trees can be read from a place.
-bool MaskCache::takes_below(const Node& at, uint32_t node) {
-  if (!at.has_lexeme) return false;
-  return std::any_of(at.places.begin(), at.places.end(), [this, node](const Place& place) {
+inline bool MaskCache::takes_below(Node* at, uint32_t node) {
+  if (!at->has_lexeme) return false;
+  if (at->taken == kUnknownKinds) {
+    at->taken = 0;
+    for (const Place& place : at->places) {
+      if (!automaton_.rules[automaton_.states[place.state].rule].is_lexeme) continue;
+      at->taken |= lexemes_.taken_kinds(place.state);
+    }
+  }
+  if ((trie_.entries()[node].kinds_below & ~at->taken) != 0) return false;
+  return std::any_of(at->places.begin(), at->places.end(), [this, node](const Place& place) {
     const Rule& rule = automaton_.rules[automaton_.states[place.state].rule];
     return rule.is_lexeme && lexemes_.takes_below(place.state, rule.high - place.count, node);
   });
@@ -240,8 +279,9 @@ uint32_t MaskCache::set_of(const Place& place, const Window& window) {
   } else if (rule.is_lexeme) {
     lexemes_.find(place.state, &set);
   } else {
+    // What it calls has places of its own.
     walk({TokenTrie::kRoot, 0, kAnyLength, false},
-         node_of({{place.state, Stacks::kBottom, key.count}}), &set);
+         closed_node_of({{place.state, Stacks::kBottom, key.count}}, false), &set);
     gathered_.finish(&set);
   }
   return store(key, std::move(set));
@@ -265,7 +305,7 @@ uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
 
 void MaskCache::add_tokens(const TokenSet& set, const Window& window, uint32_t* bits) {
   const auto add = [&](const std::vector<uint32_t>& added) {
-    for (size_t i = 0; i < added.size(); ++i) bits[i] |= added[i];
+    add_bits(added.data(), added.size(), bits);
   };
   if (!set.is_counted) {
     for (const uint32_t token : set.few) set_bit(bits, token);

@@ -11,6 +11,9 @@
 namespace rushlight::llm::grammar {
 
 inline void set_bit(uint32_t* bits, uint32_t token) { bits[token / 32] |= 1u << (token % 32); }
+inline void add_bits(const uint32_t* added, size_t words, uint32_t* bits) {
+  for (size_t i = 0; i < words; ++i) bits[i] |= added[i];
+}
 inline void clear_bit(uint32_t* bits, uint32_t token) { bits[token / 32] &= ~(1u << (token % 32)); }
 
 struct Counted {
@@ -80,7 +83,7 @@ class TokenGatherer {
     const uint32_t* bits = endings.size() < TokenTrie::kVeryMany ? nullptr : trie.bits_from(node);
     if (bits == nullptr || lengths != kAnyLength) return take(endings, lengths, set);
     add_bits(set);
-    for (size_t i = 0; i < set->bits.size(); ++i) set->bits[i] |= bits[i];
+    grammar::add_bits(bits, set->bits.size(), set->bits.data());
   }
   // Adds them to the set: a list, where they are few and it has no bits.
   void finish(TokenSet* set) {
