@@ -297,6 +297,7 @@ void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, 
   const Beginnings beginnings(made.codes);
   for (uint32_t byte = 0; byte < 256; ++byte) {
     made.begins[byte] = byte < 128 ? holds(codes, byte) : (made.kinds & kBeyondAscii) != 0;
+    if (made.begins[byte]) made.some_kinds |= kKindOfByte[byte];
   }
   std::vector<Text> leaving;
   for (const Text& whole : texts) {

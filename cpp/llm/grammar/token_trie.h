@@ -59,7 +59,8 @@ struct TextClass {
   static constexpr uint32_t kMaxCharacters = 32;
 
   CodeSet codes;
-  uint64_t kinds = 0;  // those of which all characters are of the class
+  uint64_t kinds = 0;       // those of which all characters are of the class
+  uint64_t some_kinds = 0;  // those of which some are
   // By characters: the tokens of at most so many, as bits in words of 32, and how many they are.
   std::vector<uint32_t> up_to[kMaxCharacters + 1];
   size_t sizes[kMaxCharacters + 1] = {};

@@ -73,12 +73,14 @@ bool LexemeWalk::takes_below(uint32_t number, uint64_t left, uint32_t node) {
 }
 
 // Whether no token below a node, which is in the text of a class yet, is to be found there.
-inline bool LexemeWalk::is_pruned(const Row& row, const TrieEntry& entry, size_t depth) const {
+inline bool LexemeWalk::is_pruned(const Row& row, const TrieEntry& entry, size_t depth,
+                                  bool is_apart) const {
   // What is longer may be text alone.
   if (depth + entry.bytes_below > TextClass::kMaxCharacters) return false;
-  if ((entry.kinds_below & leaving_.walked) == 0) return true;
+  if (!leaving_.has_apart && (entry.kinds_below & leaving_.walked) == 0) return true;
   const uint64_t stays = row.loops & leaving_.text->kinds;
-  return !row.accepts && (entry.kinds_below & ~(stays | row.dead | leaving_.done)) == 0;
+  if (leaving_.done != 0) return !is_apart && (entry.kinds_below & ~(stays | leaving_.done)) == 0;
+  return !row.accepts && (entry.kinds_below & ~(stays | row.dead)) == 0;
 }
 
 // Takes the tokens that end at a node, and those below it. Returns whether the walk must go on
@@ -93,11 +95,13 @@ inline bool LexemeWalk::step_into(Step* from, uint32_t number, uint32_t next, To
         known == Known::Class ? leaving_.text->begins[entry.byte] : is_known(entry.byte, next);
     // Tokens with an odd character may have left the text before.
     const uint64_t left_by = kKindOfByte[entry.byte] | (entry.kinds_below & kOdd);
-    if (!is_text && (left_by & leaving_.walked) == 0) return false;
+    if (!is_text && !from->is_apart && (left_by & leaving_.walked) == 0) return false;
   }
   const Row& row = row_of(state);
+  const bool is_apart =
+      known == Known::Class && is_text && leaving_.has_apart && is_apart_[state];
   if (known == Known::Class && is_text &&
-      is_pruned(row, entry, static_cast<size_t>(from + 1 - path_.data()))) {
+      is_pruned(row, entry, static_cast<size_t>(from + 1 - path_.data()), is_apart)) {
     if (entry.token != TrieEntry::kNoToken) append(number, counts, state, set);
     return false;  // part of a character
   }
@@ -108,7 +112,7 @@ inline bool LexemeWalk::step_into(Step* from, uint32_t number, uint32_t next, To
     append(number, counts, state, set);
   }
   const uint32_t children = trie_.entries()[number].children;
-  *(from + 1) = {children, children + entry.child_count, counts, &row, is_text};
+  *(from + 1) = {children, children + entry.child_count, counts, &row, is_text, is_apart};
   if (row.accepts) note_exit(row, number, counts, set);
   return true;
 }
@@ -133,6 +137,9 @@ void LexemeWalk::walk_from(Step* first, TokenSet* set) {
         (entry.byte < 0x80 || entry.token == TrieEntry::kNoToken)) {
       continue;
     }
+    if (known == Known::Class && step->is_apart && !leaving_.text->begins[entry.byte]) {
+      leave_out(number, set);
+    }
     const uint32_t next = next_of(*step->row, entry.byte);
     if (next == kNone) continue;
     if (!any_length && (trie_.lengths_from(number) & lengths_) == 0) continue;
@@ -156,7 +163,7 @@ void LexemeWalk::walk(uint32_t node, uint32_t state, const Wanted& wanted, Token
   for (uint32_t child = trie_.entries()[node].children; child < end; ++child) {
     if (!wanted(trie_.byte(child))) continue;
     Step* first = path_.data();
-    *first = {child, child + 1, 0, &row, known != Known::Nothing};
+    *first = {child, child + 1, 0, &row, known != Known::Nothing, false};
     if (known == Known::Loops) {
       walk_from<Known::Loops, false>(first, set);  // of sets that are not counted
     } else if (known == Known::Class) {
@@ -297,12 +304,7 @@ void LexemeWalk::walk_leaving(uint32_t state, const TextClass& text, bool splits
     leaving_ = {};
     return;
   }
-  if (!after.is_chain) {
-    leaving_ = walk_by_byte(after, text, set);
-    walk(text.leaving, state, any, set);
-    leaving_ = {};
-    return;
-  }
+  if (!after.is_chain) return walk_by_byte(after, text, set);
   // Tokens that begin with what is no character, or an odd one.
   lengths_ = 1;
   walk(text.rests, state, [](uint8_t byte) { return byte >= 0x80; }, set);
@@ -347,38 +349,68 @@ void LexemeWalk::walk_by_length(const TextStates& after, const TextClass& text, 
   }
 }
 
-// Returns which tokens are left to the tree of whole ones: where it matters what comes before.
-LexemeWalk::Leaving LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text,
-                                             TokenSet* set) {
+// Returns the states that differ from the first in what leaves the class.
+std::vector<uint32_t> LexemeWalk::states_apart(const TextStates& after, const TextClass& text) {
   const Row& first = row_of(after.states[0]);
-  const uint32_t rule = automaton_.states[after.states[0]].rule;
-  Leaving leaving;
-  leaving.text = &text;
-  leaving.walked = kOdd;
-  uint64_t kinds = 0;
-  bool all_accept = first.accepts;
+  const Bytes& follows = following(first.rule);
+  std::bitset<256> known;
+  std::vector<uint8_t> leaving;  // a byte of each class
+  bool is_followed = false;
+  for (uint32_t i = trie_.entries()[text.rests].children; i < trie_.end_of_children(text.rests);
+       ++i) {
+    const uint8_t byte = trie_.byte(i);
+    if (byte >= 0x80 && text.begins[byte]) continue;  // kOdd
+    is_followed = is_followed || follows[byte];
+    if (!known[classes_.of(byte)]) leaving.push_back(byte);
+    known[classes_.of(byte)] = true;
+  }
+  std::vector<uint32_t> apart;
   for (const uint32_t state : after.states) {
     const Row& row = row_of(state);
-    all_accept = all_accept && row.accepts;
-    for (uint32_t i = trie_.entries()[text.rests].children; i < trie_.end_of_children(text.rests);
-         ++i) {
-      const uint8_t byte = trie_.byte(i);
-      if (byte >= 0x80 && text.begins[byte]) continue;  // kOdd
-      kinds |= kKindOfByte[byte];
-      const bool same = next_of(first, byte) == next_of(row, byte) &&
-                        (first.accepts == row.accepts || !following(rule)[byte]);
-      if (!same) leaving.walked |= kKindOfByte[byte];
-    }
+    const bool same = std::all_of(leaving.begin(), leaving.end(), [&](uint8_t byte) {
+      return next_of(first, byte) == next_of(row, byte);
+    });
+    if (!same || (is_followed && first.accepts != row.accepts)) apart.push_back(state);
   }
-  kinds &= ~leaving.walked;
-  leaving.done = kinds & ~text.kinds;
+  return apart;
+}
+
+// What follows the text is taken for all tokens as if the text led to the first state, or to one
+// that does not differ from it; then the tokens whose text leads to others are found, and walked.
+void LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text, TokenSet* set) {
+  const Row& first = row_of(after.states[0]);
+  const std::vector<uint32_t> apart = states_apart(after, text);
+  const auto leaves = [&text](uint8_t byte) { return byte < 0x80 || !text.begins[byte]; };
+  const size_t before = set->exits.size();
   lengths_ = ~uint64_t{1};
-  if (all_accept) note_exit(first, text.rests, 0, set);
-  walk(
-      text.rests, after.states[0],
-      [kinds](uint8_t byte) { return (kKindOfByte[byte] & kinds) != 0; }, set);
+  if (first.accepts) note_exit(first, text.rests, 0, set);
+  walk(text.rests, after.states[0], leaves, set);
   lengths_ = kAnyLength;
-  return leaving;
+  const size_t end = set->exits.size();
+  gathered_.flush(set);
+  is_apart_.resize(automaton_.states.size());
+  for (const uint32_t state : apart) is_apart_[state] = true;
+  left_out_.clear();
+  leaving_.text = &text;
+  leaving_.walked = kOdd;
+  leaving_.done = ~(text.some_kinds | kOdd);
+  leaving_.has_apart = !apart.empty();
+  walk(text.leaving, after.from, [](uint8_t) { return true; }, set);
+  leaving_ = {};
+  for (const uint32_t state : apart) is_apart_[state] = false;
+  if (left_out_.empty() || before == end) return;
+  for (size_t i = before; i < end; ++i) set->exits[i].leaves_out = true;
+  auto tokens = std::make_shared<std::vector<uint32_t>>(words_);
+  for (const uint32_t token : left_out_) set_bit(tokens->data(), token);
+  set->left_out = std::move(tokens);
+}
+
+// The tokens below a node, where text of theirs has led to a state apart, are not known.
+void LexemeWalk::leave_out(uint32_t node, TokenSet* set) {
+  for (const Ending& ending : trie_.endings_from(node)) {
+    clear_bit(set->bits.data(), ending.token());
+    left_out_.push_back(ending.token());
+  }
 }
 
 // Takes the tokens that lead back to the state, where they are of most kinds of characters and of

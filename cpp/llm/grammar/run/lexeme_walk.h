@@ -72,14 +72,17 @@ class LexemeWalk {
     uint32_t child, end;  // the next to visit, and the one after the last
     uint32_t counts;
     const Row* row;
-    bool is_text;  // of `leaving_`
+    bool is_text;   // of `leaving_`
+    bool is_apart;  // and in a state apart
   };
 
   // Tokens that begin with text, all tokens of such text alone being known.
   struct Leaving {
     const TextClass* text = nullptr;  // of a class
     uint64_t walked = UINT64_MAX;     // the kinds of characters by which tokens leave it
-    uint64_t done = 0;                // the kinds of others
+    // The kinds by which others leave it, which are known unless their text leads to a state apart.
+    uint64_t done = 0;
+    bool has_apart = false;  // there are such states
     // Or text that leads back to a state, of kinds of which all characters do; `sought` are the
     // kinds of which a token must have one, so that it has to be found out.
     uint32_t state = kNone;
@@ -100,7 +103,9 @@ class LexemeWalk {
   void walk_after_byte(uint32_t state, TokenSet* set);
   void walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set);
   void walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set);
-  Leaving walk_by_byte(const TextStates& after, const TextClass& text, TokenSet* set);
+  void walk_by_byte(const TextStates& after, const TextClass& text, TokenSet* set);
+  std::vector<uint32_t> states_apart(const TextStates& after, const TextClass& text);
+  void leave_out(uint32_t node, TokenSet* set);
   // The tokens below a node whose next byte is `wanted`.
   template <typename Wanted>
   void walk(uint32_t node, uint32_t state, const Wanted& wanted, TokenSet* set);
@@ -113,7 +118,7 @@ class LexemeWalk {
     return next == leaving_.state && (kKindOfByte[byte] & leaving_.loops) != 0;
   }
   static bool takes_below(const Row& row, const TrieEntry& entry);
-  bool is_pruned(const Row& row, const TrieEntry& entry, size_t depth) const;
+  bool is_pruned(const Row& row, const TrieEntry& entry, size_t depth, bool is_apart) const;
   void note_exit(const Row& row, uint32_t node, uint32_t counts, TokenSet* set);
   void append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set);
   const Row& row_of(uint32_t state) {
@@ -147,6 +152,8 @@ class LexemeWalk {
   std::vector<Step> path_;
   uint64_t lengths_ = kAnyLength;
   Leaving leaving_;
+  std::vector<bool> is_apart_;      // by state, of `leaving_`
+  std::vector<uint32_t> left_out_;  // tokens whose text led to such a state
   TokenGatherer& gathered_;
   size_t bytes_ = 0;
   uint64_t visited_ = 0;

@@ -134,7 +134,8 @@ void MaskCache::push_step(uint32_t tree_node, uint32_t at) {
 void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
   if (start == kNowhere) return;
   const TrieEntry* const entries = trie_.entries().data();
-  const bool takes_all = !set->is_counted && !from.excludes && from.lengths == kAnyLength;
+  const bool is_whole = !set->is_counted && !from.excludes && !from.leaves_out;
+  const bool takes_all = is_whole && from.lengths == kAnyLength;
   path_.clear();
   push_step(from.node, start);
   while (!path_.empty()) {
@@ -163,7 +164,7 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
       set->exits.push_back(from);
       set->exits.back().node = child;
     }
-    if (nodes_[next].is_lexeme && !set->is_counted && !from.excludes) {
+    if (nodes_[next].is_lexeme && is_whole) {
       walk_lexeme(from, child, next, set);
     } else if (nodes_[next].after != nullptr) {
       push_step(child, next);
@@ -217,10 +218,16 @@ inline bool MaskCache::takes_below(Node* at, uint32_t node) {
 }
 
 void MaskCache::append(Span<const Ending> endings, const Exit& from, TokenSet* set) {
-  if (!set->is_counted && !from.excludes) return gathered_.take(endings, from.lengths, set);
+  if (!set->is_counted && !from.excludes && !from.leaves_out) {
+    return gathered_.take(endings, from.lengths, set);
+  }
+  const auto is_left_out = [&from, set](uint32_t token) {
+    return from.leaves_out && ((*set->left_out)[token / 32] >> (token % 32) & 1) != 0;
+  };
   for (const Ending& ending : endings) {
     if ((from.lengths >> ending.before() & 1) == 0) continue;
     if (from.excludes && set->excluded[trie_.first_byte(ending.token())]) continue;
+    if (is_left_out(ending.token())) continue;
     if (set->is_counted) {
       set->closed.push_back({ending.token(), ending.before() + from.counts});
     } else {
@@ -295,6 +302,7 @@ uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
   set.is_counted = sets_[id].is_counted;
   const uint32_t start = node_of({{state, Stacks::kBottom, key.count}});
   set.excluded = sets_[id].excluded;
+  set.left_out = sets_[id].left_out;
   for (const Exit& exit : sets_[id].exits) {
     walk(exit, start, &set);
     if (nodes_[start].ends) set.exits.push_back(exit);

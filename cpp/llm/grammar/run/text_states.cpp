@@ -41,6 +41,7 @@ void add_next(const Automaton& automaton, uint32_t state, const TextClass& text,
 
 TextStates text_states(const Automaton& automaton, uint32_t state, const TextClass& text) {
   TextStates reached;
+  reached.from = state;
   reached.is_chain = true;
   std::vector<uint32_t> next;
   for (uint32_t at = state; reached.states.size() < text.longest;) {
