@@ -262,6 +262,7 @@ uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
     const int compared = std::memcmp(a.text.data(), b.text.data(), shorter);
     if (compared != 0) return compared < 0;
     if (a.text.size() != b.text.size()) return a.text.size() < b.text.size();
+    if (a.ending.before() != b.ending.before()) return a.ending.before() < b.ending.before();
     return a.ending.token() < b.ending.token();
   });
   const auto root = static_cast<uint32_t>(nodes_.size());

@@ -106,7 +106,7 @@ class TokenTrie {
   // and digits, small letters. Spaces beyond ASCII, and what ends lines there, are in none.
   static constexpr size_t kClasses = 6;
   const std::vector<TextClass>& classes() const { return classes_; }
-  // The tokens that end at a node, and those of the nodes below it as well.
+  // The tokens that end at a node, by what comes before, and those of the nodes below it as well.
   Span<const Ending> endings_at(uint32_t node) const {
     const TrieNode& at = nodes_[node];
     const TrieEntry& entry = entries_[node];

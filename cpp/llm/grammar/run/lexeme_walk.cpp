@@ -5,6 +5,33 @@
 
 namespace rushlight::llm::grammar {
 
+namespace {
+
+size_t lowest_bit(uint64_t bits) {
+  size_t number = 0;
+  for (size_t width = 32; width > 0; width /= 2) {
+    if ((bits & ((uint64_t{1} << width) - 1)) != 0) continue;
+    bits >>= width;
+    number += width;
+  }
+  return number;
+}
+
+// The part of the endings of a node that has those of these lengths, of which there are some.
+Span<const Ending> of_lengths(Span<const Ending> endings, uint64_t lengths) {
+  constexpr size_t kFew = 8;
+  if (lengths == kAnyLength || endings.size() < kFew) return endings;
+  const auto first = std::lower_bound(
+      endings.begin(), endings.end(), lowest_bit(lengths),
+      [](const Ending& ending, size_t length) { return ending.before() < length; });
+  const auto last = std::find_if(first, endings.end(), [lengths](const Ending& ending) {
+    return lengths >> ending.before() == 0;
+  });
+  return {first, static_cast<size_t>(last - first)};
+}
+
+}  // namespace
+
 LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie,
                        const ByteClasses& classes, TokenGatherer* gathered)
     : automaton_(automaton),
@@ -33,7 +60,7 @@ void LexemeWalk::clear() {
 }
 
 void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) {
-  const Span<const Ending> endings = trie_.endings_at(node);
+  const Span<const Ending> endings = of_lengths(trie_.endings_at(node), lengths_);
   if (!set->is_counted) return gathered_.take(endings, lengths_, set);
   const State& reached = automaton_.states[state];
   const auto least = static_cast<uint32_t>(reached.least);
@@ -154,25 +181,28 @@ void LexemeWalk::walk_from(Step* first, TokenSet* set) {
 }
 
 // One walk serves all counts: it notes how many each token needs.
+void LexemeWalk::walk_child(uint32_t child, const Row& row, TokenSet* set) {
+  Step* first = path_.data();
+  const bool has_text = leaving_.text != nullptr || leaving_.state != kNone;
+  *first = {child, child + 1, 0, &row, has_text, false};
+  if (leaving_.state != kNone) {
+    walk_from<Known::Loops, false>(first, set);  // of sets that are not counted
+  } else if (has_text) {
+    set->is_counted ? walk_from<Known::Class, true>(first, set)
+                    : walk_from<Known::Class, false>(first, set);
+  } else {
+    set->is_counted ? walk_from<Known::Nothing, true>(first, set)
+                    : walk_from<Known::Nothing, false>(first, set);
+  }
+}
+
 template <typename Wanted>
 void LexemeWalk::walk(uint32_t node, uint32_t state, const Wanted& wanted, TokenSet* set) {
-  Known known = leaving_.state != kNone ? Known::Loops : Known::Nothing;
-  if (leaving_.text != nullptr) known = Known::Class;
   const Row& row = row_of(state);
   const uint32_t end = trie_.end_of_children(node);
   for (uint32_t child = trie_.entries()[node].children; child < end; ++child) {
-    if (!wanted(trie_.byte(child))) continue;
-    Step* first = path_.data();
-    *first = {child, child + 1, 0, &row, known != Known::Nothing, false};
-    if (known == Known::Loops) {
-      walk_from<Known::Loops, false>(first, set);  // of sets that are not counted
-    } else if (known == Known::Class) {
-      set->is_counted ? walk_from<Known::Class, true>(first, set)
-                      : walk_from<Known::Class, false>(first, set);
-    } else {
-      set->is_counted ? walk_from<Known::Nothing, true>(first, set)
-                      : walk_from<Known::Nothing, false>(first, set);
-    }
+    const uint8_t byte = trie_.byte(child);
+    if (next_of(row, byte) != kNone && wanted(byte)) walk_child(child, row, set);
   }
 }
 
@@ -298,7 +328,7 @@ void LexemeWalk::walk_after_byte(uint32_t state, TokenSet* set) {
 void LexemeWalk::walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set) {
   const auto any = [](uint8_t) { return true; };
   const TextStates after = text_states(automaton_, state, text);
-  if (splits || !after.is_known) {
+  if (splits || !after.is_known || (set->is_counted && !after.is_chain)) {
     leaving_.text = &text;
     walk(text.leaving, state, any, set);
     leaving_ = {};
@@ -331,20 +361,20 @@ void LexemeWalk::walk_by_length(const TextStates& after, const TextClass& text, 
   }
   lengths_ = accepting;
   if (accepting_row != nullptr) note_exit(*accepting_row, text.rests, 0, set);
+  const uint64_t known = after.stays ? ~uint64_t{1} : (uint64_t{2} << size) - 2;
   for (uint32_t child = trie_.entries()[text.rests].children;
        child < trie_.end_of_children(text.rests); ++child) {
-    const uint8_t byte = trie_.byte(child);
-    uint64_t left = trie_.lengths_from(child);
-    for (size_t i = 0; i < size && left != 0; ++i) {
-      const uint32_t next = next_of(*rows[i], byte);
-      if ((left & length_of(i)) == 0 || next == kNone) continue;
+    const size_t byte_class = classes_.of(trie_.byte(child));
+    const auto row_after = [&](size_t length) { return rows[std::min(length, size) - 1]; };
+    for (uint64_t left = trie_.lengths_from(child) & known; left != 0; left &= ~lengths_) {
+      const Row& row = *row_after(lowest_bit(left));
+      const uint32_t next = row.next[byte_class];
       lengths_ = 0;
-      for (size_t n = i; n < size; ++n) {
-        if (next_of(*rows[n], byte) == next) lengths_ |= length_of(n);
+      for (uint64_t rest = left; rest != 0; rest &= rest - 1) {
+        const size_t length = lowest_bit(rest);
+        if (row_after(length)->next[byte_class] == next) lengths_ |= uint64_t{1} << length;
       }
-      lengths_ &= left;
-      left &= ~lengths_;
-      walk(text.rests, after.states[i], [byte](uint8_t other) { return other == byte; }, set);
+      if (next != kNone) walk_child(child, row, set);
     }
   }
 }

@@ -106,6 +106,8 @@ class LexemeWalk {
   void walk_by_byte(const TextStates& after, const TextClass& text, TokenSet* set);
   std::vector<uint32_t> states_apart(const TextStates& after, const TextClass& text);
   void leave_out(uint32_t node, TokenSet* set);
+  // The tokens from a child of a node on, at which the state of the row is.
+  void walk_child(uint32_t child, const Row& row, TokenSet* set);
   // The tokens below a node whose next byte is `wanted`.
   template <typename Wanted>
   void walk(uint32_t node, uint32_t state, const Wanted& wanted, TokenSet* set);
