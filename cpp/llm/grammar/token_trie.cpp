@@ -164,6 +164,11 @@ void TokenTrie::add_tokens_from(uint8_t byte, uint32_t* bits) const {
   for (size_t i = 0; i < tokens.size(); ++i) bits[i] |= tokens[i];
 }
 
+void TokenTrie::add_tokens_from(uint8_t byte, const uint32_t* some, uint32_t* bits) const {
+  const std::vector<uint32_t>& tokens = tokens_from_[byte];
+  for (size_t i = 0; i < tokens.size(); ++i) bits[i] |= tokens[i] & some[i];
+}
+
 size_t TokenTrie::count_from(uint8_t byte) const {
   const uint32_t node = child(kRoot, byte);
   return node == kRoot ? 0 : endings_from(node).size();

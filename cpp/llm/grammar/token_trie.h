@@ -128,8 +128,10 @@ class TokenTrie {
   void add_tokens_of(uint64_t kinds, uint32_t* bits) const;
   // How much of that there is to do: sets of tokens to be read.
   static size_t cost_of_tokens(uint64_t kinds);
-  // The tokens that begin with a byte of ASCII, and how many they are.
+  // The tokens that begin with a byte of ASCII, those of them that are in `some`, and how many they
+  // all are.
   void add_tokens_from(uint8_t byte, uint32_t* bits) const;
+  void add_tokens_from(uint8_t byte, const uint32_t* some, uint32_t* bits) const;
   size_t count_from(uint8_t byte) const;
   size_t longest() const { return longest_; }
   size_t tokens() const { return endings_from(kRoot).size(); }

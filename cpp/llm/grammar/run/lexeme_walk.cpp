@@ -313,9 +313,42 @@ void LexemeWalk::walk_starts(uint32_t state, const bool* left_out, TokenSet* set
   walk(trie_.others(), state, wanted, set);
 }
 
+// As `take_text_after_byte`, of bytes that many tokens begin with, as the space; where counts do not
+// matter. Returns whether a byte was taken, by byte.
+std::array<bool, 256> LexemeWalk::take_many_after_byte(uint32_t state, TokenSet* set) {
+  constexpr size_t kManyTokens = 4096;
+  std::array<bool, 256> taken{};
+  for (uint8_t byte = 0; byte < 0x80; ++byte) {
+    const uint32_t next = next_of(row_of(state), byte);
+    if (next == kNone || trie_.count_from(byte) < kManyTokens) continue;
+    const TextClass* best = nullptr;
+    uint32_t best_characters = 0;
+    for (size_t i = 0; i < trie_.classes().size(); ++i) {
+      const TextClass& text = trie_.classes()[i];
+      const uint32_t characters = reach_.characters(i, next & ~kCounts);
+      if (characters == 0 || !text.begins[byte]) continue;
+      const uint32_t all = std::min(characters + 1, TextClass::kMaxCharacters);
+      if (best != nullptr && text.sizes[all] <= best->sizes[best_characters]) continue;
+      best = &text;
+      best_characters = all;
+    }
+    if (best == nullptr) continue;
+    taken[byte] = true;
+    set->bits.resize(words_);
+    trie_.add_tokens_from(byte, best->up_to[best_characters].data(), set->bits.data());
+    leaving_.text = best;
+    walk(best->leaving, state, [byte](uint8_t other) { return other == byte; }, set);
+    leaving_ = {};
+  }
+  return taken;
+}
+
 // All tokens.
 void LexemeWalk::walk_after_byte(uint32_t state, TokenSet* set) {
-  if (!set->is_counted) return walk_starts(state, nullptr, set);
+  if (!set->is_counted) {
+    const std::array<bool, 256> taken = take_many_after_byte(state, set);
+    return walk_starts(state, taken.data(), set);
+  }
   const AfterByte after = take_text_after_byte(state, set);
   walk_starts(state, after.first, set);
   if (after.text == nullptr) return;

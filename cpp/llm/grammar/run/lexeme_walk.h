@@ -97,6 +97,7 @@ class LexemeWalk {
   bool take_loops(uint32_t state, TokenSet* set);
   const TextClass* take_text(uint32_t state, bool* splits, TokenSet* set);
   AfterByte take_text_after_byte(uint32_t state, TokenSet* set);
+  std::array<bool, 256> take_many_after_byte(uint32_t state, TokenSet* set);
   const TextClass* stays_in(uint32_t state) const;
   bool takes_words_alike(uint32_t state);
   void walk_starts(uint32_t state, const bool* left_out, TokenSet* set);

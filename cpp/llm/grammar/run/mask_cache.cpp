@@ -80,8 +80,7 @@ uint32_t MaskCache::closed_node_of(Places places, bool ends) {
                 kUnknown);
     }
   }
-  node.is_lexeme =
-      node.has_lexeme && places.size() == 1 && !ends && is_far_from_bounds(places[0]);
+  if (node.has_lexeme && places.size() == 1 && !ends) node.lexeme_left = counts_left(places[0]);
   node.places = std::move(places);
   node.ends = ends;
   node_by_hash_.emplace(hash, id);
@@ -164,7 +163,7 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
       set->exits.push_back(from);
       set->exits.back().node = child;
     }
-    if (nodes_[next].is_lexeme && is_whole) {
+    if (is_whole && is_in_lexeme(nodes_[next], entry)) {
       walk_lexeme(from, child, next, set);
     } else if (nodes_[next].after != nullptr) {
       push_step(child, next);
@@ -189,15 +188,21 @@ void MaskCache::walk_lexeme(const Exit& from, uint32_t tree_node, uint32_t at, T
   }
 }
 
-// Whether no token is so long that the counts of a call in a lexeme matter to it.
-bool MaskCache::is_far_from_bounds(const Place& place) const {
+// How many more counts a call in a lexeme may take at least, if it has as many as it needs; else 0.
+uint64_t MaskCache::counts_left(const Place& place) const {
   const uint32_t number = automaton_.states[place.state].rule;
   const Rule& rule = automaton_.rules[number];
-  if (!rule.counts) return true;
-  if (place.count < rule.low) return false;
+  if (!rule.counts) return kEndless;
+  if (place.count < rule.low || most_least_[number] > rule.high - place.count) return 0;
+  if (rule.high == kEndless) return kEndless;
   // Counts with more left than the reader's reach are the same.
-  return rule.high == kEndless ||
-         (rule.high - place.count > reach_ && most_least_[number] <= reach_ - trie_.longest());
+  return std::min(rule.high - place.count, reach_ + 1) - most_least_[number];
+}
+
+// Whether the tokens below a node of the trees are in a lexeme alone, and far from its bounds.
+inline bool MaskCache::is_in_lexeme(const Node& at, const TrieEntry& entry) const {
+  return entry.bytes_below < UINT8_MAX ? at.lexeme_left >= entry.bytes_below
+                                       : at.lexeme_left >= trie_.longest();
 }
 
 // Whether all tokens below a node of the trees can be read from a place.

@@ -38,7 +38,7 @@ class MaskCache {
     Places places;
     bool ends = false;
     bool has_lexeme = false;            // some place is in a lexeme
-    bool is_lexeme = false;             // the only place is in one, far from bounds of its count
+    uint64_t lexeme_left = 0;           // the only place is in one, which may take so many counts
     uint64_t taken = kUnknownKinds;     // kinds of characters of which some place takes some text
     uint32_t after_call = kUnknown;     // where that goes on when its call ends
     std::unique_ptr<uint32_t[]> after;  // by class of bytes: the node after it
@@ -81,7 +81,8 @@ class MaskCache {
   // As `walk`, from a node of places that is in a lexeme: up to the end of that.
   void walk_lexeme(const Exit& from, uint32_t tree_node, uint32_t at, TokenSet* set);
   void push_step(uint32_t tree_node, uint32_t at);
-  bool is_far_from_bounds(const Place& place) const;
+  uint64_t counts_left(const Place& place) const;
+  bool is_in_lexeme(const Node& at, const TrieEntry& entry) const;
   bool takes_below(Node* at, uint32_t node);
   void append(Span<const Ending> endings, const Exit& from, TokenSet* set);
   uint32_t store(const Key& key, TokenSet set);
