@@ -329,8 +329,46 @@ void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, 
   made.leaving = add_tree(&leaving);
 }
 
+// Of a node of the first tree.
+uint32_t TokenTrie::rests_after(uint32_t node, size_t depth, const std::vector<Text>& texts) {
+  const Beginnings beginnings(classes_[0].codes);
+  std::vector<Text> rests;
+  for (uint32_t i = nodes_[node].first; i < nodes_[node].last; ++i) {
+    const StringView text(texts[i].text.data() + depth, texts[i].text.size() - depth);
+    if (text.empty()) continue;  // the token of the node
+    uint32_t characters = 0;
+    const size_t bytes = beginnings.read(text, &characters);
+    rests.push_back({{text.data() + bytes, text.size() - bytes},
+                     Ending(texts[i].ending.token(), characters)});
+  }
+  return add_tree(&rests);
+}
+
+// After the first byte of many tokens, and after quotation marks, where strings begin.
+void TokenTrie::add_rests_after(const std::vector<Text>& texts) {
+  constexpr size_t kSome = 32;
+  struct Open {
+    uint32_t node, other;  // of the first tree, and of that of others
+    size_t depth;
+  };
+  std::vector<Open> open = {{kRoot, others_, 0}};
+  while (!open.empty()) {
+    const Open at = open.back();
+    open.pop_back();
+    for (uint32_t i = entries_[at.node].children; i < end_of_children(at.node); ++i) {
+      if (nodes_[i].last - nodes_[i].first < kSome) continue;
+      const uint32_t other = at.other == kRoot && at.depth > 0 ? kRoot : child(at.other, byte(i));
+      open.push_back({i, other, at.depth + 1});
+      if (byte(i) >= 0x80 || (at.depth > 0 && byte(i) != '"')) continue;
+      const uint32_t rests = rests_after(i, at.depth + 1, texts);
+      entries_[i].rests = rests;
+      const bool is_same = other != kRoot && endings_from(i).size() == endings_from(other).size();
+      if (is_same) entries_[other].rests = rests;
+    }
+  }
+}
+
 void TokenTrie::add_rests(std::vector<std::vector<Text>> rests) {
-  first_rest_ = static_cast<uint32_t>(nodes_.size());
   for (size_t i = 0; i < rests.size(); ++i) classes_[i].rests = add_tree(&rests[i]);
   lengths_.resize(nodes_.size() - first_rest_);
   // Children stand after their parents.
@@ -409,6 +447,8 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
     rests.emplace_back();
     add_class(codes, texts, pieces.size(), &rests.back());
   }
+  first_rest_ = static_cast<uint32_t>(nodes_.size());
+  add_rests_after(texts);
   add_rests(std::move(rests));
   add_large(pieces.size());
   nodes_.shrink_to_fit();

@@ -52,6 +52,9 @@ struct TrieEntry {
   uint16_t child_count = 0;
   uint8_t byte = 0;         // the last before the node
   uint8_t bytes_below = 0;  // of the longest token, from here on; 255 may be more
+  // Of some nodes: the root of a tree of the tokens from here on, by what follows the text of the
+  // first class that comes next; else 0.
+  uint32_t rests = 0;
 };
 
 // The tokens that are UTF-8 of at most kMaxCharacters whole characters of a set.
@@ -157,6 +160,8 @@ class TokenTrie {
   void add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens,
                  std::vector<Text>* rests);
   void add_rests(std::vector<std::vector<Text>> rests);
+  void add_rests_after(const std::vector<Text>& texts);
+  uint32_t rests_after(uint32_t node, size_t depth, const std::vector<Text>& texts);
   void add_large(size_t tokens);
 
   std::vector<TrieNode> nodes_;

@@ -138,8 +138,10 @@ inline bool LexemeWalk::step_into(Step* from, uint32_t number, uint32_t next, To
   if (entry.token != TrieEntry::kNoToken && !(known == Known::Loops && is_text)) {
     append(number, counts, state, set);
   }
-  const uint32_t children = trie_.entries()[number].children;
-  *(from + 1) = {children, children + entry.child_count, counts, &row, is_text, is_apart};
+  const uint32_t on = is_text ? number : way_on(row, number);
+  if (on != number) append(on, counts, state, set);
+  *(from + 1) = {trie_.entries()[on].children, trie_.end_of_children(on), counts, &row, is_text,
+                 is_apart};
   if (row.accepts) note_exit(row, number, counts, set);
   return true;
 }
@@ -208,7 +210,9 @@ void LexemeWalk::walk(uint32_t node, uint32_t state, const Wanted& wanted, Token
 
 void LexemeWalk::walk_below(uint32_t node, uint32_t state, uint64_t lengths, TokenSet* set) {
   lengths_ = lengths;
-  walk(node, state, [](uint8_t) { return true; }, set);
+  const uint32_t on = way_on(row_of(state), node);
+  if (on != node) append(on, 0, state, set);
+  walk(on, state, [](uint8_t) { return true; }, set);
   lengths_ = kAnyLength;
 }
 

@@ -56,6 +56,7 @@ class LexemeWalk {
   struct Row {
     uint32_t rule = 0;
     bool accepts = false;
+    bool stays = false;      // text of the first class leads back to it, which never ends
     bool is_alike = false;   // all small letters lead to the same, as do all capitals and digits
     uint64_t loops = 0;      // the kinds of characters that lead back to the state
     uint64_t dead = 0;       // those that lead nowhere
@@ -121,6 +122,11 @@ class LexemeWalk {
     return next == leaving_.state && (kKindOfByte[byte] & leaving_.loops) != 0;
   }
   static bool takes_below(const Row& row, const TrieEntry& entry);
+  // Where to go on at a node: by what follows text, if that leads back to the state.
+  uint32_t way_on(const Row& row, uint32_t node) const {
+    const uint32_t rests = trie_.entries()[node].rests;
+    return row.stays && rests != 0 ? rests : node;
+  }
   bool is_pruned(const Row& row, const TrieEntry& entry, size_t depth, bool is_apart) const;
   void note_exit(const Row& row, uint32_t node, uint32_t counts, TokenSet* set);
   void append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set);
