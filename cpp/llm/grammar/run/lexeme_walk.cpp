@@ -110,6 +110,13 @@ inline bool LexemeWalk::is_pruned(const Row& row, const TrieEntry& entry, size_t
   return !row.accepts && (entry.kinds_below & ~(stays | row.dead)) == 0;
 }
 
+// Whether the tokens from a byte on are not those that are known: text has led to a state apart, or
+// leads nowhere.
+inline bool LexemeWalk::leaves_out(const Step& step, uint8_t byte, uint32_t next) const {
+  if (!leaving_.has_apart || !step.is_text) return false;
+  return leaving_.text->begins[byte] ? next == kNone : step.is_apart;
+}
+
 // Takes the tokens that end at a node, and those below it. Returns whether the walk must go on
 // there: the step after `from`.
 template <LexemeWalk::Known known, bool counted>
@@ -166,10 +173,8 @@ void LexemeWalk::walk_from(Step* first, TokenSet* set) {
         (entry.byte < 0x80 || entry.token == TrieEntry::kNoToken)) {
       continue;
     }
-    if (known == Known::Class && step->is_apart && !leaving_.text->begins[entry.byte]) {
-      leave_out(number, set);
-    }
     const uint32_t next = next_of(*step->row, entry.byte);
+    if (known == Known::Class && leaves_out(*step, entry.byte, next)) leave_out(number, set);
     if (next == kNone) continue;
     if (!any_length && (trie_.lengths_from(number) & lengths_) == 0) continue;
     if (entry.child_count > 0) {
@@ -472,7 +477,6 @@ void LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text, To
   set->left_out = std::move(tokens);
 }
 
-// The tokens below a node, where text of theirs has led to a state apart, are not known.
 void LexemeWalk::leave_out(uint32_t node, TokenSet* set) {
   for (const Ending& ending : trie_.endings_from(node)) {
     clear_bit(set->bits.data(), ending.token());
@@ -498,14 +502,47 @@ bool LexemeWalk::take_loops(uint32_t state, TokenSet* set) {
   return true;
 }
 
-void LexemeWalk::find(uint32_t state, TokenSet* set) {
-  if (take_loops(state, set)) {
-    const Row& row = row_of(state);
-    leaving_.state = state;
-    leaving_.loops = row.loops;
-    leaving_.sought = ~(row.accepts ? row.loops : row.loops | row.dead);
+// The tokens that have other characters than those that lead back to the state, all others being
+// taken: what follows text of a class that mostly does is walked once for all.
+void LexemeWalk::walk_loops(uint32_t state, TokenSet* set) {
+  const Row& row = row_of(state);
+  leaving_.state = state;
+  leaving_.loops = row.loops;
+  leaving_.sought = ~(row.accepts ? row.loops : row.loops | row.dead);
+  const TextClass* text = row.accepts ? nullptr : mostly_loops(row);
+  TextStates after;
+  if (text != nullptr) after = text_states(automaton_, state, *text);
+  if (text == nullptr || !after.is_known || after.is_chain) {
     walk_starts(state, nullptr, set);
     leaving_ = {};
+    return;
+  }
+  walk_starts(state, text->begins, set);
+  std::array<bool, 256> leaves{};
+  for (size_t byte = 0; byte < leaves.size(); ++byte) leaves[byte] = !text->begins[byte];
+  leaving_.sought &= text->some_kinds | kOdd;
+  walk_starts(state, leaves.data(), set);
+  leaving_ = {};
+  after.states.insert(after.states.begin(), state);
+  walk_by_byte(after, *text, set);
+}
+
+// The largest class of which few kinds of characters lead on from the state, and none leads nowhere.
+const TextClass* LexemeWalk::mostly_loops(const Row& row) const {
+  constexpr size_t kFewKinds = 4;
+  const TextClass* best = nullptr;
+  for (const TextClass& text : trie_.classes()) {
+    const uint64_t others = text.some_kinds & ~row.loops;
+    if ((others & (row.dead | kBeyondAscii)) != 0 || (text.kinds & others) != others) continue;
+    if (std::bitset<64>(others).count() > kFewKinds) continue;
+    if (best == nullptr || text.all() > best->all()) best = &text;
+  }
+  return best;
+}
+
+void LexemeWalk::find(uint32_t state, TokenSet* set) {
+  if (take_loops(state, set)) {
+    walk_loops(state, set);
     return gathered_.finish(set);
   }
   bool splits = false;

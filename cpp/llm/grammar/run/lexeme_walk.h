@@ -96,6 +96,8 @@ class LexemeWalk {
   };
 
   bool take_loops(uint32_t state, TokenSet* set);
+  void walk_loops(uint32_t state, TokenSet* set);
+  const TextClass* mostly_loops(const Row& row) const;
   const TextClass* take_text(uint32_t state, bool* splits, TokenSet* set);
   AfterByte take_text_after_byte(uint32_t state, TokenSet* set);
   std::array<bool, 256> take_many_after_byte(uint32_t state, TokenSet* set);
@@ -107,6 +109,7 @@ class LexemeWalk {
   void walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set);
   void walk_by_byte(const TextStates& after, const TextClass& text, TokenSet* set);
   std::vector<uint32_t> states_apart(const TextStates& after, const TextClass& text);
+  bool leaves_out(const Step& step, uint8_t byte, uint32_t next) const;
   void leave_out(uint32_t node, TokenSet* set);
   // The tokens from a child of a node on, at which the state of the row is.
   void walk_child(uint32_t child, const Row& row, TokenSet* set);
