@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "rushlight/llm/grammar/bits.h"
 #include "rushlight/llm/text/utf8.h"
 
 namespace rushlight::llm::grammar {
@@ -193,19 +194,14 @@ void TokenTrie::add_tokens_of(uint64_t kinds, uint32_t* bits) const {
       left_out.push_back(tokens_with_[kind].data());
     }
   }
-  constexpr size_t kAtOnce = 4;
-  while (left_out.size() % kAtOnce != 0) left_out.push_back(left_out.back());
+  while (left_out.size() % kSetsAtOnce != 0) left_out.push_back(left_out.back());
   constexpr size_t kBlock = 256;  // words that stay near
   uint32_t without[kBlock];
   for (size_t begin = 0; begin < tokens_in_tree_.size(); begin += kBlock) {
     const size_t size = std::min(kBlock, tokens_in_tree_.size() - begin);
     std::fill_n(without, size, 0u);
-    for (size_t at = 0; at < left_out.size(); at += kAtOnce) {
-      const uint32_t* const a = left_out[at] + begin;
-      const uint32_t* const b = left_out[at + 1] + begin;
-      const uint32_t* const c = left_out[at + 2] + begin;
-      const uint32_t* const d = left_out[at + 3] + begin;
-      for (size_t i = 0; i < size; ++i) without[i] |= (a[i] | b[i]) | (c[i] | d[i]);
+    for (size_t at = 0; at < left_out.size(); at += kSetsAtOnce) {
+      add_sets(&left_out[at], begin, size, without);
     }
     const uint32_t* const all = tokens_in_tree_.data() + begin;
     uint32_t* const added = bits + begin;

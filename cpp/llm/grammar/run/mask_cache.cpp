@@ -227,7 +227,7 @@ void MaskCache::append(Span<const Ending> endings, const Exit& from, TokenSet* s
     return gathered_.take(endings, from.lengths, set);
   }
   const auto is_left_out = [&from, set](uint32_t token) {
-    return from.leaves_out && ((*set->left_out)[token / 32] >> (token % 32) & 1) != 0;
+    return from.leaves_out && has_bit(set->left_out->data(), token);
   };
   for (const Ending& ending : endings) {
     if ((from.lengths >> ending.before() & 1) == 0) continue;

@@ -7,15 +7,10 @@
 #include <vector>
 
 #include "rushlight/core/span.h"
+#include "rushlight/llm/grammar/bits.h"
 #include "rushlight/llm/grammar/token_trie.h"
 
 namespace rushlight::llm::grammar {
-
-inline void set_bit(uint32_t* bits, uint32_t token) { bits[token / 32] |= 1u << (token % 32); }
-inline void add_bits(const uint32_t* added, size_t words, uint32_t* bits) {
-  for (size_t i = 0; i < words; ++i) bits[i] |= added[i];
-}
-inline void clear_bit(uint32_t* bits, uint32_t token) { bits[token / 32] &= ~(1u << (token % 32)); }
 
 struct Counted {
   uint32_t token;
