@@ -18,15 +18,18 @@ size_t lowest_bit(uint64_t bits) {
 }
 
 // The part of the endings of a node that has those of these lengths, of which there are some.
-Span<const Ending> of_lengths(Span<const Ending> endings, uint64_t lengths) {
-  constexpr size_t kFew = 8;
-  if (lengths == kAnyLength || endings.size() < kFew) return endings;
+// Where it has no others, `lengths` becomes any.
+Span<const Ending> of_lengths(Span<const Ending> endings, uint64_t* lengths) {
+  if (*lengths == kAnyLength) return endings;
+  const size_t lowest = lowest_bit(*lengths);
+  const uint64_t greater = *lengths >> lowest;
   const auto first = std::lower_bound(
-      endings.begin(), endings.end(), lowest_bit(lengths),
+      endings.begin(), endings.end(), lowest,
       [](const Ending& ending, size_t length) { return ending.before() < length; });
-  const auto last = std::find_if(first, endings.end(), [lengths](const Ending& ending) {
-    return lengths >> ending.before() == 0;
+  const auto last = std::partition_point(first, endings.end(), [lowest, greater](const Ending& e) {
+    return greater >> (e.before() - lowest) != 0;
   });
+  if ((greater & (greater + 1)) == 0) *lengths = kAnyLength;
   return {first, static_cast<size_t>(last - first)};
 }
 
@@ -60,13 +63,14 @@ void LexemeWalk::clear() {
 }
 
 void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) {
-  const Span<const Ending> endings = of_lengths(trie_.endings_at(node), lengths_);
-  if (!set->is_counted) return gathered_.take(endings, lengths_, set);
+  uint64_t lengths = lengths_;
+  const Span<const Ending> endings = of_lengths(trie_.endings_at(node), &lengths);
+  if (!set->is_counted) return gathered_.take(endings, lengths, set);
   const State& reached = automaton_.states[state];
   const auto least = static_cast<uint32_t>(reached.least);
   std::vector<Counted>& list = reached.most == kEndless ? set->open : set->closed;
   for (const Ending& ending : endings) {
-    if ((lengths_ >> ending.before() & 1) == 0) continue;
+    if ((lengths >> ending.before() & 1) == 0) continue;
     list.push_back({ending.token(), ending.before() + counts + least});
   }
 }
