@@ -15,6 +15,17 @@ inline void add_bits(const uint32_t* added, size_t words, uint32_t* bits) {
   for (size_t i = 0; i < words; ++i) bits[i] |= added[i];
 }
 
+// The number of the lowest bit of some.
+inline size_t lowest_bit(uint64_t bits) {
+  size_t number = 0;
+  for (size_t width = 32; width > 0; width /= 2) {
+    if ((bits & ((uint64_t{1} << width) - 1)) != 0) continue;
+    bits >>= width;
+    number += width;
+  }
+  return number;
+}
+
 constexpr size_t kSetsAtOnce = 4;
 // Adds the words from `begin` on of so many sets to `bits`.
 void add_sets(const uint32_t* const* sets, size_t begin, size_t words, uint32_t* bits);

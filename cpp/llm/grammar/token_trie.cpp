@@ -334,8 +334,8 @@ uint32_t TokenTrie::rests_after(uint32_t node, size_t depth, const std::vector<T
     if (text.empty()) continue;  // the token of the node
     uint32_t characters = 0;
     const size_t bytes = beginnings.read(text, &characters);
-    rests.push_back({{text.data() + bytes, text.size() - bytes},
-                     Ending(texts[i].ending.token(), characters)});
+    rests.push_back(
+        {{text.data() + bytes, text.size() - bytes}, Ending(texts[i].ending.token(), characters)});
   }
   return add_tree(&rests);
 }

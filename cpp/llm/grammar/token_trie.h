@@ -70,7 +70,7 @@ struct TextClass {
   bool bytes[256] = {};  // of text of the class in tokens
   size_t all() const { return sizes[kMaxCharacters]; }
   // What a token may begin with that is of the class, or in the trees below: by byte.
-  bool begins[256] = {};
+  std::bitset<256> begins;
   // Roots of the trees of the tokens that leave the class: from their start, and from there on.
   uint32_t leaving = 0, rests = 0;
   uint32_t longest = 0;  // characters before the rests

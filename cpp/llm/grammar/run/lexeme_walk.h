@@ -6,7 +6,6 @@
 // others are walked from their start.
 #pragma once
 
-#include <array>
 #include <bitset>
 #include <cstdint>
 #include <memory>
@@ -92,7 +91,7 @@ class LexemeWalk {
 
   struct AfterByte {  // tokens of one of these bytes, and then text of a class
     const TextClass* text = nullptr;
-    bool first[256] = {};
+    Bytes first;
   };
 
   bool take_loops(uint32_t state, TokenSet* set);
@@ -100,10 +99,10 @@ class LexemeWalk {
   const TextClass* mostly_loops(const Row& row) const;
   const TextClass* take_text(uint32_t state, bool* splits, TokenSet* set);
   AfterByte take_text_after_byte(uint32_t state, TokenSet* set);
-  std::array<bool, 256> take_many_after_byte(uint32_t state, TokenSet* set);
+  Bytes take_many_after_byte(uint32_t state, TokenSet* set);
   const TextClass* stays_in(uint32_t state) const;
   bool takes_words_alike(uint32_t state);
-  void walk_starts(uint32_t state, const bool* left_out, TokenSet* set);
+  void walk_starts(uint32_t state, const Bytes& wanted, TokenSet* set);
   void walk_after_byte(uint32_t state, TokenSet* set);
   void walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set);
   void walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set);
@@ -113,9 +112,8 @@ class LexemeWalk {
   void leave_out(uint32_t node, TokenSet* set);
   // The tokens from a child of a node on, at which the state of the row is.
   void walk_child(uint32_t child, const Row& row, TokenSet* set);
-  // The tokens below a node whose next byte is `wanted`.
-  template <typename Wanted>
-  void walk(uint32_t node, uint32_t state, const Wanted& wanted, TokenSet* set);
+  // The tokens below a node whose next byte is wanted.
+  void walk(uint32_t node, uint32_t state, const Bytes& wanted, TokenSet* set);
   enum class Known : uint8_t { Nothing, Class, Loops };  // of text that tokens begin with
   template <Known known, bool counted>
   void walk_from(Step* first, TokenSet* set);

@@ -126,8 +126,7 @@ bool MaskCache::is_simple(const Node& node, uint8_t byte) const {
 
 void MaskCache::push_step(uint32_t tree_node, uint32_t at) {
   const TrieEntry& entry = trie_.entries()[tree_node];
-  path_.push_back(
-      {entry.children, entry.children + entry.child_count, at, nodes_[at].after.get()});
+  path_.push_back({entry.children, entry.children + entry.child_count, at, nodes_[at].after.get()});
 }
 
 void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {

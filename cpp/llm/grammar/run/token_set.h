@@ -20,9 +20,9 @@ struct Counted {
 // A node of the trees after which a call has ended.
 struct Exit {
   uint32_t node;
-  uint32_t counts;   // that the call adds up to there
-  uint64_t lengths;  // of text of a class before the node: bits; others are not meant
-  bool excludes;     // nor are tokens that begin with a byte of `excluded`
+  uint32_t counts;          // that the call adds up to there
+  uint64_t lengths;         // of text of a class before the node: bits; others are not meant
+  bool excludes;            // nor are tokens that begin with a byte of `excluded`
   bool leaves_out = false;  // nor those of `left_out`
 };
 constexpr uint64_t kAnyLength = UINT64_MAX;
