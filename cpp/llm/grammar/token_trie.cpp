@@ -340,9 +340,9 @@ uint32_t TokenTrie::rests_after(uint32_t node, size_t depth, const std::vector<T
   return add_tree(&rests);
 }
 
-// After the first byte of many tokens, and after quotation marks, where strings begin.
+// Where the text of strings begins: after quotation marks, and what comes after a backslash.
 void TokenTrie::add_rests_after(const std::vector<Text>& texts) {
-  constexpr size_t kSome = 32;
+  constexpr size_t kSome = 32, kMostBytes = 4;
   struct Open {
     uint32_t node, other;  // of the first tree, and of that of others
     size_t depth;
@@ -354,8 +354,9 @@ void TokenTrie::add_rests_after(const std::vector<Text>& texts) {
     for (uint32_t i = entries_[at.node].children; i < end_of_children(at.node); ++i) {
       if (nodes_[i].last - nodes_[i].first < kSome) continue;
       const uint32_t other = at.other == kRoot && at.depth > 0 ? kRoot : child(at.other, byte(i));
-      open.push_back({i, other, at.depth + 1});
-      if (byte(i) >= 0x80 || (at.depth > 0 && byte(i) != '"')) continue;
+      if (at.depth + 1 < kMostBytes) open.push_back({i, other, at.depth + 1});
+      const bool is_escaped = std::strchr("\\/bfnrtu", byte(i)) != nullptr && byte(i) != '\0';
+      if (byte(i) != '"' && (at.depth > 0 || !is_escaped)) continue;
       const uint32_t rests = rests_after(i, at.depth + 1, texts);
       entries_[i].rests = rests;
       const bool is_same = other != kRoot && endings_from(i).size() == endings_from(other).size();

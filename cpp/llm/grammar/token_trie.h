@@ -4,7 +4,8 @@
 // Most tokens are text of a few classes, which are known beforehand: where an automaton takes any
 // text of a class, as it does within strings, those tokens need no walk. Tokens that begin with
 // text of the class and then leave it have two trees of their own: from their start, and from where
-// they leave it, which is enough where it does not matter what comes before.
+// they leave it, which is enough where it does not matter what comes before. So have those that
+// begin strings, from where the text of the string ends.
 //
 // Most automata do not tell small letters apart, nor capitals, nor digits: another tree has words
 // with one letter for all, so that words of the same form are one node.

@@ -110,17 +110,19 @@ void LexemeWalk::walk_starts(uint32_t state, const Bytes& wanted, TokenSet* set)
 // As `take_text_after_byte`, of bytes that many tokens begin with, as the space; where counts do
 // not matter. Returns whether a byte was taken, by byte.
 LexemeWalk::Bytes LexemeWalk::take_many_after_byte(uint32_t state, TokenSet* set) {
-  constexpr size_t kManyTokens = 4096;
+  const size_t many = trie_.tokens() / 32;
   Bytes taken;
   for (uint8_t byte = 0; byte < 0x80; ++byte) {
     const uint32_t next = next_of(row_of(state), byte);
-    if (next == kNone || trie_.count_from(byte) < kManyTokens) continue;
+    if (next == kNone || trie_.count_from(byte) < many) continue;
     const TextClass* best = nullptr;
     uint32_t best_characters = 0;
     for (size_t i = 0; i < trie_.classes().size(); ++i) {
       const TextClass& text = trie_.classes()[i];
       const uint32_t characters = reach_.characters(i, next & ~kCounts);
       if (characters == 0 || !text.begins[byte]) continue;
+      const bool may_split = reach_.ends(i, next & ~kCounts) && goes_on(row_of(state).rule, text);
+      if (may_split && characters < TextClass::kMaxCharacters) continue;
       const uint32_t all = std::min(characters + 1, TextClass::kMaxCharacters);
       if (best != nullptr && text.sizes[all] <= best->sizes[best_characters]) continue;
       best = &text;

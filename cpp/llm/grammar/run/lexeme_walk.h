@@ -2,8 +2,8 @@
 // once, and the other tokens by walks of their trees.
 //
 // Of tokens that leave the class, what follows the text is walked alone, where the states that the
-// text can lead to do not differ in it: all of them, or those after so many characters. Only the
-// others are walked from their start.
+// text can lead to do not differ in it: all of them, or those after so many characters, or all but
+// few, for which tokens are walked from their start.
 #pragma once
 
 #include <bitset>

@@ -164,7 +164,7 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
     }
     if (is_whole && is_in_lexeme(nodes_[next], entry)) {
       walk_lexeme(from, child, next, set);
-    } else if (nodes_[next].after != nullptr) {
+    } else {
       push_step(child, next);
     }
   }
