@@ -392,7 +392,8 @@ def _masks(count: int, only: str, takes: int) -> list[Table]:
             table.add_row(*_row("", "llguidance", others))
         all_ours += mine
         all_theirs += others
-    table.add_row(*_row("all", "ours", all_ours))
+    if all_ours:
+        table.add_row(*_row("all", "ours", all_ours))
     if all_theirs:
         table.add_row(*_row("", "llguidance", all_theirs))
     worst = Table("µs", "grammar", "", "after", title="the worst first masks")

@@ -191,7 +191,7 @@ void LexemeWalk::walk_loops(uint32_t state, TokenSet* set) {
   walk_starts(state, text->begins, set);
   leaving_ = {};
   after.states.insert(after.states.begin(), state);
-  walk_by_byte(after, *text, set);
+  walk_by_byte(after, *text, true, set);
 }
 
 // The largest class of which few kinds of characters lead on from the state, and none leads

@@ -27,7 +27,7 @@ void LexemeWalk::walk_leaving(uint32_t state, const TextClass& text, bool splits
     leaving_ = {};
     return;
   }
-  if (!after.is_chain) return walk_by_byte(after, text, set);
+  if (!after.is_chain) return walk_by_byte(after, text, false, set);
   // Tokens that begin with what is no character, or an odd one.
   lengths_ = 1;
   walk(text.rests, state, Bytes().set() << 0x80, set);
@@ -100,8 +100,10 @@ std::vector<uint32_t> LexemeWalk::states_apart(const TextStates& after, const Te
 }
 
 // What follows the text is taken for all tokens as if the text led to the first state, or to one
-// that does not differ from it; then the tokens whose text leads to others are found, and walked.
-void LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text, TokenSet* set) {
+// that does not differ from it; then the tokens whose text leads to others, or nowhere where it
+// `may_fail`, are found, and walked.
+void LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text, bool may_fail,
+                              TokenSet* set) {
   const Row& first = row_of(after.states[0]);
   const std::vector<uint32_t> apart = states_apart(after, text);
   const size_t before = set->exits.size();
@@ -117,7 +119,7 @@ void LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text, To
   leaving_.text = &text;
   leaving_.walked = kOdd;
   leaving_.done = ~(text.some_kinds | kOdd);
-  leaving_.has_apart = !apart.empty();
+  leaving_.has_apart = may_fail || !apart.empty();
   walk(text.leaving, after.from, Bytes().set(), set);
   leaving_ = {};
   for (const uint32_t state : apart) is_apart_[state] = false;

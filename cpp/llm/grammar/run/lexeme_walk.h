@@ -82,7 +82,7 @@ class LexemeWalk {
     uint64_t walked = UINT64_MAX;     // the kinds of characters by which tokens leave it
     // The kinds by which others leave it, which are known unless their text leads to a state apart.
     uint64_t done = 0;
-    bool has_apart = false;  // there are such states
+    bool has_apart = false;  // there are such states, or text that leads nowhere
     // Or text that leads back to a state, of kinds of which all characters do; `sought` are the
     // kinds of which a token must have one, so that it has to be found out.
     uint32_t state = kNone;
@@ -106,7 +106,7 @@ class LexemeWalk {
   void walk_after_byte(uint32_t state, TokenSet* set);
   void walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set);
   void walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set);
-  void walk_by_byte(const TextStates& after, const TextClass& text, TokenSet* set);
+  void walk_by_byte(const TextStates& after, const TextClass& text, bool may_fail, TokenSet* set);
   std::vector<uint32_t> states_apart(const TextStates& after, const TextClass& text);
   bool leaves_out(const Step& step, uint8_t byte, uint32_t next) const;
   void leave_out(uint32_t node, TokenSet* set);
