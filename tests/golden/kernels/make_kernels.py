@@ -9,7 +9,7 @@ if calls change. expected.json has eager PyTorch's outputs for inputs of ones of
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from itertools import cycle, repeat
 from pathlib import Path
 
 import numpy as np
@@ -33,25 +33,16 @@ SIZES = [(3, 4), (1, 4), (2, 4)]
 
 
 @rl.custom_op(MIX)
-def mix(
-    xs: Sequence[torch.Tensor],
-    ys: Sequence[torch.Tensor | None],
-    bias: torch.Tensor | None,
-    picks: Sequence[int],
-    scales: Sequence[float] | None,
-    by: float,
-    negate: bool,
-    flips: Sequence[bool],
-    mode: str,
-    n: int,
+def mix(  # type: ignore[no-untyped-def]
+    xs, ys, bias, picks, scales, by, negate, flips, mode, n
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """A sum of some of the tensors; and how many these are, with 100 more for the mode "twice"."""
-    total = torch.zeros_like(xs[0]) if bias is None else bias.clone()
-    for k, pick in enumerate(picks):
-        scale = 1.0 if scales is None else scales[k]
-        total = total + scale * by * (-1 if negate != flips[k % 2] else 1) * xs[pick]
-    total = total + sum(y for y in ys if y is not None) + n
-    return total, torch.full((), len(picks) + 100 * (mode == "twice"), dtype=torch.int64)
+    signs = [-by if negate != flip else by for flip, _ in zip(cycle(flips), picks, strict=False)]
+    weights = [sign * scale for sign, scale in zip(signs, scales or repeat(1.0), strict=False)]
+    parts = [xs[pick] * weight for pick, weight in zip(picks, weights, strict=True)]
+    total = sum([*parts, *(y for y in ys if y is not None)], start=n if bias is None else bias + n)
+    count = len(picks) + (100 if mode == "twice" else 0)
+    return torch.as_tensor(total), torch.full((), count, dtype=torch.int64)
 
 
 class Mixed(nn.Module):
