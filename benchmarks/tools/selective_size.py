@@ -111,8 +111,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             program, out = Path(folder) / f"{name}.pte", Path(folder) / "app"
             export(name, program)
-            parts = build([program], Options("app", arguments.isa), out)
-            size, goal = sum(part.bytes for part in parts), GOALS[name][2]
+            rows = build([program], Options("app", arguments.isa), out)
+            size, goal = sum(row.bytes for row in rows), GOALS[name][2]
             line = f"{name:14} {size:9,} bytes, goal {goal:9,}"
             if arguments.times:
                 dev = ROOT / "build" / "dev"
@@ -125,8 +125,8 @@ def main() -> int:
                 times = ratio(*binaries, program, arguments.isa, arguments.rounds)
                 line += f", {times:.3f} of the full build's time"
             print(line, flush=True)
-            for part in parts[:12]:
-                print(f"    {part.bytes:8,}  {part.name}")
+            for row in rows:
+                print(f"    {row.bytes:8,}  {row.name}")
             holds = holds and (arguments.isa == "all" or size <= goal)
     return 0 if holds else 1
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from rushlight.errors import Code, Error
 from rushlight.files import write_text
-from rushlight.selective.link_map import Part, parts_of
+from rushlight.selective.by_operator import Row, rows_of
+from rushlight.selective.link_map import parts_of
 from rushlight.selective.selection import Options, write_selection
-from rushlight.selective.sources import source_root
+from rushlight.selective.sources import Sources, source_root
 
 _PROJECT = """\
 # Written by `rushlight build`.
@@ -36,7 +37,7 @@ def build(
     target: str = "",
     jobs: int | None = None,
     leave_out: Sequence[str] = (),
-) -> list[Part]:
+) -> list[Row]:
     """Build the runtime that some programs need; returns what its linked code consists of.
 
     Args:
@@ -64,7 +65,7 @@ def build(
     with tempfile.TemporaryDirectory(prefix="rushlight-build-") as name:
         folder = Path(name)
         # What is wrong with the programs is told by an error of its own, not by CMake.
-        write_selection(programs, options, folder / "selection", root)
+        uses = write_selection(programs, options, folder / "selection", root)
         (folder / "CMakeLists.txt").write_text(_project(programs, options, root), encoding="utf-8")
         configure = [cmake, "-S", name, "-B", f"{name}/build", *toolchain]
         configure += [
@@ -82,14 +83,20 @@ def build(
         parallel = ["--parallel", *([str(jobs)] if jobs else [])]
         _run([cmake, "--build", f"{name}/build", *parallel], "the build fails")
         _run([cmake, "--install", f"{name}/build"], f"the library cannot be installed in {out}")
-        parts = parts_of(folder / "build" / "measured.map")
+        sources = Sources(root)
+        parts = parts_of(folder / "build" / "measured.map", set(sources.includes))
         shutil.copy(
             folder / "build" / f"{options.name}.selection" / "selection.json",
             out / "selection.json",
         )
-    text = json.dumps({"version": 1, "parts": [part.to_json() for part in parts]}, indent=1)
-    write_text(out / "size.json", text + "\n")
-    return parts
+    rows = rows_of(parts, uses, sources, options)
+    report = {
+        "version": 2,
+        "rows": [row.to_json() for row in rows],
+        "files": [part.to_json() for part in parts],
+    }
+    write_text(out / "size.json", json.dumps(report, indent=1) + "\n")
+    return rows
 
 
 def _project(programs: Sequence[Path], options: Options, root: Path) -> str:
