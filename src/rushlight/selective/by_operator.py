@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 from rushlight.selective.link_map import Part
 from rushlight.selective.selection import Options, base_roots, node_kinds
-from rushlight.selective.sources import Sources
+from rushlight.selective.sources import REPLACED, Sources
 from rushlight.selective.uses import Uses
 
 _CORE = ("abi", "core", "events", "kernel", "platform", "trace")
@@ -54,8 +54,11 @@ def rows_of(parts: Sequence[Part], uses: Uses, sources: Sources, options: Option
     """
     base = sources.needed(base_roots(uses, options))
     owners: dict[str, set[str]] = {}
-    for operator, files in _operator_files(uses, sources).items():
-        for file in sources.needed(files) - base:
+    begins = _operator_files(uses, sources)
+    first = {file for files in begins.values() for file in files}
+    for operator, files in begins.items():
+        # What operators share does not call operators, whatever headers they have in common.
+        for file in sources.needed(files, {*REPLACED, *first} - set(files)) - base:
             owners.setdefault(file, set()).add(operator)
     code: Counter[tuple[bool, str]] = Counter()
     constants: Counter[tuple[bool, str]] = Counter()

@@ -46,7 +46,7 @@ Target = Annotated[
         "--target",
         metavar="TARGET",
         help="host, a toolchain file of CMake, or a name that Rushlight knows: aarch64-linux, "
-        "riscv64-linux.",
+        "riscv64-linux, cortex-m55.",
     ),
 ]
 Isa = Annotated[
