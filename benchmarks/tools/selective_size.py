@@ -131,6 +131,7 @@ def main() -> int:
     parser.add_argument("--isa", default="avx2", help="one instruction set, or all")
     parser.add_argument("--models", default=",".join(GOALS))
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--maps", type=Path, help="a folder that gets the linker's maps")
     parser.add_argument("--rounds", type=int, default=10)
     arguments = parser.parse_args()
     holds = True
@@ -138,7 +139,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             program, out = Path(folder) / f"{name}.pte", Path(folder) / "app"
             export(name, program)
-            rows = build([program], Options("app", arguments.isa), out)
+            kept = arguments.maps / f"{name}.map" if arguments.maps else None
+            rows = build([program], Options("app", arguments.isa), out, keep_map=kept)
             size, goal = sum(row.bytes for row in rows), GOALS[name][2]
             expected = sum(needs_of([program]).code.values())
             line = f"{name:14} {size:9,} bytes, goal {goal:9,}, `rushlight size` {expected:,}"

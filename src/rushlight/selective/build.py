@@ -37,6 +37,7 @@ def build(
     target: str = "",
     jobs: int | None = None,
     leave_out: Sequence[str] = (),
+    keep_map: Path | None = None,
 ) -> list[Row]:
     """Build the runtime that some programs need; returns what its linked code consists of.
 
@@ -47,6 +48,7 @@ def build(
         target: a toolchain file of CMake, or the name of one in `cmake/toolchains`; "" is the host.
         leave_out: "tracing" and "failure-reports", each of which the runtime may do without.
         jobs: how many compilers run at once; None leaves it to CMake's generator.
+        keep_map: a file that gets the linker's map of what was measured.
 
     Raises:
         LoadError: a program cannot be read.
@@ -84,7 +86,10 @@ def build(
         _run([cmake, "--build", f"{name}/build", *parallel], "the build fails")
         _run([cmake, "--install", f"{name}/build"], f"the library cannot be installed in {out}")
         sources = Sources(root)
-        parts = parts_of(folder / "build" / "measured.map", set(sources.includes))
+        link_map = folder / "build" / "measured.map"
+        parts = parts_of(link_map, set(sources.includes))
+        if keep_map is not None:
+            shutil.copy(link_map, keep_map)
         shutil.copy(
             folder / "build" / f"{options.name}.selection" / "selection.json",
             out / "selection.json",

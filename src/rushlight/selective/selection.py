@@ -23,7 +23,7 @@ from rushlight.errors import Code, Error
 from rushlight.files import write_text
 from rushlight.selective import products
 from rushlight.selective.products import Products
-from rushlight.selective.sources import Sources
+from rushlight.selective.sources import REPLACED, Sources
 from rushlight.selective.texts import (
     backends_text,
     header_text,
@@ -39,6 +39,11 @@ _LOOPS_ISA = {"avx512vnni": "avx512", "neondot": "neon", "neoni8mm": "neon"}
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _CORE = ("method/method.h", "kernels/portable/portable.h")
 _PRODUCT = "kernels/portable/linalg/gemm.cpp"
+# The loops of weights that not every build has: `Uses.weights`.
+_WEIGHT_LOOPS = {
+    "nibbles": "engine/loops/products/dot_nibbles.cpp",
+    "row_groups": "engine/loops/products/dot_groups.cpp",
+}
 _C_INTERFACE = ("c_api/rushlight.h", "c_api/new_delete.cpp")
 _ENGINE_BACKENDS = {
     CPU: "backends/cpu/cpu_backend.h",
@@ -166,6 +171,13 @@ def roots_of(uses: Uses, sources: Sources, options: Options) -> list[str]:
     return roots + [sources.node_files[kind] for kind in sorted(node_kinds(uses, sources))]
 
 
+def needed_by(uses: Uses, sources: Sources, options: Options) -> set[str]:
+    """The files that a build of these uses is made from, headers included."""
+    whole = XNNPACK in uses.backends
+    loops = {file for kind, file in _WEIGHT_LOOPS.items() if kind not in uses.weights and not whole}
+    return sources.needed(roots_of(uses, sources, options), {*REPLACED, *loops})
+
+
 def base_roots(uses: Uses, options: Options) -> list[str]:
     """The files among these that no operator brings."""
     roots = [*_CORE, *(["module/module.h", "module/default_kernels.cpp"] if options.module else [])]
@@ -194,7 +206,7 @@ def products_in(uses: Uses, sources: Sources) -> Products:
 
 
 def _cmake(sources: Sources, uses: Uses, options: Options) -> str:
-    needed = sorted(sources.needed(roots_of(uses, sources, options)))
+    needed = sorted(needed_by(uses, sources, options))
     files = [name for name in needed if name.endswith(".cpp")]
     loops = [name for name in files if re.search(r"^(engine|kernels)/.*loops/", name)]
     roots = ["method/method.h", "delegate/backend.h"]

@@ -17,9 +17,10 @@ template <typename T>
 T load(T x) {
   return x;
 }
-float load(Half x) { return widen(x); }
-float load(BFloat x) { return widen(x); }
-uint8_t load(Truth x) { return x.byte != 0; }
+// A selective build may have none of these types.
+[[maybe_unused]] float load(Half x) { return widen(x); }
+[[maybe_unused]] float load(BFloat x) { return widen(x); }
+[[maybe_unused]] uint8_t load(Truth x) { return x.byte != 0; }
 
 template <typename To>
 struct Store {

@@ -160,14 +160,20 @@ constexpr DotFn dot_or_null() noexcept {
   {dot_or_null<R, 1>(), dot_or_null<R, 2>(), dot_or_null<R, 3>(), dot_or_null<R, 4>()}
 constexpr DotFn kDot[kDotRows][kDotRows] = {RL_DOTS(1), RL_DOTS(2), RL_DOTS(3), RL_DOTS(4)};
 
+// For more rows than this build has tiles of.
+__attribute__((noinline)) void dot_parts(const float* a, int64_t a_stride, int rows, const float* b,
+                                         int64_t b_stride, int cols, int64_t k, float* sums) {
+  constexpr int kHigh = static_cast<int>(kDotHeight);
+  for (int row = 0; row < rows; row += kHigh) {
+    const int high = rows - row < kHigh ? rows - row : kHigh;
+    kDot[high - 1][cols - 1](a + row * a_stride, a_stride, b, b_stride, k, sums + row * kDotRows);
+  }
+}
+
 void dot(const float* a, int64_t a_stride, int rows, const float* b, int64_t b_stride, int cols,
          int64_t k, float* sums) {
   if constexpr (kDotHeight < kDotRows) {
-    for (; rows > kDotHeight; rows -= static_cast<int>(kDotHeight)) {
-      kDot[kDotHeight - 1][cols - 1](a, a_stride, b, b_stride, k, sums);
-      a += kDotHeight * a_stride;
-      sums += kDotHeight * kDotRows;
-    }
+    if (rows > kDotHeight) return dot_parts(a, a_stride, rows, b, b_stride, cols, k, sums);
   }
   kDot[rows - 1][cols - 1](a, a_stride, b, b_stride, k, sums);
 }
