@@ -55,10 +55,10 @@ class Lacking {
  public:
   explicit Lacking(Message& message) : message_(message) {}
 
-  void add(uint64_t* named, size_t number, const char* name, const char* of) {
+  void add(uint64_t* named, size_t number, const char* name, const char* kind) {
     const uint64_t bit = uint64_t{1} << number;
     if ((*named & bit) != 0) return;
-    message_.append("%s %s%s", any_ ? "," : "this build was made without the engine's", name, of);
+    message_.append("%s %s%s", any_ ? "," : "this build was made without the engine's", name, kind);
     *named |= bit;
     any_ = true;
   }
@@ -81,9 +81,9 @@ Status check_selected(Span<const Node> nodes, Message& message) {
     const Parameters& parameters = node.parameters;
     if (!has_node(parameters)) {
       lacking.add(&kinds, parameters.index(), kind_name(parameters), "");
-    } else if (const char* of = lacking_weights(parameters)) {
+    } else if (const char* kind = lacking_weights(parameters)) {
       const bool groups = std::get<DynamicProductParameters>(parameters).row_group_size != 0;
-      lacking.add(&weights[groups ? 1 : 0], 0, kind_name(parameters), of);
+      lacking.add(&weights[groups ? 1 : 0], 0, kind_name(parameters), kind);
     }
     const TileProgram* program = std::visit(
         [](const auto& p) -> const TileProgram* { return find_program(p, 0); }, parameters);

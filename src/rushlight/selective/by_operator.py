@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from rushlight.selective.link_map import Part
 from rushlight.selective.selection import Options, base_roots, node_kinds
@@ -19,28 +19,16 @@ _CORE = ("abi", "core", "events", "kernel", "platform", "trace")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Part):
     """The code and constants of an operator, or of a part that several share.
 
     Attributes:
         name: "aten::relu.out", "CpuBackend Softmax", or the folder of a shared part.
-        shared: whether more than one operator, or every program, needs it.
         code, constants: in bytes.
+        shared: whether more than one operator, or every program, needs it.
     """
 
-    name: str
     shared: bool
-    code: int
-    constants: int
-
-    @property
-    def bytes(self) -> int:
-        """All of it."""
-        return self.code + self.constants
-
-    def to_json(self) -> dict[str, object]:
-        """For `size.json`."""
-        return {**asdict(self), "bytes": self.bytes}
 
 
 def rows_of(parts: Sequence[Part], uses: Uses, sources: Sources, options: Options) -> list[Row]:
@@ -68,7 +56,7 @@ def rows_of(parts: Sequence[Part], uses: Uses, sources: Sources, options: Option
         code[key] += part.code
         constants[key] += part.constants
     keys = sorted(code, key=lambda key: (key[0], -code[key] - constants[key], key[1]))
-    return [Row(name, shared, code[shared, name], constants[shared, name]) for shared, name in keys]
+    return [Row(name, code[shared, name], constants[shared, name], shared) for shared, name in keys]
 
 
 def _operator_files(uses: Uses, sources: Sources) -> dict[str, list[str]]:
