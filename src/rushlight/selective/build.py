@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -143,10 +144,13 @@ def _run(command: Sequence[str], problem: str, *, compiler: bool = False) -> Non
     if done.returncode == 0:
         return
     said = done.stdout + done.stderr
-    if compiler and ("No CMAKE_CXX_COMPILER" in said or "is not able to compile" in said):
+    absent = re.search(r"(\S+)\s+is not a full path and was not found in the PATH", said)
+    if compiler and (absent or "No CMAKE_CXX_COMPILER" in said or "is not able to compile" in said):
+        name = f", such as {absent[1]}" if absent else ""
         raise Error(
-            "there is no C++17 compiler that CMake can use: install one (on Debian, `apt install "
-            "g++`; for a target, its cross compiler), or name it in the environment variable CXX",
+            f"there is no C++17 compiler that CMake can use{name}: install one (on Debian, "
+            "`apt install g++`; for a target, its cross compiler), or name it in the environment "
+            "variable CXX",
             code=Code.NOT_FOUND,
         )
     lines = [line for line in said.splitlines() if line.strip()][-_LINES:]
