@@ -101,6 +101,8 @@ def _export(
     packed = packed_in_results(program)
     if packed is not None:
         raise refusal(packed, where=name)
+    for finding in specialised_sizes(Attempt(model, args, kwargs, dynamic_shapes), program):
+        warnings.warn(f"{name}: {finding}", UserWarning, stacklevel=4)
     return program
 
 
@@ -133,8 +135,6 @@ def trace(
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
         attempt = Attempt(model, args, kwargs, dynamic_shapes)
         raise refusal(*diagnose(error, attempt), where=name) from error
-    for finding in specialised_sizes(Attempt(model, args, kwargs, dynamic_shapes), program):
-        warnings.warn(f"{name}: {finding}", UserWarning, stacklevel=5)
     parameters = list(inspect.signature(model.forward).parameters)
     program.graph_module.meta.update({FORWARD_PARAMETERS: parameters})
     return program

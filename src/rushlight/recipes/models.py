@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch.export import ExportedProgram
@@ -100,4 +100,19 @@ def constants_of(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The constant methods' values; functions are called for them."""
     if given is None:
         return None
-    return {name: value() if isinstance(value, Callable) else value for name, value in given.items()}  # type: ignore[arg-type]  # fmt: skip
+    return {name: value() if callable(value) else value for name, value in given.items()}
+
+
+def first_inputs(name: str, examples: Sequence[Any]) -> tuple[Any, ...]:
+    """The inputs for the capture of the method `name`: the first of its list.
+
+    Raises:
+        ValueError: they are no tuple.
+    """
+    inputs = examples[0]
+    if not isinstance(inputs, tuple):
+        raise ValueError(
+            f"example_inputs of {name} holds {type(inputs).__name__}: give a list of tuples, each "
+            f"with the inputs of one call, as [(x,)]"
+        )
+    return inputs

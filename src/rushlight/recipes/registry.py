@@ -31,6 +31,7 @@ class RecipeRegistry:
     _providers: dict[str, Provider]
 
     def __new__(cls) -> RecipeRegistry:
+        """The one registry."""
         if cls._instance is None:
             cls._instance = super().__new__(cls)
             cls._instance._providers = {}

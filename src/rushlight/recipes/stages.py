@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch.export import Dim, ExportedProgram
 from torch.fx import GraphModule
-from torch.fx.passes.infra.pass_manager import PassManager as TorchPassManager
 from torchao.quantization import quantize_
 from torchao.quantization.pt2e import (
     allow_exported_model_train_eval,
@@ -24,8 +23,7 @@ from torchao.quantization.pt2e.quantizer import ComposableQuantizer, Quantizer
 from torchao.utils import unwrap_tensor_subclass
 
 from rushlight.capture import trace
-from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, PassManager
-from rushlight.edge.run_passes import Pass
+from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig
 from rushlight.inspect.delegation import DelegationInfo, get_delegation_info
 from rushlight.ir.quiet import deep_copy
 from rushlight.pipeline import EdgeProgramManager, to_edge, to_edge_transform_and_lower
@@ -38,7 +36,9 @@ from rushlight.recipes.lowering_recipe import (
     MethodPasses,
     Partitioners,
 )
-from rushlight.recipes.quantization_recipe import GraphPass, QuantizationRecipe
+from rushlight.recipes.models import first_inputs
+from rushlight.recipes.passes import checked, listed, passes_by_method, run_graph_passes
+from rushlight.recipes.quantization_recipe import QuantizationRecipe
 from rushlight.recipes.stage import PipelineArtifact, Stage
 from rushlight.recipes.stage_type import StageType
 
@@ -137,7 +137,7 @@ class QuantizeStage(Stage):
                 f"Example inputs for method {name} not found or empty: example_inputs needs a "
                 f"list with at least one tuple for it"
             )
-        inputs = _tuple_of(name, examples)
+        inputs = first_inputs(name, examples)
         shapes = (artifact.get_context("dynamic_shapes") or {}).get(name)
         if recipe.dynamic_batch_size:
             batch = Dim("batch", min=1)
@@ -151,11 +151,11 @@ class QuantizeStage(Stage):
             model = deep_copy(model).train()  # the captured module shares the weights
         captured = trace(model, inputs, dynamic_shapes=shapes, strict=self._strict, name=name)
         module = captured.module(check_guards=False)
-        module = _passed("pre_prepare_passes", recipe.pre_prepare_passes, module)
+        module = run_graph_passes("pre_prepare_passes", recipe.pre_prepare_passes, module)
         quantizer = self._get_quantizer_for_prepare_pt2e(recipe.quantizers or [])
         prepare = prepare_qat_pt2e if recipe.is_qat else prepare_pt2e
         prepared = prepare(module, quantizer)
-        prepared = _passed("post_prepare_passes", recipe.post_prepare_passes, prepared)
+        prepared = run_graph_passes("post_prepare_passes", recipe.post_prepare_passes, prepared)
         if recipe.is_qat and recipe.train_fn is not None:
             allow_exported_model_train_eval(prepared)
             move_exported_model_to_train(prepared)
@@ -165,8 +165,10 @@ class QuantizeStage(Stage):
             chosen = recipe.calibration_inputs_fn() if recipe.calibration_inputs_fn else examples
             with torch.no_grad(), unchanged(list(model.buffers())):
                 _calibrate(name, prepared, chosen)
-        prepared = _passed("pre_convert_passes", recipe.pre_convert_passes, prepared)
-        return _passed("post_convert_passes", recipe.post_convert_passes, convert_pt2e(prepared))
+        prepared = run_graph_passes("pre_convert_passes", recipe.pre_convert_passes, prepared)
+        return run_graph_passes(
+            "post_convert_passes", recipe.post_convert_passes, convert_pt2e(prepared)
+        )
 
     def _get_quantizer_for_prepare_pt2e(self, quantizers: Sequence[Any]) -> Any:
         """One quantizer that annotates as all do."""
@@ -191,17 +193,6 @@ class QuantizeStage(Stage):
         return others[0]
 
 
-def _tuple_of(name: str, examples: Sequence[Any]) -> tuple[Any, ...]:
-    """The inputs for the capture, the first ones."""
-    inputs = examples[0]
-    if not isinstance(inputs, tuple):
-        raise ValueError(
-            f"example_inputs of {name} holds {type(inputs).__name__}: give a list of tuples, each "
-            f"with the inputs of one call, as [(x,)]"
-        )
-    return inputs
-
-
 def _calibrate(name: str, prepared: GraphModule, data: Iterable[tuple[Any, ...]]) -> None:
     """Run a prepared module, so that its observers see the values."""
     for index, inputs in enumerate(data):
@@ -213,19 +204,6 @@ def _calibrate(name: str, prepared: GraphModule, data: Iterable[tuple[Any, ...]]
                 f"{type(error).__name__}: {error}. Give tuples with the dtypes and shapes of the "
                 f"first example inputs, or let sizes vary with dynamic_shapes or dynamic_batch_size"
             ) from error
-
-
-def _passed(argument: str, passes: Iterable[GraphPass] | None, module: GraphModule) -> GraphModule:
-    """The module that the passes of a quantization recipe make of another one."""
-    for one in passes or ():
-        try:
-            module = one(module)
-        except Exception as error:
-            raise RuntimeError(
-                f"{argument}: {getattr(one, '__name__', one)} fails: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-    return module
 
 
 class TorchExportStage(Stage):
@@ -262,7 +240,7 @@ class TorchExportStage(Stage):
                 )
             program = trace(
                 model,
-                _tuple_of(name, examples[name]),
+                first_inputs(name, examples[name]),
                 dynamic_shapes=shapes.get(name),
                 strict=self.strict,
                 name=name,
@@ -367,7 +345,7 @@ class EdgeTransformAndLowerStage(_DelegatingStage):
         manager = to_edge_transform_and_lower(
             artifact.data,
             partitioner=self._partitioners,
-            transform_passes=_passes_by_method(self._transform_passes, artifact.data),
+            transform_passes=passes_by_method(self._transform_passes, artifact.data),
             constant_methods=artifact.get_context("constant_methods"),
             compile_config=self._compile_config,
             generate_etrecord=artifact.get_context("generate_etrecord", False),
@@ -414,42 +392,14 @@ class EdgeProgramManagerTransformStage(Stage):
                 f"Expected EdgeProgramManager but got {type(manager)}: run TO_EDGE first"
             )
         programs = {name: manager.exported_program(name) for name in sorted(manager.methods)}
-        of_methods = _passes_by_method(self._edge_transform_passes, programs)
+        of_methods = passes_by_method(self._edge_transform_passes, programs)
         if of_methods:
             manager = manager.transform(of_methods)
         for one in self._edge_manager_transform_passes:
-            passes = _checked(one)(manager)
-            if isinstance(passes, PassManager | TorchPassManager):
-                manager = manager.transform(_listed(passes))
-            elif passes:
+            passes = listed(checked(one)(manager))
+            if passes:
                 manager = manager.transform(passes)
         self._artifact = artifact.copy_with_new_data(manager)
-
-
-def _checked(function: Any) -> Callable[..., Any]:
-    if not callable(function):
-        raise ValueError(
-            f"Transform passes must be a callable that resolves to passes, got "
-            f"{type(function).__name__}: give functions that return lists of passes"
-        )
-    return function  # type: ignore[no-any-return]
-
-
-def _passes_by_method(
-    functions: Sequence[MethodPasses] | None, programs: Mapping[str, ExportedProgram]
-) -> dict[str, list[Pass]] | None:
-    """The passes for each method that has any; None if none has."""
-    made = {
-        name: [one for function in functions or () for one in _listed(_checked(function)(name, p))]
-        for name, p in programs.items()
-    }
-    return {name: passes for name, passes in made.items() if passes} or None
-
-
-def _listed(passes: Any) -> list[Pass]:
-    """A pass manager is itself a pass."""
-    is_manager = isinstance(passes, PassManager | TorchPassManager)
-    return [passes] if is_manager else list(passes or ())
 
 
 class ToBackendStage(_DelegatingStage):
