@@ -78,6 +78,9 @@ def test_two_quantizers_each_take_their_layers(net: Net) -> None:
     assert any("quantize_per_tensor" in name for name in calls)
     # Calibration is not a use of the model: its state and weights are as they were.
     assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+    state = session.get_exported_program().state_dict
+    assert not any(value.any() for name, value in state.items() if "calls" in name)
+    assert any("calls" in name for name in state)
     assert _is_close(session, net, inputs[0][0])
 
 
@@ -133,6 +136,7 @@ def test_passes_run_between_the_parts_of_quantization(net: Net) -> None:
         _captured(net, _inputs(1), recipe)
 
 
+@pytest.mark.full  # torchao searches the graph for norms for 10 s
 def test_training_changes_a_copy(net: Net) -> None:
     weight = net.head.weight.detach().clone()
     trained: list[bool] = []

@@ -63,7 +63,7 @@ def test_a_model_becomes_a_program(
 ) -> None:
     _close(session, model, inputs)
     torch.testing.assert_close(session.run_method()[0], model(*inputs))
-    assert rl.load(session.get_pte_buffer()).methods == ["forward"]
+    assert rl.load(session.get_pte_buffer()).methods == ("forward",)
     assert session.get_example_input() == inputs
     assert session.get_edge_program_manager().methods == {"forward"}
     assert session.get_executorch_program_manager().methods == {"forward"}
@@ -99,7 +99,7 @@ def test_stages_run_by_hand(model: Scaled, inputs: tuple[Tensor]) -> None:
             stage.get_artifacts()
         stage.run(artifact)
         artifact = stage.get_artifacts()
-    assert rl.load(artifact.data.buffer).methods == ["forward"]
+    assert rl.load(artifact.data.buffer).methods == ("forward",)
     with pytest.raises(RuntimeError, match="not initialized"):
         session.get_pte_buffer()  # it ran nothing itself
 
