@@ -119,8 +119,8 @@ def test_passes_run_between_the_parts_of_quantization(net: Net) -> None:
         return note
 
     names = ("pre_prepare", "post_prepare", "pre_convert", "post_convert")
-    passes = {f"{name}_passes": [noting(name)] for name in names}
-    _captured(net, _inputs(1), QuantizationRecipe([CpuQuantizer(static_config())], **passes))  # type: ignore[arg-type]
+    passes: dict[str, Any] = {f"{name}_passes": [noting(name)] for name in names}
+    _captured(net, _inputs(1), QuantizationRecipe([CpuQuantizer(static_config())], **passes))
     assert seen == [
         ("pre_prepare", False, False),
         ("post_prepare", True, False),
@@ -203,6 +203,6 @@ def test_refused_quantizers_and_inputs(net: Net) -> None:
         _captured(net, [], recipe)
     with pytest.raises(ValueError, match="fails on item 1 of the inputs"):
         _captured(net, [*_inputs(1), (torch.randn(2, 5, 6, 6),)], recipe)
-    other: Any = QuantizationRecipe([CpuQuantizer(static_config()), object()])  # type: ignore[list-item]
+    quantizers: list[Any] = [CpuQuantizer(static_config()), object()]
     with pytest.raises(ValueError, match="object does not derive from torchao"):
-        _captured(net, _inputs(1), other)
+        _captured(net, _inputs(1), QuantizationRecipe(quantizers))

@@ -339,6 +339,7 @@ def test_passes_run_once_each_in_their_order(model: Scaled, inputs: tuple[Tensor
     ]
     export(model, [inputs], ExportRecipe(lowering_recipe=lowering, pipeline_stages=stages))
     assert seen == ["manager forward", "list forward", "all"]
-    bad = ExportRecipe(lowering_recipe=LoweringRecipe(edge_transform_passes=[3]))  # type: ignore[list-item]
+    functions: Any = [3]
+    bad = ExportRecipe(lowering_recipe=LoweringRecipe(edge_transform_passes=functions))
     with pytest.raises(ValueError, match="got int: give functions"):
         export(model, [inputs], bad)
