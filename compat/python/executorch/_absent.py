@@ -1,4 +1,4 @@
-"""What is said where a name of ExecuTorch has no counterpart, or where both packages are installed."""
+"""What is said where a name has no counterpart, or where both packages are installed."""
 
 from __future__ import annotations
 

@@ -116,6 +116,7 @@ def main(folder: str, module: str, results: str, left_out: str | None = None) ->
     file = Path(folder).joinpath(*module.split(".")[1:]).with_suffix(".py")
     flags = ["-q", "--noconftest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", folder]
     flags += ["-p", "no:xdist", "--override-ini", "python_files=*.py", "--capture=sys"]
+    flags.append("--assert=plain")  # else every module that is imported would be rewritten
     return int(pytest.main([*flags, str(file)], plugins=[Recorder(Path(results), skipped)]))
 
 

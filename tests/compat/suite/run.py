@@ -31,7 +31,7 @@ SUITES = (
     *("extension/pybindings/test", "extension/flat_tensor/test", "extension/llm/export/test"),
     *("extension/llm/runner/test", "codegen"),
 )
-SECONDS = 900  # for one file
+SECONDS = 300  # for one file
 
 
 def folder_of(python: str) -> Path:
