@@ -80,7 +80,7 @@ SANITIZE_FLAGS := -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG='-O1 -g1' \
 TSAN_FLAGS := -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG='-O1 -g1' \
   -D RUSHLIGHT_SANITIZE=thread
 
-PY_CODE := src codegen tests benchmarks examples compat
+PY_CODE := src codegen compat tests benchmarks examples
 CPP_CODE = $(shell find cpp bindings tests/cpp examples benchmarks -name '*.h' -o -name '*.cpp' \
   | xargs grep -LE '(Made|Written) .*codegen')
 # Kernels are left out: they are compiled several times over, and tests/ops/ holds them to PyTorch.
@@ -183,6 +183,11 @@ interop: ext peer ## Every model, both ways, against real ExecuTorch
 	@$(call timed,Comparison with ExecuTorch $(EXECUTORCH),$(PY) -m pytest -m interop $(ARGS))
 
 # A download of several GB where only builds with CUDA are found: not part of `test`.
+.PHONY: guides
+guides: ext ## The code of ExecuTorch's guides in the folder DOCS, over our names for ExecuTorch
+	@test -d "$(DOCS)" || { echo 'make guides DOCS=FOLDER: the folder with the texts'; exit 1; }
+	@cd tests/compat && $(abspath $(PY)) -m guides $(abspath $(DOCS)) $(ARGS)
+
 .PHONY: torch-next
 torch-next: ext $(NEXT)/.done-$(TORCH_NEXT) ## Tests of the compiler with the newest other PyTorch
 	@$(call timed,Tests with PyTorch $(TORCH_NEXT),$(NEXT)/bin/python -m pytest -n $(JOBS) \

@@ -42,7 +42,7 @@ PYTHON_LAYERS = (
     ("pipeline",),
     ("_core",),  # the extension module
     ("runtime",),
-    ("custom",),
+    ("custom", "portable_lib"),
     ("inspect",),
     ("check", "other_shapes"),
     ("forms",),

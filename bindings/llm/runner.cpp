@@ -90,7 +90,9 @@ std::shared_ptr<RunnerHandle> open(nb::object path, nb::object data, size_t thre
   llm::LoadOptions options;
   options.module.backends = &backend_table();
   options.module.kernels = &kernel_table();
-  for (const nb::bytes& path : kernels) options.kernels.emplace_back(path.c_str());
+  std::vector<const char*> libraries;
+  for (const nb::bytes& library : kernels) libraries.push_back(library.c_str());
+  options.kernel_libraries = {libraries.data(), libraries.size()};
   options.module.any_scalar_inputs = true;
   options.module.threads = threads;
   options.module.map = map;

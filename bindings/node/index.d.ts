@@ -199,8 +199,9 @@ export interface LanguageModelOptions {
   /** Bytes, without the cache. */
   memoryLimit?: number | bigint;
   dataPath?: Path;
-  /** Shared libraries. */
+  /** Shared libraries with backends, and with kernels for operators of your own. */
   backends?: readonly Path[];
+  kernels?: readonly Path[];
   readsFile?: boolean;
   guardsFile?: boolean;
   /** The type of keys and values. */

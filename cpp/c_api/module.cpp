@@ -1,4 +1,5 @@
 // Modules: opening, closing and copying them.
+#include "rushlight/c_api/kernels.h"
 #include "rushlight/c_api/module_object.h"
 
 namespace rushlight::c_api {
@@ -11,21 +12,6 @@ Status add_kernels(const rl_module_options& options, Module* module) {
     RL_TRY(module->add_kernels(options.kernel_libraries[i]));
   }
   return {};
-}
-
-// Checks that an array was given, and each of its pointers.
-template <class T>
-Status check_array(const T* const* items, uint32_t count, const char* name, const char* item,
-                   Message* message) {
-  if (count > 0) RL_TRY(check_given(items, name, message));
-  for (uint32_t i = 0; i < count; ++i) RL_TRY(check_given(items[i], item, message));
-  return {};
-}
-
-Status check_kernels(const rl_module_options& options, Message* message) {
-  RL_TRY(check_array(options.kernels, options.n_kernels, "kernels", "a kernel", message));
-  return check_array(options.kernel_libraries, options.n_kernel_libraries, "kernel_libraries",
-                     "the path of a kernel library", message);
 }
 
 // Opens a module by `open(Module&, const ModuleOptions&)`.

@@ -448,6 +448,10 @@ typedef struct rl_llm_options {
   const char* const* backend_libraries;
   uint32_t n_backends;
   uint32_t n_backend_libraries;
+  const rl_kernel_v1* const* kernels;
+  const char* const* kernel_libraries;
+  uint32_t n_kernels;
+  uint32_t n_kernel_libraries;
 } rl_llm_options;
 
 /* Opens a program with a language model. `options` may be NULL. *llm is to be closed. Errors: as

@@ -142,7 +142,7 @@ def export(
     debug: str = "lines",
     etrecord: str | os.PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
-    kernels: Sequence[AnyPath] = (),
+    kernels: Sequence[AnyPath] | None = None,
 ) -> Program:
     """Turn a model into a program, and check that it computes what the model computes.
 

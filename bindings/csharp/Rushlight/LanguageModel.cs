@@ -42,6 +42,9 @@ namespace Rushlight {
     /// <summary>In place of the program's.</summary>
     public string ChatTemplate;
 
+    /// <summary>Shared libraries with kernels of operators of your own.</summary>
+    public string[] KernelLibraries;
+
     /// <summary>Shared libraries with backends.</summary>
     public string[] BackendLibraries;
 
@@ -59,7 +62,9 @@ namespace Rushlight {
         prefill_rows = PrefillRows,
         chat_template = pins.Add(Call.Text("ChatTemplate", ChatTemplate)),
         backend_libraries = pins.AddPaths("BackendLibraries", BackendLibraries),
-        n_backend_libraries = (uint)(BackendLibraries?.Length ?? 0)
+        n_backend_libraries = (uint)(BackendLibraries?.Length ?? 0),
+        kernel_libraries = pins.AddPaths("KernelLibraries", KernelLibraries),
+        n_kernel_libraries = (uint)(KernelLibraries?.Length ?? 0)
       };
     }
   }

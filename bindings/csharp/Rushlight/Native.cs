@@ -168,6 +168,10 @@ namespace Rushlight {
     internal IntPtr backend_libraries;
     internal uint n_backends;
     internal uint n_backend_libraries;
+    internal IntPtr kernels;
+    internal IntPtr kernel_libraries;
+    internal uint n_kernels;
+    internal uint n_kernel_libraries;
   }
 
   [StructLayout(LayoutKind.Sequential)]

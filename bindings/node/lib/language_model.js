@@ -21,6 +21,7 @@ const OPTIONS = {
   memoryLimit: check.whole64,
   dataPath: check.path,
   backends: (value, name) => check.list(value, name, check.path),
+  kernels: (value, name) => check.list(value, name, check.path),
   readsFile: (value, name) => Number(check.flag(value, name)),
   guardsFile: (value, name) => Number(check.flag(value, name)),
   cache: (value, name) => {

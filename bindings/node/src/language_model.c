@@ -10,6 +10,7 @@ typedef struct opening {
   char* data_path;
   char* chat_template;
   text_list backends;
+  text_list kernels;
   rl_llm_options options;
   handle* made;
 } opening;
@@ -32,6 +33,7 @@ static void release_opening(napi_env env, task* t) {
   free(o->data_path);
   free(o->chat_template);
   free_texts(&o->backends);
+  free_texts(&o->kernels);
   memory_drop(o->program);
   handle_drop(o->made);
 }
@@ -63,11 +65,14 @@ static napi_value js_open_llm(napi_env env, napi_callback_info info) {
   o->path = get_text(env, from, "path");
   napi_value program = get_field(env, from, "program");
   if (program != NULL) o->program = memory_of_bytes(env, program);
-  if (has_exception(env) || !get_texts(env, from, "backends", &o->backends)) {
+  if (has_exception(env) || !get_texts(env, from, "backends", &o->backends) ||
+      !get_texts(env, from, "kernels", &o->kernels)) {
     return task_abandon(env, &o->t);
   }
   o->options.backend_libraries = (const char* const*)o->backends.items;
   o->options.n_backend_libraries = o->backends.count;
+  o->options.kernel_libraries = (const char* const*)o->kernels.items;
+  o->options.n_kernel_libraries = o->kernels.count;
   return task_start(env, &o->t);
 }
 

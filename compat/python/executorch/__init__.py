@@ -1,21 +1,36 @@
-"""ExecuTorch's names for Rushlight: each is the same object as ours, and nothing is decided here.
+"""ExecuTorch's Python names, each of which is an object of Rushlight's.
 
-Importing this package loads neither torch nor the compiler. What has no counterpart raises an
-ImportError that says so. `EXECUTORCH_TORCH_SHIMS=1` stands for `import executorch.torch_shims`.
+    from executorch.exir import to_edge  # is rushlight.pipeline.to_edge
+
+`executorch/_names/` has the tables of all modules and names; modules are made of them when they
+are imported, and a name is looked up when it is first used, so that what needs no torch loads
+none. What newer releases of PyTorch have lost comes with `import executorch.torch_shims`, or if
+the environment variable EXECUTORCH_TORCH_SHIMS is 1.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
+from importlib import metadata
 
-from executorch._absent import NoSuchModule, absent, refuse_beside_real
+from executorch import _finder
 
-refuse_beside_real()
-if not any(isinstance(finder, NoSuchModule) for finder in sys.meta_path):
-    sys.meta_path.append(NoSuchModule())  # type: ignore[arg-type]
+
+def _check_alone() -> None:
+    """Refuses to stand beside real ExecuTorch, whose files it would mix with its own."""
+    try:
+        real = metadata.distribution("executorch")
+    except metadata.PackageNotFoundError:
+        return
+    raise ImportError(
+        f"two distributions provide the package 'executorch': executorch {real.version} and "
+        "rushlight-executorch, which gives ExecuTorch's names to Rushlight. Keep one: "
+        "`pip uninstall executorch` to run on Rushlight, or `pip uninstall rushlight-executorch`, "
+        "and then `pip install --force-reinstall executorch`, to run on ExecuTorch"
+    )
+
+
+_check_alone()
+_finder.install()
 if os.environ.get("EXECUTORCH_TORCH_SHIMS") == "1":
-    importlib.import_module("executorch.torch_shims")
-
-__getattr__ = absent(__name__)
+    from executorch import torch_shims as torch_shims

@@ -1,6 +1,7 @@
 // Language models: opening them, their tokenizer and template, grammars, adapters, embeddings.
 #include <algorithm>
 
+#include "rushlight/c_api/kernels.h"
 #include "rushlight/c_api/llm/llm_object.h"
 #include "rushlight/llm/evaluate/embed.h"
 #include "rushlight/llm/json/parse.h"
@@ -20,6 +21,7 @@ Status open_model(const rl_llm_options* asked, const Open& open, rl_llm** handle
                          static_cast<unsigned>(options.cache),
                          static_cast<unsigned>(RL_CACHE_INT8));
   }
+  RL_TRY(check_kernels(options, message));
   auto object = std::make_unique<LlmObject>();
   object->model = std::make_shared<Model>();
   Model& model = *object->model;
@@ -33,6 +35,8 @@ Status open_model(const rl_llm_options* asked, const Open& open, rl_llm** handle
   wanted.module.map = options.reads_file == 0;
   wanted.module.guard = options.guards_file != 0;
   wanted.module.any_scalar_inputs = true;
+  wanted.kernels = {options.kernels, options.n_kernels};
+  wanted.kernel_libraries = {options.kernel_libraries, options.n_kernel_libraries};
   wanted.cache = static_cast<llm::CacheType>(options.cache);
   wanted.runner.scheduler.texts = options.max_texts;
   wanted.runner.scheduler.cache_limit = static_cast<size_t>(options.cache_limit);

@@ -1,9 +1,6 @@
 // From a program to a runner: the model, its tokenizer and what its texts begin and end with.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "rushlight/llm/runner/module_model.h"
 #include "rushlight/llm/runner/runner.h"
 
@@ -16,8 +13,9 @@ struct LoadOptions {
   // In place of those in the program; empty: the program's. They must live as long as the runner.
   Span<const uint8_t> tokenizer;  // a table (docs/llm/tokenizer.md)
   StringView chat_template;
-  // Shared libraries of kernels besides those of `module` (Module::add_kernels).
-  std::vector<std::string> kernels;
+  // Kernels, and shared libraries of kernels, besides those of `module` (Module::add_kernels).
+  Span<const rl_kernel_v1* const> kernels;
+  Span<const char* const> kernel_libraries;
 };
 
 // Maps a program (.pte) and loads it into a runner that is not open yet. The program has one of the

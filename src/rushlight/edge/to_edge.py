@@ -36,6 +36,7 @@ from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.edge.prepare_branches import prepare_branches
 from rushlight.edge.prepare_state import prepare_state
+from rushlight.edge.prepare_views import prepare_views
 from rushlight.edge.prepare_writes import prepare_writes
 from rushlight.edge.recurrence import recurrence_to_loops
 from rushlight.errors import ExportError, internal_error, raised_by_us
@@ -89,7 +90,7 @@ def to_core_aten(
             table = decomposition_table(keep, own)  # with torch's rules, which unroll
             with broadcast_counts(), whole_recurrence(), comparing_without_guards():
                 prepared = recurrence_to_loops(
-                    prepare_branches(prepare_writes(prepare_state(program), table))
+                    prepare_branches(prepare_writes(prepare_state(prepare_views(program)), table))
                 )
                 with short_decomposition_setup():
                     decomposed = prepared.run_decompositions(table)

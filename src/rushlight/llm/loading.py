@@ -35,7 +35,7 @@ def load(
     guard: bool = False,
     failure_report: AnyPath | None = None,
     trace: bool | TraceOptions = False,
-    kernels: Sequence[AnyPath] = (),
+    kernels: Sequence[AnyPath] | None = None,
 ) -> Runner:
     """Load a language model. Needs no torch.
 

@@ -29,10 +29,15 @@ from torchao.quantization.pt2e.quantizer import (
     SharedQuantizationSpec,
 )
 
-from rushlight.quantization.config import dynamic_config, static_config
+from rushlight.quantization.config import (
+    dynamic_config,
+    get_symmetric_quantization_config,
+    static_config,
+)
 from rushlight.quantization.qat import convert, freeze_batch_norms, freeze_scales, prepare_qat
 from rushlight.quantization.quantizer import CpuQuantizer
 from rushlight.quantization.recipes import RECIPES, Recipe
+from rushlight.quantization.split_dynamic import DuplicateDynamicQuantChainPass
 from rushlight.quantization.workflow import quantize
 
 __all__ = [
@@ -40,6 +45,7 @@ __all__ = [
     "ComposableQuantizer",
     "CpuQuantizer",
     "DerivedQuantizationSpec",
+    "DuplicateDynamicQuantChainPass",
     "FixedQParamsQuantizationSpec",
     "QuantizationAnnotation",
     "QuantizationConfig",
@@ -52,6 +58,7 @@ __all__ = [
     "dynamic_config",
     "freeze_batch_norms",
     "freeze_scales",
+    "get_symmetric_quantization_config",
     "prepare_pt2e",
     "prepare_qat",
     "prepare_qat_pt2e",

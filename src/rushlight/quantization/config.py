@@ -54,6 +54,32 @@ def dynamic_config(*, weight_bits: int = 8, group_size: int = 32) -> Quantizatio
     return QuantizationConfig(activation, None, weight, None)
 
 
+def get_symmetric_quantization_config(
+    is_per_channel: bool = False,
+    is_qat: bool = False,
+    is_dynamic: bool = False,
+    act_qmin: int = -128,
+    act_qmax: int = 127,
+    weight_qmin: int = -127,
+    weight_qmax: int = 127,
+) -> QuantizationConfig:
+    """int8 with symmetric weights, by ExecuTorch's arguments.
+
+    Args:
+        is_per_channel: a scale for each output channel of a weight, or one for all.
+        is_qat: fake-quantise for training, instead of observers.
+        is_dynamic: a scale and zero point for each row of activations, found at run time.
+        act_qmin, act_qmax: the range of activations with static scales.
+        weight_qmin, weight_qmax: the range of weights.
+    """
+    config = static_config(is_per_channel=is_per_channel, is_qat=is_qat and not is_dynamic)
+    weight = replace(config.weight, quant_min=weight_qmin, quant_max=weight_qmax)
+    if is_dynamic:
+        return QuantizationConfig(dynamic_config().input_activation, None, weight, None, is_qat)
+    activation = replace(config.input_activation, quant_min=act_qmin, quant_max=act_qmax)
+    return QuantizationConfig(activation, activation, weight, None, is_qat)
+
+
 def row_activation() -> QuantizationSpec:
     """int8 with a scale and zero point for each row, found at run time."""
     return QuantizationSpec(  # no qscheme, so that no static scale is shared with it

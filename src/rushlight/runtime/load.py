@@ -40,7 +40,7 @@ def load(
     backend_options: BackendOptions | None = None,
     check_backends: bool | None = None,
     failure_report: AnyPath | None = None,
-    kernels: Sequence[AnyPath] = (),
+    kernels: Sequence[AnyPath] | None = None,
 ) -> Module:
     """Load a program (.pte). Needs no torch.
 
@@ -249,7 +249,7 @@ def open_program(
     map: bool = True,
     guard: bool = False,
     failure_report: AnyPath | None = None,
-    kernels: Sequence[AnyPath] = (),
+    kernels: Sequence[AnyPath] | None = None,
 ) -> _core.Program:
     """Open and verify a program without loading methods; the arguments are those of `load`.
 

@@ -8,7 +8,7 @@ kernels that are registered here, for all programs of this process, or given wit
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -147,7 +147,7 @@ def kernels_in_delegates() -> set[str]:
 
 
 @contextmanager
-def lent_kernels(paths: Sequence[AnyPath]) -> Iterator[None]:
+def lent_kernels(paths: Sequence[AnyPath] | None) -> Iterator[None]:
     """Register the kernels of libraries for as long as the context; those that were registered
     before stay so.
 
@@ -167,7 +167,7 @@ def lent_kernels(paths: Sequence[AnyPath]) -> Iterator[None]:
             _core.unregister_kernel_library(number)
 
 
-def library_paths(kernels: Sequence[AnyPath]) -> list[bytes]:
+def library_paths(kernels: Sequence[AnyPath] | None) -> list[bytes]:
     """The paths of libraries of kernels for the extension.
 
     Args:
@@ -179,16 +179,20 @@ def library_paths(kernels: Sequence[AnyPath]) -> list[bytes]:
     return [os.fsencode(path) for path in _paths(kernels)]
 
 
-def _paths(kernels: Sequence[AnyPath]) -> list[AnyPath]:
+def _paths(kernels: Sequence[AnyPath] | None) -> list[AnyPath]:
+    if kernels is None:
+        return []
     is_path = isinstance(kernels, str | bytes | os.PathLike)
-    if is_path or not all(isinstance(path, str | bytes | os.PathLike) for path in kernels):
+    is_list = isinstance(kernels, Iterable) and not is_path
+    libraries = list(kernels) if is_list else []
+    if not is_list or not all(isinstance(path, str | bytes | os.PathLike) for path in libraries):
         raise LoadError(
             f"kernels={kernels!r}: give a list of paths of shared libraries, as in "
             f"kernels=['libacme.so']; a kernel in Python is given to "
             f"rushlight.runtime.register_kernel",
             code=Code.INVALID_ARGUMENT,
         )
-    return list(kernels)
+    return libraries
 
 
 def _load_error(failure: _core.Failure, advice: str = "") -> LoadError:

@@ -11,7 +11,8 @@ from enum import Enum
 from typing import Any
 
 from rushlight import _core
-from rushlight.errors import Code, LoadError, RunError
+from rushlight.errors import Code, RunError
+from rushlight.files import AnyPath
 from rushlight.runtime.backends import BackendOptions, find_backends
 from rushlight.runtime.check import check_inputs
 from rushlight.runtime.contract import Contract
@@ -24,6 +25,7 @@ from rushlight.runtime.registries import (
     operator_registry,
 )
 from rushlight.runtime.source import Source, describe_source
+from rushlight.runtime.trace import Recording, TraceOptions
 
 
 class Verification(Enum):
@@ -147,11 +149,16 @@ class Method:
 
 
 class Program:
-    """An opened program; its methods are loaded one by one and share arenas for shared state."""
+    """An opened program; its methods are loaded one by one and share arenas for shared state.
 
-    def __init__(self, core: _core.Program, where: str) -> None:
+    Attributes:
+        is_traced: whether it was loaded with `enable_etdump`.
+    """
+
+    def __init__(self, core: _core.Program, where: str, is_traced: bool = False) -> None:
         self._core = core
         self._where = where
+        self.is_traced = is_traced
 
     @property
     def method_names(self) -> set[str]:
@@ -178,6 +185,22 @@ class Program:
     def metadata(self, method_name: str) -> MethodMetadata:
         """The metadata of a method; KeyError if there is no method of that name."""
         return MethodMetadata(self._meta(method_name))
+
+    def write_etdump_result_to_file(
+        self, etdump_path: AnyPath, debug_buffer_path: AnyPath | None = None
+    ) -> None:
+        """Write what was recorded since the program was loaded, as `Recording.save` does.
+
+        Args:
+            etdump_path: the trace.
+            debug_buffer_path: the values that it refers to; None: the trace's path with ".values"
+                at its end.
+
+        Raises:
+            RunError: if the program was loaded without `enable_etdump`, or a file cannot be
+                written.
+        """
+        Recording(self._core).save(etdump_path, debug_buffer_path)
 
     def _meta(self, name: str) -> dict[str, Any]:
         if name not in self._core.method_names():
@@ -224,8 +247,8 @@ class Runtime:
         Args:
             data: a path, bytes, or an open binary file.
             verification: either member; everything is checked anyway.
-            enable_etdump, debug_buffer_size: not supported here; `rushlight.load(…, trace=True)`
-                times instructions.
+            enable_etdump: record what runs, for `Program.write_etdump_result_to_file`.
+            debug_buffer_size: bytes for the values of a trace; 0: none are recorded.
             data_path: a data file (.ptd).
             backend_options: as for `rushlight.load`.
 
@@ -233,17 +256,13 @@ class Runtime:
             LoadError: if the program is not valid, or options name a method or backend that is not
                 in it.
         """
-        if enable_etdump or debug_buffer_size:
-            raise LoadError(
-                "this runtime does not write ETDump files: leave enable_etdump and "
-                "debug_buffer_size out, and time instructions with rushlight.load(…, trace=True)",
-                code=Code.NOT_SUPPORTED,
-            )
         if not isinstance(verification, Verification):
             raise TypeError(f"verification is {verification!r}: give a member of Verification")
-        core, where = open_program(data, data=data_path), describe_source(data)
+        values = TraceOptions(values="all", value_bytes=debug_buffer_size)
+        trace = values if enable_etdump and debug_buffer_size else enable_etdump
+        core, where = open_program(data, data=data_path, trace=trace), describe_source(data)
         try:
             set_backend_options(core, backend_options, {m: [m] for m in core.method_names()})
         except _core.Failure as failure:
             raise load_error(failure, where) from None
-        return Program(core, where)
+        return Program(core, where, bool(enable_etdump))

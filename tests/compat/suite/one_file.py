@@ -100,12 +100,12 @@ class Recorder:
 
 
 def _reason(report: Any) -> str:
-    """The first line of the error that ended a test."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is not None:
-        return str(crash.message).strip().partition("\n")[0][:300]
+    """The last line of the error that ended a test."""
     lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
-    return lines[-1][2:].strip()[:300] if lines else str(report.longrepr)[:300]
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and not lines:
+        return str(crash.message).strip().partition("\n")[0][:300]
+    return lines[-1][2:].strip()[:300] if lines else str(report.longrepr)[-300:]
 
 
 def main(folder: str, module: str, results: str, left_out: str | None = None) -> int:

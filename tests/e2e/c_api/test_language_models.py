@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from c_library import CError, Library
+from c_texts import generate, generate_options
 
 import rushlight.llm
 from rushlight.errors import Code
@@ -47,46 +48,6 @@ def _tokens(library: Library, name: str, *arguments: Any) -> list[int]:
     return list(tokens)
 
 
-class Reader:
-    """Collects pieces; stops after some tokens."""
-
-    def __init__(self, library: Library, stop_after: int = 1 << 30) -> None:
-        self.tokens: list[list[int]] = []
-        self.texts: list[bytes] = []
-        self.finish: list[int] = []
-        self.logprobs: list[float] = []
-        self._stop_after = stop_after
-        self.write = library.types["rl_piece_fn"](self._take)
-
-    def _take(self, _: object, piece: Any) -> int:
-        p = piece.contents
-        while len(self.tokens) <= p.choice:
-            self.tokens.append([])
-            self.texts.append(b"")
-            self.finish.append(0)
-        self.tokens[p.choice] += p.tokens[: p.n_tokens]
-        self.texts[p.choice] += ctypes.string_at(p.text.data, p.text.size)
-        self.finish[p.choice] = p.finish
-        if p.logprobs:
-            self.logprobs += p.logprobs[: p.n_tokens]
-        return len(self.tokens[0]) >= self._stop_after
-
-
-def _options(library: Library, llm: ctypes.c_void_p, **fields: Any) -> Any:
-    options = library.make("rl_generate_options")
-    library.call("rl_llm_default_options", llm, ctypes.byref(options))
-    for name, value in fields.items():
-        setattr(options, name, value)
-    return options
-
-
-def _generate(library: Library, name: str, handle: Any, tokens: list[int], options: Any) -> Reader:
-    reader = Reader(library)
-    prompt = (ctypes.c_int32 * len(tokens))(*tokens)
-    library.call(name, handle, prompt, len(tokens), ctypes.byref(options), reader.write, None, None)
-    return reader
-
-
 @pytest.mark.parametrize("text", ["", PROMPT, "naïve café — 你好", "a\x00b", "<s>"])
 def test_tokenizer(library: Library, llm: ctypes.c_void_p, runner: Runner, text: str) -> None:
     tokens = _tokens(library, "rl_llm_encode", llm, library.text(text), 1)
@@ -111,12 +72,12 @@ def test_generates_as_load_does(
     library: Library, llm: ctypes.c_void_p, runner: Runner, options: dict[str, Any]
 ) -> None:
     wanted = runner.generate(PROMPT, ignore_eos=True, **options)
-    made = _options(library, llm, ignores_end=1, **options)
+    made = generate_options(library, llm, ignores_end=1, **options)
     tokens = list(runner.encode(PROMPT))
-    reader = _generate(library, "rl_llm_generate", llm, tokens, made)
+    reader = generate(library, "rl_llm_generate", llm, tokens, made)
     assert reader.tokens[0] == wanted.tokens and reader.texts[0].decode() == wanted.text
     session = library.handle("rl_session_open", llm)
-    again = _generate(library, "rl_session_generate", session, tokens, made)
+    again = generate(library, "rl_session_generate", session, tokens, made)
     assert again.tokens == reader.tokens
     assert _tokens(library, "rl_session_tokens", session) == tokens + wanted.tokens
     library.call("rl_session_close", session)
@@ -126,16 +87,16 @@ def test_several_texts_stops_and_probabilities(
     library: Library, llm: ctypes.c_void_p, runner: Runner
 ) -> None:
     tokens = list(runner.encode(PROMPT))
-    many = _options(library, llm, n=3, seed=3, max_tokens=6, ignores_end=1, logprobs=0)
-    reader = _generate(library, "rl_llm_generate", llm, tokens, many)
+    many = generate_options(library, llm, n=3, seed=3, max_tokens=6, ignores_end=1, logprobs=0)
+    reader = generate(library, "rl_llm_generate", llm, tokens, many)
     assert [len(t) for t in reader.tokens] == [6, 6, 6] and len(reader.logprobs) == 18
     assert all(p <= 0 for p in reader.logprobs) and reader.finish == [2, 2, 2]
     first = runner.generate(PROMPT, temperature=0, max_tokens=8, ignore_eos=True)
     stop = (library.types["rl_text_v1"] * 1)(library.text(first.text[3:5]))
-    options = _options(
+    options = generate_options(
         library, llm, temperature=0, max_tokens=8, ignores_end=1, stop=stop, n_stop=1
     )
-    ended = _generate(library, "rl_llm_generate", llm, tokens, options)
+    ended = generate(library, "rl_llm_generate", llm, tokens, options)
     assert ended.finish == [1]
     assert ended.texts[0].decode() == first.text[: first.text.index(first.text[3:5])]
 
@@ -143,16 +104,16 @@ def test_several_texts_stops_and_probabilities(
 def test_grammar(library: Library, llm: ctypes.c_void_p, runner: Runner) -> None:
     schema = json.dumps({"enum": ["yes", "no"]})
     grammar = library.handle("rl_grammar_from_json_schema", llm, library.text(schema))
-    options = _options(library, llm, temperature=0, max_tokens=20, grammar=grammar.value)
+    options = generate_options(library, llm, temperature=0, max_tokens=20, grammar=grammar.value)
     tokens = list(runner.encode(PROMPT))
-    reader = _generate(library, "rl_llm_generate", llm, tokens, options)
+    reader = generate(library, "rl_llm_generate", llm, tokens, options)
     assert json.loads(reader.texts[0]) in ("yes", "no")
     library.call("rl_grammar_close", grammar)
 
 
 def test_cancels_on_another_thread(library: Library, llm: ctypes.c_void_p) -> None:
     session = library.handle("rl_session_open", llm)
-    options = _options(library, llm, shifts=1, max_tokens=1 << 40, ignores_end=1)
+    options = generate_options(library, llm, shifts=1, max_tokens=1 << 40, ignores_end=1)
     is_over = threading.Event()
 
     def cancel() -> None:
@@ -161,7 +122,7 @@ def test_cancels_on_another_thread(library: Library, llm: ctypes.c_void_p) -> No
 
     other = threading.Thread(target=cancel)
     other.start()
-    reader = _generate(library, "rl_session_generate", session, [5, 6, 7], options)
+    reader = generate(library, "rl_session_generate", session, [5, 6, 7], options)
     is_over.set()
     other.join()
     assert reader.finish == [4]
@@ -196,11 +157,11 @@ def test_traces(library: Library, runner: Runner, tmp_path: Path) -> None:
     assert caught.value.code == Code.INVALID_STATE.value
     traced = library.make("rl_trace_options", values=1)
     library.call("rl_llm_trace_start", llm, ctypes.byref(traced))
-    options = _options(library, llm, temperature=0, max_tokens=5, ignores_end=1)
+    options = generate_options(library, llm, temperature=0, max_tokens=5, ignores_end=1)
     tokens = list(runner.encode(PROMPT))
-    reader = _generate(library, "rl_llm_generate", llm, tokens, options)
+    reader = generate(library, "rl_llm_generate", llm, tokens, options)
     library.call("rl_llm_trace_stop", llm)
-    _generate(library, "rl_llm_generate", llm, tokens, options)
+    generate(library, "rl_llm_generate", llm, tokens, options)
     library.call("rl_llm_trace_save", llm, str(tmp_path / "m.etdp").encode())
     inspector = Inspector(
         tmp_path / "m.etdp", program=MODEL, debug_buffer_path=tmp_path / "m.etdp.values"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,10 @@ from rushlight import runtime
 from rushlight.cli import app
 from rushlight.runtime.registries import registered_kernels
 from rushlight.schema import cpu_engine as fb
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "c_api"))
+from c_library import CError, Library
+from c_texts import generate, generate_options
 
 SNAKE = "acme::snake(Tensor x, float a) -> Tensor"
 MESSAGES = [{"role": "user", "content": "the lamp"}]
@@ -99,6 +105,31 @@ def test_a_registered_library_is_found(model: Any, path: Path, library: Path) ->
         assert reply.tokens == _expected(model, [7, 8], 1)
 
 
+def test_the_c_interface_takes_the_library(model: Any, path: Path, library: Path) -> None:
+    c = Library()
+    paths = (ctypes.c_char_p * 1)(str(library).encode())
+    options = c.make("rl_llm_options", threads=1, cache=1, n_kernel_libraries=1)
+    options.kernel_libraries = ctypes.cast(paths, ctypes.POINTER(ctypes.c_char_p))
+    llm = c.handle("rl_llm_open", str(path).encode(), ctypes.byref(options))
+    greedy = generate_options(c, llm, temperature=0.0, max_tokens=6, ignores_end=1)
+    reader = generate(c, "rl_llm_generate", llm, [7, 8, 9], greedy)
+    assert reader.tokens[0] == _expected(model, [7, 8, 9], 6)
+    c.call("rl_llm_close", llm)
+    with pytest.raises(CError, match=r"no kernel for acme::snake.out"):
+        c.handle("rl_llm_open", str(path).encode(), None)
+    table = ctypes.CDLL(str(library)).rl_get_kernel_v1
+    table.restype = ctypes.POINTER(c.types["rl_kernel_v1"])
+    kernels = (ctypes.POINTER(c.types["rl_kernel_v1"]) * 1)(table(0))
+    linked = c.make("rl_llm_options", threads=1, cache=1, n_kernels=1, kernels=kernels)
+    llm = c.handle("rl_llm_open", str(path).encode(), ctypes.byref(linked))
+    reader = generate(c, "rl_llm_generate", llm, [7, 8, 9], greedy)
+    assert reader.tokens[0] == _expected(model, [7, 8, 9], 6)
+    c.call("rl_llm_close", llm)
+    missing = c.make("rl_llm_options", n_kernels=1)
+    with pytest.raises(CError, match=r"kernels is NULL"):
+        c.handle("rl_llm_open", str(path).encode(), ctypes.byref(missing))
+
+
 def test_what_is_missing_or_cannot_be_used(path: Path) -> None:
     with pytest.raises(rl.LoadError, match=r"no kernel for acme::snake.out") as caught:
         rl.llm.load(path)
@@ -113,6 +144,10 @@ def test_what_is_missing_or_cannot_be_used(path: Path) -> None:
         rl.llm.load(path, kernels=["no/such.so"])
     with pytest.raises(rl.LoadError, match=r"give a list of paths"):
         rl.llm.load(path, kernels="libacme.so")
+    with pytest.raises(rl.LoadError, match=r"kernels=5: give a list of paths"):
+        rl.llm.load(path, kernels=5)  # type: ignore[arg-type]
+    with pytest.raises(rl.LoadError, match=r"no kernel for acme::snake.out"):
+        rl.llm.load(path, kernels=None)
     runtime.register_kernel(SNAKE, lambda x, a: np.array(x), in_delegates=True)
     runner = rl.llm.load(path, kv="float32")
     with pytest.raises(rl.RunError, match=r"a kernel in Python runs in modules alone"):

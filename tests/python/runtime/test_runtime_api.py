@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pathlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,9 +104,20 @@ def test_refused() -> None:
         method.execute([ONES])
     with pytest.raises(rl.RunError, match="input 1: dtype is float64"):
         method.execute([ONES, ONES.astype(np.float64)])
-    with pytest.raises(rl.LoadError, match="does not write ETDump files"):
-        Runtime.get().load_program(add(2, 2), enable_etdump=True)
     with pytest.raises(rl.LoadError, match=r"not a \.pte program"):
         Runtime.get().load_program(b"no")
     with pytest.raises(TypeError, match="Verification"):
         Runtime.get().load_program(add(2, 2), verification="full")  # type: ignore[arg-type]
+
+
+def test_traces(tmp_path: Path) -> None:
+    program = Runtime.get().load_program(add(2, 2), enable_etdump=True, debug_buffer_size=1 << 16)
+    assert program.is_traced
+    program.load_method("forward").execute([ONES, ONES])
+    program.write_etdump_result_to_file(tmp_path / "a.etdp", tmp_path / "a.bin")
+    assert (tmp_path / "a.etdp").read_bytes()[8:12] == b"ED00"
+    assert np.full(4, 2, np.float32).tobytes() in (tmp_path / "a.bin").read_bytes()
+    untraced = Runtime.get().load_program(add(2, 2))
+    assert not untraced.is_traced
+    with pytest.raises(rl.RunError):
+        untraced.write_etdump_result_to_file(tmp_path / "b.etdp")

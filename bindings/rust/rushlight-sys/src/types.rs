@@ -253,6 +253,10 @@ pub struct rl_llm_options {
     pub backend_libraries: *const *const c_char,
     pub n_backends: u32,
     pub n_backend_libraries: u32,
+    pub kernels: *const *const rl_kernel_v1,
+    pub kernel_libraries: *const *const c_char,
+    pub n_kernels: u32,
+    pub n_kernel_libraries: u32,
 }
 
 #[repr(C)]

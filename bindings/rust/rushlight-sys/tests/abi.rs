@@ -75,7 +75,8 @@ fn layouts() -> Vec<String> {
         rl_trace_options { size, values, bytes, value_bytes }
         rl_llm_options {
             size, threads, memory_limit, data_path, reads_file, guards_file, cache, max_texts,
-            cache_limit, prefill_rows, chat_template, backends, backend_libraries, n_backends, n_backend_libraries
+            cache_limit, prefill_rows, chat_template, backends, backend_libraries, n_backends,
+            n_backend_libraries, kernels, kernel_libraries, n_kernels, n_kernel_libraries
         }
         rl_llm_info {
             size, cache_dtype, vocabulary, context, hidden, page_bytes, cache_bytes, cache_limit,

@@ -45,6 +45,8 @@ pub struct LlmOptions {
     pub prefill_rows: u64,
     /// In place of the program's.
     pub chat_template: Option<String>,
+    /// Shared libraries with kernels of operators of your own.
+    pub kernel_libraries: Vec<PathBuf>,
     /// Shared libraries with backends.
     pub backend_libraries: Vec<PathBuf>,
 }
@@ -57,6 +59,7 @@ impl LlmOptions {
         let data_path = self.data_path.as_deref().map(c_path).transpose()?;
         let template = self.chat_template.as_deref();
         let template = template.map(|text| c_text("chat_template", text)).transpose()?;
+        let kernels = Paths::new(&self.kernel_libraries)?;
         let backends = Paths::new(&self.backend_libraries)?;
         open(&sys::rl_llm_options {
             threads: self.threads,
@@ -76,6 +79,8 @@ impl LlmOptions {
             chat_template: template.as_ref().map_or(ptr::null(), |text| text.as_ptr()),
             backend_libraries: backends.pointers.as_ptr(),
             n_backend_libraries: backends.pointers.len() as u32,
+            kernel_libraries: kernels.pointers.as_ptr(),
+            n_kernel_libraries: kernels.pointers.len() as u32,
             ..Default::default()
         })
     }

@@ -32,6 +32,8 @@ public struct GenerateOptions {
   public var stop: [String] = []
   /// What the text may be.
   public var grammar: Grammar?
+  /// What is added to the weights; nil: the model alone, or the session's own adapter.
+  public var adapter: Adapter?
 
   init(_ options: rl_generate_options) {
     n = options.n
@@ -56,6 +58,7 @@ public struct GenerateOptions {
     options.repetition_penalty = repetitionPenalty
     options.ignores_end = ignoresEnd ? 1 : 0
     options.grammar = try grammar?.opened()
+    options.adapter = try adapter?.opened()
   }
 }
 
@@ -64,6 +67,38 @@ public final class Grammar: Handle {
   init(_ pointer: OpaquePointer?) {
     super.init(pointer) { rl_grammar_close($0, $1) }
   }
+}
+
+/// An adapter (LoRA) of a model.
+public final class Adapter: Handle {
+  init(_ pointer: OpaquePointer?) {
+    super.init(pointer) { rl_adapter_close($0, $1) }
+  }
+}
+
+/// How a language model is opened.
+public struct LanguageModelOptions {
+  /// The type of keys and values.
+  public enum Cache: UInt32 {
+    case automatic = 0
+    case float32, float16, int8
+  }
+
+  /// For kernels; 0: one for each core.
+  public var threads: UInt32 = 0
+  /// Bytes without the cache; 0: no limit.
+  public var memoryLimit: UInt64 = 0
+  public var cache = Cache.automatic
+  /// Bytes of the cache; 0: four texts as long as the context.
+  public var cacheLimit: UInt64 = 0
+  /// Texts that are computed at once; 0: 32.
+  public var maxTexts: UInt32 = 0
+  /// Paths of shared libraries with kernels of operators of your own.
+  public var kernels: [String] = []
+  /// Paths of shared libraries with backends.
+  public var backends: [String] = []
+
+  public init() {}
 }
 
 /// Hands pieces to a closure; false ends the texts.
@@ -121,13 +156,27 @@ public final class LanguageModel: Handle {
     super.init(pointer) { rl_llm_close($0, $1) }
   }
 
-  /// Opens a file. `threads` 0: one for each core.
-  public static func open(path: String, threads: UInt32 = 0) throws -> LanguageModel {
+  /// Opens a file.
+  public static func open(
+    path: String, options wanted: LanguageModelOptions = LanguageModelOptions()
+  ) throws -> LanguageModel {
     var options = rl_llm_options()
     options.size = UInt32(MemoryLayout<rl_llm_options>.stride)
-    options.threads = threads
+    options.threads = wanted.threads
+    options.memory_limit = wanted.memoryLimit
+    options.cache = wanted.cache.rawValue
+    options.cache_limit = wanted.cacheLimit
+    options.max_texts = wanted.maxTexts
+    options.n_kernel_libraries = UInt32(wanted.kernels.count)
+    options.n_backend_libraries = UInt32(wanted.backends.count)
     var model: OpaquePointer?
-    try check { rl_llm_open(path, &options, &model, $0) }
+    try withCStrings(wanted.kernels) { kernelPaths in
+      try withCStrings(wanted.backends) { backendPaths in
+        options.kernel_libraries = kernelPaths
+        options.backend_libraries = backendPaths
+        try check { rl_llm_open(path, &options, &model, $0) }
+      }
+    }
     return LanguageModel(model)
   }
 
@@ -191,6 +240,32 @@ public final class LanguageModel: Handle {
     return Grammar(grammar)
   }
 
+  /// Opens an adapter of this model (`.ptd`).
+  public func adapter(path: String) throws -> Adapter {
+    let model = try opened()
+    var adapter: OpaquePointer?
+    try check { rl_adapter_open(model, path, &adapter, $0) }
+    return Adapter(adapter)
+  }
+
+  /// Records the model's steps from now on.
+  public func startTrace() throws {
+    let model = try opened()
+    try check { rl_llm_trace_start(model, nil, $0) }
+  }
+
+  /// Records no more, and keeps what was recorded.
+  public func stopTrace() throws {
+    let model = try opened()
+    try check { rl_llm_trace_stop(model, $0) }
+  }
+
+  /// Writes the trace to a file (ETDump).
+  public func saveTrace(path: String) throws {
+    let model = try opened()
+    try check { rl_llm_trace_save(model, path, $0) }
+  }
+
   /// Generates texts after a prompt; `take` gets each piece, and ends the texts by false.
   public func generate(
     _ prompt: [Int32], _ options: GenerateOptions, _ take: @escaping (Piece) -> Bool
@@ -245,11 +320,12 @@ public final class LanguageModel: Handle {
     return Session(session, of: self)
   }
 
-  /// A session from a file of Session.save().
-  public func restore(path: String) throws -> Session {
+  /// A session from a file of Session.save(), with the adapter that it had.
+  public func restore(path: String, adapter: Adapter? = nil) throws -> Session {
     let model = try opened()
+    let with = try adapter?.opened()
     var session: OpaquePointer?
-    try check { rl_session_restore(model, path, nil, &session, $0) }
+    try check { rl_session_restore(model, path, with, &session, $0) }
     return Session(session, of: self)
   }
 }

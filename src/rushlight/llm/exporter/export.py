@@ -65,7 +65,7 @@ def export(
     strict: bool | float = False,
     debug: str = "lines",
     progress: Callable[[str], None] | None = None,
-    kernels: Sequence[AnyPath] = (),
+    kernels: Sequence[AnyPath] | None = None,
 ) -> Program:
     """Turn a language model into a program, for `rushlight.llm.load`.
 

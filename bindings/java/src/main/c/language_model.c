@@ -6,7 +6,7 @@ static rl_session* session_of(jlong handle) { return (rl_session*)(uintptr_t)han
 
 RL_JNI(jlong, LanguageModel, openFile)
 (JNIEnv* env, jclass type, jbyteArray path, jlongArray numbers, jbyteArray data,
- jbyteArray chat_template, jobjectArray backends) {
+ jbyteArray chat_template, jobjectArray kernels, jobjectArray backends) {
   (void)type;
   rl_error error = RL_ERROR_INIT;
   rl_llm* model = NULL;
@@ -24,14 +24,17 @@ RL_JNI(jlong, LanguageModel, openFile)
   char* bytes = rl_bytes(env, path, NULL);
   char* data_path = data != NULL ? rl_bytes(env, data, NULL) : NULL;
   char* template = chat_template != NULL ? rl_bytes(env, chat_template, NULL) : NULL;
-  char** libraries = rl_paths(env, backends, &options.n_backend_libraries);
+  char** kernel_paths = rl_paths(env, kernels, &options.n_kernel_libraries);
+  char** backend_paths = rl_paths(env, backends, &options.n_backend_libraries);
   options.data_path = data_path;
   options.chat_template = template;
-  options.backend_libraries = (const char* const*)libraries;
+  options.kernel_libraries = (const char* const*)kernel_paths;
+  options.backend_libraries = (const char* const*)backend_paths;
   if (!(*env)->ExceptionCheck(env)) {
     rl_throw(env, rl_llm_open(bytes, &options, &model, &error), &error);
   }
-  rl_free_paths(libraries, options.n_backend_libraries);
+  rl_free_paths(backend_paths, options.n_backend_libraries);
+  rl_free_paths(kernel_paths, options.n_kernel_libraries);
   free(template);
   free(data_path);
   free(bytes);
@@ -67,9 +70,8 @@ static jintArray encode(JNIEnv* env, rl_llm* model, jbyteArray text, uint32_t fl
   char* bytes = rl_bytes(env, text, &size);
   if (bytes == NULL) return NULL;
   const rl_text_v1 view = {bytes, size};
-  rl_status status =
-      is_chat ? rl_llm_encode_chat(model, view, NULL, 0, &count, &error)
-              : rl_llm_encode(model, view, flags, NULL, 0, &count, &error);
+  rl_status status = is_chat ? rl_llm_encode_chat(model, view, NULL, 0, &count, &error)
+                             : rl_llm_encode(model, view, flags, NULL, 0, &count, &error);
   if (status == RL_OK) tokens = malloc((count + 1) * sizeof *tokens);
   if (status == RL_OK && tokens == NULL) rl_no_memory(env);
   if (tokens != NULL) {
@@ -127,20 +129,13 @@ RL_JNI(void, LanguageModel, defaults)
   rl_error error = RL_ERROR_INIT;
   rl_generate_options o = {.size = sizeof o};
   if (rl_throw(env, rl_llm_default_options(model_of(model), &o, &error), &error)) return;
-  const jlong whole[] = {o.n,
-                         (jlong)o.max_tokens,
-                         (jlong)o.seed,
-                         o.top_k,
-                         o.ignores_end,
-                         o.echoes,
-                         o.has_special,
-                         o.shifts,
-                         (jlong)o.keep,
-                         o.guesses,
-                         o.logprobs};
-  const jfloat real[] = {o.temperature,        o.top_p,            o.min_p,
-                         o.typical_p,          o.repetition_penalty, o.presence_penalty,
-                         o.frequency_penalty};
+  const jlong whole[] = {
+      o.n,       (jlong)o.max_tokens, (jlong)o.seed, o.top_k,       o.ignores_end,
+      o.echoes,  o.has_special,       o.shifts,      (jlong)o.keep, o.guesses,
+      o.logprobs};
+  const jfloat real[] = {
+      o.temperature,      o.top_p, o.min_p, o.typical_p, o.repetition_penalty, o.presence_penalty,
+      o.frequency_penalty};
   (*env)->SetLongArrayRegion(env, integers, 0, 11, whole);
   (*env)->SetFloatArrayRegion(env, numbers, 0, 7, real);
 }
@@ -242,9 +237,9 @@ static jlongArray new_statistics(JNIEnv* env, const rl_statistics* s) {
 }
 
 RL_JNI(jlongArray, LanguageModel, generate)
-(JNIEnv* env, jclass type, jlong handle, jboolean is_session, jintArray prompt,
- jlongArray integers, jfloatArray numbers, jobjectArray stop, jintArray stop_tokens, jlong grammar,
- jlong adapter, jobject listener) {
+(JNIEnv* env, jclass type, jlong handle, jboolean is_session, jintArray prompt, jlongArray integers,
+ jfloatArray numbers, jobjectArray stop, jintArray stop_tokens, jlong grammar, jlong adapter,
+ jobject listener) {
   rl_error error = RL_ERROR_INIT;
   rl_status status = RL_OK;
   rl_generate_options options = {.size = sizeof options};
@@ -252,8 +247,7 @@ RL_JNI(jlongArray, LanguageModel, generate)
   options.grammar = (rl_grammar*)(uintptr_t)grammar;
   options.adapter = (rl_adapter*)(uintptr_t)adapter;
   listening l = {env, listener, type, NULL};
-  l.tell = (*env)->GetStaticMethodID(env, type, "tell",
-                                     "(Ldev/rushlight/TextListener;I[B[I[F)Z");
+  l.tell = (*env)->GetStaticMethodID(env, type, "tell", "(Ldev/rushlight/TextListener;I[B[I[F)Z");
   const jsize n_stop = (*env)->GetArrayLength(env, stop);
   const size_t n = (size_t)(*env)->GetArrayLength(env, prompt);
   rl_text_v1* stops = l.tell ? read_texts(env, stop, n_stop, 1) : NULL;
@@ -292,9 +286,8 @@ RL_JNI(jfloatArray, LanguageModel, embed)
   rl_text_v1* views = read_texts(env, texts, n, 0);
   if (vectors == NULL) rl_no_memory(env);
   if (vectors != NULL && views != NULL && !(*env)->ExceptionCheck(env)) {
-    const rl_status status =
-        rl_llm_embed(model_of(model), views, (uint32_t)n, normalizes, truncates,
-                                          vectors, count, &error);
+    const rl_status status = rl_llm_embed(model_of(model), views, (uint32_t)n, normalizes,
+                                          truncates, vectors, count, &error);
     if (!rl_throw(env, status, &error)) made = (*env)->NewFloatArray(env, (jsize)count);
     if (made != NULL) (*env)->SetFloatArrayRegion(env, made, 0, (jsize)count, vectors);
   }
@@ -318,8 +311,10 @@ RL_JNI(jlong, LanguageModel, restore)
   rl_session* session = NULL;
   char* bytes = rl_bytes(env, path, NULL);
   if (bytes == NULL) return 0;
-  rl_throw(env, rl_session_restore(model_of(model), bytes, (rl_adapter*)(uintptr_t)adapter,
-                                   &session, &error), &error);
+  rl_throw(
+      env,
+      rl_session_restore(model_of(model), bytes, (rl_adapter*)(uintptr_t)adapter, &session, &error),
+      &error);
   free(bytes);
   return (jlong)(uintptr_t)session;
 }

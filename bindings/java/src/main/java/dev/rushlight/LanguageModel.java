@@ -22,6 +22,7 @@ public final class LanguageModel extends Handle {
             options.numbers(),
             Rushlight.path(options.dataPath),
             template,
+            Rushlight.paths(options.kernelLibraries),
             Rushlight.paths(options.backendLibraries)));
   }
 
@@ -208,7 +209,12 @@ public final class LanguageModel extends Handle {
   private static final int SKIP_SPECIAL = 4;
 
   private static native long openFile(
-      byte[] path, long[] numbers, byte[] data, byte[] chatTemplate, byte[][] backends);
+      byte[] path,
+      long[] numbers,
+      byte[] data,
+      byte[] chatTemplate,
+      byte[][] kernels,
+      byte[][] backends);
 
   private static native void closeModel(long model);
 

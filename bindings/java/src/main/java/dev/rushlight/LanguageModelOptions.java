@@ -22,6 +22,9 @@ public final class LanguageModelOptions {
   /** The .ptd that belongs to the program, or null. */
   public Path dataPath;
 
+  /** Shared libraries with kernels of operators of your own. */
+  public List<Path> kernelLibraries = List.of();
+
   /** Shared libraries with backends. */
   public List<Path> backendLibraries = List.of();
 

@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
@@ -307,6 +308,14 @@ public final class RushlightTest {
     }
   }
 
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException interrupted) {
+      throw new IllegalStateException(interrupted);
+    }
+  }
+
   private static void testCancels(Path golden, Path folder) throws Exception {
     ModuleOptions options = new ModuleOptions();
     options.maxInstructions = 100_000_000;
@@ -322,11 +331,25 @@ public final class RushlightTest {
         Session session = model.session()) {
       GenerateOptions endless = model.defaults();
       endless.ignoresEnd = true;
-      Statistics[] told = {null};
-      whileCancelled(
-          session::cancel,
-          () -> told[0] = session.generate(model.encode("the"), endless, null));
-      check(told[0].finish == Statistics.Finish.CANCELLED, "cancelled: " + told[0].finish);
+      CountDownLatch began = new CountDownLatch(1);
+      CountDownLatch cancelled = new CountDownLatch(1);
+      Thread other =
+          new Thread(
+              () -> {
+                await(began);
+                session.cancel();
+                cancelled.countDown();
+              });
+      other.start();
+      TextListener listener =
+          (choice, text, tokens) -> {
+            began.countDown();
+            await(cancelled);
+            return true;
+          };
+      Statistics told = session.generate(model.encode("the"), endless, listener);
+      other.join();
+      check(told.finish == Statistics.Finish.CANCELLED, "cancelled: " + told.finish);
       session.setTokens(new int[] {5, 6});
       check(session.tokens().length == 2, "and usable");
     }

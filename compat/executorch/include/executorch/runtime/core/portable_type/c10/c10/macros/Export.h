@@ -1,0 +1,4 @@
+// The same header under its older path.
+#pragma once
+
+#include <torch/headeronly/macros/Export.h>

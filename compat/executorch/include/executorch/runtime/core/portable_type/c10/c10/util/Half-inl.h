@@ -1,0 +1,4 @@
+// What used to define the functions of Half.
+#pragma once
+
+#include <torch/headeronly/util/Half.h>

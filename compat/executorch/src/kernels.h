@@ -1,0 +1,44 @@
+// Kernels of an application as kernels of the runtime.
+#pragma once
+
+#include <executorch/runtime/kernel/operator_registry.h>
+
+#include "rushlight/kernel/foreign_kernel.h"
+#include "rushlight/kernel/kernel.h"
+#include "rushlight/program/method_meta.h"
+
+namespace executorch::runtime::internal {
+
+class AdoptedKernel : public ::rushlight::ForeignKernel {
+ public:
+  AdoptedKernel() = default;
+  AdoptedKernel(const AdoptedKernel&) = delete;
+  AdoptedKernel& operator=(const AdoptedKernel&) = delete;
+
+  // For a table; this object must stay where it is.
+  const ::rushlight::Kernel& adopt(const Kernel& kernel);
+  const ::rushlight::Kernel& entry() const { return entry_; }
+  // A kernel that was made from no function with types takes as many arguments as the first method
+  // that calls it says, and of any kinds: it checks them by itself. To be called before a method is
+  // loaded.
+  void learn_arguments(const ::rushlight::MethodMeta& meta);
+
+ private:
+  static ::rushlight::Status run(::rushlight::KernelContext& context,
+                                 ::rushlight::EValue* const* args);
+
+  ::rushlight::Kernel entry_ = {};
+  OpFunction op_ = nullptr;
+  size_t n_args_ = 0;
+};
+
+// Fills a table with `adopted` kernels, those that are registered, and the runtime's own, as far as
+// no kernel of the same name and key stands before.
+Error fill_table(Span<const Kernel> kernels, AdoptedKernel* adopted,
+                 ::rushlight::KernelTable& table);
+// Those that are registered and the runtime's own.
+const ::rushlight::KernelTable& registered_table();
+// AdoptedKernel::learn_arguments() of all that are registered.
+void learn_arguments(const ::rushlight::MethodMeta& meta);
+
+}  // namespace executorch::runtime::internal

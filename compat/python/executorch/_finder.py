@@ -1,0 +1,101 @@
+"""Makes the modules `executorch.*` of the tables in `executorch/_names/`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from executorch._names import ABSENT, MODULES
+
+_ROOT = "executorch."
+
+
+class NamesModule(ModuleType):
+    """A module whose names are looked up in Rushlight when they are first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        path = self.__name__.removeprefix(_ROOT)
+        target = MODULES[path].get(name)
+        if target is not None:
+            value = _resolve(target, name)
+        elif _is_known(f"{path}.{name}"):
+            value = importlib.import_module(f"{self.__name__}.{name}")
+        else:
+            raise ImportError(_advice(f"{path}.{name}"), name=self.__name__)
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *MODULES[self.__name__.removeprefix(_ROOT)]})
+
+
+def _resolve(target: str, name: str) -> Any:
+    """The object of "module", in which it has the same name, or of "module:attribute"."""
+    module, _, attribute = target.partition(":")
+    value: Any = importlib.import_module(module)
+    for part in (attribute or name).split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _is_known(path: str) -> bool:
+    """Whether there is a module of this path, or one below it."""
+    return path in MODULES
+
+
+def _advice(path: str) -> str:
+    """What to use in place of a name that does not exist here."""
+    while path:
+        if path in ABSENT:
+            return f"executorch.{path} does not exist on Rushlight: {ABSENT[path]}"
+        path, _, last = path.rpartition(".")
+        if path in MODULES:
+            names = ", ".join(sorted(MODULES[path])) or "none"
+            return (
+                f"executorch.{path}.{last} does not exist on Rushlight; executorch.{path} has: "
+                f"{names}"
+            )
+    return "this name of ExecuTorch does not exist on Rushlight: docs/compat.md lists those that do"
+
+
+class _NamesFinder(MetaPathFinder, Loader):
+    """Finds the modules of the tables."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not name.startswith(_ROOT) or not _is_known(name.removeprefix(_ROOT)):
+            return None
+        spec = ModuleSpec(name, self, is_package=True)
+        spec.submodule_search_locations = []
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return NamesModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__all__ = sorted(MODULES[module.__name__.removeprefix(_ROOT)])  # type: ignore[attr-defined]
+
+
+class _AbsentFinder(MetaPathFinder):
+    """The last finder: says what to use in place of a module that does not exist here."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
+        if name.startswith(_ROOT):
+            raise ModuleNotFoundError(_advice(name.removeprefix(_ROOT)), name=name)
+
+
+def install() -> None:
+    """Puts the finders into sys.meta_path."""
+    if not any(isinstance(finder, _NamesFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _NamesFinder())
+        sys.meta_path.append(_AbsentFinder())

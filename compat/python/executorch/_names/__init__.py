@@ -1,0 +1,37 @@
+"""The tables of names: module of `executorch` to its names, each with where Rushlight has it.
+
+"rushlight.pipeline" stands for the object of the same name there, "rushlight.pipeline:Other" for
+one of another name. `ABSENT` says what to use in place of names that do not exist here.
+"""
+
+from __future__ import annotations
+
+from executorch._names import backend, backends, devtools, exir, extension
+
+ABSENT: dict[str, str] = {
+    **exir.ABSENT,
+    **backend.ABSENT,
+    **backends.ABSENT,
+    **devtools.ABSENT,
+    **extension.ABSENT,
+}
+
+
+def _with_parents(modules: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    complete = dict(modules)
+    for path in modules:
+        while "." in path:
+            path = path.rpartition(".")[0]
+            complete.setdefault(path, {})
+    return complete
+
+
+MODULES = _with_parents(
+    {
+        **exir.MODULES,
+        **backend.MODULES,
+        **backends.MODULES,
+        **devtools.MODULES,
+        **extension.MODULES,
+    }
+)

@@ -1,9 +1,0 @@
-"""The OpenVINO backend."""
-
-from __future__ import annotations
-
-from executorch._absent import absent
-
-__all__ = []
-
-__getattr__ = absent(__name__)

@@ -1,9 +1,0 @@
-"""Partitioners to derive from."""
-
-from __future__ import annotations
-
-from executorch._absent import absent
-
-__all__ = []
-
-__getattr__ = absent(__name__)

@@ -1,0 +1,1 @@
+"""Runs the code of ExecuTorch's guides, taken from their text: `make guides DOCS=folder`."""
