@@ -80,6 +80,11 @@ class Recorder:
     def pytest_pycollect_makemodule(self, module_path: Path, parent: Any) -> Named:
         return Named.from_parent(parent, path=module_path)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_directory(self, path: Path, parent: Any) -> Any:
+        # As a package, the folder's own __init__.py would be imported: real ExecuTorch's.
+        return pytest.Dir.from_parent(parent, path=path)
+
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         items[:] = [i for i in items if i.nodeid.partition("::")[2] not in self.left_out]
 
