@@ -44,6 +44,7 @@ PYTHON_LAYERS = (
     ("runtime",),
     ("custom", "portable_lib"),
     ("inspect",),
+    ("recipes",),
     ("check", "other_shapes"),
     ("forms",),
     ("backends", "skeleton"),
@@ -84,7 +85,18 @@ TORCH_EARLY = (
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
     "custom",
-    *("record", "pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy", "debug"),
+    *(
+        "record",
+        "pipeline",
+        "recipes",
+        "check",
+        "other_shapes",
+        "forms",
+        "api",
+        "doctor",
+        "accuracy",
+        "debug",
+    ),
     "tap",
 )
 CPP_CORE = (

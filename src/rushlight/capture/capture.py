@@ -97,19 +97,44 @@ def _export(
             code=Code.INVALID_ARGUMENT,
             where=name,
         )
-    args, kwargs = _distinct((args, kwargs))
-    try:
-        with tracing():
-            program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
-    except Exception as error:  # torch raises many kinds: all mean that there is no graph
-        attempt = Attempt(model, args, kwargs, dynamic_shapes)
-        raise refusal(*diagnose(error, attempt), where=name) from error
+    program = trace(model, args, kwargs, dynamic_shapes=dynamic_shapes, name=name)
     packed = packed_in_results(program)
     if packed is not None:
         raise refusal(packed, where=name)
     for finding in specialised_sizes(Attempt(model, args, kwargs, dynamic_shapes), program):
         warnings.warn(f"{name}: {finding}", UserWarning, stacklevel=4)
-    program.graph_module.meta[FORWARD_PARAMETERS] = list(
-        inspect.signature(model.forward).parameters
-    )
+    return program
+
+
+def trace(
+    model: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    strict: bool = False,
+    name: str = "forward",
+) -> ExportedProgram:
+    """Capture the graph of a module as torch gives it, without a check of the result.
+
+    Args:
+        model, args, kwargs, dynamic_shapes, name: as for `capture`.
+        strict: read the model's code with Dynamo (`torch.export.export(strict=True)`) instead of
+            running it.
+
+    Raises:
+        ExportError: if torch cannot capture the model, with torch's reason and the line.
+    """
+    args, kwargs = _distinct((args, dict(kwargs or {})))
+    inputs = (args, kwargs) if kwargs else (args,)
+    try:
+        with tracing():
+            program = torch.export.export(
+                model, *inputs, dynamic_shapes=dynamic_shapes, strict=strict
+            )
+    except Exception as error:  # torch raises many kinds: all mean that there is no graph
+        attempt = Attempt(model, args, kwargs, dynamic_shapes)
+        raise refusal(*diagnose(error, attempt), where=name) from error
+    parameters = list(inspect.signature(model.forward).parameters)
+    program.graph_module.meta.update({FORWARD_PARAMETERS: parameters})
     return program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -214,6 +215,27 @@ def observe_constants(prepared: GraphModule) -> None:
             value = attribute_of(prepared, str(source.target)).detach()
             _finite(node)(module, (value,))
             module(value)
+
+
+def check_finite(prepared: GraphModule) -> None:
+    """Check that all values that the observers of a prepared model have seen are finite.
+
+    Raises:
+        ExportError: names the first layer that has others.
+    """
+    for node, module in observers_of(prepared):
+        low, high = getattr(module, "min_val", None), getattr(module, "max_val", None)
+        if not isinstance(low, torch.Tensor) or not isinstance(high, torch.Tensor):
+            continue
+        # An observer that has seen nothing has the range from inf to -inf.
+        is_seen = ~((low == math.inf) & (high == -math.inf))
+        if bool((is_seen & ~(low.isfinite() & high.isfinite())).any()):
+            raise _not_finite(node)
+
+
+def is_trained(prepared: GraphModule) -> bool:
+    """Whether a model was prepared for training: it has fake quantizers."""
+    return any(isinstance(module, FakeQuantizeBase) for _, module in observers_of(prepared))
 
 
 def needs_ranges(prepared: GraphModule) -> bool:

@@ -17,15 +17,13 @@ from torchao.quantization.pt2e import (
     disable_observer,
     move_exported_model_to_eval,
 )
-from torchao.quantization.pt2e.quantize_pt2e import prepare_qat_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from rushlight.capture import capture
 from rushlight.errors import Code, ExportError
 from rushlight.ir.quiet import deep_copy
 from rushlight.quantization.recipes import qat_quantizer_of
-from rushlight.quantization.transform import part_norms
-from rushlight.quantization.workflow import Examples, converted
+from rushlight.quantization.workflow import Examples, converted, prepared_module
 
 aten = torch.ops.aten
 
@@ -67,8 +65,7 @@ def prepare_qat(
     quantizer = qat_quantizer_of(recipe)
     captured = capture(deep_copy(model).train(), args, kwargs, dynamic_shapes=dynamic_shapes)
     module: Any = captured.module(check_guards=False)
-    part_norms(module)
-    prepared = prepare_qat_pt2e(module, quantizer)
+    prepared = prepared_module(module, quantizer, is_qat=True)
     prepared.meta[_EXAMPLES] = Examples(tuple(args), dict(kwargs or {}), dynamic_shapes)
     return allow_exported_model_train_eval(prepared)  # type: ignore[no-any-return]
 

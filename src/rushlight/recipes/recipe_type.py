@@ -1,0 +1,17 @@
+"""`RecipeType`: the base of the enumerations in which backends name their recipes."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class RecipeType(Enum):
+    """The names of a backend's recipes; each backend derives an enumeration from it."""
+
+    @classmethod
+    def get_backend_name(cls) -> str:
+        """The name under which the backend's provider is registered, such as "xnnpack"."""
+        raise NotImplementedError(
+            f"{cls.__name__} does not say which backend its recipes are for: define the class "
+            f"method get_backend_name() in it"
+        )
