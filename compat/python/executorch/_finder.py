@@ -28,7 +28,7 @@ class NamesModule(ModuleType):
         elif _is_known(f"{path}.{name}"):
             value = importlib.import_module(f"{self.__name__}.{name}")
         else:
-            raise ImportError(_advice(f"{path}.{name}"), name=self.__name__)
+            raise AttributeError(_advice(f"{path}.{name}"))
         setattr(self, name, value)
         return value
 
@@ -85,13 +85,14 @@ class _NamesFinder(MetaPathFinder, Loader):
 
 
 class _AbsentFinder(MetaPathFinder):
-    """The last finder: says what to use in place of a module that does not exist here."""
+    """The last finder: says what to use in place of a module or name that does not exist here."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> None:
         if name.startswith(_ROOT):
-            raise ModuleNotFoundError(_advice(name.removeprefix(_ROOT)), name=name)
+            # Without `name=`: `from package import name` would replace the error by its own.
+            raise ModuleNotFoundError(_advice(name.removeprefix(_ROOT)))
 
 
 def install() -> None:

@@ -43,7 +43,7 @@ constexpr size_t kTileRank = static_cast<size_t>(TileLimit::RANK);
 // clang-format on
 
 // False if this build was made without the operation's loop.
-constexpr bool has_tile_op([[maybe_unused]] TileOp op) {
+constexpr bool has_tile_op([[maybe_unused]] TileOp op) noexcept {
 #if defined(RL_SELECTED_TILE_OPS)
 #define RL_IS_OP(name) || op == TileOp::name
   return op < TileOp::ADD RL_SELECTED_TILE_OPS(RL_IS_OP);

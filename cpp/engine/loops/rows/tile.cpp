@@ -245,7 +245,7 @@ void store_block(const float* in, const TileBlock& to) {
 
 }  // namespace
 
-#define RL_KEEP_OP(op, loop) has_tile_op(TileOp::op) ? loop : nullptr,
+#define RL_KEEP_OP(op, loop) has_tile_op(TileOp::op) ? (loop) : nullptr,
 
 const TileLoops tile_loops = {
     {nullptr, nullptr, nullptr, RL_TILE_OPS(RL_KEEP_OP)},
