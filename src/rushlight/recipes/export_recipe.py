@@ -113,7 +113,7 @@ class ExportRecipe:
             ),
             aten_transform_passes=joined(one.aten_transform_passes for one in recipes),
             lowering_recipe=combined_lowering(
-                [(n, part) for n, one in named if (part := one.lowering_recipe)]
+                [(n, lowering) for n, one in named if (lowering := one.lowering_recipe)]
             ),
             executorch_backend_config=copy.deepcopy(next(filter(None, configs), None)),
             pipeline_stages=stages or None,
