@@ -43,12 +43,17 @@ BACKENDS := .venv-backends
 ONNX := .venv-onnxruntime
 TOGETHER := .venv-together
 VIEWERS := .venv-viewers
+COMPAT := .venv-compat
 NEXT := .venv-torch-next
 PY := $(VENV)/bin/python
 PIP_FLAGS := --quiet --disable-pip-version-check
 PIP := $(PY) -m pip install $(PIP_FLAGS)
 STAMP := $(VENV)/.done
 KEY := $(shell cksum <pyproject.toml | tr -cs '0-9\n' -)
+# What tests of ExecuTorch import, beside what its wheel or ours brings.
+COMPAT_PACKAGES := parameterized==0.9.0 kgb==7.3 tabulate==0.10.0 hydra-core==1.3.8 omegaconf==2.3.1 \
+  antlr4-python3-runtime==4.9.3 ruamel.yaml==0.19.1
+COMPAT_KEY := $(shell echo '$(COMPAT_PACKAGES)' | cksum | tr -cs '0-9\n' -)
 VIEWERS_KEY := $(shell echo '$(VIEWER_PACKAGES)' | cksum | tr -cs '0-9\n' -)
 
 # Tools of the C++ build: those on PATH, else the ones from the package index, in .venv.
@@ -114,7 +119,7 @@ test: new-timings lint test-cpp test-python ## What CI runs: lint, C++ tests, Py
 	@$(call say,All passed. Time per step:); cat build/timings
 
 .PHONY: test-full
-test-full: new-timings lint analyze test-cpp tsan emulate test-all ## The same with the long tables and every model
+test-full: new-timings lint analyze test-cpp tsan emulate test-all compat-suite ## The same with the long tables and every model
 	@$(call say,All passed. Time per step:); cat build/timings
 
 .PHONY: test-cpp
@@ -188,6 +193,13 @@ torch-next: ext $(NEXT)/.done-$(TORCH_NEXT) ## Tests of the compiler with the ne
 	@$(call timed,Tests with PyTorch $(TORCH_NEXT),$(NEXT)/bin/python -m pytest -n $(JOBS) \
 	  -p no:cacheprovider -m "not full and not interop" tests/python tests/e2e/docs/test_gallery.py \
 	  $(addprefix tests/e2e/export/,test_export.py test_state.py test_control_flow.py) $(ARGS))
+
+.PHONY: compat-suite
+compat-suite: ext $(COMPAT)/.done-$(COMPAT_KEY) ## ExecuTorch's own Python tests, there and with our names for it
+	@$(call timed,Tests of ExecuTorch $(EXECUTORCH) there and here,$(PY) -m tests.compat.suite.run \
+	  --real $(abspath $(COMPAT)-real/bin/python) --here $(abspath $(COMPAT)/bin/python) --jobs $(JOBS) \
+	  $(ARGS); $(PY) -m tests.compat.suite.table \
+	  $(abspath $(PEER))/lib/python3.*/site-packages/executorch)
 
 .PHONY: bench
 bench: ext peer ## Measure beside PyTorch and ExecuTorch, on one thread
@@ -320,6 +332,20 @@ $(VIEWERS)/.done-$(VIEWERS_KEY): $(PEER)/.done-$(EXECUTORCH)
 	  p.replace("$(VIEWERS)", "$(PEER)") + "\")\n")'
 	@$(call timed,Netron$(comma) Model Explorer and Perfetto in $(VIEWERS),$(VIEWERS)/bin/python -m pip install \
 	  $(PIP_FLAGS) --no-deps $(VIEWER_PACKAGES))
+	@touch $@
+
+# Two: one with what $(PEER) has, and one with what .venv has; each with what the tests import.
+$(COMPAT)/.done-$(COMPAT_KEY): $(STAMP)/env-$(KEY) $(PEER)/.done-$(EXECUTORCH)
+	@$(call say,Set-up of $(COMPAT) and $(COMPAT)-real: only to run tests of ExecuTorch; a minute)
+	@rm -rf $(COMPAT) $(COMPAT)-real; $(PEER)/bin/python -m venv $(COMPAT)-real; $(PY) -m venv $(COMPAT)
+	@$(COMPAT)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
+	  open(p + "/shared.pth", "w").write("import site; site.addsitedir(\"" + \
+	  p.replace("$(COMPAT)", "$(VENV)") + "\")\n")'
+	@$(COMPAT)-real/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
+	  open(p + "/shared.pth", "w").write("import site; site.addsitedir(\"" + \
+	  p.replace("$(COMPAT)-real", "$(PEER)") + "\")\n")'
+	@$(call timed,What tests of ExecuTorch import,$(COMPAT)-real/bin/python -m pip install $(PIP_FLAGS) \
+	  'pytest>=9'; $(COMPAT)/bin/python -m pip install $(PIP_FLAGS) --no-deps $(COMPAT_PACKAGES))
 	@touch $@
 
 # PyTorch of its own, installed first; all else it sees in .venv.

@@ -72,6 +72,7 @@ function(rushlight_add_library name)
   set_target_properties(${name} PROPERTIES RUSHLIGHT_SELECTION "${selection}"
                         RUSHLIGHT_HEADERS "${RUSHLIGHT_SELECTED_HEADERS}"
                         RUSHLIGHT_BACKENDS "${RUSHLIGHT_SELECTED_BACKENDS}"
+                        RUSHLIGHT_ISAS "${rushlight_isas};${rushlight_dot_isas}"
                         RUSHLIGHT_C "${arg_C}")
 endfunction()
 
@@ -155,6 +156,9 @@ function(rushlight_configure_selected name selection)
     return()
   endif()
   target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
+  # What runs once for each tile of a product is a loop, too.
+  set_property(SOURCE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../cpp/kernels/portable/linalg/gemm.cpp"
+               APPEND PROPERTY COMPILE_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O2>)
 endfunction()
 
 function(rushlight_link_module name)
@@ -209,16 +213,29 @@ function(rushlight_measure_library name file)
     set(set_backends "options.backends = ${name}::backends();")
   endif()
   configure_file("${RUSHLIGHT_ROOT}/cmake/measured_use.cpp.in" "${selection}/measure/use.cpp" @ONLY)
+  # Objects and not the library, of whose members the map would have the file names alone.
+  set(objects $<TARGET_OBJECTS:${name}>)
+  get_target_property(isas ${name} RUSHLIGHT_ISAS)
+  foreach(isa IN LISTS isas)
+    if(TARGET ${name}_${isa})
+      list(APPEND objects $<TARGET_OBJECTS:${name}_${isa}>)
+    endif()
+  endforeach()
   set(link -nostdlib -Wl,--gc-sections -Wl,-s "-Wl,-Map=${file}.map")
   if(CMAKE_SYSTEM_NAME STREQUAL "Generic")
     add_executable(${name}_measured "${selection}/measure/use.cpp")
     target_link_options(${name}_measured PRIVATE ${link} -Wl,-e,run_model)
-    target_link_libraries(${name}_measured PRIVATE ${name} -lc -lgcc)
+    target_link_libraries(${name}_measured PRIVATE ${objects} -lc -lgcc)
   else()
     add_library(${name}_measured MODULE "${selection}/measure/use.cpp")
     target_link_options(${name}_measured PRIVATE ${link} -Wl,--exclude-libs,ALL)
-    target_link_libraries(${name}_measured PRIVATE ${name} -lgcc)
+    target_link_libraries(${name}_measured PRIVATE ${objects} -lgcc)
   endif()
+  target_include_directories(${name}_measured PRIVATE
+                             $<TARGET_PROPERTY:${name},INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_features(${name}_measured PRIVATE cxx_std_17)
+  target_compile_definitions(${name}_measured PRIVATE
+                             $<TARGET_PROPERTY:${name},INTERFACE_COMPILE_DEFINITIONS>)
   target_compile_options(${name}_measured PRIVATE -fno-exceptions -fno-rtti -Os)
   set_target_properties(${name}_measured PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME "${file}"
                         LIBRARY_OUTPUT_DIRECTORY "" RUNTIME_OUTPUT_DIRECTORY "")

@@ -20,7 +20,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -389,7 +392,8 @@ def _masks(count: int, only: str, takes: int) -> list[Table]:
             table.add_row(*_row("", "llguidance", others))
         all_ours += mine
         all_theirs += others
-    table.add_row(*_row("all", "ours", all_ours))
+    if all_ours:
+        table.add_row(*_row("all", "ours", all_ours))
     if all_theirs:
         table.add_row(*_row("", "llguidance", all_theirs))
     worst = Table("µs", "grammar", "", "after", title="the worst first masks")
@@ -398,23 +402,51 @@ def _masks(count: int, only: str, takes: int) -> list[Table]:
     return [table, worst]
 
 
+class Apart:
+    """llguidance in a process of its own: large schemas may overflow its stack, which ends it."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+
+    def theirs(self, count: int, case: Case, tokens: list[int], takes: int) -> list[Any] | None:
+        """As :func:`theirs`; None if the process crashed."""
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        try:
+            return self._pool.submit(theirs, count, case, tokens, takes).result()
+        except BrokenProcessPool:
+            self.close()
+            return None
+
+    def close(self) -> None:
+        """End the process; the next call starts another."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._pool = None
+
+
 def _compiling(count: int, takes: int) -> Table:
     """Of large schemas: to compile them, and the first masks of a text, which llguidance leaves to
     them."""
     tokens = pieces(count)
     vocabulary = Vocabulary(tokens, ends=[len(tokens) - 1])
     table = Table("schema", "", "compile ms", "masks of 20 tokens ms", "max µs")
+    peer = Apart()
     for name, schema in large().items():
         case = Case("schema", schema, "compact", None)
         written = _drawn(_grammar(case, vocabulary), tokens, random.Random(name))[:20]
         sides = (
             ("ours", ours(vocabulary, case, written, takes)),
-            ("llguidance", theirs(count, case, written, takes)),
+            ("llguidance", peer.theirs(count, case, written, takes)),
         )
-        for side, (compiled, masks, _) in sides:
-            figures = compiled * 1e3, sum(masks) * 1e3, max(masks, default=0) * 1e6
-            shown = (f"{figure:.2f}" for figure in figures)
+        for side, result in sides:
+            shown = ["crashed", "", ""]
+            if result is not None:
+                compiled, masks, _ = result
+                figures = compiled * 1e3, sum(masks) * 1e3, max(masks, default=0) * 1e6
+                shown = [f"{figure:.2f}" for figure in figures]
             table.add_row(name if side == "ours" else "", side, *shown)
+    peer.close()
     return table
 
 

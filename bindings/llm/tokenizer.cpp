@@ -72,10 +72,12 @@ nb::object to_list(const std::vector<int32_t>& tokens) {
   return list;
 }
 
-// The UTF-8 of a text, which the text keeps; of one with surrogates, theirs in `*own`.
-StringView utf8_of(const nb::str& text, nb::bytes* own) {
+// The UTF-8 of a text, which the text keeps; of one with surrogates, theirs in `*own`, which is not
+// valid.
+StringView utf8_of(const nb::str& text, nb::bytes* own, bool* is_utf8) {
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  *is_utf8 = data != nullptr;
   if (data != nullptr) return {data, static_cast<size_t>(size)};
   if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError) == 0) nb::raise_python_error();
   PyErr_Clear();
@@ -84,14 +86,15 @@ StringView utf8_of(const nb::str& text, nb::bytes* own) {
   return view(*own);
 }
 
-nb::object encode_view(const OwningTokenizer& self, StringView text, bool add_special,
+nb::object encode_view(const OwningTokenizer& self, StringView text, bool is_utf8, bool add_special,
                        bool parse_special) {
   std::vector<int32_t> tokens;
   Message message;
   Status status;
   {
     const GilRelease release;
-    status = self->encode(text, add_special, parse_special, &tokens, &message);
+    const auto encode = is_utf8 ? &llm::Tokenizer::encode_utf8 : &llm::Tokenizer::encode;
+    status = ((*self).*encode)(text, add_special, parse_special, &tokens, &message);
   }
   if (!status.ok()) fail(status.code(), message);
   return to_list(tokens);
@@ -100,12 +103,14 @@ nb::object encode_view(const OwningTokenizer& self, StringView text, bool add_sp
 nb::object encode(const OwningTokenizer& self, const nb::str& text, bool add_special,
                   bool parse_special) {
   nb::bytes own;
-  return encode_view(self, utf8_of(text, &own), add_special, parse_special);
+  bool is_utf8 = false;
+  const StringView bytes = utf8_of(text, &own, &is_utf8);
+  return encode_view(self, bytes, is_utf8, add_special, parse_special);
 }
 
 nb::object encode_bytes(const OwningTokenizer& self, const nb::bytes& text, bool add_special,
                         bool parse_special) {
-  return encode_view(self, view(text), add_special, parse_special);
+  return encode_view(self, view(text), false, add_special, parse_special);
 }
 
 // Numbers that no token can have are left out with those that the vocabulary has not.

@@ -100,6 +100,10 @@ def main() -> None:
         "byte_level_3": _byte_level,
         "bpe_3": lambda: _sentence_piece("bpe"),
         "unigram_3": lambda: _sentence_piece("unigram"),
+        # And of version 4.
+        "byte_level_4": _byte_level,
+        "bpe_4": lambda: _sentence_piece("bpe"),
+        "unigram_4": lambda: _sentence_piece("unigram"),
     }
     for name, make in makers.items():
         path = FOLDER / f"tokenizer_{name}.table"

@@ -41,7 +41,7 @@ Status Graph::prepare(const GraphParts& parts, BackendInit& init) {
   n_inputs_ = parts.n_inputs;
   n_outputs_ = parts.n_outputs;
   n_constants_ = parts.constants.size();
-  if constexpr (!kHasAllNodes) RL_TRY(check_selected(*init.message));
+  if constexpr (!kHasAllNodes) RL_TRY(check_selected(nodes_, *init.message));
   RL_TRY(take_memory(parts, init));
   RL_TRY(place_values(*init.message));
   RL_TRY(sizes_.load(parts, *init.allocator, *init.message));
@@ -51,22 +51,6 @@ Status Graph::prepare(const GraphParts& parts, BackendInit& init) {
   scratch_ = init.allocator->allocate(scratch_size_, kAlignment);
   if (scratch_ == nullptr && scratch_size_ > 0) return no_memory(*init.message);
   return {};
-}
-
-// Ok if this build has an operator for every node; else the message names each kind that it lacks.
-Status Graph::check_selected(Message& message) const {
-  uint64_t lacking = 0;
-  for (const Node& node : nodes_) {
-    if (has_operator(node.parameters)) continue;
-    const uint64_t kind = uint64_t{1} << node.parameters.index();
-    if ((lacking & kind) != 0) continue;
-    message.append("%s %s", lacking == 0 ? "this build was made without the engine's" : ",",
-                   kind_name(node.parameters));
-    lacking |= kind;
-  }
-  if (lacking == 0) return {};
-  message.append("; build the library for this program, too");
-  return Code::NotSupported;
 }
 
 Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {

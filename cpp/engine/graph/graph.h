@@ -30,7 +30,6 @@ class Graph {
   };
 
   Status prepare(const GraphParts& parts, BackendInit& init);
-  Status check_selected(Message& message) const;
   Status take_memory(const GraphParts& parts, BackendInit& init);
   Status place_values(Message& message);
   int64_t id_of(size_t node) const;

@@ -28,12 +28,10 @@ constexpr bool kHasNode = true;
 
 #endif
 
-// False if this build was made without the operator of a node.
-inline bool has_operator(const Parameters& parameters) {
-  return std::visit([](const auto& p) { return kHasNode<std::decay_t<decltype(p)>>; }, parameters);
-}
+// Ok if this build has all that these nodes need; else the message names all that it lacks.
+Status check_selected(Span<const Node> nodes, Message& message);
 
-// The operator of a node; has_operator() must be true.
+// The operator of a node that check_selected() allows.
 inline Result<Operator*> make_selected(const Parameters& parameters, Setup& setup) {
   return std::visit(
       [&](const auto& p) -> Result<Operator*> {
@@ -44,21 +42,6 @@ inline Result<Operator*> make_selected(const Parameters& parameters, Setup& setu
         }
       },
       parameters);
-}
-
-// The name of a node's kind, as in schema/cpu_engine.fbs where payloads have it.
-inline const char* kind_name(const Parameters& parameters) {
-  // clang-format off
-  constexpr const char* kNames[] = {
-      "Product", "BatchProduct", "Convolution", "Pooling", "ArgMax", "Resize", "Elementwise",
-      "Norm", "GroupNorm", "Softmax", "Reduction", "Gather", "Copy", "Attention", "QuantizedBinary",
-      "Lookup", "QuantizedPooling", "Convert", "QuantizeRows", "QuantizedProduct",
-      "DynamicProduct", "QuantizedConvolution", "Recurrent", "CachedAttention", "Adapter",
-      "KernelCall"};
-  // clang-format on
-  static_assert(sizeof(kNames) / sizeof(kNames[0]) == std::variant_size_v<Parameters>,
-                "a name for each kind of node");
-  return kNames[parameters.index()];
 }
 
 }  // namespace rushlight::engine

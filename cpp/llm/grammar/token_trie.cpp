@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "rushlight/llm/grammar/bits.h"
 #include "rushlight/llm/text/utf8.h"
 
 namespace rushlight::llm::grammar {
@@ -164,6 +165,11 @@ void TokenTrie::add_tokens_from(uint8_t byte, uint32_t* bits) const {
   for (size_t i = 0; i < tokens.size(); ++i) bits[i] |= tokens[i];
 }
 
+void TokenTrie::add_tokens_from(uint8_t byte, const uint32_t* some, uint32_t* bits) const {
+  const std::vector<uint32_t>& tokens = tokens_from_[byte];
+  for (size_t i = 0; i < tokens.size(); ++i) bits[i] |= tokens[i] & some[i];
+}
+
 size_t TokenTrie::count_from(uint8_t byte) const {
   const uint32_t node = child(kRoot, byte);
   return node == kRoot ? 0 : endings_from(node).size();
@@ -188,15 +194,18 @@ void TokenTrie::add_tokens_of(uint64_t kinds, uint32_t* bits) const {
       left_out.push_back(tokens_with_[kind].data());
     }
   }
+  while (left_out.size() % kSetsAtOnce != 0) left_out.push_back(left_out.back());
   constexpr size_t kBlock = 256;  // words that stay near
   uint32_t without[kBlock];
   for (size_t begin = 0; begin < tokens_in_tree_.size(); begin += kBlock) {
     const size_t size = std::min(kBlock, tokens_in_tree_.size() - begin);
     std::fill_n(without, size, 0u);
-    for (const uint32_t* some : left_out) {
-      for (size_t i = 0; i < size; ++i) without[i] |= some[begin + i];
+    for (size_t at = 0; at < left_out.size(); at += kSetsAtOnce) {
+      add_sets(&left_out[at], begin, size, without);
     }
-    for (size_t i = 0; i < size; ++i) bits[begin + i] |= tokens_in_tree_[begin + i] & ~without[i];
+    const uint32_t* const all = tokens_in_tree_.data() + begin;
+    uint32_t* const added = bits + begin;
+    for (size_t i = 0; i < size; ++i) added[i] |= all[i] & ~without[i];
   }
 }
 
@@ -254,6 +263,7 @@ uint32_t TokenTrie::add_tree(std::vector<Text>* texts) {
     const int compared = std::memcmp(a.text.data(), b.text.data(), shorter);
     if (compared != 0) return compared < 0;
     if (a.text.size() != b.text.size()) return a.text.size() < b.text.size();
+    if (a.ending.before() != b.ending.before()) return a.ending.before() < b.ending.before();
     return a.ending.token() < b.ending.token();
   });
   const auto root = static_cast<uint32_t>(nodes_.size());
@@ -289,6 +299,7 @@ void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, 
   const Beginnings beginnings(made.codes);
   for (uint32_t byte = 0; byte < 256; ++byte) {
     made.begins[byte] = byte < 128 ? holds(codes, byte) : (made.kinds & kBeyondAscii) != 0;
+    if (made.begins[byte]) made.some_kinds |= kKindOfByte[byte];
   }
   std::vector<Text> leaving;
   for (const Text& whole : texts) {
@@ -314,8 +325,47 @@ void TokenTrie::add_class(const CodeSet& codes, const std::vector<Text>& texts, 
   made.leaving = add_tree(&leaving);
 }
 
+// Of a node of the first tree.
+uint32_t TokenTrie::rests_after(uint32_t node, size_t depth, const std::vector<Text>& texts) {
+  const Beginnings beginnings(classes_[0].codes);
+  std::vector<Text> rests;
+  for (uint32_t i = nodes_[node].first; i < nodes_[node].last; ++i) {
+    const StringView text(texts[i].text.data() + depth, texts[i].text.size() - depth);
+    if (text.empty()) continue;  // the token of the node
+    uint32_t characters = 0;
+    const size_t bytes = beginnings.read(text, &characters);
+    rests.push_back(
+        {{text.data() + bytes, text.size() - bytes}, Ending(texts[i].ending.token(), characters)});
+  }
+  return add_tree(&rests);
+}
+
+// Where the text of strings begins: after quotation marks, and what comes after a backslash.
+void TokenTrie::add_rests_after(const std::vector<Text>& texts) {
+  constexpr size_t kSome = 32, kMostBytes = 4;
+  struct Open {
+    uint32_t node, other;  // of the first tree, and of that of others
+    size_t depth;
+  };
+  std::vector<Open> open = {{kRoot, others_, 0}};
+  while (!open.empty()) {
+    const Open at = open.back();
+    open.pop_back();
+    for (uint32_t i = entries_[at.node].children; i < end_of_children(at.node); ++i) {
+      if (nodes_[i].last - nodes_[i].first < kSome) continue;
+      const uint32_t other = at.other == kRoot && at.depth > 0 ? kRoot : child(at.other, byte(i));
+      if (at.depth + 1 < kMostBytes) open.push_back({i, other, at.depth + 1});
+      const bool is_escaped = std::strchr("\\/bfnrtu", byte(i)) != nullptr && byte(i) != '\0';
+      if (byte(i) != '"' && (at.depth > 0 || !is_escaped)) continue;
+      const uint32_t rests = rests_after(i, at.depth + 1, texts);
+      entries_[i].rests = rests;
+      const bool is_same = other != kRoot && endings_from(i).size() == endings_from(other).size();
+      if (is_same) entries_[other].rests = rests;
+    }
+  }
+}
+
 void TokenTrie::add_rests(std::vector<std::vector<Text>> rests) {
-  first_rest_ = static_cast<uint32_t>(nodes_.size());
   for (size_t i = 0; i < rests.size(); ++i) classes_[i].rests = add_tree(&rests[i]);
   lengths_.resize(nodes_.size() - first_rest_);
   // Children stand after their parents.
@@ -394,6 +444,8 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
     rests.emplace_back();
     add_class(codes, texts, pieces.size(), &rests.back());
   }
+  first_rest_ = static_cast<uint32_t>(nodes_.size());
+  add_rests_after(texts);
   add_rests(std::move(rests));
   add_large(pieces.size());
   nodes_.shrink_to_fit();

@@ -4,7 +4,8 @@
 // Most tokens are text of a few classes, which are known beforehand: where an automaton takes any
 // text of a class, as it does within strings, those tokens need no walk. Tokens that begin with
 // text of the class and then leave it have two trees of their own: from their start, and from where
-// they leave it, which is enough where it does not matter what comes before.
+// they leave it, which is enough where it does not matter what comes before. So have those that
+// begin strings, from where the text of the string ends.
 //
 // Most automata do not tell small letters apart, nor capitals, nor digits: another tree has words
 // with one letter for all, so that words of the same form are one node.
@@ -52,6 +53,9 @@ struct TrieEntry {
   uint16_t child_count = 0;
   uint8_t byte = 0;         // the last before the node
   uint8_t bytes_below = 0;  // of the longest token, from here on; 255 may be more
+  // Of some nodes: the root of a tree of the tokens from here on, by what follows the text of the
+  // first class that comes next; else 0.
+  uint32_t rests = 0;
 };
 
 // The tokens that are UTF-8 of at most kMaxCharacters whole characters of a set.
@@ -59,14 +63,15 @@ struct TextClass {
   static constexpr uint32_t kMaxCharacters = 32;
 
   CodeSet codes;
-  uint64_t kinds = 0;  // those of which all characters are of the class
+  uint64_t kinds = 0;       // those of which all characters are of the class
+  uint64_t some_kinds = 0;  // those of which some are
   // By characters: the tokens of at most so many, as bits in words of 32, and how many they are.
   std::vector<uint32_t> up_to[kMaxCharacters + 1];
   size_t sizes[kMaxCharacters + 1] = {};
   bool bytes[256] = {};  // of text of the class in tokens
   size_t all() const { return sizes[kMaxCharacters]; }
   // What a token may begin with that is of the class, or in the trees below: by byte.
-  bool begins[256] = {};
+  std::bitset<256> begins;
   // Roots of the trees of the tokens that leave the class: from their start, and from there on.
   uint32_t leaving = 0, rests = 0;
   uint32_t longest = 0;  // characters before the rests
@@ -105,7 +110,7 @@ class TokenTrie {
   // and digits, small letters. Spaces beyond ASCII, and what ends lines there, are in none.
   static constexpr size_t kClasses = 6;
   const std::vector<TextClass>& classes() const { return classes_; }
-  // The tokens that end at a node, and those of the nodes below it as well.
+  // The tokens that end at a node, by what comes before, and those of the nodes below it as well.
   Span<const Ending> endings_at(uint32_t node) const {
     const TrieNode& at = nodes_[node];
     const TrieEntry& entry = entries_[node];
@@ -127,8 +132,10 @@ class TokenTrie {
   void add_tokens_of(uint64_t kinds, uint32_t* bits) const;
   // How much of that there is to do: sets of tokens to be read.
   static size_t cost_of_tokens(uint64_t kinds);
-  // The tokens that begin with a byte of ASCII, and how many they are.
+  // The tokens that begin with a byte of ASCII, those of them that are in `some`, and how many they
+  // all are.
   void add_tokens_from(uint8_t byte, uint32_t* bits) const;
+  void add_tokens_from(uint8_t byte, const uint32_t* some, uint32_t* bits) const;
   size_t count_from(uint8_t byte) const;
   size_t longest() const { return longest_; }
   size_t tokens() const { return endings_from(kRoot).size(); }
@@ -154,6 +161,8 @@ class TokenTrie {
   void add_class(const CodeSet& codes, const std::vector<Text>& texts, size_t tokens,
                  std::vector<Text>* rests);
   void add_rests(std::vector<std::vector<Text>> rests);
+  void add_rests_after(const std::vector<Text>& texts);
+  uint32_t rests_after(uint32_t node, size_t depth, const std::vector<Text>& texts);
   void add_large(size_t tokens);
 
   std::vector<TrieNode> nodes_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rushlight/core/span.h"
+#include "rushlight/llm/tokenizer/letters.h"
 
 namespace rushlight::llm {
 
@@ -140,20 +141,6 @@ struct Merge {
   uint32_t rank, left, left_token, right_token, merged;
 };
 
-// A character of a word.
-struct Letter {
-  size_t begin;
-  uint32_t label;  // in the trie of pieces
-};
-
-// The best path to a position, by scores of a precision.
-template <class Score>
-struct BestPath {
-  Score score;
-  uint32_t begin;  // of its last piece
-  uint32_t node;   // of its last piece; 0: an unknown character
-};
-
 struct Scratch {
   // What one text may leave behind in each buffer, in bytes.
   static constexpr size_t kMostKept = size_t{1} << 20;
@@ -163,10 +150,12 @@ struct Scratch {
     shrink(&symbols);
     shrink(&linked);
     shrink(&merges);
-    shrink(&paths);
-    shrink(&single_paths);
+    shrink(&scores);
+    shrink(&single_scores);
+    shrink(&links);
     shrink(&seconds);
-    shrink(&letters);
+    shrink(&letters.codes);
+    shrink(&letters.labels);
     shrink(&begins);
     shrink(&dead);
     shrink(&codes);
@@ -179,10 +168,11 @@ struct Scratch {
   std::vector<Symbol> symbols;
   std::vector<LinkedSymbol> linked;
   std::vector<Merge> merges;
-  std::vector<BestPath<double>> paths;
-  std::vector<BestPath<float>> single_paths;
+  std::vector<double> scores;  // of the best paths
+  std::vector<float> single_scores;
+  std::vector<uint64_t> links;  // their last pieces
   std::vector<double> seconds;  // scores of the best paths but one
-  std::vector<Letter> letters;
+  Letters::Buffers letters;
   std::vector<uint32_t> begins;  // of tokens
   std::vector<uint64_t> dead;    // bits of positions where no tokens go on
   std::string normalized[2];

@@ -244,6 +244,18 @@ bool begin_with_spaces(const PieceTrie& trie) {
   return space != 0;
 }
 
+// The greatest label of the root's children, which are the nodes of these numbers; 0: they are
+// others.
+uint32_t first_labels(const PieceTrie& trie) {
+  uint32_t count = 0, greatest = 0;
+  for (uint32_t node = 0; node < trie.nodes.size(); ++node) {
+    if (trie.nodes[node].parent != 0) continue;
+    ++count;
+    greatest = node;
+  }
+  return !trie.empty() && trie.nodes[0].base == 0 && count == greatest ? greatest : 0;
+}
+
 // Places are checked where they are read. No walk is longer than the longest piece.
 Status Reader::check_piece_trie(Table* checked) {
   const Table& table = *checked;
@@ -257,6 +269,7 @@ Status Reader::check_piece_trie(Table* checked) {
   RL_TRY(check_tokens(trie.tokens, true, "the token of a piece"));
   RL_TRY(check_pages(trie.label_pages, trie.labels.size()));
   checked->spaces_begin_pieces = !trie.empty() && begin_with_spaces(trie);
+  checked->first_labels = first_labels(trie);
   return {};
 }
 

@@ -34,7 +34,7 @@ constexpr uint32_t kByteLevel = 1;          // symbols are bytes, not characters
 constexpr uint32_t kByteFallback = 2;       // unknown characters become the tokens of their bytes
 constexpr uint32_t kFuseUnknown = 4;        // neighbouring unknown characters are one token
 constexpr uint32_t kIgnoreMerges = 8;       // a word of the vocabulary is taken as it is
-constexpr uint32_t kSpacesBeginWords = 16;  // version < 3: no piece joins a word with a U+2581
+constexpr uint32_t kSpacesBeginWords = 16;  // version < 3: no merge joins a word with a U+2581
 constexpr uint32_t kMergeUnknown =
     32;  // characters of no token may be merged, as SentencePiece does
 
@@ -185,12 +185,13 @@ struct Table {
   Span<const uint32_t> words;            // tokens, by the hash of their bytes
   Span<const uint16_t> character_pages;  // for 256 characters each, their page of `characters`
   Span<const uint32_t> characters;       // tokens
-  Span<const uint64_t> joints;           // bits of characters that a piece or merge may join
+  Span<const uint64_t> joints;           // bits of characters that a merge may join
   TokenTrie token_trie;                  // of BPE since version 4, but for few tokenizers
   Span<const Halves> halves;             // of each token, if there is a token_trie
   Trie model;                            // values: tokens
   PieceTrie piece_trie;                  // in its place, of unigram models since version 2
   bool spaces_begin_pieces = false;      // of the piece_trie; U+2581 stands for them
+  uint32_t first_labels = 0;             // labels from 1 to it are the root's children, no others
   Trie raw_added, added;                 // values: indices of added tokens
   Trie kept;                             // texts that SentencePiece's normaliser does not change
   Span<const double> scores;             // of each token, and of an unknown character
@@ -226,9 +227,8 @@ struct Table {
     if (charsmap_pages.empty() || code > 0x10FFFF) return kReplacedAlone;
     return charsmap_classes[size_t{charsmap_pages[code >> 8]} << 8 | (code & 255)];
   }
-  // Whether a piece has these characters beside each other, or a merge joins a text that ends with
-  // the one with a text that begins with the other. Tables of before version 3 know it of spaces.
-  // Not for models over bytes.
+  // Whether a merge joins a text that ends with the one character with a text that begins with the
+  // other. Tables of before version 3 know it of spaces. Of BPE, and not over bytes.
   bool may_join(uint32_t first, uint32_t second) const {
     if (joints.empty()) {
       return !has(kSpacesBeginWords) || second != kLowBlock || first == kLowBlock;

@@ -98,6 +98,18 @@ Result<Tokenizer> Tokenizer::open(Span<const uint8_t> table, Message* message) {
 
 Status Tokenizer::encode(StringView text, bool add_special, bool parse_special,
                          std::vector<int32_t>* out, Message* message) const {
+  if (text.size() >= kLongestText || is_utf8(text)) {
+    return encode_utf8(text, add_special, parse_special, out, message);
+  }
+  std::string repaired;
+  if (!has_memory_for([&] { append_repaired(text, false, &repaired); })) {
+    return out_of_memory("encode the text", message);
+  }
+  return encode_utf8({repaired.data(), repaired.size()}, add_special, parse_special, out, message);
+}
+
+Status Tokenizer::encode_utf8(StringView text, bool add_special, bool parse_special,
+                              std::vector<int32_t>* out, Message* message) const {
   if (text.size() >= kLongestText) {
     return message->fail(Code::InvalidArgument,
                          "the text has %zu bytes, and at most %zu can be made tokens of at once",
@@ -109,14 +121,7 @@ Status Tokenizer::encode(StringView text, bool add_special, bool parse_special,
   const size_t before = out->size();
   const bool has_memory = has_memory_for([&] {
     if (add_special) surround(table_.before);
-    Encoder encoder(table_, identity_, parse_special, out);
-    if (is_utf8(text)) {
-      encoder.encode(text);
-    } else {
-      std::string repaired;
-      append_repaired(text, false, &repaired);
-      encoder.encode({repaired.data(), repaired.size()});
-    }
+    Encoder(table_, identity_, parse_special, out).encode(text);
     if (add_special) surround(table_.after);
   });
   thread_scratch().shrink();

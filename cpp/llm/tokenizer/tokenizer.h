@@ -28,6 +28,11 @@ class Tokenizer {
   Status encode(StringView text, bool add_special, bool parse_special, std::vector<int32_t>* out,
                 Message* message) const;
 
+  // The same for a text that is known to be UTF-8, such as Python's: it is not checked. Bytes that
+  // are not would be read as some characters.
+  Status encode_utf8(StringView text, bool add_special, bool parse_special,
+                     std::vector<int32_t>* out, Message* message) const;
+
   // The bytes that a token adds to a text, if it is not the first one; of a special token, its
   // text. They need not be whole characters. Empty if there is no such token.
   StringView piece(int32_t token) const;

@@ -12,7 +12,7 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 from rushlight.ir.quantized_values import chosen_of
 
 
-class DuplicateDynamicQuantChainPass(PassBase):  # type: ignore[misc]  # torch's class is untyped
+class DuplicateDynamicQuantChainPass(PassBase):
     """Copies the calls that choose scales, quantise and dequantise, for each user but the first."""
 
     def call(self, graph_module: GraphModule) -> PassResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,10 @@ from pathlib import Path
 
 from rushlight.errors import Code, Error
 from rushlight.files import write_text
-from rushlight.selective.link_map import Part, parts_of
+from rushlight.selective.by_operator import Row, rows_of
+from rushlight.selective.link_map import parts_of
 from rushlight.selective.selection import Options, write_selection
-from rushlight.selective.sources import source_root
+from rushlight.selective.sources import Sources, source_root
 
 _PROJECT = """\
 # Written by `rushlight build`.
@@ -36,7 +38,8 @@ def build(
     target: str = "",
     jobs: int | None = None,
     leave_out: Sequence[str] = (),
-) -> list[Part]:
+    keep_map: Path | None = None,
+) -> list[Row]:
     """Build the runtime that some programs need; returns what its linked code consists of.
 
     Args:
@@ -46,6 +49,7 @@ def build(
         target: a toolchain file of CMake, or the name of one in `cmake/toolchains`; "" is the host.
         leave_out: "tracing" and "failure-reports", each of which the runtime may do without.
         jobs: how many compilers run at once; None leaves it to CMake's generator.
+        keep_map: a file that gets the linker's map of what was measured.
 
     Raises:
         LoadError: a program cannot be read.
@@ -64,7 +68,7 @@ def build(
     with tempfile.TemporaryDirectory(prefix="rushlight-build-") as name:
         folder = Path(name)
         # What is wrong with the programs is told by an error of its own, not by CMake.
-        write_selection(programs, options, folder / "selection", root)
+        uses = write_selection(programs, options, folder / "selection", root)
         (folder / "CMakeLists.txt").write_text(_project(programs, options, root), encoding="utf-8")
         configure = [cmake, "-S", name, "-B", f"{name}/build", *toolchain]
         configure += [
@@ -82,14 +86,23 @@ def build(
         parallel = ["--parallel", *([str(jobs)] if jobs else [])]
         _run([cmake, "--build", f"{name}/build", *parallel], "the build fails")
         _run([cmake, "--install", f"{name}/build"], f"the library cannot be installed in {out}")
-        parts = parts_of(folder / "build" / "measured.map")
+        sources = Sources(root)
+        link_map = folder / "build" / "measured.map"
+        parts = parts_of(link_map, set(sources.includes))
+        if keep_map is not None:
+            shutil.copy(link_map, keep_map)
         shutil.copy(
             folder / "build" / f"{options.name}.selection" / "selection.json",
             out / "selection.json",
         )
-    text = json.dumps({"version": 1, "parts": [part.to_json() for part in parts]}, indent=1)
-    write_text(out / "size.json", text + "\n")
-    return parts
+    rows = rows_of(parts, uses, sources, options)
+    report = {
+        "version": 2,
+        "rows": [row.to_json() for row in rows],
+        "files": [part.to_json() for part in parts],
+    }
+    write_text(out / "size.json", json.dumps(report, indent=1) + "\n")
+    return rows
 
 
 def _project(programs: Sequence[Path], options: Options, root: Path) -> str:
@@ -131,10 +144,13 @@ def _run(command: Sequence[str], problem: str, *, compiler: bool = False) -> Non
     if done.returncode == 0:
         return
     said = done.stdout + done.stderr
-    if compiler and ("No CMAKE_CXX_COMPILER" in said or "is not able to compile" in said):
+    absent = re.search(r"(\S+)\s+is not a full path and was not found in the PATH", said)
+    if compiler and (absent or "No CMAKE_CXX_COMPILER" in said or "is not able to compile" in said):
+        name = f", such as {absent[1]}" if absent else ""
         raise Error(
-            "there is no C++17 compiler that CMake can use: install one (on Debian, `apt install "
-            "g++`; for a target, its cross compiler), or name it in the environment variable CXX",
+            f"there is no C++17 compiler that CMake can use{name}: install one (on Debian, "
+            "`apt install g++`; for a target, its cross compiler), or name it in the environment "
+            "variable CXX",
             code=Code.NOT_FOUND,
         )
     lines = [line for line in said.splitlines() if line.strip()][-_LINES:]

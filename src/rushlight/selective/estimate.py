@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from rushlight.inspect import memory_of
-from rushlight.selective.selection import Options, roots_of
+from rushlight.selective.selection import Options, needed_by
 from rushlight.selective.sources import Sources, source_root
 from rushlight.selective.uses import Uses, uses_of
 
@@ -22,7 +22,7 @@ class Needs:
 
     Attributes:
         uses: the kernels, backends and nodes.
-        code: at most so many bytes of code and constants, for each part of the runtime.
+        code: about so many bytes of code and constants, for each part of the runtime.
         isa: the instruction set that loops were measured for.
         memory: bytes that each method takes, as `rushlight.inspect.memory_of` has them, by the
             program's name.
@@ -61,8 +61,9 @@ def needs_of(programs: Sequence[str | os.PathLike[str]]) -> Needs:
     uses.own |= set(uses.operators) - known  # of somebody else's kernels nothing is known
     table = json.loads(files(__package__).joinpath("code_sizes.json").read_text("utf-8"))
     code: Counter[str] = Counter()
-    for name in sources.needed(roots_of(uses, sources, Options("app", module=False))):
-        code[_part(name)] += table["files"].get(name, 0)
+    for name in needed_by(uses, sources, Options("app", module=False)):
+        # What was never linked to be measured is as large as its object, at most.
+        code[_part(name)] += table["linked"].get(name, table["files"].get(name, 0))
     paths = [Path(program) for program in programs]
     return Needs(
         uses=uses,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,7 +21,8 @@ class Part:
     """Code and constants that one source file brought.
 
     Attributes:
-        name: the source's file name, such as "matmul.cpp"; "libgcc: _udivdi3" for a library's.
+        name: the source's path below `cpp/`, such as "core/tensor.cpp"; the file name of one that
+            was generated, and "libgcc: _udivdi3" for a library's.
         code, constants: in bytes.
     """
 
@@ -38,20 +40,28 @@ class Part:
         return {**asdict(self), "bytes": self.bytes}
 
 
-def parts_of(path: Path) -> list[Part]:
+def parts_of(path: Path, sources: Collection[str]) -> list[Part]:
     """The parts of what was linked, the largest first.
 
     Args:
         path: the linker's map.
+        sources: the paths of the runtime's sources below `cpp/`.
     """
     text = path.read_text(encoding="utf-8", errors="replace")
     code: Counter[str] = Counter()
     constants: Counter[str] = Counter()
     for kind, size, file in _SECTION.findall(text[text.index(_START) :]):
         counter = code if kind in ("text", "plt") else constants
-        counter[_name(file)] += int(size, 16)
+        counter[_source(file, sources) or _name(file)] += int(size, 16)
     names = sorted(set(+code) | set(+constants), key=lambda n: (-code[n] - constants[n], n))
     return [Part(name, code[name], constants[name]) for name in names]
+
+
+def _source(file: str, sources: Collection[str]) -> str:
+    """The source of an object `…/cpp/core/tensor.cpp.o`; "" if it is none of these."""
+    path = re.sub(r"\.o(bj)?$", "", file)
+    places = [match.end() for match in re.finditer(r"(?:^|/)cpp/", path)]
+    return next((path[place:] for place in places if path[place:] in sources), "")
 
 
 def _name(file: str) -> str:

@@ -21,7 +21,9 @@ from pathlib import Path
 
 from rushlight.errors import Code, Error
 from rushlight.files import write_text
-from rushlight.selective.sources import Sources
+from rushlight.selective import products
+from rushlight.selective.products import Products
+from rushlight.selective.sources import REPLACED, Sources
 from rushlight.selective.texts import (
     backends_text,
     header_text,
@@ -36,6 +38,12 @@ ISAS = ("all", "plain", "avx2", "avx512", "avx512vnni", "neon", "neondot", "neon
 _LOOPS_ISA = {"avx512vnni": "avx512", "neondot": "neon", "neoni8mm": "neon"}
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _CORE = ("method/method.h", "kernels/portable/portable.h")
+_PRODUCT = "kernels/portable/linalg/gemm.cpp"
+# The loops of weights that not every build has: `Uses.weights`.
+_WEIGHT_LOOPS = {
+    "nibbles": "engine/loops/products/dot_nibbles.cpp",
+    "row_groups": "engine/loops/products/dot_groups.cpp",
+}
 _C_INTERFACE = ("c_api/rushlight.h", "c_api/new_delete.cpp")
 _ENGINE_BACKENDS = {
     CPU: "backends/cpu/cpu_backend.h",
@@ -102,7 +110,7 @@ def write_selection(programs: Sequence[Path], options: Options, folder: Path, ro
         "kernels.cpp": kernels_text(uses, sources, options.name),
         "backends.cpp": backends_text(uses.backends, options.name, options.module),
         "rushlight_selection.h": selection_text(
-            uses, _dtypes(uses), options.isa, options.loops_isa
+            uses, _dtypes(uses), products_in(uses, sources), options.isa, options.loops_isa
         ),
         f"{options.name}.h": header_text(
             uses, options.name, options.module, stems(programs) if options.embed else []
@@ -157,14 +165,24 @@ def _dtypes(uses: Uses) -> list[str]:
 
 def roots_of(uses: Uses, sources: Sources, options: Options) -> list[str]:
     """The files that a build of these uses begins with."""
-    roots = [*_CORE, *(["module/module.h", "module/default_kernels.cpp"] if options.module else [])]
-    roots += _C_INTERFACE if options.c else []
+    roots = base_roots(uses, options)
     for name in sorted(set(uses.operators) - uses.own):
         roots += sources.kernel_files[sources.kernels[name].function]
-    for backend, header in _ENGINE_BACKENDS.items():
-        if backend in uses.backends:
-            roots.append(header)
-    roots += [sources.node_files[kind] for kind in sorted(node_kinds(uses, sources))]
+    return roots + [sources.node_files[kind] for kind in sorted(node_kinds(uses, sources))]
+
+
+def needed_by(uses: Uses, sources: Sources, options: Options) -> set[str]:
+    """The files that a build of these uses is made from, headers included."""
+    whole = XNNPACK in uses.backends
+    loops = {file for kind, file in _WEIGHT_LOOPS.items() if kind not in uses.weights and not whole}
+    return sources.needed(roots_of(uses, sources, options), {*REPLACED, *loops})
+
+
+def base_roots(uses: Uses, options: Options) -> list[str]:
+    """The files among these that no operator brings."""
+    roots = [*_CORE, *(["module/module.h", "module/default_kernels.cpp"] if options.module else [])]
+    roots += _C_INTERFACE if options.c else []
+    roots += [header for backend, header in _ENGINE_BACKENDS.items() if backend in uses.backends]
     if XNNPACK in uses.backends and options.module:
         roots.append("module/files/desktop_files.h")
     return roots
@@ -178,8 +196,17 @@ def node_kinds(uses: Uses, sources: Sources) -> set[str]:
     return uses.nodes & set(sources.node_files)
 
 
+def products_in(uses: Uses, sources: Sources) -> Products:
+    """What a build needs of the portable float32 product: by the shapes of matrix products, and all
+    if other kernels, such as convolutions, call it."""
+    for name in set(uses.operators) - uses.own - set(products.OPERATORS):
+        if _PRODUCT in sources.needed(sources.kernel_files[sources.kernels[name].function]):
+            return products.ALL
+    return products.union(uses.products)
+
+
 def _cmake(sources: Sources, uses: Uses, options: Options) -> str:
-    needed = sorted(sources.needed(roots_of(uses, sources, options)))
+    needed = sorted(needed_by(uses, sources, options))
     files = [name for name in needed if name.endswith(".cpp")]
     loops = [name for name in files if re.search(r"^(engine|kernels)/.*loops/", name)]
     roots = ["method/method.h", "delegate/backend.h"]

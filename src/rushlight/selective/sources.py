@@ -9,7 +9,7 @@ leaves out; `tests/e2e/selective/test_sources.py` holds that it never names less
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -109,13 +109,13 @@ class Sources:
             for kind in _MAKE.findall(self.text(name))
         }
 
-    def needed(self, roots: Iterable[str]) -> set[str]:
-        """The files, headers included, that `roots` need, with these; not what a selection writes
-        in their place."""
+    def needed(self, roots: Iterable[str], without: Collection[str] = REPLACED) -> set[str]:
+        """The files, headers included, that `roots` need, with these; not those in `without`, by
+        default what a selection writes in their place."""
         todo, needed = list(roots), set()
         while todo:
             name = todo.pop()
-            if name in needed or name in REPLACED:
+            if name in needed or name in without:
                 continue
             needed.add(name)
             todo += self.includes[name]

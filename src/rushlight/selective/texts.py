@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from rushlight.selective.products import Products
 from rushlight.selective.sources import Sources
 from rushlight.selective.uses import CPU, XNNPACK, Uses
 
@@ -107,15 +108,23 @@ def backends_text(backends: Collection[str], name: str, module: bool) -> str:
     )
 
 
-def selection_text(uses: Uses, dtypes: Iterable[str], isa: str, loops_isa: str) -> str:
+def selection_text(
+    uses: Uses, dtypes: Iterable[str], products: Products, isa: str, loops_isa: str
+) -> str:
     """`rushlight_selection.h`; see cpp/kernel/selection.h."""
     lines = [_HEAD.rstrip(), "#pragma once", ""]
     if XNNPACK not in uses.backends:
         lines.append(
             "#define RL_SELECTED_NODES(X)" + "".join(f" X({k})" for k in sorted(uses.nodes))
         )
+        lines.append(
+            "#define RL_SELECTED_TILE_OPS(X)" + "".join(f" X({op})" for op in sorted(uses.tile_ops))
+        )
+        flags = [str(kind in uses.weights).lower() for kind in ("nibbles", "row_groups")]
+        lines.append(f"#define RL_SELECTED_WEIGHTS {{{', '.join(flags)}}}")
     known = [_DTYPES[dtype] for dtype in dtypes if dtype in _DTYPES]
     lines.append("#define RL_SELECTED_DTYPES(X)" + "".join(f" X({d})" for d in known))
+    lines.append(f"#define RL_SELECTED_PRODUCTS {products.text}")
     if isa != "all":
         lines += [f"#define RL_SELECTED_ISA {loops_isa}", f"#define RL_SELECTED_DOT_ISA {isa}"]
     return "\n".join(lines) + "\n"

@@ -15,6 +15,8 @@ from rushlight.schema import cpu_engine
 from rushlight.schema import program as fb
 from rushlight.schema.operators import SCHEMAS
 from rushlight.schema.sizes import dtype_name
+from rushlight.selective import products
+from rushlight.selective.products import Products
 from rushlight.serialize.bundle import program_in
 from rushlight.serialize.file import PTEFile
 from rushlight.serialize.pte import read_pte
@@ -35,6 +37,10 @@ class Uses:
         own: the operators among them that are the user's own, not the runtime's.
         backends: the ids of delegates' backends.
         nodes: the kinds of nodes in payloads of the cpu backend, such as "Product".
+        products: what the float32 products among the calls need.
+        weights: "nibbles" if products of rows with one scale have weights of 4 bits, "row_groups"
+            if rows have scales in groups.
+        tile_ops: the operations of the engine's tile programs, such as "ADD".
     """
 
     operators: dict[str, set[Call]] = field(default_factory=dict)
@@ -42,6 +48,9 @@ class Uses:
     own: set[str] = field(default_factory=set)
     backends: set[str] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
+    products: set[Products] = field(default_factory=set)
+    weights: set[str] = field(default_factory=set)
+    tile_ops: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +106,21 @@ def _read_method(pte: PTEFile, plan: fb.ExecutionPlan, uses: Uses) -> None:
                 check_index(call.op_index, len(plan.operators), plan.name, "operator")
                 name = operator_name(plan.operators[call.op_index])
                 uses.operators.setdefault(name, set()).add(_call(plan, call, uses))
+                if name in products.OPERATORS:
+                    _add_product(plan, name, call, uses)
     for delegate in plan.delegates:
         uses.backends.add(delegate.id)
         if delegate.id == CPU:
             blobs = pte.delegate_blobs
             index = check_index(delegate.processed.index, len(blobs), plan.name, "payload")
-            uses.nodes |= _kinds(blobs[index], plan.name)
+            _read_payload(blobs[index], plan.name, uses)
+
+
+def _add_product(plan: fb.ExecutionPlan, name: str, call: fb.KernelCall, uses: Uses) -> None:
+    values = [plan.values[index].val for index in call.args]
+    tensors = [value for value in values if isinstance(value, fb.Tensor)]
+    if any(tensor.scalar_type == fb.ScalarType.FLOAT for tensor in tensors):
+        uses.products.add(products.products_of(name, tensors[:-1]))  # without the return alias
 
 
 def _call(plan: fb.ExecutionPlan, call: fb.KernelCall, uses: Uses) -> Call:
@@ -131,8 +149,8 @@ def _tensors(plan: fb.ExecutionPlan, value: fb.KernelTypes) -> list[fb.Tensor]:
     return [item for item in items if isinstance(item, fb.Tensor)]
 
 
-def _kinds(payload: object, method: str) -> set[str]:
-    """The kinds of nodes in a payload of the cpu backend."""
+def _read_payload(payload: object, method: str, uses: Uses) -> None:
+    """What the nodes in a payload of the cpu backend need."""
     try:
         graph = cpu_engine.unpack(as_bytes(payload))  # type: ignore[arg-type]
     except (LoadError, ValueError, IndexError) as error:
@@ -141,4 +159,22 @@ def _kinds(payload: object, method: str) -> set[str]:
             code=Code.DELEGATE_INVALID_COMPATIBILITY,
             where=method,
         ) from error
-    return {type(node.operation).__name__ for node in graph.nodes if node.operation is not None}
+    for node in graph.nodes:
+        operation = node.operation
+        if operation is None:
+            continue
+        uses.nodes.add(type(operation).__name__)
+        if isinstance(operation, cpu_engine.DynamicProduct):
+            if operation.row_group_size != 0:
+                uses.weights.add("row_groups")
+            elif operation.bits != 8:
+                uses.weights.add("nibbles")
+        holders = (operation, getattr(operation, "epilogue", None))
+        for program in (getattr(holder, "program", None) for holder in holders):
+            uses.tile_ops |= _tile_ops(program.code if program is not None else [])
+
+
+def _tile_ops(code: Sequence[int]) -> set[str]:
+    """The operations of a tile program that have loops: the lowest byte of every third word."""
+    known = {op.value: op.name for op in cpu_engine.TileOp if op >= cpu_engine.TileOp.ADD}
+    return {known[word & 0xFF] for word in code[::3] if word & 0xFF in known}

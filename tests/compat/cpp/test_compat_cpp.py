@@ -1,8 +1,8 @@
 """ExecuTorch's C++ interface in `compat/executorch`: an application as its guides build one.
 
-One project, built as ExecuTorch's CMake files say, runs programs by the Module API and by Program and
-Method, with a kernel library and a backend that are written for ExecuTorch. The list of headers is
-that of the C++ SDK in ExecuTorch's wheel 1.5.1.
+One project, built as ExecuTorch's CMake files say, runs programs by the Module API and by Program
+and Method, with a kernel library and a backend that are written for ExecuTorch. The list of headers
+is that of the C++ SDK in ExecuTorch's wheel 1.5.1.
 """
 
 from __future__ import annotations

@@ -80,6 +80,11 @@ class Recorder:
     def pytest_pycollect_makemodule(self, module_path: Path, parent: Any) -> Named:
         return Named.from_parent(parent, path=module_path)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_directory(self, path: Path, parent: Any) -> Any:
+        # As a package, the folder's own __init__.py would be imported: real ExecuTorch's.
+        return pytest.Dir.from_parent(parent, path=path)
+
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         items[:] = [i for i in items if i.nodeid.partition("::")[2] not in self.left_out]
 
@@ -116,6 +121,7 @@ def main(folder: str, module: str, results: str, left_out: str | None = None) ->
     file = Path(folder).joinpath(*module.split(".")[1:]).with_suffix(".py")
     flags = ["-q", "--noconftest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", folder]
     flags += ["-p", "no:xdist", "--override-ini", "python_files=*.py", "--capture=sys"]
+    flags.append("--assert=plain")  # else every module that is imported would be rewritten
     return int(pytest.main([*flags, str(file)], plugins=[Recorder(Path(results), skipped)]))
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,7 +33,8 @@ SUITES = (
     *("extension/pybindings/test", "extension/flat_tensor/test", "extension/llm/export/test"),
     *("extension/llm/runner/test", "codegen"),
 )
-SECONDS = 900  # for one file
+SECONDS = 600  # of processor time, for one file
+WAIT = 3600  # however busy the machine is
 
 
 def folder_of(python: str) -> Path:
@@ -92,10 +95,18 @@ def _run(command: list[str], folder: str, environment: dict[str, str]) -> str:
     """Run a process in `folder`; returns how it ended, in words."""
     try:
         ended = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=WAIT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS)),
         )
     except subprocess.TimeoutExpired:
-        return f"it did not end in {SECONDS} s"
+        return f"it did not end in {WAIT} s"
+    if -ended.returncode in (signal.SIGXCPU, signal.SIGKILL):
+        return f"the process was ended: {SECONDS} s of processor time, or memory, were spent"
     return f"the process ended with status {ended.returncode}"
 
 

@@ -106,12 +106,22 @@ def test_a_portable_program_runs_and_others_are_refused(tmp_path: Path) -> None:
     double = _export(torch.nn.ReLU(), tmp_path / "double.pte", "portable", "float64")
     refusal = _refusal(consumer, double)
     assert "no kernel for aten::relu.out of float64[0,1], float64[0,1]" in refusal
+    turned = torch.ones(1, 2, 4, 2).to(memory_format=torch.channels_last)
+    rl.export(torch.nn.ReLU(), (turned,)).save(tmp_path / "turned.pte")
+    refusal = _refusal(consumer, tmp_path / "turned.pte")
+    assert "no kernel for aten::relu.out of float32[0,2,3,1], float32[0,2,3,1]" in refusal
     delegated = _export(_mlp(), tmp_path / "cpu.pte", "cpu")
     assert "no backend CpuBackend" in _refusal(consumer, delegated)
 
     sizes = json.loads((out / "size.json").read_text())
-    assert {"method_loader.cpp", "matmul.cpp"} <= {part["name"] for part in sizes["parts"]}
-    assert "softmax.cpp" not in {part["name"] for part in sizes["parts"]}
+    files = {file["name"]: file["bytes"] for file in sizes["files"]}
+    folder = "kernels/portable"
+    assert {f"{folder}/linalg/matmul.cpp", f"{folder}/loops/linalg/gemm.cpp"} <= set(files)
+    assert f"{folder}/reduction/softmax.cpp" not in files
+    rows = {row["name"]: row for row in sizes["rows"]}
+    assert sum(row["bytes"] for row in sizes["rows"]) == sum(files.values())
+    assert rows["aten::linear.out"]["bytes"] >= files[f"{folder}/linalg/matmul.cpp"]
+    assert not rows["aten::relu.out"]["shared"] and rows["core"]["shared"]
     (tmp_path / "embedded.cpp").write_text(EMBEDDED.format(name="tiny", stem="mlp"))
     embedded = _consumer(
         tmp_path / "second", tmp_path / "embedded.cpp", "find_package(tiny)", "tiny::tiny", out
@@ -120,8 +130,16 @@ def test_a_portable_program_runs_and_others_are_refused(tmp_path: Path) -> None:
     assert written == program.read_bytes()
 
 
+def _on_cpu(path: Path, activation: torch.nn.Module, quantize: str | None = None) -> Path:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 64), activation, torch.nn.Linear(64, 16)).eval()
+    x = torch.from_numpy(X)[None]
+    rl.export(model, (x,), backend="cpu", quantize=quantize, verify=False).save(path)
+    return path
+
+
 def test_a_program_on_cpu_runs_and_other_nodes_are_refused_by_name(tmp_path: Path) -> None:
-    program = _export(_mlp(), tmp_path / "mlp.pte", "cpu")
+    program = _on_cpu(tmp_path / "mlp.pte", torch.nn.Sigmoid(), "int8-dynamic")
     main = ROOT / "examples" / "cpp_consumer" / "main.cpp"
     find = f'include("{ROOT}/cmake/RushlightSelect.cmake")\n'
     find += f'rushlight_add_library(tiny PROGRAMS "{program}" ISA plain)'
@@ -130,6 +148,10 @@ def test_a_program_on_cpu_runs_and_other_nodes_are_refused_by_name(tmp_path: Pat
     other = torch.nn.Sequential(torch.nn.LayerNorm(16), torch.nn.Softmax(-1)).eval()
     refusal = _refusal(consumer, _export(other, tmp_path / "other.pte", "cpu"))
     assert "this build was made without the engine's Norm, Softmax" in refusal
+    nibbles = _on_cpu(tmp_path / "nibbles.pte", torch.nn.Tanh(), "int4-dynamic")
+    refusal = _refusal(consumer, nibbles)
+    assert "without the engine's" in refusal and "TANH of tile programs" in refusal
+    assert "DynamicProduct with weights of 4 bits" in refusal
 
 
 def test_cmake_says_which_package_or_program_it_lacks(tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from tests.python.runtime_programs import binary, program
 from rushlight.errors import Error
 from rushlight.schema.operators import SCHEMAS
 from rushlight.selective import build as building
+from rushlight.selective.by_operator import rows_of
 from rushlight.selective.estimate import needs_of
-from rushlight.selective.link_map import parts_of
+from rushlight.selective.link_map import Part, parts_of
 from rushlight.selective.selection import Options, stems, write_selection
 from rushlight.selective.sources import Sources, source_root
+from rushlight.selective.uses import uses_of
 
 ROOT = source_root()
 
@@ -46,6 +48,9 @@ def test_the_header_keeps_dtypes_nodes_and_one_instruction_set(mul: Path) -> Non
     text = (folder / "rushlight_selection.h").read_text()
     assert "#define RL_SELECTED_DTYPES(X) X(Float32)\n" in text
     assert "#define RL_SELECTED_NODES(X)\n" in text
+    assert "#define RL_SELECTED_PRODUCTS {1, false, false}\n" in text
+    assert "#define RL_SELECTED_WEIGHTS {false, false}\n" in text
+    assert "#define RL_SELECTED_TILE_OPS(X)\n" in text
     assert "#define RL_SELECTED_ISA avx512\n#define RL_SELECTED_DOT_ISA avx512vnni\n" in text
 
 
@@ -94,7 +99,8 @@ def test_embedded_programs_need_names_of_their_own(tmp_path: Path) -> None:
 
 
 def test_an_unknown_target_is_refused_with_those_that_there_are(mul: Path) -> None:
-    with pytest.raises(Error, match=r"'toaster' is neither.*aarch64-linux, riscv64-linux"):
+    known = "aarch64-linux, cortex-m55, riscv64-linux"
+    with pytest.raises(Error, match=f"'toaster' is neither.*{known}"):
         building.build([mul], Options("app"), mul.parent / "app", "toaster")
 
 
@@ -117,18 +123,51 @@ def test_the_map_of_a_linker_is_read_by_object(tmp_path: Path) -> None:
     (tmp_path / "map").write_text(
         "Discarded input sections\n .text.f 0x0000 0x99 libapp.a(gone.cpp.o)\n"
         "Linker script and memory map\n\n"
-        " .text.f        0x0000000000001000       0x20 libapp.a(used.cpp.o)\n"
+        " .text.f        0x0000000000001000       0x20 app.dir/r/cpp/x/cpp/core/tensor.cpp.o\n"
         " .text.a_name_that_is_too_long_for_its_column\n"
-        "                0x0000000000001020       0x10 libapp.a(used.cpp.o)\n"
-        " .rodata        0x0000000000002000        0x8 libapp.a(used.cpp.o)\n"
-        " .bss           0x0000000000003000     0x1000 libapp.a(used.cpp.o)\n"
-        " .text          0x0000000000001030        0x4 /usr/lib/libgcc.a(_divdi3.o)\n"
+        "                0x0000000000001020       0x10 app.dir/r/cpp/x/cpp/core/tensor.cpp.o\n"
+        " .rodata        0x0000000000002000        0x8 app.dir/r/cpp/x/cpp/core/tensor.cpp.o\n"
+        " .bss           0x0000000000003000     0x1000 app.dir/kernels.cpp.o\n"
+        " .text          0x0000000000001030        0x6 app.dir/kernels.cpp.o\n"
+        " .text          0x0000000000001036        0x4 /usr/lib/libgcc.a(_divdi3.o)\n"
     )
-    parts = parts_of(tmp_path / "map")
+    parts = parts_of(tmp_path / "map", {"core/tensor.cpp", "core/status.cpp"})
     assert [(p.name, p.code, p.constants) for p in parts] == [
-        ("used.cpp", 0x30, 8),
+        ("core/tensor.cpp", 0x30, 8),
+        ("kernels.cpp", 6, 0),
         ("libgcc: _divdi3", 4, 0),
     ]
+
+
+def test_what_one_operator_alone_brings_is_in_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "two.pte"
+    both = binary("aten::mul.out", 2, 3)
+    other = binary("aten::atan2.out", 2, 3)
+    other.name = "other"
+    path.write_bytes(program(both, other))
+    files = {
+        "kernels/portable/elementwise/binary.cpp": 100,
+        "kernels/portable/elementwise/special.cpp": 10,
+        "core/tensor.cpp": 5,
+        "method/method.cpp": 7,
+        "kernel/kernel.cpp": 1,
+        "kernels.cpp": 2,
+    }
+    parts = [Part(name, size, 1) for name, size in files.items()]
+    rows = rows_of(parts, uses_of([path]), Sources(ROOT), Options("app", module=False))
+    assert sum(row.bytes for row in rows) == sum(part.bytes for part in parts)
+    named = {row.name: (row.code, row.constants, row.shared) for row in rows}
+    assert named["core"] == (6, 2, True)
+    assert named["method"] == (7, 1, True)
+    assert named["generated, and libraries"] == (2, 1, True)
+    alone = rows_of(parts[:1], uses_of([_only(tmp_path)]), Sources(ROOT), Options("app"))
+    assert [(row.name, row.shared) for row in alone] == [("aten::mul.out", False)]
+
+
+def _only(folder: Path) -> Path:
+    path = folder / "one.pte"
+    path.write_bytes(program(binary("aten::mul.out", 2, 3)))
+    return path
 
 
 def test_needs_are_known_before_a_build(mul: Path) -> None:

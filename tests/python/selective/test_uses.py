@@ -57,6 +57,32 @@ def test_kinds_of_nodes_are_read_from_payloads(tmp_path: Path) -> None:
     assert uses.nodes == {"Softmax", "Copy"}
 
 
+def test_weights_and_operations_are_read_from_payloads(tmp_path: Path) -> None:
+    code = [fb_op | 0x0100 for fb_op in (0, 3, 9, 1)]
+    program_code = [word for op in code for word in (op, 0, 0)]
+    tiles = cpu_engine.TileProgram(code=program_code, operands=[0, 0])
+    nodes = [
+        cpu_engine.Node(operation=cpu_engine.Elementwise(program=tiles)),
+        cpu_engine.Node(operation=cpu_engine.DynamicProduct(bits=8)),
+    ]
+    path = _payload(tmp_path, nodes)
+    assert uses_of([path]).tile_ops == {"ADD", "POW"}
+    assert uses_of([path]).weights == set()
+    epilogue = cpu_engine.Epilogue(program=tiles)
+    nodes = [
+        cpu_engine.Node(operation=cpu_engine.DynamicProduct(bits=4, epilogue=epilogue)),
+        cpu_engine.Node(operation=cpu_engine.DynamicProduct(bits=4, row_group_size=32)),
+    ]
+    path = _payload(tmp_path, nodes)
+    assert uses_of([path]).tile_ops == {"ADD", "POW"}
+    assert uses_of([path]).weights == {"nibbles", "row_groups"}
+
+
+def _payload(folder: Path, nodes: list[cpu_engine.Node]) -> Path:
+    payload = cpu_engine.pack(cpu_engine.Graph(version=8, nodes=nodes))
+    return _file(folder, program(delegated(CPU, 2), blobs=[payload]))
+
+
 @pytest.mark.parametrize("payload", [b"", b"\xff" * 64, b"\0" * 100])
 def test_a_damaged_payload_is_an_error_with_its_file(tmp_path: Path, payload: bytes) -> None:
     path = _file(tmp_path, program(delegated(CPU, 2), blobs=[payload]))

@@ -1,5 +1,7 @@
 #include "rushlight/engine/kernels/products/dot_blocks.h"
 
+#include "rushlight/kernel/selection.h"
+
 namespace rushlight::engine {
 namespace {
 
@@ -43,6 +45,15 @@ const T* whole_panels(const T* from, int64_t n, int64_t room, T* own) {
   return own;
 }
 
+// Of a build without loops for weights of 4 bits, which has no such products, those for 8 bits.
+const DotTiles* nibble_tiles([[maybe_unused]] const GroupScales& groups) {
+  if constexpr (selection::kWeights.nibbles) {
+    return groups.groups == 0 ? &nibble_loops().integers : &nibble_loops().numbers;
+  } else {
+    return &dot_loops();
+  }
+}
+
 }  // namespace
 
 DotGrid::DotGrid(int64_t taps, int64_t depth) : tiles(&dot_loops()) {
@@ -54,8 +65,7 @@ DotGrid::DotGrid(int64_t taps, int64_t depth) : tiles(&dot_loops()) {
   tile.depth = depth;
 }
 
-DotGrid::DotGrid(int64_t depth, const GroupScales& groups)
-    : tiles(groups.groups == 0 ? &nibble_loops().integers : &nibble_loops().numbers) {
+DotGrid::DotGrid(int64_t depth, const GroupScales& groups) : tiles(nibble_tiles(groups)) {
   column = run_column;
   width = tiles->panels;
   terms = depth;
@@ -69,7 +79,9 @@ DotGrid::DotGrid(int64_t depth, const GroupScales& groups)
 }
 
 DotGrid::DotGrid(const QuantizedProduct& product) : DotGrid(product.depth, product.groups) {
-  tiles = product.bits == 8 ? &group_loops().bytes : &group_loops().nibbles;
+  if constexpr (selection::kWeights.row_groups) {
+    tiles = product.bits == 8 ? &group_loops().bytes : &group_loops().nibbles;
+  }
   width = tiles->panels;
   iterations = panel_quads(product.depth, product.bits);
   tile.row_groups = product.row_groups;

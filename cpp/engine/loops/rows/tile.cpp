@@ -159,6 +159,8 @@ void trig(const float* a, const float*, const float*, float, float* out, int64_t
 
 float exact_sin(float x) { return sinf(x); }
 float exact_cos(float x) { return cosf(x); }
+constexpr TileFn Sin = trig<FastSin, exact_sin>;
+constexpr TileFn Cos = trig<FastCos, exact_cos>;
 
 // --- loads and stores ---------------------------------------------------------------------------
 
@@ -243,64 +245,10 @@ void store_block(const float* in, const TileBlock& to) {
 
 }  // namespace
 
+#define RL_KEEP_OP(op, loop) has_tile_op(TileOp::op) ? loop : nullptr,
+
 const TileLoops tile_loops = {
-    {nullptr,
-     nullptr,
-     nullptr,
-     Add,
-     Sub,
-     Mul,
-     Div,
-     Min,
-     Max,
-     Pow,
-     Fmod,
-     Remainder,
-     MulAdd,
-     Equal,
-     NotEqual,
-     Less,
-     LessEqual,
-     Greater,
-     GreaterEqual,
-     And,
-     Or,
-     Not,
-     Where,
-     Neg,
-     Abs,
-     Square,
-     Sqrt,
-     Rsqrt,
-     Reciprocal,
-     Exp,
-     Exp2,
-     Expm1,
-     Log,
-     Log1p,
-     trig<FastSin, exact_sin>,
-     trig<FastCos, exact_cos>,
-     Tanh,
-     Sigmoid,
-     Erf,
-     Gelu,
-     GeluTanh,
-     Silu,
-     Mish,
-     Softplus,
-     Relu,
-     Hardswish,
-     Hardsigmoid,
-     Elu,
-     Floor,
-     Ceil,
-     Round,
-     Trunc,
-     Sign,
-     AddValue,
-     MulValue,
-     MinValue,
-     MaxValue},
+    {nullptr, nullptr, nullptr, RL_TILE_OPS(RL_KEEP_OP)},
     fill,
     load_block<float>,
     load_block<uint8_t>,

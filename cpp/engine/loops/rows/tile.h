@@ -28,7 +28,7 @@ struct TileBlock {
 };
 
 struct TileLoops {
-  // nullptr for Load, Store and Constant.
+  // nullptr for Load, Store and Constant, and for what this build leaves out.
   TileFn functions[kTileOps];
   void (*fill)(float value, float* out, int64_t n);
   // For floats and for bools.

@@ -208,8 +208,7 @@ class Worker {
   void weigh(T* row, int64_t i, int64_t n) {
     const double before = max_[i];
     const size_t count = static_cast<size_t>(n);
-    const size_t op = static_cast<size_t>(ReduceOp::Max);
-    reduce_loops().row[op][kRow](row, count, &max_[i], nullptr);
+    reduce_max().row[kRow](row, count, &max_[i], nullptr);
     if (max_[i] == -std::numeric_limits<double>::infinity()) {  // every key so far is masked
       std::fill(row, row + n, T{0});
       return;

@@ -359,11 +359,15 @@ void multiply(const Workspace& work, Product p) {
   if (p.grid != nullptr) return multiply_blocked(work, p);
   if (p.c_row == 1 ? p.c_col != 1 : wastes_columns(p)) swap_factors(&p);
   if (p.n < p.m && p.n <= loops.wide_height && p.a.plain() && p.b.plain()) swap_factors(&p);
-  if (p.m <= 2 * kDotRows && p.k >= kMinDotLength && p.a.rows_lie_flat() && p.b.rows_lie_flat()) {
-    return multiply_dots(work.context(), p);
+  if constexpr (selection::kProducts.dots) {
+    if (p.m <= 2 * kDotRows && p.k >= kMinDotLength && p.a.rows_lie_flat() && p.b.rows_lie_flat()) {
+      return multiply_dots(work.context(), p);
+    }
   }
-  if (p.m <= loops.wide_height && p.a.plain() && p.b.columns_lie_flat()) {
-    return multiply_wide(work, p);
+  if constexpr (selection::kProducts.wide) {
+    if (p.m <= std::min(loops.wide_height, loops.height) && p.a.plain() && p.b.columns_lie_flat()) {
+      return multiply_wide(work, p);
+    }
   }
   multiply_blocked(work, p);
 }

@@ -18,7 +18,7 @@ bool is_computed(DType dtype) {
 ConvertFn find_convert(DType from, DType to) {
   const size_t f = static_cast<size_t>(from);
   const size_t t = static_cast<size_t>(to);
-  if (f >= kMaxDType || t >= kMaxDType) return nullptr;
+  if (f >= kConvertedDTypes || t >= kConvertedDTypes) return nullptr;
   const ConvertLoops& loops = convert_loops();
   if (is_computed(to)) return loops.to[compute_index(to)][f];
   if (is_computed(from)) return loops.from[compute_index(from)][t];

@@ -19,15 +19,15 @@ struct Range {
   bool nan = false;
 
   void add(const float* x, size_t n) {
-    extreme(ReduceOp::Min, x, n, &low);
-    extreme(ReduceOp::Max, x, n, &high);
+    extreme(reduce_min(), x, n, &low);
+    extreme(reduce_max(), x, n, &high);
   }
 
  private:
   // Finds the minimum or maximum; a NaN among the elements is the result.
-  void extreme(ReduceOp op, const float* x, size_t n, float* result) {
+  void extreme(const ReduceLoops& loops, const float* x, size_t n, float* result) {
     double value = static_cast<double>(*result);
-    reduce_loops().row[static_cast<size_t>(op)][kF32](x, n, &value, nullptr);
+    loops.row[kF32](x, n, &value, nullptr);
     nan |= value != value;
     *result = static_cast<float>(value);
   }

@@ -37,7 +37,7 @@ class RowScan {
   RowScan(DType compute, bool least)
       : compute_(compute),
         least_(least),
-        find_(reduce_loops().arg_row[least ? 1 : 0][compute_index(compute)]) {}
+        find_((least ? arg_min() : arg_max()).row[compute_index(compute)]) {}
 
   // Adds the next n >= 1 elements, which have the computing type.
   void add(const void* items, size_t n) {
@@ -99,7 +99,7 @@ class ArgReducer {
 
  private:
   void scan_chunk(int64_t offset, size_t n) {
-    const ArgColumnFn fold = reduce_loops().arg_column[least_ ? 1 : 0][compute_index(compute_)];
+    const ArgColumnFn fold = (least_ ? arg_min() : arg_max()).column[compute_index(compute_)];
     Nest reduced = plan_.reduced;
     reduced.rewind();
     const void* first = reader_.read(offset, n);

@@ -67,9 +67,9 @@ class LayerNorm {
       const bool centers = t_.mean != nullptr;
       const double n = static_cast<double>(count_);
       x_ = whole() ? in_.read(rows_.offset(kIn), strides_[kIn], run_) : nullptr;
-      const double mean = centers ? fold(ReduceOp::Sum, nullptr) / n : 0.0;
+      const double mean = centers ? fold(reduce_sum(), nullptr) / n : 0.0;
       const double rstd =
-          reciprocal_deviation(fold(ReduceOp::SquaredDeviation, &mean), count_, eps_);
+          reciprocal_deviation(fold(reduce_squared_deviation(), &mean), count_, eps_);
       if (centers) {
         store_value(*t_.mean, rows_.offset(2), mean);
         store_value(*t_.rstd, rows_.offset(3), rstd);
@@ -85,8 +85,8 @@ class LayerNorm {
   // True if a row is one run that fits the buffers: then it is read once, as are weight and bias.
   bool whole() const { return row_.count() == 1 && run_ <= most_; }
 
-  double fold(ReduceOp op, const double* mean) {
-    const ReduceRowFn fold = reduce_loops().row[static_cast<size_t>(op)][type_];
+  double fold(const ReduceLoops& loops, const double* mean) {
+    const ReduceRowFn fold = loops.row[type_];
     double sum = 0.0;
     if (x_ != nullptr) {
       fold(x_, run_, &sum, mean);

@@ -98,8 +98,8 @@ class ChannelNormalizer {
 
   // --- one channel after the other --------------------------------------------------------------
 
-  double fold_channels(ReduceOp op, int64_t first, int64_t n, const double* mean) {
-    const ReduceRowFn fold = reduce_loops().row[static_cast<size_t>(op)][type_];
+  double fold_channels(const ReduceLoops& loops, int64_t first, int64_t n, const double* mean) {
+    const ReduceRowFn fold = loops.row[type_];
     const size_t most = in_.limit(run_strides_[0]);
     double sum = 0.0;
     for (int64_t c = first; c < first + n; ++c) {
@@ -121,8 +121,8 @@ class ChannelNormalizer {
     if (norm_.running_mean != nullptr) {
       running_statistics(first, &mean, &rstd);
     } else {
-      mean = fold_channels(ReduceOp::Sum, first, n, nullptr) / static_cast<double>(n * count_);
-      const double squares = fold_channels(ReduceOp::SquaredDeviation, first, n, &mean);
+      mean = fold_channels(reduce_sum(), first, n, nullptr) / static_cast<double>(n * count_);
+      const double squares = fold_channels(reduce_squared_deviation(), first, n, &mean);
       rstd = reciprocal_deviation(squares, n * count_, norm_.eps);
       store_statistics(first / group_, mean, squares, rstd);
     }
@@ -146,8 +146,9 @@ class ChannelNormalizer {
 
   // --- adjacent channels ------------------------------------------------------------------------
 
-  void fold_pixels(ReduceOp op, int64_t first, size_t n, double* acc, const double* mean) {
-    const ReduceColumnFn fold = reduce_loops().column[static_cast<size_t>(op)][type_];
+  void fold_pixels(const ReduceLoops& loops, int64_t first, size_t n, double* acc,
+                   const double* mean) {
+    const ReduceColumnFn fold = loops.column[type_];
     const int64_t most = together(n);
     std::fill(acc, acc + static_cast<size_t>(most) * n, 0.0);
     do {
@@ -185,11 +186,11 @@ class ChannelNormalizer {
   void compute_statistics(int64_t first, size_t n) {
     double each[kChunk];
     const int64_t elements = group_ * count_;
-    fold_pixels(ReduceOp::Sum, first, n, each, nullptr);
+    fold_pixels(reduce_sum(), first, n, each, nullptr);
     sum_groups(each, n, mean_);
     for (size_t i = 0; i < n; ++i) mean_[i] /= static_cast<double>(elements);
     repeat(mean_, n);
-    fold_pixels(ReduceOp::SquaredDeviation, first, n, each, mean_);
+    fold_pixels(reduce_squared_deviation(), first, n, each, mean_);
     sum_groups(each, n, rstd_);
     for (size_t i = 0; i < n; ++i) {
       const double squares = rstd_[i];

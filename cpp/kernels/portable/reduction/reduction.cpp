@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/elementwise/elementwise.h"
 #include "rushlight/kernels/portable/loops/reduction/reduce.h"
 #include "rushlight/kernels/portable/movement/creation.h"
 #include "rushlight/kernels/portable/promote.h"
@@ -17,11 +18,12 @@ union Accumulator {
 };
 
 struct Reduction {
-  ReduceOp op = ReduceOp::Sum;
+  const ReduceLoops* fold = &reduce_sum();
   DType compute = DType::Float32;  // Float32, Float64, Int64 or Bool
   Accumulator init = {};
-  double divisor = 1.0;        // divides the result, for floating accumulators
-  bool deviation = false;      // sum of squared differences from the mean instead of the sum
+  double divisor = 1.0;  // divides the result, for floating accumulators
+  // If not nullptr, these give the sum of squared differences from the mean instead of the sum.
+  const ReduceLoops* deviation = nullptr;
   Tensor* mean_out = nullptr;  // with `deviation`: where to store the mean, or nullptr
 
   bool floating() const { return is_floating(compute); }
@@ -41,8 +43,8 @@ class Reducer {
 
   // Computes the result at `out_offset` from the elements that start at `offset`.
   void reduce_row(int64_t offset, int64_t out_offset) {
-    const auto fold = [&](ReduceOp op, Accumulator init, const double* mean) {
-      acc_[0] = fold_units(op, init, offset, mean, 0, units());
+    const auto fold = [&](const ReduceLoops& loops, Accumulator init, const double* mean) {
+      acc_[0] = fold_units(loops, init, offset, mean, 0, units());
     };
     finish_row(fold, out_offset);
   }
@@ -51,28 +53,28 @@ class Reducer {
   void reduce_long_row(KernelContext& ctx, int64_t offset, int64_t out_offset) {
     const int64_t per_part = (units() + kMaxParts - 1) / kMaxParts;
     const int64_t parts = (units() + per_part - 1) / per_part;
-    const auto fold = [&](ReduceOp op, Accumulator init, const double* mean) {
+    const auto fold = [&](const ReduceLoops& loops, Accumulator init, const double* mean) {
       ctx.parallel(parts, 1, [&](int64_t begin, int64_t end) {
         Reducer part(in_, what_, plan_, out_);
         for (int64_t p = begin; p < end; ++p) {
           const int64_t last = std::min(units(), (p + 1) * per_part);
-          acc_[p] = part.fold_units(op, init, offset, mean, p * per_part, last);
+          acc_[p] = part.fold_units(loops, init, offset, mean, p * per_part, last);
         }
       });
-      for (int64_t p = 1; p < parts; ++p) combine(op, acc_ + p, 1);
+      for (int64_t p = 1; p < parts; ++p) combine(acc_ + p, 1);
     };
     finish_row(fold, out_offset);
   }
 
   // Computes n adjacent results.
   void reduce_columns(int64_t offset, int64_t out_offset, size_t n) {
-    fold_columns(what_.op, what_.init, offset, n, nullptr);
-    if (what_.deviation) {
+    fold_columns(*what_.fold, what_.init, offset, n, nullptr);
+    if (what_.deviation != nullptr) {
       for (size_t i = 0; i < n; ++i) {
         mean_[i] = acc_[i].d / static_cast<double>(plan_.reduced_count);
       }
       write_mean(n, out_offset, plan_.run_stride);
-      fold_columns(ReduceOp::SquaredDeviation, {}, offset, n, mean_);
+      fold_columns(*what_.deviation, {}, offset, n, mean_);
     }
     finish(n, out_offset, plan_.run_stride);
   }
@@ -85,20 +87,19 @@ class Reducer {
 
   template <typename Fold>
   void finish_row(Fold fold, int64_t out_offset) {
-    fold(what_.op, what_.init, nullptr);
-    if (what_.deviation) {
+    fold(*what_.fold, what_.init, nullptr);
+    if (what_.deviation != nullptr) {
       mean_[0] = acc_[0].d / static_cast<double>(plan_.reduced_count);
       write_mean(1, out_offset, 1);
-      fold(ReduceOp::SquaredDeviation, {}, mean_);
+      fold(*what_.deviation, {}, mean_);
     }
     finish(1, out_offset, 1);
   }
 
   // Folds units first..last - 1 of the elements of one result.
-  Accumulator fold_units(ReduceOp op, Accumulator init, int64_t offset, const double* mean,
-                         int64_t first, int64_t last) {
-    const ReduceRowFn fold =
-        reduce_loops().row[static_cast<size_t>(op)][compute_index(what_.compute)];
+  Accumulator fold_units(const ReduceLoops& loops, Accumulator init, int64_t offset,
+                         const double* mean, int64_t first, int64_t last) {
+    const ReduceRowFn fold = loops.row[compute_index(what_.compute)];
     const int64_t per_run = units_per_run();
     Accumulator result = init;
     Nest reduced = plan_.reduced;
@@ -118,16 +119,14 @@ class Reducer {
     return result;
   }
 
-  // Folds n more accumulators into the first ones.
-  void combine(ReduceOp op, const Accumulator* more, size_t n) {
-    if (op == ReduceOp::SquaredDeviation) op = ReduceOp::Sum;
-    reduce_loops().column[static_cast<size_t>(op)][compute_index(what_.accumulator())](
-        more, n, acc_, nullptr);
+  // Folds n more accumulators into the first ones. Those of squared deviations are sums, too.
+  void combine(const Accumulator* more, size_t n) {
+    what_.fold->column[compute_index(what_.accumulator())](more, n, acc_, nullptr);
   }
 
-  void fold_columns(ReduceOp op, Accumulator init, int64_t offset, size_t n, double* mean) {
-    const ReduceColumnFn fold =
-        reduce_loops().column[static_cast<size_t>(op)][compute_index(what_.compute)];
+  void fold_columns(const ReduceLoops& loops, Accumulator init, int64_t offset, size_t n,
+                    double* mean) {
+    const ReduceColumnFn fold = loops.column[compute_index(what_.compute)];
     Nest reduced = plan_.reduced;
     // If the columns of the next position follow in memory, several positions form one run.
     size_t together = 1;
@@ -154,7 +153,7 @@ class Reducer {
         fold(reader_.read(here, count), count, acc_, mean);
       }
     } while (reduced.next());
-    for (size_t k = 1; k < together; ++k) combine(op, acc_ + k * n, n);
+    for (size_t k = 1; k < together; ++k) combine(acc_ + k * n, n);
   }
 
   void write_mean(size_t n, int64_t offset, int64_t stride) {
@@ -192,6 +191,7 @@ Status fill_empty(KernelContext& ctx, const Reduction& what, Tensor& out) {
 // Reduces over the flagged dimensions into `out`, which it resizes.
 Status reduce(KernelContext& ctx, const Tensor& in, const bool* reduced, bool keepdim,
               const Reduction& what, Tensor& out) {
+  if (what.fold->row[compute_index(what.compute)] == nullptr) return no_loop(ctx, what.compute);
   const Shape shape = reduced_shape(in, reduced, keepdim);
   RL_TRY(ctx.resize(out, shape.span()));
   if (what.mean_out != nullptr) {
@@ -263,7 +263,7 @@ Status prod_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool
                  Tensor& out) {
   RL_TRY(check_in_out(ctx, in, out));
   Reduction what;
-  what.op = ReduceOp::Prod;
+  what.fold = &reduce_prod();
   what.compute = sum_compute(in, out);
   if (what.floating()) {
     what.init.d = 1.0;
@@ -273,9 +273,9 @@ Status prod_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool
   return reduce(ctx, in, reduced, keepdim, what, out);
 }
 
-// `op` is Max or Min.
+// The greatest or the least.
 Status extreme_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool keepdim,
-                    ReduceOp op, Tensor& out) {
+                    bool max, Tensor& out) {
   RL_TRY(check_in_out(ctx, in, out));
   RL_TRY(check_castable(ctx, in.dtype, out));
   if (reduced_count(in, reduced) == 0) {
@@ -284,9 +284,8 @@ Status extreme_over(KernelContext& ctx, const Tensor& in, const bool* reduced, b
                     ShapeText(in.shape()).text());
   }
   Reduction what;
-  what.op = op;
+  what.fold = max ? &reduce_max() : &reduce_min();
   what.compute = is_floating(in.dtype) ? compute_dtype(in.dtype) : DType::Int64;
-  const bool max = op == ReduceOp::Max;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (what.floating()) {
     what.init.d = max ? -kInfinity : kInfinity;
@@ -300,7 +299,7 @@ Status any_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool 
                 Tensor& out) {
   RL_TRY(check_in_out(ctx, in, out));
   Reduction what;
-  what.op = ReduceOp::Max;
+  what.fold = &reduce_max();
   what.compute = DType::Bool;
   return reduce(ctx, in, reduced, keepdim, what, out);
 }
@@ -315,7 +314,7 @@ Status var_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool 
   }
   Reduction what;
   what.compute = compute_dtype(in.dtype);
-  what.deviation = true;
+  what.deviation = &reduce_squared_deviation();
   what.mean_out = mean;
   what.divisor = std::max(0.0, static_cast<double>(reduced_count(in, reduced)) - correction);
   return reduce(ctx, in, reduced, keepdim, what, out);
@@ -373,23 +372,23 @@ Status amax_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   bool reduced[kMaxRank];
   RL_TRY(wrap_dims(ctx, *args[1], in.rank, true, reduced));
-  return extreme_over(ctx, in, reduced, args[2]->to_bool(), ReduceOp::Max, args[3]->tensor());
+  return extreme_over(ctx, in, reduced, args[2]->to_bool(), true, args[3]->tensor());
 }
 
 Status amin_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   bool reduced[kMaxRank];
   RL_TRY(wrap_dims(ctx, *args[1], in.rank, true, reduced));
-  return extreme_over(ctx, in, reduced, args[2]->to_bool(), ReduceOp::Min, args[3]->tensor());
+  return extreme_over(ctx, in, reduced, args[2]->to_bool(), false, args[3]->tensor());
 }
 
 // max(self, out), min(self, out): over all elements.
 Status max_all_out(KernelContext& ctx, EValue* const* args) {
-  return extreme_over(ctx, args[0]->tensor(), kAll, false, ReduceOp::Max, args[1]->tensor());
+  return extreme_over(ctx, args[0]->tensor(), kAll, false, true, args[1]->tensor());
 }
 
 Status min_all_out(KernelContext& ctx, EValue* const* args) {
-  return extreme_over(ctx, args[0]->tensor(), kAll, false, ReduceOp::Min, args[1]->tensor());
+  return extreme_over(ctx, args[0]->tensor(), kAll, false, false, args[1]->tensor());
 }
 
 // any(self, out); any(self, dim, keepdim, out) with one dim or a list

@@ -71,9 +71,9 @@ Fold fold_of(A start) {
 }
 
 Fold sum_fold(DType compute) {
-  const ReduceLoops& loops = reduce_loops();
+  const CumulateLoops& loops = cumulate_sum();
   const ComputeType index = compute_index(compute);
-  return {loops.cumulate_row[index], loops.cumulate_column[index], {}};
+  return {loops.row[index], loops.column[index], {}};
 }
 
 Fold product_fold(DType compute) {

@@ -19,7 +19,9 @@ namespace {
 // rows are processed together, as columns.
 class Softmax {
  public:
-  Softmax(const Tensor& in, const Tensor& out, size_t dim, DType compute, bool log)
+  // `log` are the loops of log-softmax, or nullptr for softmax.
+  Softmax(const Tensor& in, const Tensor& out, size_t dim, DType compute,
+          const LogSoftmaxLoops* log)
       : in_(in, compute),
         out_(out, compute),
         compute_(compute),
@@ -81,15 +83,15 @@ class Softmax {
   }
 
   double max_of(const void* x, size_t n, double max) const {
-    reduce_loops().row[static_cast<size_t>(ReduceOp::Max)][type_](x, n, &max, nullptr);
+    reduce_max().row[type_](x, n, &max, nullptr);
     return max;
   }
 
   void whole_row(const void* x, int64_t to, size_t n) {
     void* y = out_.target(to, out_stride_);
     const double max = max_of(x, n, -std::numeric_limits<double>::infinity());
-    if (log_) {
-      loops_.subtract[type_](x, n, max, std::log(loops_.sum_exp[type_](x, n, max, nullptr)), y);
+    if (log_ != nullptr) {
+      log_->subtract[type_](x, n, max, std::log(loops_.sum_exp[type_](x, n, max, nullptr)), y);
     } else {
       loops_.scale[type_](y, n, 1.0 / loops_.sum_exp[type_](x, n, max, y));
     }
@@ -115,8 +117,8 @@ class Softmax {
       const void* x = in_.read(from + static_cast<int64_t>(done), 1, count);
       const int64_t there = to + static_cast<int64_t>(done) * out_stride_;
       void* y = out_.target(there, out_stride_);
-      if (log_) {
-        loops_.subtract[type_](x, count, max, std::log(sum), y);
+      if (log_ != nullptr) {
+        log_->subtract[type_](x, count, max, std::log(sum), y);
       } else {
         loops_.exp_scale[type_](x, count, max, 1.0 / sum, y);
       }
@@ -133,8 +135,9 @@ class Softmax {
     std::memcpy(max_, read(from, 0, n), n * element_size(compute_));
     for (int64_t i = 1; i < size_; ++i) loops_.max_columns[type_](read(from, i, n), n, max_);
     for (int64_t i = 0; i < size_; ++i) loops_.sum_columns[type_](read(from, i, n), n, max_, sum_);
-    (log_ ? loops_.log : loops_.invert)[type_](sum_, n);
-    const auto finish = log_ ? loops_.subtract_columns[type_] : loops_.exp_scale_columns[type_];
+    (log_ != nullptr ? log_->log : loops_.invert)[type_](sum_, n);
+    const auto finish =
+        log_ != nullptr ? log_->subtract_columns[type_] : loops_.exp_scale_columns[type_];
     for (int64_t i = 0; i < size_; ++i) {
       const int64_t there = to + i * out_stride_;
       finish(read(from, i, n), n, max_, sum_, out_.target(there, run_strides_[1]));
@@ -146,7 +149,7 @@ class Softmax {
   RowWriter out_;
   DType compute_;
   size_t type_;
-  bool log_;
+  const LogSoftmaxLoops* log_;
   const SoftmaxLoops& loops_;
   bool rows_ = true;
   int64_t size_ = 1;  // size of the dimension
@@ -160,7 +163,7 @@ class Softmax {
 };
 
 // (self, dim, half_to_float, *, out)
-Status softmax(KernelContext& ctx, EValue* const* args, bool log) {
+Status softmax(KernelContext& ctx, EValue* const* args, const LogSoftmaxLoops* log) {
   const Tensor& self = args[0]->tensor();
   Tensor& out = args[3]->tensor();
   size_t dim = 0;
@@ -183,8 +186,10 @@ Status softmax(KernelContext& ctx, EValue* const* args, bool log) {
 
 }  // namespace
 
-Status softmax_out(KernelContext& ctx, EValue* const* args) { return softmax(ctx, args, false); }
+Status softmax_out(KernelContext& ctx, EValue* const* args) { return softmax(ctx, args, nullptr); }
 
-Status log_softmax_out(KernelContext& ctx, EValue* const* args) { return softmax(ctx, args, true); }
+Status log_softmax_out(KernelContext& ctx, EValue* const* args) {
+  return softmax(ctx, args, &log_softmax_loops());
+}
 
 }  // namespace rushlight::kernels

@@ -27,6 +27,9 @@ const LexemeWalk::Row& LexemeWalk::add_row(uint32_t state) {
   }
   row->dead = ~taken;
   row->accepts = automaton_.states[state].accepts;
+  const bool is_endless =
+      !automaton_.rules[row->rule].counts || automaton_.states[state].most == kEndless;
+  row->stays = !row->accepts && is_endless && reach_.stays(0, state);
   row->is_alike = is_alike(*row, 'a', 'z') && is_alike(*row, 'A', 'Z') && is_alike(*row, '0', '9');
   row->loops = loops_of(state, *row);
   for (size_t i = 0; i < trie_.classes().size(); ++i) {

@@ -5,6 +5,26 @@
 
 namespace rushlight::llm::grammar {
 
+namespace {
+
+// The part of the endings of a node that has those of these lengths, of which there are some.
+// Where it has no others, `lengths` becomes any.
+Span<const Ending> of_lengths(Span<const Ending> endings, uint64_t* lengths) {
+  if (*lengths == kAnyLength) return endings;
+  const size_t lowest = lowest_bit(*lengths);
+  const uint64_t greater = *lengths >> lowest;
+  const auto first = std::lower_bound(
+      endings.begin(), endings.end(), lowest,
+      [](const Ending& ending, size_t length) { return ending.before() < length; });
+  const auto last = std::partition_point(first, endings.end(), [lowest, greater](const Ending& e) {
+    return greater >> (e.before() - lowest) != 0;
+  });
+  if ((greater & (greater + 1)) == 0) *lengths = kAnyLength;
+  return {first, static_cast<size_t>(last - first)};
+}
+
+}  // namespace
+
 LexemeWalk::LexemeWalk(const Automaton& automaton, const TokenTrie& trie,
                        const ByteClasses& classes, TokenGatherer* gathered)
     : automaton_(automaton),
@@ -33,13 +53,14 @@ void LexemeWalk::clear() {
 }
 
 void LexemeWalk::append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set) {
-  const Span<const Ending> endings = trie_.endings_at(node);
-  if (!set->is_counted) return gathered_.take(endings, lengths_, set);
+  uint64_t lengths = lengths_;
+  const Span<const Ending> endings = of_lengths(trie_.endings_at(node), &lengths);
+  if (!set->is_counted) return gathered_.take(endings, lengths, set);
   const State& reached = automaton_.states[state];
   const auto least = static_cast<uint32_t>(reached.least);
   std::vector<Counted>& list = reached.most == kEndless ? set->open : set->closed;
   for (const Ending& ending : endings) {
-    if ((lengths_ >> ending.before() & 1) == 0) continue;
+    if ((lengths >> ending.before() & 1) == 0) continue;
     list.push_back({ending.token(), ending.before() + counts + least});
   }
 }
@@ -73,12 +94,21 @@ bool LexemeWalk::takes_below(uint32_t number, uint64_t left, uint32_t node) {
 }
 
 // Whether no token below a node, which is in the text of a class yet, is to be found there.
-inline bool LexemeWalk::is_pruned(const Row& row, const TrieEntry& entry, size_t depth) const {
+inline bool LexemeWalk::is_pruned(const Row& row, const TrieEntry& entry, size_t depth,
+                                  bool is_apart) const {
   // What is longer may be text alone.
   if (depth + entry.bytes_below > TextClass::kMaxCharacters) return false;
-  if ((entry.kinds_below & leaving_.walked) == 0) return true;
+  if (!leaving_.has_apart && (entry.kinds_below & leaving_.walked) == 0) return true;
   const uint64_t stays = row.loops & leaving_.text->kinds;
-  return !row.accepts && (entry.kinds_below & ~(stays | row.dead | leaving_.done)) == 0;
+  if (leaving_.done != 0) return !is_apart && (entry.kinds_below & ~(stays | leaving_.done)) == 0;
+  return !row.accepts && (entry.kinds_below & ~(stays | row.dead)) == 0;
+}
+
+// Whether the tokens from a byte on are not those that are known: text has led to a state apart, or
+// leads nowhere.
+inline bool LexemeWalk::leaves_out(const Step& step, uint8_t byte, uint32_t next) const {
+  if (!leaving_.has_apart || !step.is_text) return false;
+  return leaving_.text->begins[byte] ? next == kNone : step.is_apart;
 }
 
 // Takes the tokens that end at a node, and those below it. Returns whether the walk must go on
@@ -93,11 +123,12 @@ inline bool LexemeWalk::step_into(Step* from, uint32_t number, uint32_t next, To
         known == Known::Class ? leaving_.text->begins[entry.byte] : is_known(entry.byte, next);
     // Tokens with an odd character may have left the text before.
     const uint64_t left_by = kKindOfByte[entry.byte] | (entry.kinds_below & kOdd);
-    if (!is_text && (left_by & leaving_.walked) == 0) return false;
+    if (!is_text && !from->is_apart && (left_by & leaving_.walked) == 0) return false;
   }
   const Row& row = row_of(state);
+  const bool is_apart = known == Known::Class && is_text && leaving_.has_apart && is_apart_[state];
   if (known == Known::Class && is_text &&
-      is_pruned(row, entry, static_cast<size_t>(from + 1 - path_.data()))) {
+      is_pruned(row, entry, static_cast<size_t>(from + 1 - path_.data()), is_apart)) {
     if (entry.token != TrieEntry::kNoToken) append(number, counts, state, set);
     return false;  // part of a character
   }
@@ -107,8 +138,10 @@ inline bool LexemeWalk::step_into(Step* from, uint32_t number, uint32_t next, To
   if (entry.token != TrieEntry::kNoToken && !(known == Known::Loops && is_text)) {
     append(number, counts, state, set);
   }
-  const uint32_t children = trie_.entries()[number].children;
-  *(from + 1) = {children, children + entry.child_count, counts, &row, is_text};
+  const uint32_t on = is_text ? number : way_on(row, number);
+  if (on != number) append(on, counts, state, set);
+  *(from + 1) = {
+      trie_.entries()[on].children, trie_.end_of_children(on), counts, &row, is_text, is_apart};
   if (row.accepts) note_exit(row, number, counts, set);
   return true;
 }
@@ -134,6 +167,7 @@ void LexemeWalk::walk_from(Step* first, TokenSet* set) {
       continue;
     }
     const uint32_t next = next_of(*step->row, entry.byte);
+    if (known == Known::Class && leaves_out(*step, entry.byte, next)) leave_out(number, set);
     if (next == kNone) continue;
     if (!any_length && (trie_.lengths_from(number) & lengths_) == 0) continue;
     if (entry.child_count > 0) {
@@ -147,329 +181,36 @@ void LexemeWalk::walk_from(Step* first, TokenSet* set) {
 }
 
 // One walk serves all counts: it notes how many each token needs.
-template <typename Wanted>
-void LexemeWalk::walk(uint32_t node, uint32_t state, const Wanted& wanted, TokenSet* set) {
-  Known known = leaving_.state != kNone ? Known::Loops : Known::Nothing;
-  if (leaving_.text != nullptr) known = Known::Class;
+void LexemeWalk::walk_child(uint32_t child, const Row& row, TokenSet* set) {
+  Step* first = path_.data();
+  const bool has_text = leaving_.text != nullptr || leaving_.state != kNone;
+  *first = {child, child + 1, 0, &row, has_text, false};
+  if (leaving_.state != kNone) {
+    walk_from<Known::Loops, false>(first, set);  // of sets that are not counted
+  } else if (has_text) {
+    set->is_counted ? walk_from<Known::Class, true>(first, set)
+                    : walk_from<Known::Class, false>(first, set);
+  } else {
+    set->is_counted ? walk_from<Known::Nothing, true>(first, set)
+                    : walk_from<Known::Nothing, false>(first, set);
+  }
+}
+
+void LexemeWalk::walk(uint32_t node, uint32_t state, const Bytes& wanted, TokenSet* set) {
   const Row& row = row_of(state);
   const uint32_t end = trie_.end_of_children(node);
   for (uint32_t child = trie_.entries()[node].children; child < end; ++child) {
-    if (!wanted(trie_.byte(child))) continue;
-    Step* first = path_.data();
-    *first = {child, child + 1, 0, &row, known != Known::Nothing};
-    if (known == Known::Loops) {
-      walk_from<Known::Loops, false>(first, set);  // of sets that are not counted
-    } else if (known == Known::Class) {
-      set->is_counted ? walk_from<Known::Class, true>(first, set)
-                      : walk_from<Known::Class, false>(first, set);
-    } else {
-      set->is_counted ? walk_from<Known::Nothing, true>(first, set)
-                      : walk_from<Known::Nothing, false>(first, set);
-    }
+    const uint8_t byte = trie_.byte(child);
+    if (wanted[byte] && next_of(row, byte) != kNone) walk_child(child, row, set);
   }
 }
 
 void LexemeWalk::walk_below(uint32_t node, uint32_t state, uint64_t lengths, TokenSet* set) {
   lengths_ = lengths;
-  walk(node, state, [](uint8_t) { return true; }, set);
+  const uint32_t on = way_on(row_of(state), node);
+  if (on != node) append(on, 0, state, set);
+  walk(on, state, Bytes().set(), set);
   lengths_ = kAnyLength;
-}
-
-// Takes the class of which the state takes most tokens; null if there is none. Where the call can
-// end within the text, and what follows it go on with a text of the class, it `splits`.
-const TextClass* LexemeWalk::take_text(uint32_t number, bool* splits, TokenSet* set) {
-  const State& state = automaton_.states[number];
-  const TextClass* best = nullptr;
-  size_t most = 0;
-  uint32_t best_characters = 0;
-  for (size_t i = 0; i < trie_.classes().size(); ++i) {
-    const TextClass& text = trie_.classes()[i];
-    const uint32_t characters = reach_.characters(i, number);
-    if (text.sizes[characters] <= most) continue;
-    const bool may_split = reach_.ends(i, number) && goes_on(state.rule, text);
-    if (may_split && characters < TextClass::kMaxCharacters) continue;
-    const bool is_alike = reach_.stays(i, number) && !state.accepts && state.most == kEndless;
-    if (set->is_counted && (!is_alike || may_split)) continue;
-    best = &text;
-    most = text.sizes[characters];
-    best_characters = characters;
-    *splits = may_split;
-  }
-  if (best == nullptr) return nullptr;
-  if (set->is_counted) {
-    set->text = best;
-    set->least_of_text = static_cast<uint32_t>(state.least + 1);
-  } else {
-    set->bits = best->up_to[best_characters];
-  }
-  return best;
-}
-
-// Where counts matter: takes the tokens whose first byte leads to a state in which text of a class
-// stays, as after an escape, and that are text of the class; the class is null if they are few.
-LexemeWalk::AfterByte LexemeWalk::take_text_after_byte(uint32_t number, TokenSet* set) {
-  constexpr size_t kFewTokens = 512;
-  AfterByte best;
-  size_t most = kFewTokens;
-  const std::vector<Edge>& edges = automaton_.states[number].edges;
-  for (const Edge& edge : edges) {
-    const TextClass* text = stays_in(edge.target);
-    if (text == nullptr) continue;
-    AfterByte ending;
-    size_t tokens = 0;
-    for (const Edge& other : edges) {
-      if (other.target != edge.target || other.counts != edge.counts) continue;
-      for (uint32_t byte = other.low; byte <= other.high && byte < 0x80; ++byte) {
-        ending.first[byte] = text->begins[byte];
-        if (text->begins[byte]) tokens += trie_.count_from(static_cast<uint8_t>(byte));
-      }
-    }
-    if (tokens <= most) continue;
-    most = tokens;
-    best = ending;
-    best.text = text;
-    const uint64_t least = automaton_.states[edge.target].least + (edge.counts ? 1 : 0);
-    set->least_of_text = static_cast<uint32_t>(least);
-  }
-  set->text = best.text;
-  if (best.text == nullptr) return best;
-  set->begin.resize(words_);
-  for (uint8_t byte = 0; byte < 0x80; ++byte) {
-    if (best.first[byte]) trie_.add_tokens_from(byte, set->begin.data());
-  }
-  return best;
-}
-
-// Whether nothing that comes in words leads to a state that tells letters apart, nor to the end of
-// a call after which words go on.
-bool LexemeWalk::takes_words_alike(uint32_t state) {
-  const Bytes& follows = following(automaton_.states[state].rule);
-  const bool words_follow = (follows & TokenTrie::bytes_of_words()).any();
-  constexpr size_t kMostStates = 16;
-  std::vector<uint32_t> states = {state};
-  for (size_t i = 0; i < states.size(); ++i) {
-    const Row& row = row_of(states[i]);
-    if (!row.is_alike || states.size() > kMostStates) return false;
-    if (row.accepts && words_follow) return false;
-    for (const uint8_t byte : {'a', 'A', '0', ' '}) {
-      const uint32_t next = next_of(row, byte);
-      if (next == kNone) continue;
-      const uint32_t target = next & ~kCounts;
-      if (std::find(states.begin(), states.end(), target) == states.end()) states.push_back(target);
-    }
-  }
-  return true;
-}
-
-// All tokens, except for those that begin with some bytes.
-void LexemeWalk::walk_starts(uint32_t state, const bool* left_out, TokenSet* set) {
-  const auto wanted = [left_out](uint8_t byte) { return left_out == nullptr || !left_out[byte]; };
-  const Row& row = row_of(state);
-  bool has_words = false;
-  for (uint8_t byte = ' '; byte <= 'z'; ++byte) {
-    if (byte > ' ' && byte < '0') continue;
-    has_words = has_words || (wanted(byte) && next_of(row, byte) != kNone);
-  }
-  if (!has_words) return walk(trie_.others(), state, wanted, set);
-  if (!takes_words_alike(state)) return walk(TokenTrie::kRoot, state, wanted, set);
-  walk(trie_.words(), state, wanted, set);
-  walk(trie_.others(), state, wanted, set);
-}
-
-// All tokens.
-void LexemeWalk::walk_after_byte(uint32_t state, TokenSet* set) {
-  if (!set->is_counted) return walk_starts(state, nullptr, set);
-  const AfterByte after = take_text_after_byte(state, set);
-  walk_starts(state, after.first, set);
-  if (after.text == nullptr) return;
-  leaving_.text = after.text;
-  walk(after.text->leaving, state, [&after](uint8_t byte) { return after.first[byte]; }, set);
-  leaving_ = {};
-}
-
-// The tokens that begin with text of a class, and leave it.
-void LexemeWalk::walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set) {
-  const auto any = [](uint8_t) { return true; };
-  const TextStates after = text_states(automaton_, state, text);
-  if (splits || !after.is_known) {
-    leaving_.text = &text;
-    walk(text.leaving, state, any, set);
-    leaving_ = {};
-    return;
-  }
-  if (!after.is_chain) {
-    leaving_ = walk_by_byte(after, text, set);
-    walk(text.leaving, state, any, set);
-    leaving_ = {};
-    return;
-  }
-  // Tokens that begin with what is no character, or an odd one.
-  lengths_ = 1;
-  walk(text.rests, state, [](uint8_t byte) { return byte >= 0x80; }, set);
-  walk_by_length(after, text, set);
-  lengths_ = kAnyLength;
-}
-
-// By the byte that leaves the class: once for all lengths after which it leads to the same state.
-void LexemeWalk::walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set) {
-  if (after.states.empty()) return;
-  std::vector<const Row*> rows;
-  const Row* accepting_row = nullptr;
-  uint64_t accepting = 0;
-  const size_t size = after.states.size();
-  // Of the last state, if it stays: all greater lengths as well.
-  const auto length_of = [&](size_t n) {
-    return (n + 1 == size && after.stays ? UINT64_MAX : uint64_t{1}) << (n + 1);
-  };
-  for (size_t n = 0; n < size; ++n) {
-    rows.push_back(&row_of(after.states[n]));
-    if (!rows[n]->accepts) continue;
-    accepting |= length_of(n);
-    accepting_row = rows[n];
-  }
-  lengths_ = accepting;
-  if (accepting_row != nullptr) note_exit(*accepting_row, text.rests, 0, set);
-  for (uint32_t child = trie_.entries()[text.rests].children;
-       child < trie_.end_of_children(text.rests); ++child) {
-    const uint8_t byte = trie_.byte(child);
-    uint64_t left = trie_.lengths_from(child);
-    for (size_t i = 0; i < size && left != 0; ++i) {
-      const uint32_t next = next_of(*rows[i], byte);
-      if ((left & length_of(i)) == 0 || next == kNone) continue;
-      lengths_ = 0;
-      for (size_t n = i; n < size; ++n) {
-        if (next_of(*rows[n], byte) == next) lengths_ |= length_of(n);
-      }
-      lengths_ &= left;
-      left &= ~lengths_;
-      walk(text.rests, after.states[i], [byte](uint8_t other) { return other == byte; }, set);
-    }
-  }
-}
-
-// Returns which tokens are left to the tree of whole ones: where it matters what comes before.
-LexemeWalk::Leaving LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text,
-                                             TokenSet* set) {
-  const Row& first = row_of(after.states[0]);
-  const uint32_t rule = automaton_.states[after.states[0]].rule;
-  Leaving leaving;
-  leaving.text = &text;
-  leaving.walked = kOdd;
-  uint64_t kinds = 0;
-  bool all_accept = first.accepts;
-  for (const uint32_t state : after.states) {
-    const Row& row = row_of(state);
-    all_accept = all_accept && row.accepts;
-    for (uint32_t i = trie_.entries()[text.rests].children; i < trie_.end_of_children(text.rests);
-         ++i) {
-      const uint8_t byte = trie_.byte(i);
-      if (byte >= 0x80 && text.begins[byte]) continue;  // kOdd
-      kinds |= kKindOfByte[byte];
-      const bool same = next_of(first, byte) == next_of(row, byte) &&
-                        (first.accepts == row.accepts || !following(rule)[byte]);
-      if (!same) leaving.walked |= kKindOfByte[byte];
-    }
-  }
-  kinds &= ~leaving.walked;
-  leaving.done = kinds & ~text.kinds;
-  lengths_ = ~uint64_t{1};
-  if (all_accept) note_exit(first, text.rests, 0, set);
-  walk(
-      text.rests, after.states[0],
-      [kinds](uint8_t byte) { return (kKindOfByte[byte] & kinds) != 0; }, set);
-  lengths_ = kAnyLength;
-  return leaving;
-}
-
-// Takes the tokens that lead back to the state, where they are of most kinds of characters and of
-// more than a class has.
-bool LexemeWalk::take_loops(uint32_t state, TokenSet* set) {
-  constexpr size_t kFewKinds = 16, kMostSets = 20;
-  const Row& row = row_of(state);
-  if (set->is_counted || std::bitset<64>(row.loops).count() < kFewKinds) return false;
-  if (TokenTrie::cost_of_tokens(row.loops) > kMostSets) return false;
-  for (size_t i = 0; i < trie_.classes().size(); ++i) {
-    const TextClass& text = trie_.classes()[i];
-    if ((row.loops & ~(text.kinds | kControl)) == 0 && reach_.characters(i, state) > 0) {
-      return false;
-    }
-  }
-  set->bits.resize(words_);
-  trie_.add_tokens_of(row.loops, set->bits.data());
-  return true;
-}
-
-void LexemeWalk::find(uint32_t state, TokenSet* set) {
-  if (take_loops(state, set)) {
-    const Row& row = row_of(state);
-    leaving_.state = state;
-    leaving_.loops = row.loops;
-    leaving_.sought = ~(row.accepts ? row.loops : row.loops | row.dead);
-    walk_starts(state, nullptr, set);
-    leaving_ = {};
-    return gathered_.finish(set);
-  }
-  bool splits = false;
-  if (const TextClass* text = take_text(state, &splits, set)) {
-    walk_starts(state, text->begins, set);
-    walk_leaving(state, *text, splits, set);
-  } else {
-    walk_after_byte(state, set);
-  }
-  if (!set->is_counted) return gathered_.finish(set);
-  sort_by_counts(trie_.longest(), &set->open);
-  if (set->open.size() * 2 < words_) return;
-  set->bits.resize(words_);
-  for (const Counted& token : set->open) set_bit(set->bits.data(), token.token);
-}
-
-uint32_t LexemeWalk::similar(uint32_t state) {
-  // The state after most bytes, in which most change nothing: no other is similar to that one.
-  const auto most = [this](const Row& row, uint32_t next) {
-    size_t bytes = 0;
-    for (uint8_t byte = ' '; byte < 0x7F; ++byte) bytes += next_of(row, byte) == next ? 1 : 0;
-    return bytes * 2 > 0x7F - ' ';
-  };
-  const Row& row = row_of(state);
-  uint32_t like = kNone, lead = 0;
-  for (uint8_t byte = ' '; byte < 0x7F; ++byte) {
-    const uint32_t next = next_of(row, byte);
-    if (lead == 0) like = next;
-    lead = next == like ? lead + 1 : lead - 1;
-  }
-  if (like >= kCounts || like == state || !most(row, like)) return state;
-  const Row& other = row_of(like);
-  if (!most(other, like)) return state;
-  size_t differing = 0;  // tokens
-  const uint32_t end = trie_.end_of_children(TokenTrie::kRoot);
-  for (uint32_t i = trie_.entries()[TokenTrie::kRoot].children; i < end; ++i) {
-    if (next_of(row, trie_.byte(i)) == next_of(other, trie_.byte(i))) continue;
-    differing += trie_.endings_from(i).size();
-  }
-  return differing * 8 < trie_.tokens() ? like : state;
-}
-
-// Tokens that begin with other bytes than those that differ are the same.
-void LexemeWalk::adapt(uint32_t state, uint32_t like, TokenSet* set) {
-  const Row& row = row_of(state);
-  const Row& other = row_of(like);
-  set->bits.resize(words_);
-  for (const uint32_t token : set->few) set_bit(set->bits.data(), token);
-  set->few.clear();
-  Bytes differing;
-  const uint32_t end = trie_.end_of_children(TokenTrie::kRoot);
-  for (uint32_t i = trie_.entries()[TokenTrie::kRoot].children; i < end; ++i) {
-    const uint8_t byte = trie_.byte(i);
-    if (next_of(row, byte) == next_of(other, byte)) continue;
-    differing[byte] = true;
-    for (const Ending& ending : trie_.endings_from(i)) {
-      clear_bit(set->bits.data(), ending.token());
-    }
-  }
-  set->excluded |= differing;
-  for (Exit& exit : set->exits) exit.excludes = true;
-  walk(TokenTrie::kRoot, state, [&differing](uint8_t byte) { return differing[byte]; }, set);
-  gathered_.finish(set);
 }
 
 }  // namespace rushlight::llm::grammar

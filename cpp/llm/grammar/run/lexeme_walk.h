@@ -2,11 +2,10 @@
 // once, and the other tokens by walks of their trees.
 //
 // Of tokens that leave the class, what follows the text is walked alone, where the states that the
-// text can lead to do not differ in it: all of them, or those after so many characters. Only the
-// others are walked from their start.
+// text can lead to do not differ in it: all of them, or those after so many characters, or all but
+// few, for which tokens are walked from their start.
 #pragma once
 
-#include <array>
 #include <bitset>
 #include <cstdint>
 #include <memory>
@@ -36,6 +35,8 @@ class LexemeWalk {
   // Whether all tokens below a node can be read from a state, and its call goes on after them; it
   // may take `left` more counts.
   bool takes_below(uint32_t state, uint64_t left, uint32_t node);
+  // Kinds of characters of which the state takes some text; all others end what it takes.
+  uint64_t taken_kinds(uint32_t state) { return row_of(state).any_taken; }
   void clear();
   size_t bytes() const { return bytes_; }
   // Nodes of the trees that walks have come to.
@@ -54,6 +55,7 @@ class LexemeWalk {
   struct Row {
     uint32_t rule = 0;
     bool accepts = false;
+    bool stays = false;      // text of the first class leads back to it, which never ends
     bool is_alike = false;   // all small letters lead to the same, as do all capitals and digits
     uint64_t loops = 0;      // the kinds of characters that lead back to the state
     uint64_t dead = 0;       // those that lead nowhere
@@ -70,14 +72,17 @@ class LexemeWalk {
     uint32_t child, end;  // the next to visit, and the one after the last
     uint32_t counts;
     const Row* row;
-    bool is_text;  // of `leaving_`
+    bool is_text;   // of `leaving_`
+    bool is_apart;  // and in a state apart
   };
 
   // Tokens that begin with text, all tokens of such text alone being known.
   struct Leaving {
     const TextClass* text = nullptr;  // of a class
     uint64_t walked = UINT64_MAX;     // the kinds of characters by which tokens leave it
-    uint64_t done = 0;                // the kinds of others
+    // The kinds by which others leave it, which are known unless their text leads to a state apart.
+    uint64_t done = 0;
+    bool has_apart = false;  // there are such states, or text that leads nowhere
     // Or text that leads back to a state, of kinds of which all characters do; `sought` are the
     // kinds of which a token must have one, so that it has to be found out.
     uint32_t state = kNone;
@@ -86,22 +91,29 @@ class LexemeWalk {
 
   struct AfterByte {  // tokens of one of these bytes, and then text of a class
     const TextClass* text = nullptr;
-    bool first[256] = {};
+    Bytes first;
   };
 
   bool take_loops(uint32_t state, TokenSet* set);
+  void walk_loops(uint32_t state, TokenSet* set);
+  const TextClass* mostly_loops(const Row& row) const;
   const TextClass* take_text(uint32_t state, bool* splits, TokenSet* set);
   AfterByte take_text_after_byte(uint32_t state, TokenSet* set);
+  Bytes take_many_after_byte(uint32_t state, TokenSet* set);
   const TextClass* stays_in(uint32_t state) const;
   bool takes_words_alike(uint32_t state);
-  void walk_starts(uint32_t state, const bool* left_out, TokenSet* set);
+  void walk_starts(uint32_t state, const Bytes& wanted, TokenSet* set);
   void walk_after_byte(uint32_t state, TokenSet* set);
   void walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set);
   void walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set);
-  Leaving walk_by_byte(const TextStates& after, const TextClass& text, TokenSet* set);
-  // The tokens below a node whose next byte is `wanted`.
-  template <typename Wanted>
-  void walk(uint32_t node, uint32_t state, const Wanted& wanted, TokenSet* set);
+  void walk_by_byte(const TextStates& after, const TextClass& text, bool may_fail, TokenSet* set);
+  std::vector<uint32_t> states_apart(const TextStates& after, const TextClass& text);
+  bool leaves_out(const Step& step, uint8_t byte, uint32_t next) const;
+  void leave_out(uint32_t node, TokenSet* set);
+  // The tokens from a child of a node on, at which the state of the row is.
+  void walk_child(uint32_t child, const Row& row, TokenSet* set);
+  // The tokens below a node whose next byte is wanted.
+  void walk(uint32_t node, uint32_t state, const Bytes& wanted, TokenSet* set);
   enum class Known : uint8_t { Nothing, Class, Loops };  // of text that tokens begin with
   template <Known known, bool counted>
   void walk_from(Step* first, TokenSet* set);
@@ -111,7 +123,12 @@ class LexemeWalk {
     return next == leaving_.state && (kKindOfByte[byte] & leaving_.loops) != 0;
   }
   static bool takes_below(const Row& row, const TrieEntry& entry);
-  bool is_pruned(const Row& row, const TrieEntry& entry, size_t depth) const;
+  // Where to go on at a node: by what follows text, if that leads back to the state.
+  uint32_t way_on(const Row& row, uint32_t node) const {
+    const uint32_t rests = trie_.entries()[node].rests;
+    return row.stays && rests != 0 ? rests : node;
+  }
+  bool is_pruned(const Row& row, const TrieEntry& entry, size_t depth, bool is_apart) const;
   void note_exit(const Row& row, uint32_t node, uint32_t counts, TokenSet* set);
   void append(uint32_t node, uint32_t counts, uint32_t state, TokenSet* set);
   const Row& row_of(uint32_t state) {
@@ -145,6 +162,8 @@ class LexemeWalk {
   std::vector<Step> path_;
   uint64_t lengths_ = kAnyLength;
   Leaving leaving_;
+  std::vector<bool> is_apart_;      // by state, of `leaving_`
+  std::vector<uint32_t> left_out_;  // tokens whose text led to such a state
   TokenGatherer& gathered_;
   size_t bytes_ = 0;
   uint64_t visited_ = 0;

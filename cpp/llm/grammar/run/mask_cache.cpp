@@ -24,7 +24,8 @@ MaskCache::MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t t
       classes_(automaton),
       words_((tokens + 31) / 32),
       max_bytes_(max_bytes),
-      reader_(automaton, trie.longest() + 2),
+      reach_(trie.longest() + 2),
+      reader_(automaton, reach_),
       gathered_(words_),
       lexemes_(automaton, trie, classes_, &gathered_),
       most_least_(automaton.rules.size()),
@@ -51,6 +52,10 @@ size_t MaskCache::bytes() const { return bytes_ + lexemes_.bytes() + reader_.sta
 
 uint32_t MaskCache::node_of(Places places, bool ends) {
   ends = reader_.close(&places) || ends;
+  return closed_node_of(std::move(places), ends);
+}
+
+uint32_t MaskCache::closed_node_of(Places places, bool ends) {
   if (places.empty() && !ends) return kNowhere;
   uint64_t hash = ends ? 1 : 0;
   for (const Place& place : places) {
@@ -75,8 +80,7 @@ uint32_t MaskCache::node_of(Places places, bool ends) {
                 kUnknown);
     }
   }
-  node.is_lexeme = node.has_lexeme && places.size() == 1 && !ends &&
-                   !automaton_.rules[automaton_.states[places[0].state].rule].counts;
+  if (node.has_lexeme && places.size() == 1 && !ends) node.lexeme_left = counts_left(places[0]);
   node.places = std::move(places);
   node.ends = ends;
   node_by_hash_.emplace(hash, id);
@@ -120,8 +124,18 @@ bool MaskCache::is_simple(const Node& node, uint8_t byte) const {
   });
 }
 
+void MaskCache::push_step(uint32_t tree_node, uint32_t at) {
+  const TrieEntry& entry = trie_.entries()[tree_node];
+  path_.push_back({entry.children, entry.children + entry.child_count, at, nodes_[at].after.get()});
+}
+
 void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
-  path_.assign(1, {trie_.entries()[from.node].children, trie_.end_of_children(from.node), start});
+  if (start == kNowhere) return;
+  const TrieEntry* const entries = trie_.entries().data();
+  const bool is_whole = !set->is_counted && !from.excludes && !from.leaves_out;
+  const bool takes_all = is_whole && from.lengths == kAnyLength;
+  path_.clear();
+  push_step(from.node, start);
   while (!path_.empty()) {
     Step& step = path_.back();
     if (step.child == step.end) {
@@ -130,23 +144,28 @@ void MaskCache::walk(const Exit& from, uint32_t start, TokenSet* set) {
     }
     const uint32_t child = step.child++;
     ++visited_;
-    const TrieEntry& entry = trie_.entries()[child];
-    const uint32_t next = after(step.at, entry.byte);
+    const TrieEntry& entry = entries[child];
+    uint32_t next = step.after[classes_.of(entry.byte)];
+    if (next == kUnknown) next = after(step.at, entry.byte);
     if (next == kNowhere) continue;
-    if (entry.child_count > 0 && takes_below(nodes_[next], child)) {
+    if (entry.child_count > 0 && takes_below(&nodes_[next], child)) {
       append(trie_.endings_from(child), from, set);
       continue;
     }
-    if (entry.token != TrieEntry::kNoToken) append(trie_.endings_at(child), from, set);
+    if (takes_all && entry.token < TrieEntry::kManyTokens) {
+      gathered_.take(entry.token, set);
+    } else if (entry.token != TrieEntry::kNoToken) {
+      append(trie_.endings_at(child), from, set);
+    }
     if (entry.child_count == 0) continue;
     if (nodes_[next].ends) {
       set->exits.push_back(from);
       set->exits.back().node = child;
     }
-    if (nodes_[next].is_lexeme && !set->is_counted && !from.excludes) {
+    if (is_whole && is_in_lexeme(nodes_[next], entry)) {
       walk_lexeme(from, child, next, set);
     } else {
-      path_.push_back({entry.children, trie_.end_of_children(child), next});
+      push_step(child, next);
     }
   }
 }
@@ -164,24 +183,55 @@ void MaskCache::walk_lexeme(const Exit& from, uint32_t tree_node, uint32_t at, T
       set->exits.push_back(from);
       set->exits.back().node = exit.node;
     }
-    path_.push_back({trie_.entries()[exit.node].children, trie_.end_of_children(exit.node), after});
+    push_step(exit.node, after);
   }
 }
 
+// How many more counts a call in a lexeme may take at least, if it has as many as it needs; else 0.
+uint64_t MaskCache::counts_left(const Place& place) const {
+  const uint32_t number = automaton_.states[place.state].rule;
+  const Rule& rule = automaton_.rules[number];
+  if (!rule.counts) return kEndless;
+  if (place.count < rule.low || most_least_[number] > rule.high - place.count) return 0;
+  if (rule.high == kEndless) return kEndless;
+  // Counts with more left than the reader's reach are the same.
+  return std::min(rule.high - place.count, reach_ + 1) - most_least_[number];
+}
+
+// Whether the tokens below a node of the trees are in a lexeme alone, and far from its bounds.
+inline bool MaskCache::is_in_lexeme(const Node& at, const TrieEntry& entry) const {
+  return entry.bytes_below < UINT8_MAX ? at.lexeme_left >= entry.bytes_below
+                                       : at.lexeme_left >= trie_.longest();
+}
+
 // Whether all tokens below a node of the trees can be read from a place.
-bool MaskCache::takes_below(const Node& at, uint32_t node) {
-  if (!at.has_lexeme) return false;
-  return std::any_of(at.places.begin(), at.places.end(), [this, node](const Place& place) {
+inline bool MaskCache::takes_below(Node* at, uint32_t node) {
+  if (!at->has_lexeme) return false;
+  if (at->taken == kUnknownKinds) {
+    at->taken = 0;
+    for (const Place& place : at->places) {
+      if (!automaton_.rules[automaton_.states[place.state].rule].is_lexeme) continue;
+      at->taken |= lexemes_.taken_kinds(place.state);
+    }
+  }
+  if ((trie_.entries()[node].kinds_below & ~at->taken) != 0) return false;
+  return std::any_of(at->places.begin(), at->places.end(), [this, node](const Place& place) {
     const Rule& rule = automaton_.rules[automaton_.states[place.state].rule];
     return rule.is_lexeme && lexemes_.takes_below(place.state, rule.high - place.count, node);
   });
 }
 
 void MaskCache::append(Span<const Ending> endings, const Exit& from, TokenSet* set) {
-  if (!set->is_counted && !from.excludes) return gathered_.take(endings, from.lengths, set);
+  if (!set->is_counted && !from.excludes && !from.leaves_out) {
+    return gathered_.take(endings, from.lengths, set);
+  }
+  const auto is_left_out = [&from, set](uint32_t token) {
+    return from.leaves_out && has_bit(set->left_out->data(), token);
+  };
   for (const Ending& ending : endings) {
     if ((from.lengths >> ending.before() & 1) == 0) continue;
     if (from.excludes && set->excluded[trie_.first_byte(ending.token())]) continue;
+    if (is_left_out(ending.token())) continue;
     if (set->is_counted) {
       set->closed.push_back({ending.token(), ending.before() + from.counts});
     } else {
@@ -240,8 +290,9 @@ uint32_t MaskCache::set_of(const Place& place, const Window& window) {
   } else if (rule.is_lexeme) {
     lexemes_.find(place.state, &set);
   } else {
+    // What it calls has places of its own.
     walk({TokenTrie::kRoot, 0, kAnyLength, false},
-         node_of({{place.state, Stacks::kBottom, key.count}}), &set);
+         closed_node_of({{place.state, Stacks::kBottom, key.count}}, false), &set);
     gathered_.finish(&set);
   }
   return store(key, std::move(set));
@@ -255,6 +306,7 @@ uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
   set.is_counted = sets_[id].is_counted;
   const uint32_t start = node_of({{state, Stacks::kBottom, key.count}});
   set.excluded = sets_[id].excluded;
+  set.left_out = sets_[id].left_out;
   for (const Exit& exit : sets_[id].exits) {
     walk(exit, start, &set);
     if (nodes_[start].ends) set.exits.push_back(exit);
@@ -265,7 +317,7 @@ uint32_t MaskCache::continued(uint32_t id, uint32_t state, uint64_t count) {
 
 void MaskCache::add_tokens(const TokenSet& set, const Window& window, uint32_t* bits) {
   const auto add = [&](const std::vector<uint32_t>& added) {
-    for (size_t i = 0; i < added.size(); ++i) bits[i] |= added[i];
+    add_bits(added.data(), added.size(), bits);
   };
   if (!set.is_counted) {
     for (const uint32_t token : set.few) set_bit(bits, token);

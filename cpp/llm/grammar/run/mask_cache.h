@@ -31,19 +31,22 @@ class MaskCache {
 
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX, kNowhere = 0;
+  static constexpr uint64_t kUnknownKinds = UINT64_MAX;
 
   // Closed places, relative to the end of the call that a walk began in.
   struct Node {
     Places places;
     bool ends = false;
     bool has_lexeme = false;            // some place is in a lexeme
-    bool is_lexeme = false;             // the only place is in one, which does not count
+    uint64_t lexeme_left = 0;           // the only place is in one, which may take so many counts
+    uint64_t taken = kUnknownKinds;     // kinds of characters of which some place takes some text
     uint32_t after_call = kUnknown;     // where that goes on when its call ends
     std::unique_ptr<uint32_t[]> after;  // by class of bytes: the node after it
   };
   struct Step {
-    uint32_t child, end;  // of the tree: the next to visit, and the one after the last
-    uint32_t at;          // a node of places
+    uint32_t child, end;    // of the tree: the next to visit, and the one after the last
+    uint32_t at;            // a node of places
+    const uint32_t* after;  // that Node's
   };
   // How many counts the outermost call needs at least, and may take.
   struct Window {
@@ -64,6 +67,7 @@ class MaskCache {
   void clear();
   // `ends`: of the outermost call, whatever the places say.
   uint32_t node_of(Places places, bool ends = false);
+  uint32_t closed_node_of(Places places, bool ends);
   uint32_t after_call(uint32_t node);
   bool is_simple(const Node& node, uint8_t byte) const;
   uint32_t target_of(uint32_t node, uint8_t byte);
@@ -76,7 +80,10 @@ class MaskCache {
   void walk(const Exit& from, uint32_t start, TokenSet* set);
   // As `walk`, from a node of places that is in a lexeme: up to the end of that.
   void walk_lexeme(const Exit& from, uint32_t tree_node, uint32_t at, TokenSet* set);
-  bool takes_below(const Node& at, uint32_t node);
+  void push_step(uint32_t tree_node, uint32_t at);
+  uint64_t counts_left(const Place& place) const;
+  bool is_in_lexeme(const Node& at, const TrieEntry& entry) const;
+  bool takes_below(Node* at, uint32_t node);
   void append(Span<const Ending> endings, const Exit& from, TokenSet* set);
   uint32_t store(const Key& key, TokenSet set);
   void add_tokens(const TokenSet& set, const Window& window, uint32_t* bits);
@@ -87,6 +94,7 @@ class MaskCache {
   const TokenTrie& trie_;
   const ByteClasses classes_;
   const size_t words_, max_bytes_;
+  const uint64_t reach_;  // counts of the longest token, and of what ends a call
   Reader reader_;
   std::vector<Node> nodes_;
   std::unordered_multimap<uint64_t, uint32_t> node_by_hash_;

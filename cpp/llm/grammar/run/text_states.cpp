@@ -26,12 +26,12 @@ void add_next(const Automaton& automaton, uint32_t state, const TextClass& text,
     uint32_t more;
   };
   constexpr Lead kLeads[] = {{0xC2, 0xDF, 1}, {0xE0, 0xEF, 2}, {0xF0, 0xF4, 3}};
-  const bool* begins = text.begins;
   for (const Edge& edge : automaton.states[state].edges) {
-    const bool* end = begins + std::min<uint32_t>(edge.high + 1u, 0x80);
-    if (edge.low < 0x80 && std::find(begins + edge.low, end, true) != end) add(edge.target, states);
+    uint32_t byte = edge.low;
+    while (byte <= edge.high && byte < 0x80 && !text.begins[byte]) ++byte;
+    if (byte <= edge.high && byte < 0x80) add(edge.target, states);
     for (const Lead& lead : kLeads) {
-      if (!begins[lead.low] || edge.low > lead.high || edge.high < lead.low) continue;
+      if (!text.begins[lead.low] || edge.low > lead.high || edge.high < lead.low) continue;
       add_continued(automaton, edge.target, lead.more, states);
     }
   }
@@ -41,6 +41,7 @@ void add_next(const Automaton& automaton, uint32_t state, const TextClass& text,
 
 TextStates text_states(const Automaton& automaton, uint32_t state, const TextClass& text) {
   TextStates reached;
+  reached.from = state;
   reached.is_chain = true;
   std::vector<uint32_t> next;
   for (uint32_t at = state; reached.states.size() < text.longest;) {

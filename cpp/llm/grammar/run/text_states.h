@@ -12,6 +12,7 @@ namespace rushlight::llm::grammar {
 struct TextStates {
   static constexpr size_t kMost = 64;
 
+  uint32_t from = 0;  // the state before the text
   // After some text of the class. In a chain, by how many characters there are: after more than it
   // has, the last one if it `stays`, and none otherwise.
   std::vector<uint32_t> states;

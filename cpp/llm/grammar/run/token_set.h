@@ -3,15 +3,14 @@
 
 #include <bitset>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "rushlight/core/span.h"
+#include "rushlight/llm/grammar/bits.h"
 #include "rushlight/llm/grammar/token_trie.h"
 
 namespace rushlight::llm::grammar {
-
-inline void set_bit(uint32_t* bits, uint32_t token) { bits[token / 32] |= 1u << (token % 32); }
-inline void clear_bit(uint32_t* bits, uint32_t token) { bits[token / 32] &= ~(1u << (token % 32)); }
 
 struct Counted {
   uint32_t token;
@@ -21,9 +20,10 @@ struct Counted {
 // A node of the trees after which a call has ended.
 struct Exit {
   uint32_t node;
-  uint32_t counts;   // that the call adds up to there
-  uint64_t lengths;  // of text of a class before the node: bits; others are not meant
-  bool excludes;     // nor are tokens that begin with a byte of `excluded`
+  uint32_t counts;          // that the call adds up to there
+  uint64_t lengths;         // of text of a class before the node: bits; others are not meant
+  bool excludes;            // nor are tokens that begin with a byte of `excluded`
+  bool leaves_out = false;  // nor those of `left_out`
 };
 constexpr uint64_t kAnyLength = UINT64_MAX;
 
@@ -36,6 +36,7 @@ struct TokenSet {
   std::vector<Counted> open, closed;
   std::vector<Exit> exits;
   std::bitset<256> excluded;
+  std::shared_ptr<const std::vector<uint32_t>> left_out;  // bits; null if there are none
   // Where counted: the class of which all tokens stay in the call as well, or null, and the counts
   // that those of one character need to its end; only tokens of `begin`, unless that is empty.
   const TextClass* text = nullptr;
@@ -46,7 +47,8 @@ struct TokenSet {
     return sizeof(TokenSet) +
            (bits.capacity() + few.capacity() + begin.capacity()) * sizeof(uint32_t) +
            (open.capacity() + closed.capacity()) * sizeof(Counted) +
-           exits.capacity() * sizeof(Exit);
+           exits.capacity() * sizeof(Exit) +
+           (left_out != nullptr ? left_out->capacity() * sizeof(uint32_t) : 0);
   }
 };
 
@@ -80,8 +82,10 @@ class TokenGatherer {
     const uint32_t* bits = endings.size() < TokenTrie::kVeryMany ? nullptr : trie.bits_from(node);
     if (bits == nullptr || lengths != kAnyLength) return take(endings, lengths, set);
     add_bits(set);
-    for (size_t i = 0; i < set->bits.size(); ++i) set->bits[i] |= bits[i];
+    grammar::add_bits(bits, set->bits.size(), set->bits.data());
   }
+  // Adds them to the bits of the set.
+  void flush(TokenSet* set) { add_bits(set); }
   // Adds them to the set: a list, where they are few and it has no bits.
   void finish(TokenSet* set) {
     if (!set->bits.empty()) return add_bits(set);

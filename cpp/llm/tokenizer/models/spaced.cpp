@@ -11,18 +11,11 @@ namespace {
 
 constexpr uint32_t kWanted = kCollapseSpaces | kDummyPrefix | kEscapeSpaces;
 
-constexpr char kSpaceMark[] = "\xE2\x96\x81";  // U+2581
-
-bool ends_with(StringView text, StringView end) {
-  return text.size() >= end.size() &&
-         std::memcmp(text.data() + text.size() - end.size(), end.data(), end.size()) == 0;
-}
-
 }  // namespace
 
 // A character that becomes a space is one, unless it is in a longer text that is replaced or kept.
 SpacedText::SpacedText(const Table& table, Scratch* scratch, WordEncoder* words)
-    : table_(table), normalized_(scratch->normalized[0]), words_(*words) {
+    : table_(table), letters_(table.piece_trie, &scratch->letters), words_(*words) {
   if (!table.kept.empty()) return;
   for (const char one : {'\n', '\t', '\r'}) {
     const bool is_alone = table.charsmap_class(static_cast<uint8_t>(one)) == kReplacedAlone;
@@ -61,9 +54,7 @@ bool SpacedText::known(StringView chunk) {
   const WordEncoder::LookUp one = words_.look_up_chunk(chunk);
   if (words_.is_new(one)) {
     if (!words_.was_seen(one)) return false;
-    const StringView normalized = normalize(chunk, false), mark(kSpaceMark);
-    const bool may_be_apart = normalized.size() > mark.size() && !ends_with(normalized, mark);
-    words_.learn(one, may_be_apart ? normalized : StringView());
+    words_.learn(one, normalize(chunk, false));
   }
   if (!words_.is_known(one)) return false;
   flush(false);
@@ -92,10 +83,10 @@ void SpacedText::flush(bool is_last) {
 }
 
 // A text that is not the last one is followed by a space, and begins as the first one does.
-StringView SpacedText::normalize(StringView text, bool is_last) {
-  normalized_.clear();
-  sentence_piece(table_, table_.normalizer[0].a, text, is_last, &normalized_);
-  return {normalized_.data(), normalized_.size()};
+const Letters& SpacedText::normalize(StringView text, bool is_last) {
+  letters_.clear();
+  sentence_piece(table_, table_.normalizer[0].a, text, is_last, &letters_);
+  return letters_;
 }
 
 }  // namespace rushlight::llm

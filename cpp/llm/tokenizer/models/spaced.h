@@ -3,9 +3,10 @@
 // begins something new. The rest of the text is normalised and searched.
 #pragma once
 
-#include <string>
+#include <cstdint>
 
 #include "rushlight/core/span.h"
+#include "rushlight/llm/tokenizer/letters.h"
 #include "rushlight/llm/tokenizer/models/words.h"
 #include "rushlight/llm/tokenizer/scratch.h"
 #include "rushlight/llm/tokenizer/table.h"
@@ -26,10 +27,10 @@ class SpacedText {
   size_t next_space(StringView text, size_t i) const;
   bool known(StringView chunk);
   void flush(bool is_last);
-  StringView normalize(StringView text, bool is_last);
+  const Letters& normalize(StringView text, bool is_last);
 
   const Table& table_;
-  std::string& normalized_;
+  Letters letters_;
   WordEncoder& words_;
   StringView waiting_;                    // of the text
   uint64_t spaces_ = uint64_t{1} << ' ';  // bits of characters

@@ -25,7 +25,12 @@ void WordEncoder::encode(StringView word) {
   if (word.empty()) return;
   const Model model = table_.settings.model;
   if (model == Model::Bpe && table_.has(kByteLevel)) return bytes(word);
-  if (model == Model::Bpe || model == Model::Unigram32) return characters(word);
+  if (model == Model::Bpe) return characters(word);
+  if (model == Model::Unigram32) {
+    Letters letters(table_.piece_trie, &scratch_.letters);
+    letters.add(word);
+    return part(letters);
+  }
   cached(look_up(word, identity_));
 }
 
@@ -79,15 +84,16 @@ void WordEncoder::characters(StringView word) {
   size_t turn = 0;
   const auto flush = [&] {
     LookUp& waiting = segments[1 - turn];
-    if (!waiting.text.empty()) character_segment(waiting);
+    const size_t before = out_.size();
+    if (!waiting.text.empty()) cached(waiting);
     waiting.text = {};
-    if (std::fabs(score_) > kFarthestScore) score_ = 0;
+    fuse_unknown(before);
   };
   cut(word, [&](size_t begin, size_t end, const Point& first) {
     const StringView text(word.data() + begin, end - begin);
     if (text.size() == first.bytes) {
       flush();
-      if (add_character(first, text)) return;
+      return add_character(first, text);
     }
     segments[turn] = look_up(text, identity_);
     flush();
@@ -96,38 +102,14 @@ void WordEncoder::characters(StringView word) {
   flush();
 }
 
-void WordEncoder::character_segment(const LookUp& one) {
-  const size_t begin = out_.size();
-  if (table_.settings.model == Model::Bpe) {
-    cached(one);
-  } else if (!append_after(one)) {
-    encode_unigram_after(table_, one.text, &score_, &scratch_, &out_);
-  }
-  fuse_unknown(begin);
-}
-
-// A segment of one character, if its token can be told without the model.
-bool WordEncoder::add_character(const Point& point, StringView text) {
-  uint32_t token = kNone;
-  if (table_.settings.model == Model::Unigram32) {
-    const PieceTrie& trie = table_.piece_trie;
-    if (trie.empty()) return false;
-    const uint32_t label = trie.label(point.code);
-    const uint32_t node = label != 0 ? trie.child(0, label) : 0;
-    if (node != 0) token = trie.tokens[node];
-    if (node != 0 && (token == kNone || token == table_.settings.unknown)) return false;
-    const double score =
-        node != 0 ? trie.nodes[node].score : table_.scores[table_.settings.vocabulary];
-    score_ = static_cast<float>(score) + static_cast<float>(score_);
-  } else {
-    token = table_.character(point.code);
-  }
+// A segment of one character.
+void WordEncoder::add_character(const Point& point, StringView text) {
+  const uint32_t token = table_.character(point.code);
   if (token != kNone) {
     out_.push_back(static_cast<int32_t>(token));
   } else if (table_.has(kByteFallback) || !fuses_unknown() || !ends_unknown(out_.size())) {
     append_unknown(table_, text, &out_);
   }
-  return true;
 }
 
 // Neighbouring unknown characters are one token, where segments meet as well.
@@ -161,12 +143,17 @@ void WordEncoder::store(const LookUp& one, size_t begin) {
   one.entry->store(one.key, one.owner, out_.data() + begin, n);
 }
 
-// Stores the tokens of a text with a limit: none of one that is too long, or has too many tokens.
-void WordEncoder::learn(const LookUp& one, StringView normalized) {
+void WordEncoder::part(const Letters& letters) {
+  const size_t begin = out_.size();
+  encode_unigram_after(table_, letters, &score_, &scratch_, &out_);
+  fuse_unknown(begin);
+}
+
+void WordEncoder::learn(const LookUp& one, const Letters& letters) {
   const size_t begin = out_.size();
   double limit = -1;
-  if (!normalized.empty() && normalized.size() <= kLongestStored) {
-    limit = encode_unigram_anywhere(table_, normalized, &scratch_, &out_);
+  if (letters.size() > 1 && letters.size() <= kLongestStored && !letters.ends_with(kLowBlock)) {
+    limit = encode_unigram_anywhere(table_, letters, &scratch_, &out_);
   }
   const size_t n = out_.size() - begin;
   const bool fits = limit >= kLimitStep && n <= WordCache::kMostTokens;
@@ -184,14 +171,6 @@ bool WordEncoder::append_known(const LookUp& one) {
   append(*one.entry);
   add_scores(begin);
   return true;
-}
-
-// A segment whose tokens depend on the score before it if that exceeds the entry's limit: false,
-// and nothing is appended.
-bool WordEncoder::append_after(const LookUp& one) {
-  if (one.entry == nullptr) return false;
-  if (is_new(one)) learn(one, one.text);
-  return append_known(one);
 }
 
 // Of the tokens from `begin` on.

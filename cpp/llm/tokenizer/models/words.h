@@ -1,7 +1,7 @@
 // The words of a pre-tokenizer to tokens, by the model and by what the thread's cache holds.
 //
-// Long words are cut at places that nothing joins: between two characters that stand beside each
-// other in no piece, and in no merge. The segments are found in the cache, also where a language
+// Long words of BPE over characters are cut at places that nothing joins: between two characters
+// that no merge has beside each other. The segments are found in the cache, also where a language
 // has no spaces.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rushlight/core/span.h"
+#include "rushlight/llm/tokenizer/letters.h"
 #include "rushlight/llm/tokenizer/scratch.h"
 #include "rushlight/llm/tokenizer/table.h"
 #include "rushlight/llm/tokenizer/unicode/unicode.h"
@@ -37,9 +38,7 @@ class WordEncoder {
     begin_ = out_.size();
     score_ = 0;
   }
-  void part(StringView normalized) {
-    if (!normalized.empty()) characters(normalized);
-  }
+  void part(const Letters& letters);
   // A part as it stands in the text, of at most ShortWord::kLongest bytes, in the cache.
   LookUp look_up_chunk(StringView chunk) { return look_up(chunk, identity_ | kOfChunks); }
   bool is_new(const LookUp& one) const { return !one.entry->holds(one.key, one.owner); }
@@ -47,28 +46,26 @@ class WordEncoder {
   bool was_seen(const LookUp& one) { return scratch_.cache.was_seen(one.key, one.owner); }
   // Whether the cache has the tokens of a part that is not new.
   bool is_known(const LookUp& one) const { return one.entry->tokens != 0; }
-  // Stores the tokens of the part's normalised text; or that the part is none whose tokens the
-  // cache can have, if that text is empty, or they are too many.
-  void learn(const LookUp& one, StringView normalized);
+  // Stores the tokens of the part's normalised text; or that the cache can not have them: there are
+  // too many, they depend on what stands beside the part, or there is nothing but a space.
+  void learn(const LookUp& one, const Letters& letters);
   // Appends the part's tokens. False: they may depend on what stands before.
   bool append_known(const LookUp& one);
 
  private:
   static constexpr uint32_t kOfChunks = 1;      // in the cache, beside the tokenizer's words
-  static constexpr size_t kLongestStored = 64;  // bytes of a text whose tokens are stored
+  static constexpr size_t kLongestStored = 64;  // letters of a part whose tokens are stored
 
   LookUp look_up(StringView text, uint32_t owner);
   template <class Use>
   void cut(StringView word, const Use& use) const;
   void bytes(StringView word);
   void characters(StringView word);
-  void character_segment(const LookUp& one);
-  bool add_character(const Point& point, StringView text);
+  void add_character(const Point& point, StringView text);
   void fuse_unknown(size_t begin);
   bool fuses_unknown() const;
   bool ends_unknown(size_t end) const;
   void cached(const LookUp& one);
-  bool append_after(const LookUp& one);
   void store(const LookUp& one, size_t begin);
   void add_scores(size_t begin);
   void append(const WordCache::Entry& entry);

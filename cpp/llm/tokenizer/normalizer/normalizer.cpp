@@ -234,7 +234,7 @@ void apply(const Table& table, const Operation& operation, StringView text, Scra
     case kCharsmap:
       return charsmap(table, text, out);
     case kSentencePiece:
-      return sentence_piece(table, operation.a, text, true, out);
+      return sentence_piece(table, operation.a, text, out);
     default:
       return nmt(text, out);
   }

@@ -44,6 +44,13 @@ size_t skip_valid(StringView text, size_t i, Character* character) {
       }
       i += 3;
     }
+    while (text.size() - i >= 4) {
+      uint32_t four;
+      std::memcpy(&four, text.data() + i, 4);
+      const uint32_t high = (four & 0x7u) << 2 | (four >> 12 & 0x3u);  // 65,536 characters
+      if ((four & 0xC0C0C0F8u) != 0x808080F0u || high == 0 || high > 16) break;
+      i += 4;
+    }
     while (text.size() - i >= 2) {
       uint16_t two;
       std::memcpy(&two, text.data() + i, 2);

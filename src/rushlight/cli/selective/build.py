@@ -18,7 +18,7 @@ from rushlight.cli.common import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rushlight.selective.link_map import Part
+    from rushlight.selective.by_operator import Row
 
 NAME = "build"
 HELP = help_text(
@@ -46,7 +46,7 @@ Target = Annotated[
         "--target",
         metavar="TARGET",
         help="host, a toolchain file of CMake, or a name that Rushlight knows: aarch64-linux, "
-        "riscv64-linux.",
+        "riscv64-linux, cortex-m55.",
     ),
 ]
 Isa = Annotated[
@@ -90,10 +90,10 @@ def main(
     from rushlight.selective.selection import Options
 
     options = Options(name or out.resolve().name, isa, embed, not no_module, c)
-    parts = build(programs, options, out, target, jobs, LEAN if lean else ())
+    rows = build(programs, options, out, target, jobs, LEAN if lean else ())
     screen = console()
-    screen.print(_table(parts))
-    total = sum(part.bytes for part in parts)
+    screen.print(_table(rows))
+    total = sum(row.bytes for row in rows)
     screen.print(
         f"{out}: library {options.name}; a program that loads and runs a method from memory links "
         f"{total:,} bytes of it",
@@ -102,16 +102,21 @@ def main(
     )
 
 
-def _table(parts: Sequence[Part]) -> Table:
+def _table(rows: Sequence[Row]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, title_justify="left")
-    for heading in ("part", "code", "constants"):
-        table.add_column(heading, justify="left" if heading == "part" else "right")
-    for part in parts[:_SHOWN]:
-        table.add_row(part.name, f"{part.code:,}", f"{part.constants:,}")
-    rest = parts[_SHOWN:]
-    if rest:
-        code, constants = sum(p.code for p in rest), sum(p.constants for p in rest)
-        table.add_row(f"{len(rest)} more, in size.json", f"{code:,}", f"{constants:,}")
+    for heading in ("operator", "code", "constants"):
+        table.add_column(heading, justify="left" if heading == "operator" else "right")
+    for shared in (False, True):
+        of_kind = [row for row in rows if row.shared == shared]
+        if shared:
+            table.add_section()
+            table.add_row("shared by operators", "", "")
+        for row in of_kind[:_SHOWN]:
+            table.add_row(row.name, f"{row.code:,}", f"{row.constants:,}")
+        rest = of_kind[_SHOWN:]
+        if rest:
+            code, constants = sum(r.code for r in rest), sum(r.constants for r in rest)
+            table.add_row(f"{len(rest)} more, in size.json", f"{code:,}", f"{constants:,}")
     return table

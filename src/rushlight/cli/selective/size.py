@@ -50,7 +50,7 @@ def main(
         if count:
             table.add_row(label, str(count), names)
     code = ", ".join(f"{part} {size:,}" for part, size in needs.code.items())
-    table.add_row("code", f"{sum(needs.code.values()):,}", f"bytes at most: {code} ({needs.isa})")
+    table.add_row("code", f"{sum(needs.code.values()):,}", f"bytes, about: {code} ({needs.isa})")
     for name, methods in needs.memory.items():
         table.add_row("file", f"{needs.file[name]:,}", f"bytes: {name}")
         for method, memory in methods.items():

@@ -1,9 +1,8 @@
-"""Which characters a piece or a merge may join, so that words are cut where none does."""
+"""Which characters a merge may join, so that words are cut where none does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +12,6 @@ from rushlight.llm.tokenizer.merges import Merges, spelled
 _BITS_PER_PAIR = 16
 _ASCII = 128
 Pairs = Iterable[tuple[str, str]]
-
-
-def of_pieces(texts: Iterable[str]) -> Pairs:
-    """The neighbouring characters of pieces.
-
-    Args:
-        texts: of the pieces.
-    """
-    return {pair for text in texts for pair in pairwise(text)}
 
 
 def of_merges(merges: Merges, characters: Mapping[int, str]) -> Pairs:

@@ -199,8 +199,6 @@ def write_table(tokens: Tokens) -> bytes:
         trie = piece_trie(tokens.words, tokens.scores)
         sections[Section.PIECE_NODES], sections[Section.PIECE_TOKENS] = trie.nodes, trie.tokens
         sections[Section.LABEL_PAGES], sections[Section.LABELS] = trie.label_pages, trie.labels
-        pieces = (text.decode() for text in tokens.words)
-        sections[Section.JOINTS] = joints.joint_bits(joints.of_pieces(pieces))
         longest_piece = trie.longest
     texts = bytearray()
     sections[Section.NORMALIZER] = _operations(tokens.normalizer, texts)

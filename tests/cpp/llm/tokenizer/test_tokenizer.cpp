@@ -67,6 +67,18 @@ void texts_come_back(const llm::Tokenizer& tokenizer) {
   CHECK(decode(tokenizer, encode(tokenizer, "a\xFF\xE4\xB8z")) == "a\xEF\xBF\xBD\xEF\xBF\xBDz");
 }
 
+void checked_and_unchecked_texts_are_one(const llm::Tokenizer& tokenizer) {
+  const std::string text = "it's \xE4\xB8\xAD \xF0\x9F\x98\x80\xF4\x8F\xBF\xBF \xC3\xBC";
+  std::vector<int32_t> tokens;
+  Message message;
+  CHECK(tokenizer.encode_utf8({text.data(), text.size()}, false, true, &tokens, &message).ok());
+  CHECK(tokens == encode(tokenizer, text));
+  // Beyond U+10FFFF, a long form, a cut one: no characters.
+  for (const char* bad : {"\xF4\x90\x80\x80", "\xF0\x8F\xBF\xBF", "\xF0\x9F\x98"}) {
+    CHECK(decode(tokenizer, encode(tokenizer, bad)).compare(0, 3, "\xEF\xBF\xBD") == 0);
+  }
+}
+
 void special_tokens_are_text_where_they_must(const llm::Tokenizer& tokenizer) {
   const int32_t end = tokenizer.special("<|end|>");
   CHECK(end >= 0 && tokenizer.is_special(end) && tokenizer.piece(end) == "<|end|>");
@@ -114,12 +126,14 @@ void huge_texts_leave_small_buffers() {
   is_small(scratch.symbols);
   is_small(scratch.linked);
   is_small(scratch.merges);
-  is_small(scratch.paths);
-  is_small(scratch.single_paths);
+  is_small(scratch.scores);
+  is_small(scratch.single_scores);
+  is_small(scratch.links);
   is_small(scratch.begins);
   is_small(scratch.dead);
   is_small(scratch.seconds);
-  is_small(scratch.letters);
+  is_small(scratch.letters.codes);
+  is_small(scratch.letters.labels);
   is_small(scratch.codes);
   for (const std::string& text : scratch.normalized) is_small(text);
   for (const std::string& text : scratch.pieces) is_small(text);
@@ -167,6 +181,7 @@ int main(int argc, char** argv) {
   const Opened byte_level_2 = open(folder + "/tokenizer_byte_level_2.table");
   const Opened unigram_2 = open(folder + "/tokenizer_unigram_2.table");
   texts_come_back(byte_level.tokenizer);
+  checked_and_unchecked_texts_are_one(byte_level.tokenizer);
   special_tokens_are_text_where_they_must(byte_level.tokenizer);
   streams_give_whole_characters(byte_level.tokenizer);
   for (const Opened* opened : {&byte_level, &bpe, &unigram, &byte_level_2, &unigram_2}) {

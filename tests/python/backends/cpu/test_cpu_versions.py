@@ -25,7 +25,7 @@ def graph(operation: fb.Operation, n_inputs: int = 1, dtype: fb.ScalarType = FLO
     return fb.Graph(values=values, nodes=[node])
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("cpu_engine_v*.pte")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(GOLDEN.rglob("cpu_engine_v*.pte")), ids=lambda p: p.stem)
 def test_golden_payloads_have_their_least_version(path: Path) -> None:
     pte = read_pte(path.read_bytes())
     payloads = [fb.unpack(as_bytes(blob)) for blob in pte.delegate_blobs]

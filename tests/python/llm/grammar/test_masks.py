@@ -30,6 +30,7 @@ REGEXES = (
     r"(.|\n)*",
     r"x[^日]*日?",
     r"[\s\S]{2,9}",
+    r"([^@ ]|@[^@ ])*@?( x)*",
     r"a\w*|b[^a]*",
     r"[^\n]{1,30}(\n[^\n]{1,9})*",
     r"[A-Z][a-z]* [A-Z]?[a-z]*",
@@ -71,7 +72,7 @@ def _pieces() -> list[bytes]:
     cut = [piece[draw.randrange(len(piece)) :] for piece in pieces[:60]]
     cut += [piece[: draw.randrange(1, len(piece) + 1)] for piece in pieces[:60]]
     plain = {"".join(draw.choices("abtxe 019é日", k=draw.randint(1, 7))) for _ in range(2600)}
-    long = ["a" * 31, "a" * 32, "a" * 33, "at" * 30, "é" * 32, " " * 66, "t" * 300]
+    long = ["a" * 31, "a" * 32, "a" * 33, "at" * 30, "é" * 32, " " * 66, "t" * 300, "@@ ", "a@@ x"]
     pieces += [text.encode() for text in (*sorted(plain), *long)]
     return [b"</s>", *(bytes([byte]) for byte in range(256)), *pieces, *cut, *pieces[:20]]
 

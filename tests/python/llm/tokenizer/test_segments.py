@@ -8,7 +8,7 @@ from tokenizers import Tokenizer as Peer
 from tokenizers import models, trainers
 
 from rushlight.llm.tokenizer import Tokenizer
-from rushlight.llm.tokenizer.joints import joint_bits, of_merges, of_pieces
+from rushlight.llm.tokenizer.joints import joint_bits, of_merges
 
 
 @pytest.mark.parametrize("fuse", [False, True])
@@ -24,8 +24,7 @@ def test_unknown_characters_are_fused_across_segments(fuse: bool, unknown: str |
         assert ours.encode(text) == peer.encode(text).ids, text
 
 
-def test_joints_are_those_of_pieces_and_of_merges() -> None:
-    assert set(of_pieces(["abc", "中a", "x"])) == {("a", "b"), ("b", "c"), ("中", "a")}
+def test_joints_are_those_of_merges() -> None:
     merges = {(0, 1): (1, 3), (3, 2): (0, 4), (9, 1): (2, 5)}  # 9 never comes about
     assert set(of_merges(merges, {0: "a", 1: "b", 2: "中"})) == {("a", "b"), ("b", "中")}
     bits = joint_bits([("a", "b"), ("b", "中")])

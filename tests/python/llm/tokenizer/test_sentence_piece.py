@@ -70,6 +70,20 @@ def test_words_that_come_back_are_what_they_were(family: str) -> None:
         assert ours.encode(text, parse_special=False) == peer.encode(text), text
 
 
+@pytest.mark.parametrize("family", ["t5", "unigram_bytes"])
+def test_long_texts_are_searched_in_windows(family: str) -> None:
+    """With runs of unknown characters, of one letter and of replaced ones over their ends."""
+    draw = random.Random(f"windows {family}")
+    peer = sentence_piece.train(family)
+    ours = Tokenizer.from_source(peer)
+    parts = ["\U00040000", "\U00040000\u4eff", "a", "the", "\uff21\uff22", "e\u0301", "\u200b", "-"]
+    for _ in range(200):
+        text = "".join(draw.choice(parts) * draw.randrange(1, 700) for _ in range(6))
+        assert ours.encode(text, parse_special=False) == peer.encode(text), text[:200]
+        spaced = " ".join(text[i : i + 9] for i in range(0, len(text), 9))
+        assert ours.encode(spaced, parse_special=False) == peer.encode(spaced), spaced[:200]
+
+
 def test_near_ties_are_decided_by_the_text_before() -> None:
     draw = random.Random("near ties")
     little = (0, 0, 2**-20, 2**-14, 2**-12, -(2**-10))

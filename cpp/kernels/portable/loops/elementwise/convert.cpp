@@ -17,9 +17,10 @@ template <typename T>
 T load(T x) {
   return x;
 }
-float load(Half x) { return widen(x); }
-float load(BFloat x) { return widen(x); }
-uint8_t load(Truth x) { return x.byte != 0; }
+// A selective build may have none of these types.
+[[maybe_unused]] float load(Half x) { return widen(x); }
+[[maybe_unused]] float load(BFloat x) { return widen(x); }
+[[maybe_unused]] uint8_t load(Truth x) { return x.byte != 0; }
 
 template <typename To>
 struct Store {
@@ -130,49 +131,51 @@ void convert<float, Half>(const void* in, void* out, size_t n) {
 }
 #endif
 
+using ConvertRow = ConvertFn[kConvertedDTypes];
+
+template <DType dtype>
+constexpr void put(ConvertRow& row, ConvertFn fn) {
+  if constexpr (selection::has_dtype(dtype)) row[static_cast<size_t>(dtype)] = fn;
+}
+
+// The conversions between types in memory and one that kernels compute in, if this build has both.
+template <ComputeType type, typename C>
+constexpr void fill_rows(ConvertLoops& loops) {
+  if constexpr (keeps_compute(type)) {
+    ConvertRow& to = loops.to[type];
+    ConvertRow& from = loops.from[type];
+#define RL_BETWEEN(dtype, T)              \
+  put<DType::dtype>(to, (convert<T, C>)); \
+  put<DType::dtype>(from, (convert<C, T>));
+    RL_BETWEEN(UInt8, uint8_t)
+    RL_BETWEEN(Int8, int8_t)
+    RL_BETWEEN(Int16, int16_t)
+    RL_BETWEEN(Int32, int32_t)
+    RL_BETWEEN(Int64, int64_t)
+    RL_BETWEEN(Float16, Half)
+    RL_BETWEEN(Float32, float)
+    RL_BETWEEN(Float64, double)
+    RL_BETWEEN(Bool, Truth)
+    RL_BETWEEN(BFloat16, BFloat)
+    RL_BETWEEN(UInt16, uint16_t)
+    RL_BETWEEN(UInt32, uint32_t)
+    RL_BETWEEN(UInt64, uint64_t)
+#undef RL_BETWEEN
+  }
+}
+
+constexpr ConvertLoops all_rows() {
+  ConvertLoops loops{};
+  fill_rows<kF32, float>(loops);
+  fill_rows<kF64, double>(loops);
+  fill_rows<kI64, int64_t>(loops);
+  fill_rows<kI32, int32_t>(loops);
+  fill_rows<kBool, Truth>(loops);
+  return loops;
+}
+
 }  // namespace
 
-// A conversion between a type in memory and one that kernels compute in, if this build has both.
-#define RL_BETWEEN(type, dtype, fn) \
-  (keeps_compute(type) && selection::has_dtype(DType::dtype) ? &fn : nullptr)
-// clang-format off
-#define RL_TO(type, C) \
-  {RL_BETWEEN(type, UInt8, (convert<uint8_t, C>)), \
-   RL_BETWEEN(type, Int8, (convert<int8_t, C>)), \
-   RL_BETWEEN(type, Int16, (convert<int16_t, C>)), \
-   RL_BETWEEN(type, Int32, (convert<int32_t, C>)), \
-   RL_BETWEEN(type, Int64, (convert<int64_t, C>)), \
-   RL_BETWEEN(type, Float16, (convert<Half, C>)), \
-   RL_BETWEEN(type, Float32, (convert<float, C>)), \
-   RL_BETWEEN(type, Float64, (convert<double, C>)), nullptr, nullptr, nullptr, \
-   RL_BETWEEN(type, Bool, (convert<Truth, C>)), nullptr, nullptr, nullptr, \
-   RL_BETWEEN(type, BFloat16, (convert<BFloat, C>)), nullptr, nullptr, nullptr, nullptr, \
-   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, \
-   RL_BETWEEN(type, UInt16, (convert<uint16_t, C>)), \
-   RL_BETWEEN(type, UInt32, (convert<uint32_t, C>)), \
-   RL_BETWEEN(type, UInt64, (convert<uint64_t, C>))}
-#define RL_FROM(type, C) \
-  {RL_BETWEEN(type, UInt8, (convert<C, uint8_t>)), \
-   RL_BETWEEN(type, Int8, (convert<C, int8_t>)), \
-   RL_BETWEEN(type, Int16, (convert<C, int16_t>)), \
-   RL_BETWEEN(type, Int32, (convert<C, int32_t>)), \
-   RL_BETWEEN(type, Int64, (convert<C, int64_t>)), \
-   RL_BETWEEN(type, Float16, (convert<C, Half>)), \
-   RL_BETWEEN(type, Float32, (convert<C, float>)), \
-   RL_BETWEEN(type, Float64, (convert<C, double>)), nullptr, nullptr, nullptr, \
-   RL_BETWEEN(type, Bool, (convert<C, Truth>)), nullptr, nullptr, nullptr, \
-   RL_BETWEEN(type, BFloat16, (convert<C, BFloat>)), nullptr, nullptr, nullptr, nullptr, \
-   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, \
-   RL_BETWEEN(type, UInt16, (convert<C, uint16_t>)), \
-   RL_BETWEEN(type, UInt32, (convert<C, uint32_t>)), \
-   RL_BETWEEN(type, UInt64, (convert<C, uint64_t>))}
-// clang-format on
-
-const ConvertLoops convert_loops = {
-    {RL_TO(kF32, float), RL_TO(kF64, double), RL_TO(kI64, int64_t), RL_TO(kI32, int32_t),
-     RL_TO(kBool, Truth)},
-    {RL_FROM(kF32, float), RL_FROM(kF64, double), RL_FROM(kI64, int64_t), RL_FROM(kI32, int32_t),
-     RL_FROM(kBool, Truth)},
-};
+const ConvertLoops convert_loops = all_rows();
 
 }  // namespace rushlight::kernels::RL_ISA

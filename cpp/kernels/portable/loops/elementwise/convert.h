@@ -15,6 +15,7 @@ using ConvertFn = void (*)(const void* in, void* out, size_t n);
 // The types that kernels compute in.
 enum ComputeType { kF32, kF64, kI64, kI32, kBool, kComputeTypes };
 constexpr size_t kMaxDType = 30;
+constexpr size_t kConvertedDTypes = selection::dtype_end(kMaxDType);
 
 // False if no tensor of this build's programs is computed with in this type (kernel/selection.h).
 constexpr bool keeps_compute(ComputeType type) {
@@ -40,8 +41,8 @@ constexpr bool keeps_compute(ComputeType type) {
 struct ConvertLoops {
   // nullptr if a type cannot be converted, or if this build leaves it out. The tables include
   // conversions between equal types.
-  ConvertFn to[kComputeTypes][kMaxDType];    // [compute type][from]
-  ConvertFn from[kComputeTypes][kMaxDType];  // [compute type][to]
+  ConvertFn to[kComputeTypes][kConvertedDTypes];    // [compute type][from]
+  ConvertFn from[kComputeTypes][kConvertedDTypes];  // [compute type][to]
 };
 
 RL_LOOPS(ConvertLoops, convert_loops)

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "rushlight/kernel/loops/vec.h"
+#include "rushlight/kernel/selection.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {
@@ -10,14 +11,18 @@ namespace {
 // The size of the largest tile that stays in registers: accumulators, two vectors of B and one of
 // A.
 #if defined(__AVX512F__)
-constexpr int64_t kHeight = 14;
+constexpr int64_t kMostHeight = 14;
 #elif defined(__AVX__) || defined(__x86_64__)
-constexpr int64_t kHeight = 6;
+constexpr int64_t kMostHeight = 6;
 #elif defined(RL_NEON)
-constexpr int64_t kHeight = 12;
+constexpr int64_t kMostHeight = 12;
 #else
-constexpr int64_t kHeight = 4;
+constexpr int64_t kMostHeight = 4;
 #endif
+// What this build has loops for.
+constexpr selection::Products kBuilt = selection::kProducts;
+constexpr int64_t kHeight = kBuilt.rows < kMostHeight ? kBuilt.rows : kMostHeight;
+constexpr int64_t kDotHeight = kBuilt.rows < kDotRows ? kBuilt.rows : kDotRows;
 
 template <int V>
 inline void store_row(const GemmTile& t, const Vec* sums, int64_t i) {
@@ -143,15 +148,33 @@ void dot_tile(const float* a, int64_t a_stride, const float* b, int64_t b_stride
 }
 
 using DotFn = void (*)(const float*, int64_t, const float*, int64_t, int64_t, float*);
-constexpr DotFn kDot[kDotRows][kDotRows] = {
-    {dot_tile<1, 1>, dot_tile<1, 2>, dot_tile<1, 3>, dot_tile<1, 4>},
-    {dot_tile<2, 1>, dot_tile<2, 2>, dot_tile<2, 3>, dot_tile<2, 4>},
-    {dot_tile<3, 1>, dot_tile<3, 2>, dot_tile<3, 3>, dot_tile<3, 4>},
-    {dot_tile<4, 1>, dot_tile<4, 2>, dot_tile<4, 3>, dot_tile<4, 4>},
-};
+template <int R, int S>
+constexpr DotFn dot_or_null() noexcept {
+  if constexpr (R <= kDotHeight) {
+    return dot_tile<R, S>;
+  } else {
+    return nullptr;
+  }
+}
+#define RL_DOTS(R) \
+  {dot_or_null<R, 1>(), dot_or_null<R, 2>(), dot_or_null<R, 3>(), dot_or_null<R, 4>()}
+constexpr DotFn kDot[kDotRows][kDotRows] = {RL_DOTS(1), RL_DOTS(2), RL_DOTS(3), RL_DOTS(4)};
+
+// For more rows than this build has tiles of.
+__attribute__((noinline)) void dot_parts(const float* a, int64_t a_stride, int rows, const float* b,
+                                         int64_t b_stride, int cols, int64_t k, float* sums) {
+  constexpr int kHigh = static_cast<int>(kDotHeight);
+  for (int row = 0; row < rows; row += kHigh) {
+    const int high = rows - row < kHigh ? rows - row : kHigh;
+    kDot[high - 1][cols - 1](a + row * a_stride, a_stride, b, b_stride, k, sums + row * kDotRows);
+  }
+}
 
 void dot(const float* a, int64_t a_stride, int rows, const float* b, int64_t b_stride, int cols,
          int64_t k, float* sums) {
+  if constexpr (kDotHeight < kDotRows) {
+    if (rows > kDotHeight) return dot_parts(a, a_stride, rows, b, b_stride, cols, k, sums);
+  }
   kDot[rows - 1][cols - 1](a, a_stride, b, b_stride, k, sums);
 }
 
@@ -164,17 +187,29 @@ constexpr GemmTileFn tile_or_null(int vectors) noexcept {
   }
 }
 
+template <int H, int V>
+constexpr GemmTileFn wide_or_null() noexcept {
+  if constexpr (kBuilt.wide && H <= kHeight) {
+    return tile<H, V>;
+  } else {
+    return nullptr;
+  }
+}
+
 #define RL_TILES(H) {tile_or_null<H>(1), tile_or_null<H>(2)}
 
 }  // namespace
 
 #if defined(__AVX512F__)
 #define RL_WIDE_HEIGHT 6
-#define RL_WIDE {tile<1, 8>, tile<2, 8>, tile<3, 8>, tile<4, 4>, tile<5, 4>, tile<6, 4>}
+#define RL_WIDE                                                      \
+  {wide_or_null<1, 8>(), wide_or_null<2, 8>(), wide_or_null<3, 8>(), \
+   wide_or_null<4, 4>(), wide_or_null<5, 4>(), wide_or_null<6, 4>()}
 #define RL_WIDE_VECTORS {8, 8, 8, 4, 4, 4}
 #else
 #define RL_WIDE_HEIGHT 3
-#define RL_WIDE {tile<1, 8>, tile<2, 4>, tile<3, 4>, nullptr, nullptr, nullptr}
+#define RL_WIDE \
+  {wide_or_null<1, 8>(), wide_or_null<2, 4>(), wide_or_null<3, 4>(), nullptr, nullptr, nullptr}
 #define RL_WIDE_VECTORS {8, 4, 4, 0, 0, 0}
 #endif
 
@@ -190,7 +225,7 @@ const GemmLoops gemm_loops = {
     RL_WIDE_VECTORS,
     pack_rows,
     pack_columns,
-    dot,
+    kBuilt.dots ? dot : nullptr,
 };
 
 }  // namespace rushlight::kernels::RL_ISA

@@ -33,11 +33,12 @@ constexpr int64_t kDotRows = 4;  // maximum rows of either operand in a call of 
 
 struct GemmLoops {
   int64_t lanes;
-  int64_t height;       // maximum height of a tile
+  int64_t height;       // maximum height of a tile, in this build
   int64_t wide_height;  // maximum height that has a wide tile
   int64_t k_block;      // length of a panel: two panels this long fit into L1 or nearly so
   GemmTileFn tile[kMaxTileHeight][kPanelVectors];  // [height - 1][vectors - 1]
-  GemmTileFn wide[kMaxWideHeight];                 // [height - 1], wide_vectors wide
+  // [height - 1], wide_vectors wide; nullptr if this build leaves it out (kernel/selection.h)
+  GemmTileFn wide[kMaxWideHeight];
   int64_t wide_vectors[kMaxWideHeight];
 
   // out[k * pitch + i] = rows[i][k] for i < count <= lanes, k < n. Writes up to `lanes` elements
@@ -49,7 +50,7 @@ struct GemmLoops {
   void (*pack_columns)(const float* in, int64_t stride, int count, int64_t n, float* out,
                        int64_t pitch);
   // sums[r * kDotRows + s] = sum over k of a[r * a_stride + k] * b[s * b_stride + k], for r < rows,
-  // s < cols.
+  // s < cols. nullptr if this build leaves it out.
   void (*dot)(const float* a, int64_t a_stride, int rows, const float* b, int64_t b_stride,
               int cols, int64_t k, float* sums);
 };

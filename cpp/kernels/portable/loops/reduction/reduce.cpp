@@ -218,28 +218,41 @@ void cumulate_column(const void* in, size_t n, void* acc, void* out) {
   for (size_t i = 0; i < n; ++i) y[i] = sum[i] = plus(sum[i], static_cast<A>(x[i]));
 }
 
+// Sums of integers with a floating result are in double.
+constexpr bool keeps_sums(ComputeType type) {
+  if (type == kF32) return keeps_compute(kF32);
+  return selection::has_integral() || (type == kF64 && keeps_compute(kF64));
+}
+
 }  // namespace
 
-// Integers are int64 and bools are bytes; int32 is never used.
+// Integers are int64 and bools are bytes; int32 is never used. A column of double is kept for the
+// accumulators of float32.
 // clang-format off
-#define RL_ALL(f, Op) \
-  {f<Op, float>, f<Op, double>, f<Op, int64_t>, nullptr, f<Op, uint8_t>}
-#define RL_PLAIN(f) {f<float>, f<double>, f<int64_t>, nullptr, f<uint8_t>}
-#define RL_FLOAT(f) {f<float>, f<double>, nullptr, nullptr, nullptr}
+#define RL_SUM(type, loop) (keeps_sums(type) ? &loop : nullptr)
+#define RL_ROW(f, Op) \
+  {RL_SUM(kF32, (f<Op, float>)), RL_SUM(kF64, (f<Op, double>)), RL_SUM(kI64, (f<Op, int64_t>)), \
+   nullptr, RL_SUM(kBool, (f<Op, uint8_t>))}
+#define RL_COLUMN(Op) \
+  {RL_SUM(kF32, (column<Op, float>)), column<Op, double>, RL_SUM(kI64, (column<Op, int64_t>)), \
+   nullptr, RL_SUM(kBool, (column<Op, uint8_t>))}
+#define RL_ARG(f, Op) \
+  {RL_SUM(kF32, (f<Op, float>)), RL_SUM(kF64, (f<Op, double>)), RL_SUM(kI64, (f<Op, int64_t>))}
+#define RL_PLAIN(f) \
+  {RL_SUM(kF32, (f<float>)), RL_SUM(kF64, (f<double>)), RL_SUM(kI64, (f<int64_t>))}
+#define RL_FLOAT(f) {RL_KEEP(kF32, (f<float>)), RL_KEEP(kF64, (f<double>))}
 // clang-format on
 
-const ReduceLoops reduce_loops = {
-    {{float_sum_row, row<Sum, double>, row<Sum, int64_t>, nullptr, row<Sum, uint8_t>},
-     RL_ALL(row, Prod),
-     RL_ALL(extreme_row, Max),
-     RL_ALL(extreme_row, Min),
-     RL_FLOAT(deviation_row)},
-    {RL_ALL(column, Sum), RL_ALL(column, Prod), RL_ALL(column, Max), RL_ALL(column, Min),
-     RL_FLOAT(deviation_column)},
-    {RL_ALL(arg_row, Max), RL_ALL(arg_row, Min)},
-    {RL_ALL(arg_column, Greater), RL_ALL(arg_column, Less)},
-    RL_PLAIN(cumulate_row),
-    RL_PLAIN(cumulate_column),
-};
+const ReduceLoops reduce_sum = {
+    {RL_SUM(kF32, (float_sum_row)), RL_SUM(kF64, (row<Sum, double>)),
+     RL_SUM(kI64, (row<Sum, int64_t>)), nullptr, RL_SUM(kBool, (row<Sum, uint8_t>))},
+    RL_COLUMN(Sum)};
+const ReduceLoops reduce_prod = {RL_ROW(row, Prod), RL_COLUMN(Prod)};
+const ReduceLoops reduce_max = {RL_ROW(extreme_row, Max), RL_COLUMN(Max)};
+const ReduceLoops reduce_min = {RL_ROW(extreme_row, Min), RL_COLUMN(Min)};
+const ReduceLoops reduce_squared_deviation = {RL_FLOAT(deviation_row), RL_FLOAT(deviation_column)};
+const ArgLoops arg_max = {RL_ARG(arg_row, Max), RL_ARG(arg_column, Greater)};
+const ArgLoops arg_min = {RL_ARG(arg_row, Min), RL_ARG(arg_column, Less)};
+const CumulateLoops cumulate_sum = {RL_PLAIN(cumulate_row), RL_PLAIN(cumulate_column)};
 
 }  // namespace rushlight::kernels::RL_ISA

@@ -8,8 +8,6 @@
 
 namespace rushlight::kernels {
 
-enum class ReduceOp { Sum, Prod, Max, Min, SquaredDeviation, Count };
-
 // `x` has the type of the table's row; `acc` is double* or int64_t*. SquaredDeviation adds (x -
 // mean)^2, where `mean` is one number for a row, and one for each element for columns.
 using ReduceRowFn = void (*)(const void* x, size_t n, void* acc, const double* mean);
@@ -25,15 +23,29 @@ using ArgColumnFn = void (*)(const void* x, size_t n, void* best, int64_t* index
 // accumulator *acc.
 using CumulateFn = void (*)(const void* x, size_t n, void* acc, void* out);
 
+// The loops of one operation: nullptr for a type that it has none for, or that this build leaves
+// out (kernel/selection.h). The columns of double and int64 add up accumulators, too.
 struct ReduceLoops {
-  ReduceRowFn row[static_cast<size_t>(ReduceOp::Count)][kComputeTypes];
-  ReduceColumnFn column[static_cast<size_t>(ReduceOp::Count)][kComputeTypes];
-  ArgRowFn arg_row[2][kComputeTypes];  // [0] greatest, [1] least
-  ArgColumnFn arg_column[2][kComputeTypes];
-  CumulateFn cumulate_row[kComputeTypes];  // `out` has the accumulator's type
-  CumulateFn cumulate_column[kComputeTypes];
+  ReduceRowFn row[kComputeTypes];
+  ReduceColumnFn column[kComputeTypes];
+};
+struct ArgLoops {
+  ArgRowFn row[kComputeTypes];
+  ArgColumnFn column[kComputeTypes];
+};
+struct CumulateLoops {
+  CumulateFn row[kComputeTypes];  // `out` has the accumulator's type
+  CumulateFn column[kComputeTypes];
 };
 
-RL_LOOPS(ReduceLoops, reduce_loops)
+// An object for each operation, so that a program links those that its kernels name.
+RL_LOOPS(ReduceLoops, reduce_sum)
+RL_LOOPS(ReduceLoops, reduce_prod)
+RL_LOOPS(ReduceLoops, reduce_max)
+RL_LOOPS(ReduceLoops, reduce_min)
+RL_LOOPS(ReduceLoops, reduce_squared_deviation)
+RL_LOOPS(ArgLoops, arg_max)
+RL_LOOPS(ArgLoops, arg_min)
+RL_LOOPS(CumulateLoops, cumulate_sum)
 
 }  // namespace rushlight::kernels

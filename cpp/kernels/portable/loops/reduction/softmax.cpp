@@ -129,11 +129,12 @@ void subtract_columns(const void* in, size_t n, const void* max, const void* log
 
 }  // namespace
 
-#define RL_BOTH(f) {f<float>, f<double>}
+#define RL_BOTH(f) {RL_KEEP(kF32, f<float>), RL_KEEP(kF64, f<double>)}
 
 const SoftmaxLoops softmax_loops = {
-    RL_BOTH(sum_exp),           RL_BOTH(scale),           RL_BOTH(exp_scale), RL_BOTH(subtract),
-    RL_BOTH(max_columns),       RL_BOTH(sum_columns),     RL_BOTH(invert),    RL_BOTH(log_of),
-    RL_BOTH(exp_scale_columns), RL_BOTH(subtract_columns)};
+    RL_BOTH(sum_exp),     RL_BOTH(scale),  RL_BOTH(exp_scale),        RL_BOTH(max_columns),
+    RL_BOTH(sum_columns), RL_BOTH(invert), RL_BOTH(exp_scale_columns)};
+const LogSoftmaxLoops log_softmax_loops = {RL_BOTH(subtract), RL_BOTH(log_of),
+                                           RL_BOTH(subtract_columns)};
 
 }  // namespace rushlight::kernels::RL_ISA

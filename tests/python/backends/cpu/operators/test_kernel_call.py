@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from rushlight.partition import get_non_lowered_nodes
 from rushlight.runtime.registries import registered_kernels
 from rushlight.schema import cpu_engine as fb
 
+GOLDEN = Path(__file__).resolve().parents[4] / "golden" / "kernels"
 SNAKE = "within::snake(Tensor x, float a) -> Tensor"
 MIX = (
     "within::mix(Tensor[] xs, Tensor?[] ys, Tensor? bias, int[] picks, float[]? scales, Scalar by, "
@@ -334,6 +337,24 @@ def test_a_branch_calls_it() -> None:
     for x in (X, X.abs(), -X.abs()):
         equal(module(x), Branches()(x))
     assert not [one for one in program.report().operators if "within" in one.name]
+
+
+def test_a_golden_program_calls_them() -> None:
+    """tests/golden/kernels/make_kernels.py wrote it."""
+    expected = json.loads((GOLDEN / "expected.json").read_text())
+    program = GOLDEN / "cpu_engine_v10_kernel_call.pte"
+    with pytest.raises(rl.LoadError, match=r"golden::mix\.out"):
+        rl.load(program)
+    schema = (
+        MIX.replace("within", "golden").replace('="once"', "").replace("SymInt? n=None", "SymInt n")
+    )
+    runtime.register_kernel(schema, mix_kernel, in_delegates=True)
+    module = rl.load(program)
+    assert len(expected) == 3
+    for size, outputs in expected.items():
+        ones = np.ones([int(n) for n in size.split(",")], np.float32)
+        for result, output in zip(module(ones), outputs, strict=True):
+            np.testing.assert_allclose(result, output, rtol=1e-6)
 
 
 def test_the_payload_has_the_call() -> None:
