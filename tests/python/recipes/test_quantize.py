@@ -31,6 +31,8 @@ INT8 = IntxWeightOnlyConfig(weight_dtype=torch.int8, granularity=PerAxis(0))
 class Net(nn.Module):
     """A convolution with a norm, a count of its calls, and a linear layer."""
 
+    calls: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.conv, self.norm, self.head = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Linear(8, 4)
@@ -39,7 +41,8 @@ class Net(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         self.calls.add_(1)
         y = torch.relu(self.norm(self.conv(x)))
-        return self.head(y.mean((2, 3))) + 0 * self.calls
+        mean: Tensor = self.head(y.mean((2, 3)))
+        return mean + 0 * self.calls
 
 
 @pytest.fixture
@@ -160,7 +163,8 @@ def test_training_changes_a_copy(net: Net) -> None:
 
 
 def test_configurations_of_torchao_change_a_copy_or_the_model() -> None:
-    model = nn.Sequential(nn.Linear(32, 8), nn.ReLU(), nn.Linear(8, 4)).eval()
+    linear = nn.Linear(32, 8)
+    model = nn.Sequential(linear, nn.ReLU(), nn.Linear(8, 4)).eval()
     x = torch.randn(3, 32)
 
     def is_first(module: nn.Module, name: str) -> bool:
@@ -168,7 +172,7 @@ def test_configurations_of_torchao_change_a_copy_or_the_model() -> None:
 
     recipe = QuantizationRecipe(None, [AOQuantizationConfig(INT8, is_first)])
     session = _captured(model, [(x,)], recipe)
-    assert type(model[0].weight) is nn.Parameter and _is_close(session, model, x)
+    assert type(linear.weight) is nn.Parameter and _is_close(session, model, x)
     assert sum("dequantize_affine" in name for name in _calls(session).elements()) == 1
     wanted = model(x).detach()
     in_place = ExportRecipe(
@@ -188,11 +192,12 @@ def test_configurations_of_torchao_change_a_copy_or_the_model() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_values_that_are_not_finite_are_named(value: float) -> None:
     recipe = QuantizationRecipe([CpuQuantizer(static_config())])
-    bad = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval()
+    linear = nn.Linear(4, 4)
+    bad = nn.Sequential(linear, nn.ReLU()).eval()
     with pytest.raises(ExportError, match="NaN or infinite"):
         _captured(bad, [(torch.full((2, 4), value),)], recipe)
     with torch.no_grad():
-        bad[0].weight[0, 0] = value
+        linear.weight[0, 0] = value
     with pytest.raises(ExportError, match="NaN or infinite"):
         _captured(bad, [(torch.randn(2, 4),)], recipe)
 

@@ -124,7 +124,7 @@ def test_recipes_are_equal_and_can_be_pickled() -> None:
 
     assert recipe() == recipe() and recipe() != ExportRecipe("a")
     copied = pickle.loads(pickle.dumps(recipe()))
-    assert copied == recipe() and isinstance(copied, ExportRecipe) and copied.owner == "me"
+    assert copied == recipe() and isinstance(copied, Named) and copied.owner == "me"
     assert pickle.loads(pickle.dumps(Kinds.PLAIN)) is Kinds.PLAIN
     assert (StageType("to_edge"), Mode("debug")) == ("to_edge", "debug")
     assert not ExportRecipe().source_transform_in_place

@@ -33,8 +33,9 @@ def test_the_provider_is_registered_and_checks_its_parameters() -> None:
     assert recipe_registry.get_supported_recipes("xnnpack") == list(XNNPackRecipeType)
     recipe = ExportRecipe.get_recipe(GROUPED, group_size=64)
     assert recipe.name == GROUPED.value and recipe.quantization_recipe is not None
-    (config,) = recipe.quantization_recipe.ao_quantization_configs or ()
-    assert config.ao_base_config.weight_granularity.group_size == 64
+    configs = recipe.quantization_recipe.ao_quantization_configs
+    assert configs is not None and len(configs) == 1
+    assert configs[0].ao_base_config.weight_granularity.group_size == 64
     for size, told in (("32", "an integer, got str: 32"), (True, "got bool"), (0, "positive, got")):
         with pytest.raises(ValueError, match=f"'group_size' must be.*{told}"):
             ExportRecipe.get_recipe(GROUPED, group_size=size)
