@@ -62,6 +62,10 @@ assert Partitioner is ours.Partitioner and BackendDetails is ours.BackendDetails
 assert pickle.loads(pickle.dumps(PreprocessResult(b"1"))) == PreprocessResult(b"1")
 assert exir.backend.compile_spec_schema.CompileSpec("a", b"1").key == "a"
 assert "to_edge" in dir(exir) and not hasattr(exir, "nothing")
+import executorch.export.export
+from executorch.export import export
+from executorch.export.export import export as same
+assert callable(export) and export is same
 print(exir.to_edge.__module__)
 """
     assert _printed(code).strip().startswith("rushlight.pipeline")

@@ -32,6 +32,12 @@ class NamesModule(ModuleType):
         setattr(self, name, value)
         return value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_module = isinstance(value, NamesModule)
+        if is_module and name in MODULES[self.__name__.removeprefix(_ROOT)]:
+            return  # a name of the table comes before a module below of that name
+        super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *MODULES[self.__name__.removeprefix(_ROOT)]})
 

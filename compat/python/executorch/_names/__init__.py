@@ -6,13 +6,14 @@ one of another name. `ABSENT` says what to use in place of names that do not exi
 
 from __future__ import annotations
 
-from executorch._names import backend, backends, devtools, exir, extension
+from executorch._names import backend, backends, devtools, exir, export, extension
 
 ABSENT: dict[str, str] = {
     **exir.ABSENT,
     **backend.ABSENT,
     **backends.ABSENT,
     **devtools.ABSENT,
+    **export.ABSENT,
     **extension.ABSENT,
 }
 
@@ -32,6 +33,7 @@ MODULES = _with_parents(
         **backend.MODULES,
         **backends.MODULES,
         **devtools.MODULES,
+        **export.MODULES,
         **extension.MODULES,
     }
 )

@@ -1,0 +1,60 @@
+"""`executorch.export`: recipes."""
+
+from __future__ import annotations
+
+_RECIPES = "rushlight.recipes"
+
+
+def _same(*names: str) -> dict[str, str]:
+    return dict.fromkeys(names, _RECIPES)
+
+
+MODULES: dict[str, dict[str, str]] = {
+    "export": _same(
+        "AOQuantizationConfig",
+        "BackendRecipeProvider",
+        "ExportRecipe",
+        "ExportSession",
+        "LoweringRecipe",
+        "QuantizationRecipe",
+        "RecipeType",
+        "StageType",
+        "export",
+        "recipe_registry",
+    ),
+    "export.export": _same("ExportSession", "export"),
+    "export.recipe": _same(
+        "AOQuantizationConfig",
+        "ExportRecipe",
+        "LoweringRecipe",
+        "Mode",
+        "QuantizationRecipe",
+        "RecipeType",
+    ),
+    "export.recipe_provider": _same("BackendRecipeProvider"),
+    "export.recipe_registry": _same("RecipeRegistry", "recipe_registry"),
+    "export.stages": {
+        **_same("PipelineArtifact", "Stage"),
+        **dict.fromkeys(
+            (
+                "EdgeProgramManagerTransformStage",
+                "EdgeTransformAndLowerStage",
+                "ExecutorchStage",
+                "QuantizeStage",
+                "SourceTransformStage",
+                "ToBackendStage",
+                "ToEdgeStage",
+                "TorchExportStage",
+            ),
+            "rushlight.recipes.stages",
+        ),
+    },
+    "export.types": _same("StageType"),
+    "backends.xnnpack.recipes": dict.fromkeys(
+        ("XNNPACKRecipeProvider", "XNNPackRecipeType"), "rushlight.backends.xnnpack.recipes"
+    ),
+}
+
+ABSENT: dict[str, str] = {
+    "export.target_recipes": "name the recipe of a backend, as XNNPackRecipeType.FP32",
+}
