@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch.export import ExportedProgram
@@ -19,6 +20,7 @@ from torch.export import ExportedProgram
 import rushlight as rl
 from delegates import taking
 from rushlight.edge import register_operator
+from rushlight.inspect import Inspector
 from rushlight.partition import BackendDetails, CompileSpec, PreprocessResult
 from shared_files import SharedFiles
 
@@ -26,15 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "compat" / "executorch"
 HEADERS = (Path(__file__).resolve().parent / "headers.txt").read_text().split()
 # Of the SDK, and not there yet.
-MISSING = {
-    "executorch/devtools/etdump/data_sinks/buffer_data_sink.h",
-    "executorch/devtools/etdump/data_sinks/data_sink_base.h",
-    "executorch/devtools/etdump/data_sinks/file_data_sink.h",
-    "executorch/devtools/etdump/emitter.h",
-    "executorch/devtools/etdump/etdump_flatcc.h",
-    "executorch/devtools/etdump/utils.h",
-    "executorch/extension/threadpool/threadpool_guard.h",
-}
+MISSING = {"executorch/extension/threadpool/threadpool_guard.h"}
 OTHERS = [header for header in HEADERS if header not in MISSING and "windows" not in header]
 CMAKE = shutil.which("cmake") or str(Path(sys.executable).parent / "cmake")
 
@@ -96,6 +90,35 @@ def test_runs_programs_of_each_backend(guide: Path, tmp_path: Path, way: str, ba
         expected = model(_counted(rows, 6)).flatten().tolist()
         got = _outputs(guide, way, tmp_path / "model.pte", rows, 6)
         assert got == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def test_traces(guide: Path, tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Softmax(-1)).eval()
+    rl.export(model, (_counted(2, 6),)).save(tmp_path / "model.pte", quiet=True)
+    done = subprocess.run(
+        [guide / "build" / "guide", "trace", tmp_path / "model.pte", "2", "6"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = model(_counted(2, 6))
+    assert [float(word) for word in done.stdout.split()] == pytest.approx(
+        expected.flatten().tolist(), rel=1e-4
+    )
+    inspector = Inspector(
+        etdump_path=tmp_path / "trace.etdp", debug_buffer_path=tmp_path / "trace.bin"
+    )
+    names = [event.name for block in inspector.event_blocks for event in block.events]
+    assert any("softmax" in name for name in names) and "Method::execute" in names
+    values = [
+        value
+        for block in inspector.event_blocks
+        for event in block.events
+        for value in event.debug_data or ()
+    ]
+    assert any(np.allclose(value, expected.detach().numpy(), atol=1e-6) for value in values)
 
 
 @WAYS

@@ -1,5 +1,6 @@
 // guide module PROGRAM SIZE...     the Module API: forward() on 0, 1, 2, … in these sizes
 // guide low PROGRAM SIZE...        the same by Program, MemoryManager and Method
+// guide trace PROGRAM SIZE...      the Module API, which writes trace.etdp and trace.bin
 // Prints the elements of the first output, or the name of an error.
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
@@ -21,6 +22,7 @@ using executorch::runtime::Error;
 using executorch::runtime::EValue;
 using executorch::runtime::Result;
 
+int run_traced(const char* path, std::vector<float>& input, const std::vector<int>& sizes);
 int run_low_level(const char* path, std::vector<float>& input, const std::vector<int>& sizes);
 
 int print_outputs(const Tensor& output) {
@@ -47,6 +49,8 @@ int main(int argc, char** argv) {
   std::vector<float> input(count);
   for (size_t i = 0; i < count; ++i) input[i] = static_cast<float>(i);
   if (std::strcmp(argv[1], "low") == 0) return run_low_level(argv[2], input, sizes);
+
+  if (std::strcmp(argv[1], "trace") == 0) return run_traced(argv[2], input, sizes);
 
   Module module(argv[2], Module::LoadMode::MmapUseMlockIgnoreErrors);
   auto tensor = from_blob(input.data(), {sizes.begin(), sizes.end()}, ScalarType::Float);
