@@ -62,17 +62,31 @@ class MemorySink final : public ::rushlight::ByteSink {
   size_t left_;
 };
 
-// Records values as far as the level of the application's tracer asks for them at that time.
-class Recorder final : public ::rushlight::TraceRecorder {
+// Passes on what a recorder is told, values as far as the level of the application's tracer asks
+// for them at that time. It is no subclass: the runtime is compiled without RTTI.
+class Recorder final : public ::rushlight::Tracer {
  public:
-  Recorder(EventTracer* owner, ::rushlight::Span<uint8_t> memory, ::rushlight::ValueStore* values)
-      : TraceRecorder(memory, values, ::rushlight::ValueLevel::All), owner_(owner) {}
+  Recorder(EventTracer* owner, ::rushlight::TraceRecorder* recorder)
+      : owner_(owner), recorder_(recorder) {}
 
+  void set_bundled_case(int32_t index) override { recorder_->set_bundled_case(index); }
+  void begin(const char* name, ::rushlight::StringView method) override {
+    recorder_->begin(name, method);
+  }
+  void end(const char* name) override { recorder_->end(name); }
+  void begin_instruction(uint32_t chain, uint32_t instruction, ::rushlight::InstructionKind kind,
+                         ::rushlight::StringView name) override {
+    recorder_->begin_instruction(chain, instruction, kind, name);
+  }
   void end_instruction(const ::rushlight::InstructionArguments* arguments) override {
-    TraceRecorder::end_instruction(wants_all() ? arguments : nullptr);
+    recorder_->end_instruction(wants_all() ? arguments : nullptr);
+  }
+  void delegate_event(::rushlight::DelegateId id, uint64_t start, uint64_t stop,
+                      ::rushlight::Span<const uint8_t> metadata) override {
+    recorder_->delegate_event(id, start, stop, metadata);
   }
   bool wants_delegate_value(::rushlight::DelegateId id) const override {
-    if (!wants_all() || !TraceRecorder::wants_delegate_value(id)) return false;
+    if (!wants_all() || !recorder_->wants_delegate_value(id)) return false;
     if (filter == nullptr) return true;
     const bool has_name = id.text != nullptr;
     const auto number = static_cast<DelegateDebugIntId>(id.number);
@@ -80,9 +94,16 @@ class Recorder final : public ::rushlight::TraceRecorder {
         filter->filter(id.text, has_name ? runtime::kUnsetDelegateDebugIntId : number);
     return chosen.ok() && chosen.get();
   }
+  void delegate_value(::rushlight::DelegateId id,
+                      const ::rushlight::DelegateValue& value) override {
+    recorder_->delegate_value(id, value);
+  }
+  void allocation(const char* memory, int32_t index, uint64_t bytes) override {
+    recorder_->allocation(memory, index, bytes);
+  }
   void output(const ::rushlight::EValue& value) override {
     if (owner_->event_tracer_debug_level() == EventTracerDebugLogLevel::kNoLogging) return;
-    TraceRecorder::output(value);
+    recorder_->output(value);
   }
 
   EventTracerFilterBase* filter = nullptr;
@@ -93,6 +114,7 @@ class Recorder final : public ::rushlight::TraceRecorder {
   }
 
   EventTracer* owner_;
+  ::rushlight::TraceRecorder* recorder_;
 };
 
 }  // namespace
@@ -101,16 +123,17 @@ struct ETDumpGen::Recording {
   Recording(EventTracer* owner, runtime::Span<uint8_t> buffer)
       : is_static(buffer.size() >= ::rushlight::TraceRecorder::kLeastMemory),
         own(is_static ? nullptr : static_cast<uint8_t*>(std::malloc(kOwnBytes)), &std::free),
-        recorder(owner,
-                 is_static ? ::rushlight::Span<uint8_t>(buffer.data(), buffer.size())
-                           : ::rushlight::Span<uint8_t>(own.get(), own ? kOwnBytes : 0),
-                 &values),
+        trace(is_static ? ::rushlight::Span<uint8_t>(buffer.data(), buffer.size())
+                        : ::rushlight::Span<uint8_t>(own.get(), own ? kOwnBytes : 0),
+              &values, ::rushlight::ValueLevel::All),
+        recorder(owner, &trace),
         events(&recorder) {}
 
   bool is_static;
   std::unique_ptr<uint8_t, void (*)(void*)> own;
   SinkStore values;
   BufferDataSink debug_buffer;
+  ::rushlight::TraceRecorder trace;
   Recorder recorder;
   EventsOfTracer events;  // what an application tells of its own
 };
@@ -194,11 +217,11 @@ DataSinkBase* ETDumpGen::get_data_sink() { return recording_->values.sink; }
 
 ETDumpResult ETDumpGen::get_etdump_data() {
   if (get_num_blocks() == 0) return {nullptr, 0};
-  const auto size = static_cast<size_t>(::rushlight::etdump_size(recording_->recorder));
+  const auto size = static_cast<size_t>(::rushlight::etdump_size(recording_->trace));
   auto* bytes = static_cast<uint8_t*>(std::malloc(size));
   if (bytes == nullptr) return {nullptr, 0};
   MemorySink sink(bytes, size);
-  if (!::rushlight::write_etdump(recording_->recorder, sink).ok()) {
+  if (!::rushlight::write_etdump(recording_->trace, sink).ok()) {
     std::free(bytes);
     return {nullptr, 0};
   }
@@ -207,7 +230,7 @@ ETDumpResult ETDumpGen::get_etdump_data() {
 
 size_t ETDumpGen::get_num_blocks() {
   size_t blocks = 0;
-  const ::rushlight::TraceRecorder& recorder = recording_->recorder;
+  const ::rushlight::TraceRecorder& recorder = recording_->trace;
   for (auto* record = recorder.first(); record != nullptr; record = recorder.next(*record)) {
     blocks += record->kind == ::rushlight::RecordKind::Block ? 1 : 0;
   }
@@ -216,6 +239,6 @@ size_t ETDumpGen::get_num_blocks() {
 
 bool ETDumpGen::is_static_etdump() { return recording_->is_static; }
 
-void ETDumpGen::reset() { recording_->recorder.clear(); }
+void ETDumpGen::reset() { recording_->trace.clear(); }
 
 }  // namespace executorch::etdump
