@@ -187,7 +187,4 @@ struct Scratch {
   }
 };
 
-// The calling thread's.
-Scratch& thread_scratch();
-
 }  // namespace rushlight::llm

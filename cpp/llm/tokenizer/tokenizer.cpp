@@ -1,6 +1,7 @@
 #include "rushlight/llm/tokenizer/tokenizer.h"
 
 #include <atomic>
+#include <memory>
 
 #include "rushlight/llm/memory/guard.h"
 #include "rushlight/llm/tokenizer/added.h"
@@ -28,10 +29,11 @@ uint32_t next_identity() {
 // pre-tokenizer, model.
 class Encoder final : public WordSink {
  public:
-  Encoder(const Table& table, uint32_t identity, bool special, std::vector<int32_t>* out)
+  Encoder(const Table& table, uint32_t identity, bool special, Scratch* scratch,
+          std::vector<int32_t>* out)
       : table_(table),
         special_(special),
-        scratch_(thread_scratch()),
+        scratch_(*scratch),
         out_(out),
         words_(table, identity, &scratch_, out),
         is_spaced_(SpacedText::suits(table)) {}
@@ -79,12 +81,15 @@ class Encoder final : public WordSink {
   bool is_spaced_;
 };
 
-}  // namespace
-
-Scratch& thread_scratch() {
-  static thread_local Scratch scratch;
-  return scratch;
+// The calling thread's. A pointer, as a loader has little room for the thread-local variables of
+// shared libraries that are loaded late.
+Scratch* thread_scratch() {
+  static thread_local std::unique_ptr<Scratch> scratch;
+  if (scratch == nullptr) scratch = std::make_unique<Scratch>();
+  return scratch.get();
 }
+
+}  // namespace
 
 Result<Tokenizer> Tokenizer::open(Span<const uint8_t> table, Message* message) {
   Result<Table> opened =
@@ -119,12 +124,14 @@ Status Tokenizer::encode_utf8(StringView text, bool add_special, bool parse_spec
     for (const uint32_t token : tokens) out->push_back(static_cast<int32_t>(token));
   };
   const size_t before = out->size();
+  Scratch* scratch = nullptr;
   const bool has_memory = has_memory_for([&] {
+    scratch = thread_scratch();
     if (add_special) surround(table_.before);
-    Encoder(table_, identity_, parse_special, out).encode(text);
+    Encoder(table_, identity_, parse_special, scratch, out).encode(text);
     if (add_special) surround(table_.after);
   });
-  thread_scratch().shrink();
+  if (scratch != nullptr) scratch->shrink();
   if (has_memory) return {};
   out->resize(before);
   return out_of_memory("encode the text", message);
