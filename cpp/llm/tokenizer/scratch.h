@@ -187,4 +187,7 @@ struct Scratch {
   }
 };
 
+// The calling thread's.
+Scratch* thread_scratch();
+
 }  // namespace rushlight::llm

@@ -81,15 +81,15 @@ class Encoder final : public WordSink {
   bool is_spaced_;
 };
 
-// The calling thread's. A pointer, as a loader has little room for the thread-local variables of
-// shared libraries that are loaded late.
+}  // namespace
+
+// A pointer, as a loader has little room for the thread-local variables of shared libraries that
+// are loaded late.
 Scratch* thread_scratch() {
   static thread_local std::unique_ptr<Scratch> scratch;
   if (scratch == nullptr) scratch = std::make_unique<Scratch>();
   return scratch.get();
 }
-
-}  // namespace
 
 Result<Tokenizer> Tokenizer::open(Span<const uint8_t> table, Message* message) {
   Result<Table> opened =

@@ -122,7 +122,7 @@ void is_small(const Buffer& buffer) {
 
 // After `long_runs_end`, whose text filled them.
 void huge_texts_leave_small_buffers() {
-  const llm::Scratch& scratch = llm::thread_scratch();
+  const llm::Scratch& scratch = *llm::thread_scratch();
   is_small(scratch.symbols);
   is_small(scratch.linked);
   is_small(scratch.merges);
