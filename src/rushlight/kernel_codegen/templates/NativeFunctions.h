@@ -1,0 +1,13 @@
+// Declares the kernels. ${generated_comment}
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+${headers}
+
+${nativeFunctions_declarations}

@@ -1,0 +1,8 @@
+// Gives the schemas of operators to PyTorch. ${generated_comment}
+#include <torch/library.h>
+
+TORCH_LIBRARY_FRAGMENT(aten, m) {
+  ${aten_schema_registrations}
+}
+
+${schema_registrations}
