@@ -1,4 +1,5 @@
 // Calls the kernels. ${generated_comment}
+// clang-format off
 #pragma once
 
 #include <tuple>

@@ -1,4 +1,5 @@
 // Declares the kernels. ${generated_comment}
+// clang-format off
 #pragma once
 
 #include <array>

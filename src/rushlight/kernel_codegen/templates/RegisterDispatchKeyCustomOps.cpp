@@ -1,4 +1,5 @@
 // Gives kernels of operators to PyTorch. ${generated_comment}
+// clang-format off
 #include <ATen/ATen.h>
 #include <torch/library.h>
 

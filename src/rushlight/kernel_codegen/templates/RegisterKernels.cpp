@@ -1,4 +1,5 @@
 // Registers the kernels. ${generated_comment}
+// clang-format off
 #include <exception>
 #include <vector>
 

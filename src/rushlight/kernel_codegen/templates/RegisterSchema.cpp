@@ -1,4 +1,5 @@
 // Gives the schemas of operators to PyTorch. ${generated_comment}
+// clang-format off
 #include <torch/library.h>
 
 TORCH_LIBRARY_FRAGMENT(aten, m) {
