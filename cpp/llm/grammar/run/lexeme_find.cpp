@@ -77,7 +77,7 @@ LexemeWalk::AfterByte LexemeWalk::take_text_after_byte(uint32_t number, TokenSet
 bool LexemeWalk::takes_words_alike(uint32_t state) {
   const Bytes& follows = following(automaton_.states[state].rule);
   const bool words_follow = (follows & TokenTrie::bytes_of_words()).any();
-  constexpr size_t kMostStates = 16;
+  constexpr size_t kMostStates = 256;
   std::vector<uint32_t> states = {state};
   for (size_t i = 0; i < states.size(); ++i) {
     const Row& row = row_of(states[i]);
@@ -103,7 +103,15 @@ void LexemeWalk::walk_starts(uint32_t state, const Bytes& wanted, TokenSet* set)
   }
   if (!has_words) return walk(trie_.others(), state, wanted, set);
   if (!takes_words_alike(state)) return walk(TokenTrie::kRoot, state, wanted, set);
-  walk(trie_.words(), state, wanted, set);
+  // A form stands for words of any first letter of its kind.
+  Bytes forms = wanted;
+  const auto widen = [&wanted, &forms](uint8_t form, uint8_t last) {
+    for (uint8_t byte = form; byte <= last; ++byte) forms[form] = forms[form] || wanted[byte];
+  };
+  widen('a', 'z');
+  widen('A', 'Z');
+  widen('0', '9');
+  walk(trie_.words(), state, forms, set);
   walk(trie_.others(), state, wanted, set);
 }
 
