@@ -52,6 +52,7 @@ PYTHON_LAYERS = (
     ("api", "doctor"),
     ("accuracy", "debug", "tap"),
     ("llm",),
+    ("kernel_codegen",),
     ("peers", "selective"),
     ("cli",),
 )
@@ -98,6 +99,7 @@ NEEDS_TORCH = (
         "debug",
     ),
     "tap",
+    "kernel_codegen",
 )
 CPP_CORE = (
     *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),
