@@ -1,4 +1,4 @@
-"""What becomes of every line between the sentences of a guide: it runs, or is listed with its reason.
+"""What becomes of every line between the sentences of a guide: it runs, or has a listed reason.
 
 A line runs if a scenario has it in one of its files, after the listed repairs. Spaces are not
 compared, since one guide has lost its own. A stretch of lines that neither run nor are listed, and

@@ -1,11 +1,10 @@
-"""The guide to language models, its last part: a kernel of one's own, in C++, PyTorch and a model."""
+"""The last part of the guide to language models: a kernel in C++, in PyTorch and in a model."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import torch
-
 from guides.documents import Document
 from guides.repairs import (
     calculation,
