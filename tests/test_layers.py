@@ -51,6 +51,7 @@ PYTHON_LAYERS = (
     ("bundled",),
     ("api", "doctor"),
     ("accuracy", "debug", "tap"),
+    ("exir",),
     ("llm",),
     ("peers", "selective"),
     ("cli",),
@@ -97,7 +98,7 @@ NEEDS_TORCH = (
         "accuracy",
         "debug",
     ),
-    "tap",
+    *("tap", "exir"),
 )
 CPP_CORE = (
     *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),
