@@ -266,7 +266,8 @@ def _option_names(path: Path) -> set[str]:
 @cache
 def _all_options() -> set[str]:
     names = set().union(*_options().values(), _OF_OTHERS, {"--version"})
-    for folder in ("benchmarks", "cpp/runner", "cmake", "tests/attack", "codegen"):
+    tools = "src/rushlight/kernel_codegen"
+    for folder in ("benchmarks", "cpp/runner", "cmake", "tests/attack", "codegen", tools):
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".cpp", ".h", ".cmake"):
                 names |= _option_names(path)

@@ -53,6 +53,7 @@ PYTHON_LAYERS = (
     ("accuracy", "debug", "tap"),
     ("exir",),
     ("llm",),
+    ("kernel_codegen",),
     ("peers", "selective"),
     ("cli",),
 )
@@ -98,7 +99,7 @@ NEEDS_TORCH = (
         "accuracy",
         "debug",
     ),
-    *("tap", "exir"),
+    *("tap", "kernel_codegen", "exir"),
 )
 CPP_CORE = (
     *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
-from executorch._names import ABSENT, MODULES
+from executorch._names import ABSENT, MODULES, WHOLE
 
 _ROOT = "executorch."
 
@@ -53,7 +54,7 @@ def _resolve(target: str, name: str) -> Any:
 
 def _is_known(path: str) -> bool:
     """Whether there is a module of this path, or one below it."""
-    return path in MODULES
+    return path in MODULES or path in WHOLE
 
 
 def _advice(path: str) -> str:
@@ -90,6 +91,34 @@ class _NamesFinder(MetaPathFinder, Loader):
         module.__all__ = sorted(MODULES[module.__name__.removeprefix(_ROOT)])  # type: ignore[attr-defined]
 
 
+class _WholeFinder(MetaPathFinder, Loader):
+    """Finds the modules that are ours as a whole: under both names, the same object."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        whole = WHOLE.get(name.removeprefix(_ROOT)) if name.startswith(_ROOT) else None
+        found = importlib.util.find_spec(whole) if whole is not None else None
+        if found is None:
+            return None
+        spec = ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None  # an empty one, which exec_module replaces
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = importlib.import_module(
+            WHOLE[module.__name__.removeprefix(_ROOT)]
+        )
+
+    def get_code(self, name: str) -> CodeType | None:
+        """What `python -m` runs."""
+        found = importlib.util.find_spec(WHOLE[name.removeprefix(_ROOT)])
+        loader: Any = found.loader if found is not None else None
+        return loader.get_code(loader.name) if loader is not None else None
+
+
 class _AbsentFinder(MetaPathFinder):
     """The last finder: says what to use in place of a module or name that does not exist here."""
 
@@ -104,5 +133,5 @@ class _AbsentFinder(MetaPathFinder):
 def install() -> None:
     """Puts the finders into sys.meta_path."""
     if not any(isinstance(finder, _NamesFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _NamesFinder())
+        sys.meta_path[:0] = [_WholeFinder(), _NamesFinder()]
         sys.meta_path.append(_AbsentFinder())

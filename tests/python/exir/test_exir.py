@@ -6,13 +6,14 @@ import io
 
 import pytest
 import torch
+from torch import nn
+from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
+
 from rushlight.errors import ExportError
 from rushlight.exir import config, dim_orders, operators, print_program, tensors, transform
 from rushlight.ir.spec import TensorSpec
 from rushlight.pipeline import to_edge
-from torch import nn
-from torch.fx import GraphModule
-from torch.fx.passes.infra.pass_base import PassResult
 
 
 class Twice(nn.Module):
@@ -52,9 +53,12 @@ def test_out_variants_are_found() -> None:
     assert operators.is_out_variant("aten::topk", "values")
     assert operators.is_inplace_variant("aten::add_", "Tensor")
     assert not operators.is_inplace_variant("aten::add", "Tensor")
-    assert "aten::add.Tensor" in operators.get_schema_for_operators(["torch.ops.aten.add.Tensor"])[
-        "torch.ops.aten.add.Tensor"
-    ]
+    assert (
+        "aten::add.Tensor"
+        in operators.get_schema_for_operators(["torch.ops.aten.add.Tensor"])[
+            "torch.ops.aten.add.Tensor"
+        ]
+    )
     with pytest.raises(TypeError, match="not an operator"):
         operators.unwrap_op_overload(len)
 

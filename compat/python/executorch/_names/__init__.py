@@ -1,12 +1,13 @@
 """The tables of names: module of `executorch` to its names, each with where Rushlight has it.
 
 "rushlight.pipeline" stands for the object of the same name there, "rushlight.pipeline:Other" for
-one of another name. `ABSENT` says what to use in place of names that do not exist here.
+one of another name. `WHOLE` has modules that are ours as a whole. `ABSENT` says what to use in
+place of names that do not exist here.
 """
 
 from __future__ import annotations
 
-from executorch._names import backend, backends, devtools, exir, export, extension
+from executorch._names import backend, backends, codegen, devtools, exir, export, extension
 
 ABSENT: dict[str, str] = {
     **exir.ABSENT,
@@ -16,6 +17,8 @@ ABSENT: dict[str, str] = {
     **export.ABSENT,
     **extension.ABSENT,
 }
+
+WHOLE: dict[str, str] = codegen.WHOLE
 
 
 def _with_parents(modules: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:

@@ -103,7 +103,15 @@ void LexemeWalk::walk_starts(uint32_t state, const Bytes& wanted, TokenSet* set)
   }
   if (!has_words) return walk(trie_.others(), state, wanted, set);
   if (!takes_words_alike(state)) return walk(TokenTrie::kRoot, state, wanted, set);
-  walk(trie_.words(), state, wanted, set);
+  // A form stands for words of any first letter of its kind.
+  Bytes forms = wanted;
+  const auto widen = [&wanted, &forms](uint8_t form, uint8_t last) {
+    for (uint8_t byte = form; byte <= last; ++byte) forms[form] = forms[form] || wanted[byte];
+  };
+  widen('a', 'z');
+  widen('A', 'Z');
+  widen('0', '9');
+  walk(trie_.words(), state, forms, set);
   walk(trie_.others(), state, wanted, set);
 }
 

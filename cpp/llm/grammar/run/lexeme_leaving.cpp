@@ -20,14 +20,22 @@ std::bitset<256> leaving_bytes(const TextClass& text) {
 
 // The tokens that begin with text of a class, and leave it.
 void LexemeWalk::walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set) {
-  const TextStates after = text_states(automaton_, state, text);
+  TextStates after = text_states(automaton_, state, text);
+  // Of states that follow a space beyond ASCII, which is no text of the class, none is meant.
+  const auto text_class = static_cast<size_t>(&text - trie_.classes().data());
+  const uint32_t characters = reach_.characters(text_class, state);
+  const bool may_fail = characters < TextClass::kMaxCharacters;
+  if (may_fail && after.is_chain && after.states.size() > characters) {
+    after.states.resize(characters);
+    after.stays = false;
+  }
   if (splits || !after.is_known || (set->is_counted && !after.is_chain)) {
     leaving_.text = &text;
     walk(text.leaving, state, Bytes().set(), set);
     leaving_ = {};
     return;
   }
-  if (!after.is_chain) return walk_by_byte(after, text, false, set);
+  if (!after.is_chain) return walk_by_byte(after, text, may_fail, set);
   // Tokens that begin with what is no character, or an odd one.
   lengths_ = 1;
   walk(text.rests, state, Bytes().set() << 0x80, set);

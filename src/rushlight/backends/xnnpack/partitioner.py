@@ -13,13 +13,13 @@ from torch.fx import Graph, Node
 from rushlight.backends.xnnpack.elementwise import KEPT_WHOLE
 from rushlight.backends.xnnpack.graph import DATATYPES
 from rushlight.backends.xnnpack.integers import IntegerValues
-from rushlight.backends.xnnpack.precision import ConfigPrecisionType, precision_of
 from rushlight.backends.xnnpack.operators import (
     OPERATORS,
     arithmetic_of,
     why_not,
     why_not_call,
 )
+from rushlight.backends.xnnpack.precision import ConfigPrecisionType, precision_of
 from rushlight.backends.xnnpack.preprocess import XnnpackBackend
 from rushlight.errors import Code, ExportError
 from rushlight.ir.quantized_values import affine_of, dequantizes

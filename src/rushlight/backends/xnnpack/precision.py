@@ -37,9 +37,7 @@ def precision_of(node: Node, is_constant: Callable[[Any], bool]) -> ConfigPrecis
     if quantizes(node) or dequantizes(node):
         return _of_scales(node)
     found = [
-        _of_scales(one)
-        for one in node.all_input_nodes
-        if dequantizes(one) and not is_constant(one)
+        _of_scales(one) for one in node.all_input_nodes if dequantizes(one) and not is_constant(one)
     ]
     return max(found, key=lambda one: one.value, default=ConfigPrecisionType.FP32)
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
+from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
 from rushlight.backends.xnnpack import XnnpackPartitioner
 from rushlight.backends.xnnpack.pass_manager import XNNPACKPassManager
 from rushlight.backends.xnnpack.precision import ConfigPrecisionType as Precision
 from rushlight.errors import ExportError
 from rushlight.pipeline import to_edge, to_edge_transform_and_lower
 from rushlight.quantization import CpuQuantizer, get_symmetric_quantization_config
-from torch import nn
-from torch.fx import GraphModule
-from torch.fx.passes.infra.pass_base import PassResult
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 
 def delegates(model: nn.Module, x: torch.Tensor, partitioner: XnnpackPartitioner) -> int:

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patterns import REGEXES as OTHER_REGEXES
+from patterns import drawn_regex, strings
 
+from rushlight.errors import Error
 from rushlight.llm.grammar import Grammar, State, Vocabulary
 
 _PARTS = (
@@ -37,6 +40,7 @@ REGEXES = (
     r"(the|tool) \S{1,40}.*ab",
     r"[a-z]{1,5}(-[a-z0-9]{2,70})+",
     r".{70}",
+    r"\S\s[A-Za-z ]x.+",  # a space beyond ASCII after text of one character
 )
 SCHEMAS: tuple[Any, ...] = (
     {"type": "string", "pattern": "b"},
@@ -130,3 +134,43 @@ def test_masks_of_text_before_calls(family: str) -> None:
     draw = random.Random(family)
     grammars = [Grammar.from_tools(tools, _vocabulary(), family=family) for _ in range(4)]
     assert sum(_walk(grammar, draw) for grammar in grammars) > 8
+
+
+def _check_other(grammar: Grammar, name: str) -> None:
+    draw = random.Random(name)
+    for _ in range(3):
+        _walk(grammar, draw)
+
+
+@pytest.mark.parametrize("pattern", OTHER_REGEXES[::6])
+def test_masks_of_searches_and_counts(pattern: str) -> None:
+    _check_other(Grammar.from_regex(pattern, _vocabulary()), pattern)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("pattern", OTHER_REGEXES)
+def test_masks_of_all_searches_and_counts(pattern: str) -> None:
+    _check_other(Grammar.from_regex(pattern, _vocabulary()), pattern)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("schema", strings(), ids=str)
+def test_masks_of_patterns_of_strings(schema: dict[str, Any]) -> None:
+    _check_other(Grammar.from_json_schema(schema, _vocabulary()), str(schema))
+
+
+def _drawn(seed: int) -> Grammar | None:
+    try:
+        return Grammar.from_regex(drawn_regex(seed), _vocabulary())
+    except Error:  # too many states
+        return None
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(10, marks=pytest.mark.full)])
+def test_masks_of_drawn_expressions(first: int) -> None:
+    count = 10 if first == 0 else 300
+    grammars = {seed: _drawn(seed) for seed in range(first, first + count)}
+    for seed, grammar in grammars.items():
+        if grammar is not None:
+            _check_other(grammar, f"{seed}")
+    assert sum(grammar is not None for grammar in grammars.values()) > count * 0.7

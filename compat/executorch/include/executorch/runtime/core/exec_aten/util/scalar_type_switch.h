@@ -5,22 +5,36 @@
 
 #include <executorch/runtime/core/error.h>
 
+#include <string_view>
+
+// In a build for the dtypes of some programs, gen_selected_op_variants has written which those are.
+#ifdef EXECUTORCH_SELECTIVE_BUILD_DTYPE
+#include "selected_op_variants.h"
+#define ET_SWITCH_IS_SELECTED_(name_) \
+  should_include_kernel_dtype(et_switch_name, ::executorch::aten::ScalarType::name_)
+#else
+#define ET_SWITCH_IS_SELECTED_(name_) true
+#endif
+
 #define ET_SWITCH_CASE_(name_, alias_, ...)                                                      \
   case ::executorch::aten::ScalarType::name_: {                                                  \
+    if (!ET_SWITCH_IS_SELECTED_(name_)) break;                                                   \
     using alias_ [[maybe_unused]] =                                                              \
         ::executorch::runtime::ScalarTypeToCppType<::executorch::aten::ScalarType::name_>::type; \
     return __VA_ARGS__();                                                                        \
   }
-#define ET_SWITCH_(type_, context_, name_, ...)                         \
-  [&] {                                                                 \
-    const ::executorch::aten::ScalarType et_switch_type = type_;        \
-    switch (et_switch_type) {                                           \
-      __VA_ARGS__                                                       \
-      default:                                                          \
-        context_.fail(::executorch::runtime::Error::InvalidArgument);   \
-        ET_LOG(Error, "Unhandled dtype %s for %s",                      \
-               ::executorch::runtime::toString(et_switch_type), name_); \
-    }                                                                   \
+#define ET_SWITCH_(type_, context_, name_, ...)                                                 \
+  [&] {                                                                                         \
+    const ::executorch::aten::ScalarType et_switch_type = type_;                                \
+    const char* const et_switch_name = name_;                                                   \
+    switch (et_switch_type) {                                                                   \
+      __VA_ARGS__                                                                               \
+      default:                                                                                  \
+        break;                                                                                  \
+    }                                                                                           \
+    context_.fail(::executorch::runtime::Error::InvalidArgument);                               \
+    ET_LOG(Error, "Unhandled dtype %s for %s", ::executorch::runtime::toString(et_switch_type), \
+           et_switch_name);                                                                     \
   }()
 
 #define ET_SWITCH_ALL_TYPES(type_, context_, name_, alias_, ...)                                   \

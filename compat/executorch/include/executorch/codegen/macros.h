@@ -1,0 +1,8 @@
+// What declarations of generated functions carry.
+#pragma once
+
+#include <executorch/runtime/platform/compiler.h>
+
+#ifndef TORCH_API
+#define TORCH_API
+#endif

@@ -1,0 +1,9 @@
+// Gives the schemas of operators to PyTorch. ${generated_comment}
+// clang-format off
+#include <torch/library.h>
+
+TORCH_LIBRARY_FRAGMENT(aten, m) {
+  ${aten_schema_registrations}
+}
+
+${schema_registrations}

@@ -1,0 +1,1 @@
+"""Programs that say which operators and dtypes are built, each with ExecuTorch's command line."""
