@@ -19,8 +19,8 @@ class ExecutorchBackendConfig(edge.ExecutorchBackendConfig):
 
     Attributes:
         sym_shape_eval_pass: None, or `ConstraintBasedSymShapeEvalPass`: the greatest sizes are
-            those that the program's constraints allow. With `HintBasedSymShapeEvalPass` they would be
-            those of the example inputs, which is refused.
+            those that the program's constraints allow. With `HintBasedSymShapeEvalPass` they would
+            be those of the example inputs, which is refused.
         to_out_var_pass, do_quant_fusion_and_const_prop, run_reinplace_pass, reinplace_extra_ops:
             what they do is always done here as far as there are kernels: their values change
             nothing.
