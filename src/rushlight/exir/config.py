@@ -55,7 +55,7 @@ class ExecutorchBackendConfig(edge.ExecutorchBackendConfig):
             )
 
 
-class ConstraintBasedSymShapeEvalPass(PassBase):  # type: ignore[misc]  # torch has no types
+class ConstraintBasedSymShapeEvalPass(PassBase):
     """Says that the greatest sizes are those that the program's constraints allow, as always."""
 
     def call(self, graph_module: GraphModule) -> PassResult:
@@ -63,7 +63,7 @@ class ConstraintBasedSymShapeEvalPass(PassBase):  # type: ignore[misc]  # torch 
         return PassResult(graph_module, False)
 
 
-class HintBasedSymShapeEvalPass(PassBase):  # type: ignore[misc]  # torch has no types
+class HintBasedSymShapeEvalPass(PassBase):
     """Says that the greatest sizes are those of the example inputs; see the configuration."""
 
     def call(self, graph_module: GraphModule) -> PassResult:

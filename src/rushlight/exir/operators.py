@@ -44,7 +44,7 @@ def extract_out_arguments(
 
 def unwrap_op_overload(target: Any) -> OpOverload:
     """The operator of torch that a target of a graph is, or stands for."""
-    inner = target if isinstance(target, OpOverload) else getattr(target, "_op", None)
+    inner: Any = target if isinstance(target, OpOverload) else getattr(target, "_op", None)
     if isinstance(getattr(inner, "_op", None), OpOverload):
         inner = inner._op
     if not isinstance(inner, OpOverload):
