@@ -146,12 +146,12 @@ def parted(partitions: Iterable[Partition], groups: Iterable[Iterable[Node]]) ->
     A call that selects one of several results stays with the call that returns them.
     """
     together = {node: i for i, group in enumerate(groups) for node in group}
-    found: dict[Any, list[Node]] = {}
+    by_call: dict[Any, list[Node]] = {}
     for partition in partitions:
         for node in sorted(partition.nodes):
             source = node.all_input_nodes[0] if node.target is operator.getitem else node
-            found.setdefault(together.get(source, together.get(node, source)), []).append(node)
-    return [Partition(i, nodes) for i, nodes in enumerate(found.values())]
+            by_call.setdefault(together.get(source, together.get(node, source)), []).append(node)
+    return [Partition(i, nodes) for i, nodes in enumerate(by_call.values())]
 
 
 class _OfCalls(OperatorSupportBase):

@@ -1,4 +1,4 @@
-"""How a call computes: with floats, or with integers by scales fixed or found at run time."""
+"""How a call computes: with floats, or with integers by scales fixed or precisions at run time."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def precision_of(node: Node, is_constant: Callable[[Any], bool]) -> ConfigPrecis
         )
     if quantizes(node) or dequantizes(node):
         return _of_scales(node)
-    found = [
+    precisions = [
         _of_scales(one) for one in node.all_input_nodes if dequantizes(one) and not is_constant(one)
     ]
-    return max(found, key=lambda one: one.value, default=ConfigPrecisionType.FP32)
+    return max(precisions, key=lambda one: one.value, default=ConfigPrecisionType.FP32)
 
 
 def _of_scales(node: Node) -> ConfigPrecisionType:
