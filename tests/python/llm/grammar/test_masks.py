@@ -59,6 +59,16 @@ SCHEMAS: tuple[Any, ...] = (
         "properties": {"a": {}, "tool": {}},
         "additionalProperties": {"type": "null"},
     },
+    {  # many places in fixed texts at a time
+        "type": "object",
+        "properties": dict.fromkeys(
+            (*"abtxé", "the", "tool", "the tool", "ab", 'a"b', "bab", "tt", "t0", "x\n", "日", ""),
+            {"type": "integer"},
+        ),
+        "required": ["ab"],
+        "maxProperties": 3,
+        "additionalProperties": False,
+    },
     {"anyOf": [{"enum": ["the", "tool", "ab"]}, {"type": "string", "pattern": "^[a-z]+$"}]},
 )
 
