@@ -24,6 +24,7 @@ _PARTS = (
     "\\n",
     "ß",
 )
+_KEYS = (*"abtxé", "the", "tool", "the tool", "ab", 'a"b', "bab", "tt", "t0", "x\n", "日", "")
 REGEXES = (
     r"[^<]*",
     r"[^<]*<tool>[a-z]+",
@@ -61,10 +62,7 @@ SCHEMAS: tuple[Any, ...] = (
     },
     {  # many places in fixed texts at a time
         "type": "object",
-        "properties": dict.fromkeys(
-            (*"abtxé", "the", "tool", "the tool", "ab", 'a"b', "bab", "tt", "t0", "x\n", "日", ""),
-            {"type": "integer"},
-        ),
+        "properties": {key: {"type": "integer"} for key in _KEYS},
         "required": ["ab"],
         "maxProperties": 3,
         "additionalProperties": False,
