@@ -6,7 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from guides import blocks, delegation, language_models
+from guides import blocks, delegation, language_models, others
 from guides.documents import Document
 from guides.scenario import Scenario, StepFailedError, install_runtime
 from rich.console import Console
@@ -31,6 +31,7 @@ def main() -> int:
     findings = _tell_blocks(console, documents, scenarios, arguments.blocks)
     if arguments.blocks:
         return 1 if findings else 0
+    scenarios += others.scenarios()
     table = Table("part of a guide", "result", "s")
     failures = []
     with tempfile.TemporaryDirectory() as temporary:

@@ -39,7 +39,8 @@ def types(function):
     return [hints.pop("return"), *hints.values()]
 
 def check(documented, first):
-    ours = [str(kind).replace("collections.abc.Sequence", "list") for kind in types(backend_api.to_backend.dispatch(first))]
+    ours = types(backend_api.to_backend.dispatch(first))
+    ours = [str(kind).replace("collections.abc.Sequence", "list") for kind in ours]
     assert ours == [str(kind).replace("typing.List", "list") for kind in types(documented)], ours
 
 """
