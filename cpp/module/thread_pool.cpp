@@ -22,6 +22,8 @@
 namespace rushlight {
 namespace {
 
+thread_local bool t_alone = false;
+
 void run_in_place(int64_t items, int64_t grain, Workers::Task task, void* data) {
   for (int64_t begin = 0; begin < items; begin += grain) {
     task(data, begin, items - begin < grain ? items : begin + grain);
@@ -388,7 +390,7 @@ void PoolWorkers::start() {
 
 void PoolWorkers::run(int64_t items, int64_t grain, Task task, void* data) {
   if (grain < 1) grain = 1;
-  if (count_ > 1 && items > grain && (items - 1) / grain < kMaxChunks) {
+  if (count_ > 1 && items > grain && (items - 1) / grain < kMaxChunks && !t_alone) {
     start();  // the child of a fork has no threads yet
     if (pool().run(items, grain, task, data, count_)) return;
   }
@@ -406,6 +408,10 @@ void PoolWorkers::run(int64_t items, int64_t grain, Task task, void* data) {
 }
 
 #endif
+
+bool runs_alone() { return t_alone; }
+
+void set_runs_alone(bool alone) { t_alone = alone; }
 
 size_t threads_for(size_t asked) {
   static std::atomic<size_t> reported{0};  // the greatest number that was reported

@@ -35,6 +35,10 @@ class PoolWorkers final : public Workers {
   size_t count_;
 };
 
+// Whether regions that this thread starts run in place, whatever count() says; false at first.
+bool runs_alone();
+void set_runs_alone(bool alone);
+
 // The number of threads that a user gets who requests `asked`; 0 means usable_cores(). The first
 // time that this is more than usable_cores() or kMaxThreads, a line is written to the log.
 size_t threads_for(size_t asked);

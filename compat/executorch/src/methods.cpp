@@ -150,4 +150,6 @@ const EValue& Method::get_input(size_t index) const {
 
 EventTracer* Method::get_event_tracer() { return loaded_->tracer; }
 
+::rushlight::Method& Method::rushlight() { return *loaded_->method; }
+
 }  // namespace executorch::runtime

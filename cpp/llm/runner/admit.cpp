@@ -42,7 +42,16 @@ bool Scheduler::may_start(const Entry& entry) {
 void Scheduler::start(const Entry& entry) {
   Choice& choice = *entry.choice;
   Sequence& sequence = *choice.sequence;
+  Statistics& figures = entry.request->statistics;
+  const auto is_younger = [&](const Entry& other) { return other.choice->order > choice.order; };
   sequence.used = tick();
+  const bool is_new = choice.produced == 0;
+  if (figures.started_ns == 0) figures.started_ns = now_ns();
+  if (is_new) push_first_forced(entry);
+  if (choice.finish != Finish::None) {  // nothing is left to the model
+    active_.insert(std::find_if(active_.begin(), active_.end(), is_younger), entry);
+    return;
+  }
   // The last token is computed in any case, for its logits.
   const size_t most = sequence.tokens.size() - 1;
   sequence.keep_cache(most);
@@ -54,12 +63,9 @@ void Scheduler::start(const Entry& entry) {
     sequence.is_foreign = false;
   }
   matched_.truncate(0);
-  Statistics& figures = entry.request->statistics;
   const size_t kept = model_->kept(sequence.table.sequence(), sequence.cached);
-  if (choice.produced == 0) figures.reused_tokens += kept;
-  if (choice.produced > 0) figures.recomputed_tokens += sequence.pending() - 1;
-  if (figures.started_ns == 0) figures.started_ns = now_ns();
-  const auto is_younger = [&](const Entry& other) { return other.choice->order > choice.order; };
+  if (is_new) figures.reused_tokens += std::min(kept, choice.prompt);
+  if (!is_new) figures.recomputed_tokens += sequence.pending() - 1;
   active_.insert(std::find_if(active_.begin(), active_.end(), is_younger), entry);
 }
 

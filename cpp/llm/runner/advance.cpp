@@ -158,11 +158,13 @@ bool Scheduler::push(const Entry& entry, const Drawn& drawn) {
     make_space(entry);
   }
   if (choice.finish != Finish::None) return false;
-  if (choice.grammar != nullptr && choice.forced.empty()) {
-    choice.grammar->forced(&choice.forced);
-    std::reverse(choice.forced.begin(), choice.forced.end());
-  }
+  if (choice.grammar != nullptr && choice.forced.empty()) find_forced(&choice);
   return true;
+}
+
+void Scheduler::find_forced(Choice* choice) {
+  choice->grammar->forced(&choice->forced);
+  std::reverse(choice->forced.begin(), choice->forced.end());
 }
 
 // True for a token that ends the text. It may be one whose text is a stop string.
@@ -189,6 +191,19 @@ void Scheduler::push_forced(const Entry& entry) {
     choice.forced.pop_back();
     if (!push(entry, drawn)) return;
   }
+}
+
+// Those that a text begins with are read in with its prompt, as one.
+void Scheduler::push_first_forced(const Entry& entry) noexcept {
+  Choice& choice = *entry.choice;
+  if (choice.grammar == nullptr) return;
+  const bool has_room = has_memory_for([&] {
+    find_forced(&choice);
+    push_forced(entry);
+  });
+  if (!has_room) fail_without_memory(entry);
+  // The first token is there when the prompt has been read.
+  if (choice.finish == Finish::None) entry.request->statistics.first_token_ns = 0;
 }
 
 // True if a stop string is complete.

@@ -90,6 +90,9 @@ template <class Open>
 Status load_with(const Open& open, const LoadOptions& options, Runner* runner, Message* message) {
   auto module = std::make_unique<Module>();
   Status status = open(*module);
+  for (size_t i = 0; status.ok() && i < options.data.size(); ++i) {
+    status = module->add_data(options.data[i]);
+  }
   if (status.ok() && !options.kernels.empty()) status = module->add_kernels(options.kernels);
   for (size_t i = 0; status.ok() && i < options.kernel_libraries.size(); ++i) {
     status = module->add_kernels(options.kernel_libraries[i]);

@@ -10,6 +10,7 @@ struct LoadOptions {
   ModuleOptions module;
   CacheType cache = CacheType::Automatic;
   RunnerOptions runner;
+  Span<const char* const> data;  // data files (.ptd) with weights that are not in the program
   // In place of those in the program; empty: the program's. They must live as long as the runner.
   Span<const uint8_t> tokenizer;  // a table (docs/llm/tokenizer.md)
   StringView chat_template;

@@ -154,7 +154,9 @@ class Scheduler {
   bool choose(const Entry& entry, Span<float> logits, Drawn* drawn);
   bool push(const Entry& entry, const Drawn& drawn);
   bool ends_text(const Entry& entry, int32_t token);
+  static void find_forced(Choice* choice);
   void push_forced(const Entry& entry);
+  void push_first_forced(const Entry& entry) noexcept;
   bool add_text(const Entry& entry, int32_t token);
   void drop_stop(const Entry& entry);
   void make_space(const Entry& entry);

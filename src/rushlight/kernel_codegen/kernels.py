@@ -9,7 +9,7 @@ from typing import Any
 
 from torchgen.api import cpp as aten_cpp
 from torchgen.api.types import CType, NamedCType
-from torchgen.context import method_with_nested_native_function
+from torchgen.context import method_with_nested_native_function, native_function_manager
 from torchgen.model import BackendMetadata, NativeFunction
 from torchgen.selective_build.selector import SelectiveBuilder
 from torchgen.utils import FileManager
@@ -71,7 +71,7 @@ class ComputeCodegenUnboxedKernels:
         Args:
             unbox_kernel_entry: the operator, and its kernel with a key or several.
         """
-        f, (keys, metadata) = unbox_kernel_entry
+        f, (keys, _) = unbox_kernel_entry
         operator = f"{f.namespace}::{f.func.name}"
         if not self.selector.is_root_operator(operator):
             return ""
@@ -79,9 +79,22 @@ class ComputeCodegenUnboxedKernels:
         wanted = self.selector.et_get_selected_kernels(
             operator, [key.to_native_string() for key in all_keys]
         )
-        if not wanted:
-            return ""
-        fields = self._fields(f, metadata)
+        return self.written(unbox_kernel_entry, wanted) if wanted else ""
+
+    def written(
+        self,
+        unbox_kernel_entry: tuple[NativeFunction, tuple[Any, BackendMetadata]],
+        wanted: Sequence[str],
+    ) -> str:
+        """The entries for some keys, whichever are selected.
+
+        Args:
+            unbox_kernel_entry: the operator, and its kernel.
+            wanted: the keys.
+        """
+        f, (_, metadata) = unbox_kernel_entry
+        with native_function_manager(f):
+            fields = self._fields(f, metadata)
         return "\n".join(
             _KERNEL.format(key="" if key == "default" else f'\n    "{key}",', **fields)
             for key in wanted
@@ -150,6 +163,42 @@ def _result(
     return "", "", list(range(count - len(outs), count))
 
 
+def wanted_keys(f: NativeFunction, keys: Sequence[str], selector: SelectiveBuilder) -> set[str]:
+    """The keys of an operator's kernels that are selected, taken all together.
+
+    The keys of a program's calls have one tensor more than a kernel's: the call's result, which is
+    its last argument once again.
+
+    Args:
+        f: the operator.
+        keys: of all its kernels.
+        selector: says which calls there are.
+
+    Raises:
+        ValueError: there is no kernel for a call.
+    """
+    operator = f"{f.namespace}::{f.func.name}"
+    if not selector.is_root_operator(operator):
+        return set()
+    calls = selector.et_kernel_metadata.get(operator)
+    if calls is None:
+        return set(keys)
+    tensors = {key.partition("/")[2]: key for key in keys if key != "default"}
+    wanted = set()
+    for call in calls:
+        of_call = call.partition("/")[2]
+        if any(not tensor.partition(";")[2] for tensor in of_call.split("|")):
+            return set(keys)  # "default", or dtypes without an order of dimensions
+        found = tensors.get(of_call) or tensors.get(of_call.rpartition("|")[0])
+        if found is None and "default" not in keys:
+            raise ValueError(
+                f"no kernel of {operator} is for the call {call}; there are {', '.join(keys)}: add "
+                "one with arg_meta: null, which serves whatever no other is for"
+            )
+        wanted.add(found or "default")
+    return wanted
+
+
 def gen_unboxing(
     *,
     native_functions: Sequence[NativeFunction],
@@ -172,9 +221,11 @@ def gen_unboxing(
             object.
         add_exception_boundary: whether exceptions of kernels become errors of the run.
     """
-    entries: list[Entry] = [
-        (f, kernel) for f in native_functions for kernel in kernel_index.get_kernels(f).items()
-    ]
+    entries: list[Entry] = []
+    for f in native_functions:
+        kernels = kernel_index.get_kernels(f)
+        wanted = wanted_keys(f, [key.to_native_string() for key in kernels], selector)
+        entries += [(f, item) for item in kernels.items() if item[0].to_native_string() in wanted]
     write = ComputeCodegenUnboxedKernels(selector, use_aten_lib, add_exception_boundary)
     header = "Functions.h" if use_aten_lib else "NativeFunctions.h"
 
@@ -185,7 +236,9 @@ def gen_unboxing(
         "RegisterKernels.cpp" if manual_registration else "RegisterCodegenUnboxedKernels.cpp",
         entries,
         key_fn=key_of,
-        env_callable=lambda entry: {"unboxed_kernels": [write(entry)]},
+        env_callable=lambda entry: {
+            "unboxed_kernels": [write.written(entry, [entry[1][0].to_native_string()])]
+        },
         base_env={"fn_header": [header]},
         num_shards=1,
         sharded_keys={"unboxed_kernels", "fn_header"},

@@ -38,7 +38,12 @@ ET_FIELDS = ["kernels", "type_alias", "dim_order_alias"]
 """The fields of an entry that say which kernels there are. torchgen does not know them."""
 
 
-def _operator_of(entry: Mapping[str, Any]) -> OperatorName:
+def operator_of(entry: Mapping[str, Any]) -> OperatorName:
+    """The operator of an entry that has its schema.
+
+    Args:
+        entry: of a file.
+    """
     schema = entry.get("func")
     if not isinstance(schema, str):
         raise AssertionError(f"func: is {schema!r}; write a schema, such as own::f(Tensor x) -> …")
@@ -92,7 +97,7 @@ def parse_et_yaml_struct(es: Sequence[Mapping[str, Any]]) -> ETKernelIndex:
     """
     indices: dict[OperatorName, dict[ETKernelKey, BackendMetadata]] = {}
     for entry in es:
-        operator = _operator_of(entry)
+        operator = operator_of(entry)
         if operator in indices:
             raise AssertionError(f"Duplicate func found in yaml: {operator} already")
         kernels = parse_from_yaml(entry)
@@ -111,7 +116,7 @@ def extract_kernel_fields(es: Sequence[Mapping[str, Any]]) -> dict[OperatorName,
     for entry in es:
         own = {field: entry[field] for field in ET_FIELDS if entry.get(field) is not None}
         if own:
-            fields[_operator_of(entry)] = own
+            fields[operator_of(entry)] = own
     return fields
 
 

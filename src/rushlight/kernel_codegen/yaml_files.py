@@ -18,6 +18,7 @@ from torchgen.utils import context
 
 from rushlight.kernel_codegen.model import ETKernelIndex, ETParsedYaml
 from rushlight.kernel_codegen.parse import (
+    operator_of,
     parse_et_yaml,
     parse_et_yaml_struct,
     strip_et_fields,
@@ -101,7 +102,7 @@ def parse_yaml(
 
     Returns:
         The operators; and the index of their kernels if an entry has the field `kernels`, which
-        comes before `dispatch`, else dispatch key to operator to kernel.
+        hides `dispatch`, else dispatch key to operator to kernel.
     """
     if not _has_content(path):
         return [], {}
@@ -110,6 +111,7 @@ def parse_yaml(
         entries = yaml.load(file, Loader=LineLoader) or []
     has_kernels = any("kernels" in entry for entry in entries)
     kernels = parse_et_yaml_struct(entries) if has_kernels else None
+    dispatched = {operator_of(entry) for entry in entries if entry.get("dispatch")}
     strip_et_fields(entries)
     parsed = parse_native_yaml(
         path, tags_yaml_path, None, skip_native_fns_gen=skip_native_fns_gen, loaded_yaml=entries
@@ -122,9 +124,10 @@ def parse_yaml(
     }
     if kernels is None:
         return functions, indices
-    wanted = ETKernelIndex({op: k for op, k in kernels.index.items() if op in names})
-    dispatched = ETKernelIndex.from_backend_indices(indices)
-    return functions, ETKernelIndex.merge_indices(dispatched, wanted)
+    plain = ETKernelIndex.from_backend_indices(indices).index
+    others = {op: of for op, of in plain.items() if op in dispatched - set(kernels.index)}
+    own = {op: of for op, of in kernels.index.items() if op in names}
+    return functions, ETKernelIndex({**others, **own})
 
 
 def parse_yaml_files(

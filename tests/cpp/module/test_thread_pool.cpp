@@ -53,6 +53,22 @@ void test_every_item_once() {
   CHECK(usable_cores() >= 1);
 }
 
+// A thread that runs alone does all of the work; others are not held back.
+void test_alone() {
+  PoolWorkers workers(4);
+  CHECK(!runs_alone());
+  set_runs_alone(true);
+  const std::thread::id own = std::this_thread::get_id();
+  std::atomic<bool> is_alone{true};
+  parallel(workers, 1000, 1, [&](int64_t, int64_t) {
+    if (std::this_thread::get_id() != own) is_alone = false;
+  });
+  CHECK(is_alone && each_once(workers, 1000, 3));
+  std::thread([] { CHECK(!runs_alone()); }).join();
+  set_runs_alone(false);
+  CHECK(!runs_alone());
+}
+
 // Several threads work at the same time: each of the first tasks waits until the others have
 // started.
 void test_threads_work_at_once() {
@@ -175,6 +191,7 @@ int main(int argc, char** argv) {
     return test::check_result();
   }
   test_every_item_once();
+  test_alone();
   test_threads_work_at_once();
   test_size_of_module();
   test_regions_at_once();

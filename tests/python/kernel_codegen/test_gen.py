@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,40 @@ def test_registers_a_kernel_for_each_choice_of_dtypes(tmp_path: Path) -> None:
     assert registered.count("own::native::some(") == 2
     assert registered.count("own::native::all(") == 1
     assert "some(" in files["NativeFunctions.h"] and "all(" in files["Functions.h"]
+
+
+TYPED = """
+- func: own::f.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)
+  type_alias: {T: [Float, Int]}
+  dim_order_alias: {D: [0, 1]}
+  kernels:
+    - {arg_meta: {x: [T, D], out: [T, D]}, kernel_name: "own::some"}
+"""
+ALL = '    - {arg_meta: null, kernel_name: "own::all"}\n'
+
+
+def _selecting(folder: Path, *keys: str, default: bool = True) -> list[str]:
+    """The keys of the kernels that are written for calls with some keys."""
+    selected = folder / "selected_operators.yaml"
+    gen_oplist.main(
+        [f"--output_path={folder}", f"--ops_dict={json.dumps({'own::f.out': list(keys)})}"]
+    )
+    custom = TYPED + (ALL if default else "")
+    files = _written(folder, f"--op-selection-yaml-path={selected}", custom=custom)
+    registered = files["RegisterCodegenUnboxedKernelsEverything.cpp"]
+    entries = re.findall(r'"own::f\.out",\s*(?:"(.*)",)?', registered)
+    return sorted(key or "default" for key in entries)
+
+
+def test_selects_kernels_by_the_keys_of_calls(tmp_path: Path) -> None:
+    floats = "v1/6;0,1|6;0,1"
+    # A program's call names its result once more.
+    assert _selecting(tmp_path, f"{floats}|6;0,1") == [floats]
+    assert _selecting(tmp_path, floats, "v1/4;0|4;0|4;0") == ["default", floats]
+    everything = ["default", "v1/3;0,1|3;0,1", floats]
+    assert _selecting(tmp_path) == _selecting(tmp_path, "Float") == everything
+    with pytest.raises(ValueError, match=r"no kernel of own::f\.out is for the call v1/4;0"):
+        _selecting(tmp_path, "v1/4;0|4;0", default=False)
 
 
 def test_boundary_turns_exceptions_into_errors(tmp_path: Path) -> None:

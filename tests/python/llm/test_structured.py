@@ -208,3 +208,28 @@ def test_a_grammar_beside_a_format(runner: Runner) -> None:
     for options in ({"response_format": FORMAT}, {"tools": TOOLS}):
         with pytest.raises(RunError, match="grammar= and "):
             runner.generate(MESSAGES, grammar=grammar, **options)
+
+
+def test_what_is_forced_is_not_decoded(runner: Runner) -> None:
+    constant = {"type": "json_schema", "json_schema": {"schema": {"const": {"lamp": "green"}}}}
+    reply = runner.generate("the lamp", response_format=constant)
+    assert json.loads(reply.text) == {"lamp": "green"}
+    assert reply.statistics.steps == 0 and len(reply.tokens) > 2
+    # A step for each value, and where a token over the end of what is forced may come.
+    choice = {"type": "function", "function": {"name": "g"}}
+    for guesses in (8, 0):
+        reply = runner.generate(
+            MESSAGES,
+            tools=TOOLS,
+            tool_choice=choice,
+            parallel_tool_calls=False,
+            template=AT_ONCE,
+            guesses=guesses,
+        )
+        assert parse_reply(reply.text, runner.reply_format).tool_calls[0].name == "g"
+        assert len(reply.tokens) > 20 and reply.statistics.steps <= 8
+    session = runner.session()
+    for _ in range(2):  # the session goes on after a text that the model has not read yet
+        reply = session.generate("the lamp", response_format=constant)
+        assert reply.statistics.steps == 0
+    assert session.generate("and", max_tokens=3).statistics.steps >= 1

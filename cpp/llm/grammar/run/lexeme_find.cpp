@@ -77,7 +77,7 @@ LexemeWalk::AfterByte LexemeWalk::take_text_after_byte(uint32_t number, TokenSet
 bool LexemeWalk::takes_words_alike(uint32_t state) {
   const Bytes& follows = following(automaton_.states[state].rule);
   const bool words_follow = (follows & TokenTrie::bytes_of_words()).any();
-  constexpr size_t kMostStates = 16;
+  constexpr size_t kMostStates = 256;
   std::vector<uint32_t> states = {state};
   for (size_t i = 0; i < states.size(); ++i) {
     const Row& row = row_of(states[i]);

@@ -1,6 +1,7 @@
 // guide module PROGRAM SIZE...     the Module API: forward() on 0, 1, 2, … in these sizes
 // guide low PROGRAM SIZE...        the same by Program, MemoryManager and Method
 // guide trace PROGRAM SIZE...      the Module API, which writes trace.etdp and trace.bin
+// guide bundle PROGRAM             the test cases of a bundled program
 // Prints the elements of the first output, or the name of an error.
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
@@ -22,6 +23,7 @@ using executorch::runtime::Error;
 using executorch::runtime::EValue;
 using executorch::runtime::Result;
 
+int run_bundled(const char* path);
 int run_traced(const char* path, std::vector<float>& input, const std::vector<int>& sizes);
 int run_low_level(const char* path, std::vector<float>& input, const std::vector<int>& sizes);
 
@@ -40,6 +42,7 @@ int print_error(Error error) {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 1;
+  if (std::strcmp(argv[1], "bundle") == 0) return run_bundled(argv[2]);
   std::vector<int> sizes;
   size_t count = 1;
   for (int i = 3; i < argc; ++i) {

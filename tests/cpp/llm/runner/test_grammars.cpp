@@ -1,7 +1,10 @@
 // Texts under a grammar: how they end, and the tokens that a grammar leaves no choice about.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "check.h"
 #include "fake_runner.h"
@@ -87,6 +90,82 @@ void test_log_probabilities(size_t guesses) {
   }
 }
 
+// How often the model is run for a text under a grammar, and the tokens of all texts.
+size_t steps_for(Setup& setup, const char* pattern, GenerateOptions options, size_t texts = 1,
+                 size_t prompt = 20) {
+  options.grammar = grammar_of(setup.runner, pattern);
+  const size_t before = setup.model->steps;
+  std::vector<std::unique_ptr<Generation>> generations;
+  Message message;
+  for (size_t i = 0; i < texts; ++i) {
+    const Tokens tokens = prompt_of(50 + i, prompt);
+    auto generation = setup.runner.generate(view(tokens), options, &message);
+    CHECK(generation.ok());
+    if (generation.ok()) generations.push_back(std::move(*generation));
+  }
+  for (auto& generation : generations) {
+    Piece piece;
+    while (generation->next(&piece)) continue;
+    CHECK(generation->status(&message).ok() && piece.finish == Finish::Stop);
+  }
+  return setup.model->steps - before;
+}
+
+// The model runs once for each choice that a grammar leaves, and not for the tokens between.
+void test_forced_tokens(size_t guesses) {
+  GenerateOptions options = greedy(0);
+  options.guesses = guesses;
+  struct {
+    const char* pattern;
+    size_t choices;
+  } const kTexts[] = {
+      {"abc", 0},                                                       // no choice
+      {"abcdefghijklmnopqrstuvwxyz(x|y)", 1},                           // at the end
+      {"(x|y)abcdefghijklmnopqrstuvwxyz", 1},                           // at the beginning
+      {"ab(c|d)ef(g|h)ij", 2},                                          // between
+      {"<call>(f|g)\\(x=(1|2), y=(3|4)\\)</call>", 3},                  // as tools are called
+      {"(a|b)cdefghijklmnopqrstuvwxyz(c|d)efghijklmnopqrstuvwxyz", 2},  // more than a prompt's rest
+  };
+  for (const auto& text : kTexts) {
+    for (const size_t texts : {size_t{1}, size_t{4}}) {
+      Setup setup(characters());
+      // Texts of a batch share their steps; those of a prompt before the first choice are its own.
+      const size_t steps = steps_for(setup, text.pattern, options, texts);
+      std::printf("%s: %zu texts, %zu guesses: %zu steps\n", text.pattern, texts, guesses, steps);
+      CHECK(texts == 1 ? steps == text.choices : steps <= text.choices + 3);
+      CHECK(setup.model->rows_total < texts * 100);
+    }
+  }
+}
+
+// What is forced first is read in with the prompt: the text is the same, and so is what a second
+// text finds of its prompt.
+void test_forced_first() {
+  Setup setup(characters());
+  GenerateOptions options = greedy(0);
+  options.grammar = grammar_of(setup.runner, "abc(x|y|z)abc");
+  const Tokens prompt = prompt_of(3, 40);
+  Message message;
+  for (const bool again : {false, true}) {
+    auto generation = setup.runner.generate(view(prompt), options, &message);
+    CHECK(generation.ok());
+    const Tokens text = read_all(**generation);
+    Tokens before = prompt;
+    before.insert(before.end(), {'a', 'b', 'c'});
+    std::vector<float> logits(setup.fake.vocabulary);
+    FakeModel::fill(setup.fake, before, logits.data());
+    const auto best = std::max_element(logits.begin() + 'x', logits.begin() + 'z' + 1);
+    CHECK(text ==
+          Tokens({'a', 'b', 'c', static_cast<int32_t>(best - logits.begin()), 'a', 'b', 'c'}));
+    const Statistics figures = (*generation)->statistics();
+    CHECK(figures.steps == 1 && figures.output_tokens == 7 && figures.prompt_tokens == 40);
+    CHECK((figures.reused_tokens > 0) == again && figures.reused_tokens <= 40);
+    CHECK(figures.first_token_ns >= figures.started_ns && figures.first_token_ns > 0);
+  }
+  options.max_tokens = 2;  // which are forced
+  CHECK(generate(setup.runner, prompt, options) == Tokens({'a', 'b'}));
+}
+
 // A grammar over another vocabulary of the same size is refused.
 void test_another_vocabulary() {
   Setup setup(characters()), other(characters());
@@ -106,6 +185,8 @@ int main() {
   test_the_end_of_a_text();
   test_log_probabilities(0);
   test_log_probabilities(8);
+  for (const size_t guesses : {size_t{0}, size_t{8}}) test_forced_tokens(guesses);
+  test_forced_first();
   test_another_vocabulary();
   return check_result();
 }

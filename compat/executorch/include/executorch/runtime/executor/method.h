@@ -15,6 +15,10 @@
 
 #include <string_view>
 
+namespace rushlight {
+class Method;
+}  // namespace rushlight
+
 namespace executorch::runtime {
 
 namespace internal {
@@ -50,6 +54,7 @@ class Method final {
   const EValue& get_output(size_t index) const;
   ET_DEPRECATED const EValue& get_input(size_t index) const;
   EventTracer* get_event_tracer();
+  ::rushlight::Method& rushlight();
 
  private:
   internal::LoadedMethod* loaded_;
