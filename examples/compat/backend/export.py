@@ -2,8 +2,8 @@
 
 python export.py FOLDER
 
-The backend takes chains of functions of one number (sin, exp, neg) and evaluates them on a table of
-steps: its payload is a text with a name on each line.
+The backend takes chains of functions of one number (sin, exp, neg): its payload is a text with the
+name of a function on each line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, Par
 from executorch.exir.dialects._ops import ops as exir_ops
 from torch.export import ExportedProgram
 
-STEPS = {
+FUNCTIONS = {
     exir_ops.edge.aten.sin.default: "sin",
     exir_ops.edge.aten.exp.default: "exp",
     exir_ops.edge.aten.neg.default: "neg",
@@ -29,22 +29,22 @@ STEPS = {
 
 
 class TableBackend(BackendDetails):
-    """Writes the names of the steps."""
+    """Writes the names of the functions."""
 
     @staticmethod
     def preprocess(
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
-        """One line for each step, in order; the scale of a compile spec is the first."""
+        """One line for each function, in order; the scale of a compile spec is the first."""
         lines = [f"scale {spec.value.decode()}" for spec in compile_specs if spec.key == "scale"]
         for node in edge_program.graph.nodes:
             if node.op == "call_function":
-                lines.append(STEPS[node.target])
+                lines.append(FUNCTIONS[node.target])
         return PreprocessResult(processed_bytes="\n".join(lines).encode())
 
 
 class TablePartitioner(Partitioner):
-    """Takes what the backend has steps for.
+    """Takes what the backend has functions for.
 
     Args:
         scale: what the input of each chain is multiplied by.
@@ -57,8 +57,8 @@ class TablePartitioner(Partitioner):
         )
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        """One partition for each connected group of steps."""
-        taken = [[node] for node in exported_program.graph.nodes if node.target in STEPS]
+        """One partition for each connected group of functions."""
+        taken = [[node] for node in exported_program.graph.nodes if node.target in FUNCTIONS]
         tags = {}
         for partition in generate_partitions_from_list_of_nodes(
             exported_program.graph_module, pattern_list=taken

@@ -1,4 +1,4 @@
-// The runtime of the backend in export.py: a list of steps, which are applied to each element.
+// The runtime of the backend in export.py: a list of functions, which are applied to each element.
 #include <executorch/runtime/backend/interface.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 #include <executorch/runtime/platform/log.h>
@@ -27,28 +27,28 @@ using executorch::runtime::Span;
 
 namespace {
 
-struct Step {
+struct Function {
   enum Kind { Scale, Sin, Exp, Neg } kind;
   float factor;
 };
 
 struct Table {
-  std::vector<Step> steps;
+  std::vector<Function> functions;
 };
 
 float apply(const Table& table, float value) {
-  for (const Step& step : table.steps) {
-    switch (step.kind) {
-      case Step::Scale:
-        value *= step.factor;
+  for (const Function& function : table.functions) {
+    switch (function.kind) {
+      case Function::Scale:
+        value *= function.factor;
         break;
-      case Step::Sin:
+      case Function::Sin:
         value = std::sin(value);
         break;
-      case Step::Exp:
+      case Function::Exp:
         value = std::exp(value);
         break;
-      case Step::Neg:
+      case Function::Neg:
         value = -value;
         break;
     }
@@ -56,16 +56,16 @@ float apply(const Table& table, float value) {
   return value;
 }
 
-bool read_step(const std::string& line, Step* step) {
-  step->factor = 1;
+bool read_function(const std::string& line, Function* function) {
+  function->factor = 1;
   if (line.rfind("scale ", 0) == 0) {
-    *step = {Step::Scale, std::strtof(line.c_str() + 6, nullptr)};
+    *function = {Function::Scale, std::strtof(line.c_str() + 6, nullptr)};
   } else if (line == "sin") {
-    step->kind = Step::Sin;
+    function->kind = Function::Sin;
   } else if (line == "exp") {
-    step->kind = Step::Exp;
+    function->kind = Function::Exp;
   } else if (line == "neg") {
-    step->kind = Step::Neg;
+    function->kind = Function::Neg;
   } else {
     return false;
   }
@@ -84,13 +84,13 @@ class TableBackend final : public BackendInterface {
     std::stringstream text(
         std::string(static_cast<const char*>(processed->data()), processed->size()));
     for (std::string line; std::getline(text, line);) {
-      Step step{};
-      if (!read_step(line, &step)) {
-        ET_LOG(Error, "TableBackend has no step '%s'", line.c_str());
+      Function function{};
+      if (!read_function(line, &function)) {
+        ET_LOG(Error, "TableBackend has no function '%s'", line.c_str());
         table->~Table();
         return Error::InvalidProgram;
       }
-      table->steps.push_back(step);
+      table->functions.push_back(function);
     }
     processed->Free();
     return static_cast<DelegateHandle*>(table);

@@ -47,11 +47,11 @@ class Classifier(torch.nn.Module):
 
 
 def train(model: Classifier) -> None:
-    """A few steps are enough for four shapes."""
+    """A few turns are enough for four shapes."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for step in range(100):
+    for turn in range(100):
         labels = torch.arange(len(LABELS)).repeat(4)
-        images = torch.stack([draw(int(label), step % 5 - i % 3) for i, label in enumerate(labels)])
+        images = torch.stack([draw(int(label), turn % 5 - i % 3) for i, label in enumerate(labels)])
         images = images + 0.1 * torch.rand_like(images)
         loss = torch.nn.functional.nll_loss(torch.log(model(images) + 1e-6), labels)
         optimizer.zero_grad()
