@@ -12,7 +12,11 @@ def _same(*names: str) -> dict[str, str]:
 
 MODULES: dict[str, dict[str, str]] = {
     "exir.backend.backend_api": _same(
-        "MethodProgramsPartitionerSpec", "disable_validation", "to_backend", "validation_disabled"
+        "LoweredBackendModule",
+        "MethodProgramsPartitionerSpec",
+        "disable_validation",
+        "to_backend",
+        "validation_disabled",
     ),
     "exir.backend.backend_details": {
         **_same("BackendDetails", "CompileSpec", "PreprocessResult"),

@@ -10,7 +10,11 @@ _LOWERING = {
 }
 _CONFIGS = {
     "EdgeCompileConfig": "rushlight.edge",
-    "ExecutorchBackendConfig": "rushlight.edge",
+    "ExecutorchBackendConfig": "rushlight.exir.config",
+}
+_SHAPES = {
+    "ConstraintBasedSymShapeEvalPass": "rushlight.exir.config",
+    "HintBasedSymShapeEvalPass": "rushlight.exir.config",
 }
 _SCHEMA = "rushlight.schema.program"
 
@@ -26,7 +30,34 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.capture": dict(_CONFIGS),
     "exir.capture._config": dict(_CONFIGS),
     "exir.program": dict(_LOWERING),
-    "exir.program._program": dict(_LOWERING),
+    "exir.program._program": {
+        **_LOWERING,
+        "_transform": "rushlight.exir.transform:transform",
+    },
+    "exir.common": dict.fromkeys(
+        ("extract_out_arguments", "get_schema_for_operators"), "rushlight.exir.operators"
+    ),
+    "exir.dim_order_utils": dict.fromkeys(
+        (
+            "get_dim_order",
+            "get_memory_format",
+            "is_channel_last_dim_order",
+            "is_contiguous_dim_order",
+        ),
+        "rushlight.exir.dim_orders",
+    ),
+    "exir.operator.convert": {
+        **dict.fromkeys(
+            ("is_inplace_variant", "is_out_variant", "to_out_variant", "unwrap_op_overload"),
+            "rushlight.exir.operators",
+        ),
+        "get_out_args_from_opoverload": "rushlight.exir.operators:out_names",
+    },
+    "exir.print_program": dict.fromkeys(
+        ("add_cursor_to_graph", "inspect_node", "pretty_print", "print_program"),
+        "rushlight.exir.print_program",
+    ),
+    "exir.passes.sym_shape_eval_pass": dict(_SHAPES),
     "exir.dialects._ops": {"ops": "rushlight.edge.operators"},
     "exir.dialects.edge._ops": {
         "EdgeOpOverload": "rushlight.edge.operators",
@@ -51,12 +82,28 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.pass_manager": {"PassManager": "rushlight.edge"},
     "exir.passes": {
+        **_SHAPES,
         "ExportPass": "rushlight.edge",
         "MemoryPlanningPass": "rushlight.edge",
     },
     "exir.passes.memory_planning_pass": {"MemoryPlanningPass": "rushlight.edge"},
     "exir.scalar_type": {"ScalarType": _SCHEMA},
-    "exir.tensor": {"TensorSpec": "rushlight.ir.spec"},
+    "exir.tensor": {
+        "TensorSpec": "rushlight.ir.spec",
+        **dict.fromkeys(
+            (
+                "contiguous_stride_from_shape",
+                "dim_order_from_stride",
+                "num_bytes_from_shape_and_dtype",
+                "stride_from_dim_order",
+            ),
+            "rushlight.exir.dim_orders",
+        ),
+        **dict.fromkeys(
+            ("get_scalar_type", "make_allocation_info", "make_tensor_value", "scalar_type_enum"),
+            "rushlight.exir.tensors",
+        ),
+    },
     "exir.schema": dict.fromkeys(
         (
             "AllocationDetails",

@@ -62,12 +62,14 @@ def own_calls(program: ExportedProgram, others: Container[Any]) -> list[Node]:
         program: the part.
         others: the operators that are nodes of the engine.
     """
+    own = OwnKernels()
     return [
         node
         for node in program.graph.nodes
         if isinstance(node.target, OpOverload)
         and node.target not in others
         and not (is_elementwise(node) or is_number(node))
+        and own.has(node)
     ]
 
 

@@ -362,3 +362,12 @@ def test_the_payload_has_the_call() -> None:
     assert isinstance(operation, fb.KernelCall)
     assert operation.name == "within::snake.out" and operation.dim_orders == [0, 1, 2] * 2
     assert [one.kind.name for one in operation.arguments] == ["TENSOR", "FLOAT", "RESULT"]
+
+
+def test_what_patterns_take_up_is_no_call() -> None:
+    """Steps to and from bytes are part of the engine's nodes, and need no kernel of anybody's."""
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 4, 5)).eval()
+    x = torch.randn(1, 3, 4, 4)
+    program = rl.export(model, (x,), backend="cpu", quantize="int8", calibrate=[(x,)])
+    assert program.report().needs == []
+    assert all(entry.key != "rushlight/schemas" for entry in program.report().named_data)
