@@ -4,6 +4,14 @@ from __future__ import annotations
 
 _RECORD = "rushlight.record.etrecord"
 _INSPECT = "rushlight.inspect"
+_BUNDLED = "rushlight.exir.bundled"
+_OF_BUNDLES = dict.fromkeys(
+    (
+        "deserialize_from_flatbuffer_to_bundled_program",
+        "serialize_from_bundled_program_to_flatbuffer",
+    ),
+    _BUNDLED,
+)
 _TAP = dict.fromkeys(
     (
         "FULL_TENSOR",
@@ -24,6 +32,7 @@ _TAP = dict.fromkeys(
 
 MODULES: dict[str, dict[str, str]] = {
     "devtools": {
+        "BundledProgram": _BUNDLED,
         "ETRecord": _RECORD,
         "Inspector": _INSPECT,
         "TimeScale": _INSPECT,
@@ -41,6 +50,58 @@ MODULES: dict[str, dict[str, str]] = {
         "DelegationInfo": _INSPECT,
         "get_delegation_info": _INSPECT,
     },
+    "devtools.bundled_program": {"BundledProgram": _BUNDLED},
+    "devtools.bundled_program.config": dict.fromkeys(
+        (
+            "ConfigValue",
+            "DataContainer",
+            "MethodInputType",
+            "MethodOutputType",
+            "MethodTestCase",
+            "MethodTestSuite",
+        ),
+        _BUNDLED,
+    ),
+    "devtools.bundled_program.core": {"BundledProgram": _BUNDLED},
+    "devtools.bundled_program.serialize": dict(_OF_BUNDLES),
+    "devtools.bundled_program.schema": dict.fromkeys(
+        (
+            "Bool",
+            "BundledMethodTestCase",
+            "BundledMethodTestSuite",
+            "BundledProgram",
+            "Double",
+            "Int",
+            "Tensor",
+            "Value",
+        ),
+        "rushlight.schema.bundled_program",
+    ),
+    "devtools.etdump.serialize": dict.fromkeys(
+        ("deserialize_from_etdump_flatcc", "serialize_to_etdump_flatcc"), "rushlight.exir.traces"
+    ),
+    "devtools.etdump.schema_flatcc": {
+        **dict.fromkeys(
+            (
+                "AllocationEvent",
+                "Allocator",
+                "Bool",
+                "DebugEvent",
+                "Double",
+                "Event",
+                "Float",
+                "Int",
+                "ProfileEvent",
+                "RunData",
+                "Tensor",
+                "TensorList",
+                "Value",
+                "ValueType",
+            ),
+            "rushlight.schema.etdump",
+        ),
+        "ETDumpFlatCC": "rushlight.schema.etdump:ETDump",
+    },
     "devtools.etrecord": {
         "ETRecord": _RECORD,
         "generate_etrecord": _RECORD,
@@ -54,6 +115,10 @@ MODULES: dict[str, dict[str, str]] = {
         "TimeScale": _INSPECT,
         "compare_results": _INSPECT,
     },
+    "devtools.inspector.numerical_comparator": dict.fromkeys(
+        ("L1Comparator", "MSEComparator", "NumericalComparatorBase", "SNRComparator"),
+        "rushlight.exir.comparators",
+    ),
     "devtools.intermediate_output_tap": {
         **_TAP,
         "tap_compare": "rushlight.tap",
@@ -65,7 +130,5 @@ MODULES: dict[str, dict[str, str]] = {
 }
 
 ABSENT: dict[str, str] = {
-    "devtools.BundledProgram": "use rushlight.bundle(program, cases)",
-    "devtools.bundled_program": "use rushlight.bundle(program, cases), rushlight.load_bundle(file)",
     "devtools.intermediate_output_tap.tap_intermediate_outputs_": "use rushlight.tap.tap_outputs",
 }
