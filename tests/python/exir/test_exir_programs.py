@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import warnings
 
 import pytest
@@ -17,18 +16,9 @@ from rushlight.backends.xnnpack.quantizer import (
     get_symmetric_quantization_config,
 )
 from rushlight.errors import ExportError
-from rushlight.exir import (
-    bundled,
-    comparators,
-    cord,
-    passes,
-    quantized_io,
-    stages_of_life,
-    traces,
-)
+from rushlight.exir import cord, passes, quantized_io, stages_of_life
 from rushlight.exir.interpreter import EXIREdgeDialectVerifier, Interpreter
 from rushlight.exir.manager import EdgeProgramManager, to_edge
-from rushlight.schema import etdump
 
 X = torch.tensor([1.0, 2.0])
 
@@ -125,19 +115,6 @@ def test_the_dialect_is_checked() -> None:
         verifier(torch.export.export(Model(), (X,)))
 
 
-def test_bundles_are_written_and_read() -> None:
-    finished = edge().to_executorch()
-    case = bundled.MethodTestCase([X], [X + 2])
-    made = bundled.BundledProgram(finished, [bundled.MethodTestSuite("forward", [case])])
-    content = bundled.serialize_from_bundled_program_to_flatbuffer(made)
-    read = bundled.deserialize_from_flatbuffer_to_bundled_program(content)
-    assert read == made.serialize_to_schema()
-    assert bytes(read.program) == bytes(finished.buffer)
-    wrong = bundled.MethodTestSuite("forward", [bundled.MethodTestCase([X.int()])])
-    with pytest.raises(ExportError, match="input 0 is "):
-        bundled.BundledProgram(finished, [wrong])
-
-
 def test_cords_and_marks() -> None:
     long, out = cord.Cord(b"ab"), io.BytesIO()
     long.append(cord.Cord(b"cd"))
@@ -153,18 +130,3 @@ def test_cords_and_marks() -> None:
         warnings.simplefilter("always")
         assert marked() == 1
     assert told[0].category is stages_of_life.ExperimentalWarning
-
-
-def test_values_are_compared() -> None:
-    a, b = torch.tensor([3.0, float("nan")]), torch.tensor([1.0, 2.0])
-    assert comparators.L1Comparator().element_compare(a, b) == 4.0
-    assert comparators.MSEComparator().element_compare(a, b) == 4.0
-    assert math.isclose(comparators.SNRComparator().element_compare(a, b), 10 * math.log10(9 / 8))
-    assert comparators.L1Comparator().compare([1, 2], [1, 4]) == [0.0, 2.0]
-    with pytest.raises(ValueError, match="cannot be compared"):
-        comparators.L1Comparator().element_compare(a, torch.ones(3))
-
-
-def test_traces_are_written_and_read() -> None:
-    trace = etdump.ETDump(1, [etdump.RunData("run", events=[etdump.Event()])])
-    assert traces.deserialize_from_etdump_flatcc(traces.serialize_to_etdump_flatcc(trace)) == trace

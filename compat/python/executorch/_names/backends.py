@@ -52,7 +52,10 @@ MODULES: dict[str, dict[str, str]] = {
     "backends.transforms.duplicate_dynamic_quant_chain": {
         "DuplicateDynamicQuantChainPass": "rushlight.quantization",
     },
-    "backends.openvino": {"OpenvinoBackend": "rushlight.backends.openvino"},
+    "backends.openvino": {
+        "OpenvinoBackend": "rushlight.backends.openvino",
+        "OpenvinoPartitioner": "rushlight.backends.openvino",
+    },
     "backends.openvino.partitioner": {"OpenvinoPartitioner": "rushlight.backends.openvino"},
     "backends.openvino.preprocess": {"OpenvinoBackend": "rushlight.backends.openvino"},
     "backends.apple.coreml.partition": {"CoreMLPartitioner": "rushlight.backends.coreml"},
