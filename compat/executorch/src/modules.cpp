@@ -11,6 +11,7 @@
 #include "kernels.h"
 #include "methods.h"
 #include "rushlight/module/module.h"
+#include "thread_count.h"
 
 namespace executorch::extension::module {
 namespace {
@@ -148,6 +149,7 @@ struct Module::Impl {
 
 Error Module::Impl::open_bytes(runtime::Span<const uint8_t> bytes) {
   ::rushlight::ModuleOptions with;
+  with.threads = threadpool::internal::asked_threads();
   with.map = load_mode != LoadMode::File;
   with.kernels = &kernels;
   with.backends = &runtime::internal::registered_backends();
