@@ -51,7 +51,7 @@ PYTHON_LAYERS = (
     ("bundled",),
     ("api", "doctor"),
     ("accuracy", "debug", "tap"),
-    ("exir",),
+    ("devtools", "exir"),
     ("llm",),
     ("kernel_codegen",),
     ("peers", "selective"),
@@ -99,7 +99,7 @@ NEEDS_TORCH = (
         "accuracy",
         "debug",
     ),
-    *("tap", "kernel_codegen", "exir"),
+    *("tap", "kernel_codegen", "devtools", "exir"),
 )
 CPP_CORE = (
     *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,49 @@ def test_generated_sources_compile_without_warnings(tmp_path: Path) -> None:
             f"-I{include}/executorch/runtime/core/portable_type/c10",
             *("-DC10_USING_CUSTOM_GENERATED_MACROS", tmp_path / source),
         )
+
+
+PORTABLE = """
+- op: add.out
+  kernels: [{arg_meta: null, kernel_name: "own::add_out"}]
+- op: split_copy.Tensor_out
+  kernels: [{arg_meta: null, kernel_name: "own::split_copy_out"}]
+- op: native_layer_norm.out
+  kernels: [{arg_meta: null, kernel_name: "own::layer_norm_out"}]
+- op: index.Tensor_out
+  kernels: [{arg_meta: null, kernel_name: "own::index_out"}]
+"""
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("option", ["--add-exception-boundary", "--manual-registration"])
+def test_sources_are_those_of_executorchs_generator(tmp_path: Path, option: str) -> None:
+    """From the same templates: but for comments, every file has the same text."""
+    (tmp_path / "functions.yaml").write_text(PORTABLE)
+    mixed, _, _ = (SOURCES / "custom_ops.yaml").read_text().partition("- func: own::min_max")
+    (tmp_path / "custom_ops.yaml").write_text(mixed)
+    tags = gen._parser().get_default("tags_path")
+    aten = gen._parser().get_default("aten_yaml_path")
+    for name in ("theirs", "ours"):
+        arguments = [
+            *(f"--source-path={Path(gen.__file__).parent}", f"--tags-path={tags}", option),
+            *(f"--aten-yaml-path={aten}", f"--install-dir={tmp_path / name}"),
+            f"--functions-yaml-path={tmp_path / 'functions.yaml'}",
+            f"--custom-ops-yaml-path={tmp_path / 'custom_ops.yaml'}",
+        ]
+        if name == "ours":
+            gen.main(arguments)
+        else:
+            python = ROOT / ".venv-executorch" / "bin" / "python"
+            _check(python, "-m", "executorch.codegen.gen", *arguments)
+
+    def files(folder: Path) -> dict[str, str]:
+        return {
+            path.name: re.sub(r"\s+", " ", re.sub(r"//.*", "", path.read_text()))
+            for path in folder.iterdir()
+        }
+
+    assert files(tmp_path / "ours") == files(tmp_path / "theirs")
 
 
 def _mixed(x, sizes, flags, xs, ys, eps, mode, s, n, fs, w, more):  # type: ignore[no-untyped-def]

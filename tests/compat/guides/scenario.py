@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = Path(__file__).resolve().parent / "nanogpt"
+CUSTOM_LINEAR = FILES.parent / "custom_linear"
 CHECKOUT = ROOT / "compat" / "executorch"  # what a project names in add_subdirectory
 SECONDS = 1800
 

@@ -320,13 +320,13 @@ bool extract_scalar_tensor(aten::Tensor t, T* value) {
 #undef ET_TRY_TYPE_
     return false;
   } else {
-#define ET_TRY_TYPE_(ctype, name)                                          \
-  if (type == ScalarType::name) {                                          \
-    const double found = convert<double>(t.const_data_ptr<ctype>()[0]);    \
-    const auto limit = static_cast<double>(std::numeric_limits<T>::max()); \
-    if (std::isfinite(found) && std::fabs(found) > limit) return false;    \
-    *value = static_cast<T>(found);                                        \
-    return true;                                                           \
+#define ET_TRY_TYPE_(ctype, name)                                                              \
+  if (type == ScalarType::name) {                                                              \
+    const double found = ::executorch::runtime::convert<double>(t.const_data_ptr<ctype>()[0]); \
+    const auto limit = static_cast<double>(std::numeric_limits<T>::max());                     \
+    if (std::isfinite(found) && std::fabs(found) > limit) return false;                        \
+    *value = static_cast<T>(found);                                                            \
+    return true;                                                                               \
   }
     ET_FORALL_REALHBF16_TYPES(ET_TRY_TYPE_)
 #undef ET_TRY_TYPE_
