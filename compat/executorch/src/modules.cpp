@@ -409,6 +409,10 @@ bool Module::is_method_loaded(const std::string& method_name) const {
 }
 
 Result<Method*> Module::method(const std::string& method_name) {
+  return loaded_method(method_name);
+}
+
+Result<Method*> Module::loaded_method(const std::string& method_name) {
   ET_CHECK_OK_OR_RETURN_ERROR(load_method(method_name));
   return &impl_->methods.at(method_name)->get();
 }

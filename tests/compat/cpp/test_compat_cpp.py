@@ -35,6 +35,7 @@ OTHERS = [header for header in HEADERS if "windows" not in header]
 BEYOND = [
     "executorch/devtools/bundled_program/bundled_program.h",
     "executorch/extension/llm/runner/multimodal_runner.h",
+    "executorch/extension/module/bundled_module.h",
     "executorch/extension/llm/runner/text_llm_runner.h",
     "executorch/extension/llm/sampler/sampler.h",
     *(f"pytorch/tokenizers/{name}.h" for name in ("hf_tokenizer", "llama2c_tokenizer")),

@@ -175,6 +175,10 @@ class Module {
   }
   runtime::EventTracer* event_tracer() const;
 
+ protected:
+  // A method, which is loaded unless it is.
+  runtime::Result<Method*> loaded_method(const std::string& method_name);
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
