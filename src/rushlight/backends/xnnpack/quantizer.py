@@ -90,7 +90,7 @@ def _is_dense(node: Node) -> bool:
     if not str(node.target).startswith("aten.conv"):
         return True
     weight: Any = node.args[1]
-    shape = getattr(weight.meta.get("val"), "shape", ())
+    shape: Any = getattr(weight.meta.get("val"), "shape", ())
     return len(shape) == 4 and int(shape[1]) > 1
 
 
