@@ -15,6 +15,7 @@ from rushlight.backends.xnnpack.precision import ConfigPrecisionType as Precisio
 from rushlight.errors import ExportError
 from rushlight.pipeline import to_edge, to_edge_transform_and_lower
 from rushlight.quantization import CpuQuantizer, get_symmetric_quantization_config
+from rushlight.runtime import Runtime
 
 
 def delegates(model: nn.Module, x: torch.Tensor, partitioner: XnnpackPartitioner) -> int:
@@ -32,7 +33,13 @@ def test_precisions_choose_the_calls() -> None:
     assert delegates(model, x, XnnpackPartitioner(config_precisions=Precision.DYNAMIC_QUANT)) == 0
     static = XnnpackPartitioner(config_precisions=[Precision.STATIC_QUANT])
     assert delegates(quantised, x, static) == 1
-    assert delegates(quantised, x, XnnpackPartitioner(config_precisions=Precision.FP32)) == 0
+    # The layers are computed with floats, between calls that quantise and dequantise.
+    floats = XnnpackPartitioner(config_precisions=Precision.FP32)
+    assert delegates(quantised, x, floats) == 2
+    lowered = to_edge_transform_and_lower(torch.export.export(quantised, (x,)), partitioner=floats)
+    program = Runtime.get().load_program(lowered.to_executorch().buffer)
+    (actual,) = program.load_method("forward").execute([x])
+    torch.testing.assert_close(actual, quantised(x), atol=0.05, rtol=0.05)
 
 
 def test_each_call_gets_its_own_delegate() -> None:
