@@ -139,6 +139,10 @@ class Run {
     return Error::Ok;
   }
 
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // of get_inputs()
+#endif
   Error resize_inputs() {
     const std::vector<std::string> shapes = parts_of(flags_.input_shapes, ',');
     ET_CHECK_OR_RETURN_ERROR(shapes.size() == method_->inputs_size(), InvalidArgument,
@@ -161,6 +165,9 @@ class Run {
     }
     return Error::Ok;
   }
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
 
   const Flags& flags_;
   ETDumpGen tracer_;
