@@ -13,7 +13,9 @@
 
 namespace {
 
-[[maybe_unused]] void check(const torch::executor::KernelRuntimeContext& context, const char* name) {
+using torch::executor::KernelRuntimeContext;
+
+[[maybe_unused]] void check(const KernelRuntimeContext& context, const char* name) {
   TORCH_CHECK(context.failure_state() == torch::executor::Error::Ok, name, " failed: ",
               executorch::runtime::to_string(context.failure_state()));
 }
