@@ -49,6 +49,14 @@ MODULES: dict[str, dict[str, str]] = {
     "backends.xnnpack.quantizer.xnnpack_quantizer_utils": {
         "QuantizationConfig": "rushlight.backends.xnnpack.quantizer"
     },
+    "backends.transforms.utils": dict.fromkeys(
+        (
+            "create_constant_placeholder",
+            "create_mutable_buffer",
+            "delete_constant_placeholder",
+        ),
+        "rushlight.exir.placeholders",
+    ),
     "backends.transforms.duplicate_dynamic_quant_chain": {
         "DuplicateDynamicQuantChainPass": "rushlight.quantization",
     },
