@@ -68,7 +68,7 @@ from executorch.export.export import export as same
 assert callable(export) and export is same
 print(exir.to_edge.__module__)
 """
-    assert _printed(code).strip().startswith("rushlight.pipeline")
+    assert _printed(code).strip() == "rushlight.exir.manager"
 
 
 def test_the_runtime_needs_no_torch() -> None:

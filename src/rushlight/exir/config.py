@@ -12,9 +12,11 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 from rushlight import edge
 from rushlight.errors import Code, ExportError
 
+_Config = edge.ExecutorchBackendConfig
+
 
 @dataclass(frozen=True)
-class ExecutorchBackendConfig(edge.ExecutorchBackendConfig):
+class ExecutorchBackendConfig(_Config):
     """How to make a program from Edge graphs.
 
     Attributes:

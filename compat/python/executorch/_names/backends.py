@@ -36,14 +36,27 @@ MODULES: dict[str, dict[str, str]] = {
         "XNNPackRecipeType": "rushlight.backends.xnnpack.recipes"
     },
     "backends.xnnpack.xnnpack_preprocess": {"XnnpackBackend": "rushlight.backends.xnnpack"},
-    "backends.xnnpack.utils.configs": dict(_CONFIGS),
-    "backends.xnnpack.quantizer.xnnpack_quantizer": {
-        "XNNPACKQuantizer": "rushlight.quantization:CpuQuantizer",
-        "get_symmetric_quantization_config": "rushlight.quantization",
+    "backends.xnnpack.utils.configs": {
+        **_CONFIGS,
+        "get_transform_passes": "rushlight.exir.passes",
     },
+    "kernels.portable": {},
+    "kernels.quantized": {},
+    "backends.xnnpack.quantizer.xnnpack_quantizer": dict.fromkeys(
+        ("QuantizationConfig", "XNNPACKQuantizer", "get_symmetric_quantization_config"),
+        "rushlight.backends.xnnpack.quantizer",
+    ),
     "backends.xnnpack.quantizer.xnnpack_quantizer_utils": {
-        "QuantizationConfig": "rushlight.quantization"
+        "QuantizationConfig": "rushlight.backends.xnnpack.quantizer"
     },
+    "backends.transforms.utils": dict.fromkeys(
+        (
+            "create_constant_placeholder",
+            "create_mutable_buffer",
+            "delete_constant_placeholder",
+        ),
+        "rushlight.exir.placeholders",
+    ),
     "backends.transforms.duplicate_dynamic_quant_chain": {
         "DuplicateDynamicQuantChainPass": "rushlight.quantization",
     },

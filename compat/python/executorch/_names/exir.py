@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 _LOWERING = {
-    "EdgeProgramManager": "rushlight.pipeline",
-    "ExecutorchProgramManager": "rushlight.pipeline",
-    "to_edge": "rushlight.pipeline",
-    "to_edge_transform_and_lower": "rushlight.pipeline",
+    "EdgeProgramManager": "rushlight.exir.manager",
+    "ExecutorchProgramManager": "rushlight.exir.manager",
+    "to_edge": "rushlight.exir.manager",
+    "to_edge_transform_and_lower": "rushlight.exir.manager",
+}
+_PASSES = {
+    "ConstPropPass": "rushlight.exir.passes",
+    "SpecPropPass": "rushlight.exir.passes",
+    "remove_unused_parameters_pass": "rushlight.exir.passes",
 }
 _CONFIGS = {
     "EdgeCompileConfig": "rushlight.edge",
@@ -24,6 +29,7 @@ MODULES: dict[str, dict[str, str]] = {
         **_CONFIGS,
         "ExportedProgram": "torch.export",
         "ExportGraphSignature": "torch.export.graph_signature",
+        "Value": "typing:Any",
         "load": "torch.export",
         "save": "torch.export",
     },
@@ -58,19 +64,25 @@ MODULES: dict[str, dict[str, str]] = {
         "rushlight.exir.print_program",
     ),
     "exir.passes.sym_shape_eval_pass": dict(_SHAPES),
-    "exir.dialects._ops": {"ops": "rushlight.edge.operators"},
+    "exir.dialects._ops": {
+        "bind_pattern_to_op": "rushlight.exir.operators",
+        "ops": "rushlight.edge.operators",
+    },
+    "exir.dialects.backend._ops": {"BackendOpOverload": "rushlight.edge.operators"},
     "exir.dialects.edge._ops": {
         "EdgeOpOverload": "rushlight.edge.operators",
         "EdgeOpOverloadPacket": "rushlight.edge.operators",
     },
     "exir.delegate": {"executorch_call_delegate": "rushlight.partition"},
     "exir.error": {
+        "ExportErrorType": "rushlight.exir.kinds",
         "ExportError": "rushlight.errors",
         "InternalError": "rushlight.errors:ExportError",
     },
     "exir.graph_module": {"get_control_flow_submodules": "rushlight.partition"},
     "exir.lowered_backend_module": {
         "LoweredBackendModule": "rushlight.partition",
+        "get_lowered_backend_modules": "rushlight.exir.passes",
         "get_lowered_submodules": "rushlight.partition",
     },
     "exir.memory": {"alloc": "rushlight.ir.alloc"},
@@ -81,8 +93,32 @@ MODULES: dict[str, dict[str, str]] = {
         "ProxyValue": "rushlight.edge.export_pass",
     },
     "exir.pass_manager": {"PassManager": "rushlight.edge"},
+    "exir._serialize._cord": {"Cord": "rushlight.exir.cord"},
+    "exir._serialize.padding": dict.fromkeys(
+        ("aligned_size", "pad_to", "padding_required"), "rushlight.exir.cord"
+    ),
+    "exir._warnings": dict.fromkeys(
+        ("ExperimentalWarning", "deprecated", "experimental"), "rushlight.exir.stages_of_life"
+    ),
+    "exir.passes.constant_prop_pass": {"constant_prop_pass": "rushlight.exir.passes"},
+    "exir.passes.const_prop_pass": {"ConstPropPass": "rushlight.exir.passes"},
+    "exir.passes.spec_prop_pass": {"SpecPropPass": "rushlight.exir.passes"},
+    "exir.passes.quantize_io_pass": dict.fromkeys(
+        (
+            "QuantizeInputs",
+            "QuantizeOutputs",
+            "extract_io_quant_params",
+            "get_config_method_name",
+            "quantize_input",
+            "quantize_output",
+        ),
+        "rushlight.exir.quantized_io",
+    ),
+    "exir.verification.interpreter": {"Interpreter": "rushlight.exir.interpreter"},
+    "exir.verification.verifier": {"EXIREdgeDialectVerifier": "rushlight.exir.interpreter"},
     "exir.passes": {
         **_SHAPES,
+        **_PASSES,
         "ExportPass": "rushlight.edge",
         "MemoryPlanningPass": "rushlight.edge",
     },

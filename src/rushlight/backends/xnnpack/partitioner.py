@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 
 from rushlight.backends.xnnpack.elementwise import KEPT_WHOLE
 from rushlight.backends.xnnpack.graph import DATATYPES
-from rushlight.backends.xnnpack.integers import IntegerValues
+from rushlight.backends.xnnpack.integers import IntegerValues, is_quantizing
 from rushlight.backends.xnnpack.operators import (
     OPERATORS,
     arithmetic_of,
@@ -109,7 +109,10 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
         if len(self._precisions) < len(ConfigPrecisionType):
             precision = precision_of(node, self._is_constant)
             if precision not in self._precisions:
-                return f"its arithmetic is {precision.name}, which config_precisions leaves out"
+                if ConfigPrecisionType.FP32 not in self._precisions or is_quantizing(node):
+                    return f"its arithmetic is {precision.name}, which config_precisions leaves out"
+                # It is computed with the floats that the calls around it return and take.
+                return why_not_call(node, lambda one: one in self._constants)
         return why_not(node, self._is_constant, self._of(node.graph))
 
     def _is_constant(self, node: Any) -> bool:
