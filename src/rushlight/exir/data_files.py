@@ -122,8 +122,8 @@ class FlatTensorHeader:
                 f"{len(data)} bytes are too few for the header of a data file, which has "
                 f"{cls.EXPECTED_LENGTH}"
             )
-        magic, length, *places = cls._FORM.unpack_from(data)
-        return cls(*places, magic=magic, length=length)
+        magic, length, offset, size, base, data_size = cls._FORM.unpack_from(data)
+        return cls(offset, size, base, data_size, magic, length)
 
     def is_valid(self) -> bool:
         """Whether it is the header of a data file."""
