@@ -196,5 +196,4 @@ class FlatTensorSerializer(DataSerializer):
             name: of the file, without ".ptd".
         """
         payload = self.deserialize(blob)
-        buffers = list(payload.buffers)
-        return NamedDataStoreOutput(buffers, {}, {name: payload.named_data})  # type: ignore[arg-type]
+        return NamedDataStoreOutput(list(payload.buffers), {}, {name: payload.named_data})
