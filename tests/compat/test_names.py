@@ -113,7 +113,7 @@ def test_real_executorch_beside_it_is_refused(tmp_path: Path) -> None:
 def test_it_is_refused_whichever_of_both_comes_first(is_first: bool) -> None:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     real = ALIAS.parents[1] / ".venv-executorch" / "lib" / version / "site-packages"
-    assert (real / "executorch").is_dir(), "make interop-env installs it"
+    assert (real / "executorch").is_dir(), "`make interop` installs it"
     paths = [ALIAS, real] if is_first else [real, ALIAS]
     code = f"import sys; sys.path[:0] = {[str(p) for p in paths]!r}; import executorch.exir"
     ended = subprocess.run(

@@ -46,6 +46,8 @@ MODULES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("DataPayload", "DataSerializer"), _DATA_FILES),
         "DataEntry": "rushlight.partition.named_data",
     },
+    "exir.control_flow": {"while_loop": "torch._higher_order_ops.while_loop"},
+    "exir.serde.serialize": {"load": "torch.export", "save": "torch.export"},
     "exir.tensor_layout": {"TensorLayout": "rushlight.schema.flat_tensor"},
     "extension.pytree": dict.fromkeys(
         ("TreeSpec", "tree_flatten", "tree_map", "tree_unflatten"), "torch.utils._pytree"
