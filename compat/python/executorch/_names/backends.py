@@ -67,6 +67,12 @@ MODULES: dict[str, dict[str, str]] = {
     "backends.openvino.partitioner": {"OpenvinoPartitioner": "rushlight.backends.openvino"},
     "backends.openvino.preprocess": {"OpenvinoBackend": "rushlight.backends.openvino"},
     "backends.apple.coreml.partition": {"CoreMLPartitioner": "rushlight.backends.coreml"},
+    "backends.apple.coreml.partition.coreml_partitioner": {
+        "CoreMLPartitioner": "rushlight.backends.coreml"
+    },
+    "backends.apple.coreml.compiler.coreml_preprocess": {
+        "CoreMLBackend": "rushlight.backends.coreml"
+    },
     "backends.apple.coreml.compiler": {"CoreMLBackend": "rushlight.backends.coreml"},
 }
 
