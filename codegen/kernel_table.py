@@ -1,7 +1,8 @@
 """Writes the tables of kernels from ops/ops.yaml and torch's operator schemas.
 
-It writes four files: the C++ table and its declarations, the manifest that export checks programs
-against (``rushlight/ir/kernels.json``), and ``docs/operators.md``. Run ``python
+It writes the C++ table and its declarations, the manifest that export checks programs against
+(``rushlight/ir/kernels.json``), ``docs/operators.md``, and the files in which an ExecuTorch
+application names kernels (``compat/executorch/kernels``). Run ``python
 codegen/kernel_table.py`` after a change of ``ops/ops.yaml``. With ``--check`` nothing is written,
 and the exit status says whether the checked-in files are up to date.
 """
@@ -17,6 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # for running this file by its pa
 
 from codegen.kernel_entries import Entry, load_entries  # noqa: E402
 from codegen.kernel_manifest import manifest  # noqa: E402
+from codegen.kernel_yaml import kernel_files  # noqa: E402
 from codegen.operator_docs import document  # noqa: E402
 
 KERNELS = Path("cpp/kernels/portable")
@@ -87,6 +89,7 @@ def main() -> int:
         KERNELS / "table.cpp": table(entries),
         Path("src/rushlight/ir/kernels.json"): manifest(entries),
         Path("docs/operators.md"): document(entries),
+        **kernel_files(entries),
     }
     stale = []
     for name, text in texts.items():
@@ -95,6 +98,7 @@ def main() -> int:
             continue
         stale.append(str(name))
         if not arguments.check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if stale:
         print(("stale: " if arguments.check else "wrote: ") + ", ".join(stale))

@@ -51,6 +51,7 @@ PYTHON_LAYERS = (
     ("bundled",),
     ("api", "doctor"),
     ("accuracy", "debug", "tap"),
+    ("devtools", "exir"),
     ("llm",),
     ("kernel_codegen",),
     ("peers", "selective"),
@@ -98,8 +99,7 @@ NEEDS_TORCH = (
         "accuracy",
         "debug",
     ),
-    "tap",
-    "kernel_codegen",
+    *("tap", "kernel_codegen", "devtools", "exir"),
 )
 CPP_CORE = (
     *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),

@@ -4,7 +4,8 @@ Masks are timed for each token of texts that satisfy the grammars: once with a n
 masks are made on the way, and again with the same one. Each figure is the least of several takes,
 each with a grammar compiled anew, so that what else the machine does counts little. Vocabularies
 are the most frequent pieces of the standard library's sources, cut as a pre-tokeniser cuts them.
-"corpus" are the schemas of the tests, with texts drawn from their masks.
+"corpus" are the schemas of the tests, with texts drawn from their masks. A second table has what is
+hard for masks: searches within bounds, and classes with counts one after the other.
 
     python -m benchmarks grammar --tokens 128000
 """
@@ -22,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -35,8 +37,10 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python" / "llm" / "grammar"))
 
+from patterns import REGEXES, drawn_regex, strings  # noqa: E402
 from schemas import WRITTEN, drawn  # noqa: E402
 
+from rushlight.errors import Error  # noqa: E402
 from rushlight.llm.grammar import Grammar, State, Vocabulary  # noqa: E402
 
 _PIECE = re.compile(r" ?[A-Za-z]+|[^A-Za-z0-9\s]+[\r\n]*| ?[^A-Za-z0-9\s]+|\d{1,3}|\s+")
@@ -221,6 +225,23 @@ def cases(chance: random.Random) -> dict[str, list[Case]]:
     }
 
 
+def hard(vocabulary: Vocabulary) -> dict[str, list[Case]]:
+    """By name; without drawn expressions that need too many states."""
+    kept = []
+    for seed in range(60):
+        case = Case("regex", drawn_regex(seed), "", None)
+        with suppress(Error):
+            _grammar(case, vocabulary)
+            kept.append(case)
+    return {
+        "searches and counts": [Case("regex", regex, "", None) for regex in REGEXES],
+        "patterns within bounds": [
+            Case("schema", schema, "compact", None) for schema in strings()[::2]
+        ],
+        "drawn expressions": kept,
+    }
+
+
 def large() -> dict[str, Any]:
     """Schemas of growing sizes."""
     made: dict[str, Any] = {}
@@ -361,18 +382,24 @@ def _row(name: str, side: str, all_figures: list[list[Any]]) -> list[str]:
         micros = np.array([second for one in all_figures for second in one[at]]) * 1e6
         shown = (np.median(micros), micros.mean(), np.percentile(micros, 99), micros.max())
         row += [f"{figure:.1f}" for figure in shown]
-    return row
+    micros = np.array([second for one in all_figures for second in one[1]]) * 1e6
+    return [*row, f"{(micros > 50).sum()} of {len(micros)}"]
 
 
-def _masks(count: int, only: str, takes: int) -> list[Table]:
-    tokens = pieces(count)
-    vocabulary = Vocabulary(tokens, ends=[len(tokens) - 1])
+def _masks(
+    tokens: list[bytes],
+    vocabulary: Vocabulary,
+    groups: dict[str, list[Case]],
+    only: str,
+    takes: int,
+) -> list[Table]:
     encode = encoder(tokens)
     parts = ("median µs", "mean", "p99", "max")
     heads = ["compile ms", *(f"{when}: {part}" for when in ("new", "again") for part in parts)]
+    heads.append("new: over 50 µs")
     table = Table("grammar", "", *heads, title=f"{len(tokens)} tokens, CPU time")
     first_masks, all_ours, all_theirs = [], [], []
-    for name, group in cases(random.Random(3)).items():
+    for name, group in groups.items():
         if only not in name:
             continue
         chance, mine, others = random.Random(name), [], []
@@ -459,7 +486,11 @@ def main() -> None:
     arguments = parser.parse_args()
     console = Console(width=160)
     for count in arguments.tokens:
-        console.print(*_masks(count, arguments.only, arguments.takes))
+        tokens = pieces(count)
+        vocabulary = Vocabulary(tokens, ends=[len(tokens) - 1])
+        for groups in (cases(random.Random(3)), hard(vocabulary)):
+            if any(arguments.only in name for name in groups):
+                console.print(*_masks(tokens, vocabulary, groups, arguments.only, arguments.takes))
         if arguments.only in "compile":
             console.print(_compiling(count, arguments.takes))
 

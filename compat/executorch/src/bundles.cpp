@@ -1,5 +1,7 @@
 // Test cases of bundled programs.
 #include <executorch/devtools/bundled_program/bundled_program.h>
+#include <executorch/extension/data_loader/buffer_data_loader.h>
+#include <executorch/extension/module/bundled_module.h>
 #include <executorch/runtime/core/event_tracer_hooks.h>
 
 #include <cinttypes>
@@ -18,9 +20,8 @@ using runtime::Result;
 // The most bytes that such a file can have: its offsets have 31 bits.
 constexpr size_t kMostBytes = 0x7fffffff;
 
-// The case of a method in a file that is not told how long it is.
-Result<::rushlight::BundledCase> find(const Method& method, SerializedBundledProgram* file,
-                                      size_t index) {
+// A file that is not told how long it is.
+Result<::rushlight::Bundle> open(SerializedBundledProgram* file) {
   const ::rushlight::Span<const uint8_t> bytes(static_cast<const uint8_t*>(file), kMostBytes);
   ET_CHECK_OR_RETURN_ERROR(file != nullptr && ::rushlight::Bundle::is_bundle(bytes), NotSupported,
                            "the bytes are no bundled program: their identifier is missing");
@@ -28,6 +29,13 @@ Result<::rushlight::BundledCase> find(const Method& method, SerializedBundledPro
   ::rushlight::Bundle bundle;
   const Error error = bundle.load(bytes, message).code();
   ET_CHECK_OK_OR_RETURN_ERROR(error, "%s", message.text());
+  return bundle;
+}
+
+Result<::rushlight::BundledCase> find(const Method& method, SerializedBundledProgram* file,
+                                      size_t index) {
+  ET_ASSIGN_OR_RETURN(bundle, open(file));
+  ::rushlight::Message message;
   const ::rushlight::Result<::rushlight::BundledCase> found =
       bundle.find(method.method_meta().name(), index, message);
   ET_CHECK_OK_OR_RETURN_ERROR(found.status().code(), "%s", message.text());
@@ -186,4 +194,40 @@ bool is_bundled_program(void* file_data, size_t file_data_len) {
          ::rushlight::Bundle::is_bundle({static_cast<const uint8_t*>(file_data), file_data_len});
 }
 
+// The program inside; bytes that are none become a loader of nothing, which no program is loaded
+// from.
+std::unique_ptr<runtime::DataLoader> loader_of(SerializedBundledProgram* file) {
+  const Result<::rushlight::Bundle> bundle = open(file);
+  const ::rushlight::Span<const uint8_t> program =
+      bundle.ok() ? bundle->program() : ::rushlight::Span<const uint8_t>();
+  return std::make_unique<extension::BufferDataLoader>(program.data(), program.size());
+}
+
 }  // namespace executorch::bundled_program
+
+namespace executorch::extension {
+
+BundledModule::BundledModule(const void* bundled_program_ptr,
+                             std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
+                             std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
+                             std::unique_ptr<runtime::EventTracer> event_tracer,
+                             std::unique_ptr<runtime::DataLoader> data_map_loader)
+    : Module(bundled_program::loader_of(bundled_program_ptr), std::move(memory_allocator),
+             std::move(temp_allocator), std::move(event_tracer), std::move(data_map_loader)),
+      bundle_(bundled_program_ptr) {}
+
+runtime::Result<std::vector<runtime::EValue>> BundledModule::execute(const std::string& method_name,
+                                                                     size_t testset_idx) {
+  ET_ASSIGN_OR_RETURN(loaded, loaded_method(method_name));
+  ET_CHECK_OK_OR_RETURN_ERROR(bundled_program::load_bundled_input(*loaded, bundle_, testset_idx));
+  ET_CHECK_OK_OR_RETURN_ERROR(loaded->execute());
+  return get_outputs(method_name);
+}
+
+runtime::Error BundledModule::verify_method_outputs(const std::string& method_name,
+                                                    size_t testset_idx, double rtol, double atol) {
+  ET_ASSIGN_OR_RETURN(loaded, loaded_method(method_name));
+  return bundled_program::verify_method_outputs(*loaded, bundle_, testset_idx, rtol, atol);
+}
+
+}  // namespace executorch::extension

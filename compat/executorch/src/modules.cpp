@@ -1,14 +1,17 @@
 // Module: programs, methods and memory of rushlight::Module.
 #include <executorch/extension/data_loader/buffer_data_loader.h>
+#include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/runtime/platform/runtime.h>
 
+#include <optional>
 #include <unordered_map>
 
 #include "backends.h"
 #include "kernels.h"
 #include "methods.h"
 #include "rushlight/module/module.h"
+#include "thread_count.h"
 
 namespace executorch::extension::module {
 namespace {
@@ -17,8 +20,14 @@ using runtime::Error;
 using runtime::EValue;
 using runtime::Result;
 
+// A method of a Module.
+struct HeldMethod {
+  virtual ~HeldMethod() = default;
+  virtual Method& get() = 0;
+};
+
 // A method of a rushlight::Module, which owns it.
-struct ModuleMethod final : public runtime::internal::LoadedMethod {
+struct ModuleMethod final : public runtime::internal::LoadedMethod, public HeldMethod {
   explicit ModuleMethod(::rushlight::Method* of, runtime::EventTracer* event_tracer)
       : view_memory(of->n_inputs() + of->n_outputs()), events(event_tracer), face(this) {
     method = of;
@@ -26,10 +35,44 @@ struct ModuleMethod final : public runtime::internal::LoadedMethod {
     set_views(view_memory.data());
   }
   void destroy() override {}
+  Method& get() override { return face; }
 
   std::vector<View> view_memory;
   runtime::internal::TracerOfEvents events;
   Method face;
+};
+
+// Buffers for what a program plans.
+struct Arenas {
+  Error allocate(const MethodMeta& meta) {
+    for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+      ET_ASSIGN_OR_RETURN(bytes, meta.memory_planned_buffer_size(i));
+      grow(i, static_cast<size_t>(bytes));
+    }
+    return Error::Ok;
+  }
+  void grow(size_t index, size_t bytes) {
+    if (index >= buffers.size()) buffers.resize(index + 1);
+    if (buffers[index].size() < bytes) buffers[index].resize(bytes);
+  }
+  runtime::Span<runtime::Span<uint8_t>> all() {
+    spans.clear();
+    for (std::vector<uint8_t>& buffer : buffers) spans.push_back({buffer.data(), buffer.size()});
+    return {spans.data(), spans.size()};
+  }
+
+  std::vector<std::vector<uint8_t>> buffers;
+  std::vector<runtime::Span<uint8_t>> spans;
+};
+
+// A method in memory of the caller's.
+struct GivenMethod final : public HeldMethod {
+  Method& get() override { return *method; }
+
+  Arenas arenas;  // unless others are given
+  std::optional<runtime::HierarchicalAllocator> planned;
+  std::optional<runtime::MemoryManager> memory;
+  std::optional<Method> method;  // destroyed first
 };
 
 // Kernels that were given with a method.
@@ -53,8 +96,17 @@ struct Module::Impl {
   Error open_bytes(runtime::Span<const uint8_t> bytes);
   Error add_data();
   Error open_with_data();
-  Error load_method(const std::string& name, runtime::EventTracer* event_tracer,
-                    const LoadBackendOptionsMap* options, std::vector<Kernel> kernels);
+  bool has_memory() const {
+    return memory_allocator != nullptr || temp_allocator != nullptr || shares_arenas;
+  }
+  Error load_method(const std::string& name, runtime::HierarchicalAllocator* planned,
+                    runtime::EventTracer* event_tracer, const LoadBackendOptionsMap* options,
+                    std::vector<Kernel> kernels);
+  Error load_own(const std::string& name, runtime::EventTracer* event_tracer,
+                 std::vector<Kernel> kernels);
+  Error load_given(const std::string& name, runtime::HierarchicalAllocator* planned,
+                   runtime::EventTracer* event_tracer, std::vector<Kernel> kernels);
+  Error share_arenas();
   Error set_options(const LoadBackendOptionsMap& map);
   Error use_kernels(std::vector<Kernel> kernels, const std::string& method);
   Error failed(Error error) {
@@ -75,7 +127,10 @@ struct Module::Impl {
   std::shared_ptr<Program> given_program;
   std::unique_ptr<runtime::MemoryAllocator> memory_allocator;
   std::unique_ptr<runtime::MemoryAllocator> temp_allocator;
+  bool shares_arenas = false;
   std::unique_ptr<runtime::EventTracer> tracer;
+  MallocMemoryAllocator default_allocator;  // where only others are given
+  Arenas shared_arenas;
 
   std::vector<std::unique_ptr<runtime::FreeableBuffer>> images;
   std::unique_ptr<BufferDataLoader> program_loader;
@@ -88,11 +143,13 @@ struct Module::Impl {
   ::rushlight::KernelTable kernels;
   runtime::internal::TracerOfEvents events;
   ::rushlight::Module own;
-  std::unordered_map<std::string, std::unique_ptr<ModuleMethod>> methods;
+  std::unique_ptr<runtime::internal::PteDataMap> data;  // of data files
+  std::unordered_map<std::string, std::unique_ptr<HeldMethod>> methods;
 };
 
 Error Module::Impl::open_bytes(runtime::Span<const uint8_t> bytes) {
   ::rushlight::ModuleOptions with;
+  with.threads = threadpool::internal::asked_threads();
   with.map = load_mode != LoadMode::File;
   with.kernels = &kernels;
   with.backends = &runtime::internal::registered_backends();
@@ -181,18 +238,67 @@ Error Module::Impl::use_kernels(std::vector<Kernel> given, const std::string& me
   return Error::Ok;
 }
 
-Error Module::Impl::load_method(const std::string& name, runtime::EventTracer* event_tracer,
+Error Module::Impl::load_method(const std::string& name, runtime::HierarchicalAllocator* planned,
+                                runtime::EventTracer* event_tracer,
                                 const LoadBackendOptionsMap* with,
                                 std::vector<Kernel> method_kernels) {
   if (methods.count(name) != 0) return Error::Ok;
-  ET_CHECK_OK_OR_RETURN_ERROR(use_kernels(std::move(method_kernels), name));
   if (with != nullptr) ET_CHECK_OK_OR_RETURN_ERROR(set_options(*with));
+  return planned != nullptr || has_memory()
+             ? load_given(name, planned, event_tracer, std::move(method_kernels))
+             : load_own(name, event_tracer, std::move(method_kernels));
+}
+
+Error Module::Impl::load_own(const std::string& name, runtime::EventTracer* event_tracer,
+                             std::vector<Kernel> method_kernels) {
+  ET_CHECK_OK_OR_RETURN_ERROR(use_kernels(std::move(method_kernels), name));
   ::rushlight::Result<::rushlight::Method*> method = own.method(name.c_str());
   if (!method.ok()) return failed(method.status().code());
   runtime::EventTracer* told = event_tracer != nullptr ? event_tracer : tracer.get();
   auto loaded = std::make_unique<ModuleMethod>(method.value(), told);
   if (event_tracer != nullptr) method.value()->set_tracer(loaded->events.rushlight());
   methods.emplace(name, std::move(loaded));
+  return Error::Ok;
+}
+
+// Makes arenas that are large enough for each method.
+Error Module::Impl::share_arenas() {
+  if (!shared_arenas.buffers.empty()) return Error::Ok;
+  for (size_t i = 0; i < program->num_methods(); ++i) {
+    ET_ASSIGN_OR_RETURN(name, program->get_method_name(i));
+    ET_ASSIGN_OR_RETURN(meta, program->method_meta(name));
+    ET_CHECK_OK_OR_RETURN_ERROR(shared_arenas.allocate(meta));
+  }
+  return Error::Ok;
+}
+
+Error Module::Impl::load_given(const std::string& name, runtime::HierarchicalAllocator* planned,
+                               runtime::EventTracer* event_tracer,
+                               std::vector<Kernel> method_kernels) {
+  runtime::MemoryAllocator* const structures =
+      memory_allocator != nullptr ? memory_allocator.get() : &default_allocator;
+  auto held = std::make_unique<GivenMethod>();
+  if (planned == nullptr) {
+    ET_ASSIGN_OR_RETURN(meta, program->method_meta(name.c_str()));
+    ET_CHECK_OK_OR_RETURN_ERROR(shares_arenas ? share_arenas() : held->arenas.allocate(meta));
+    held->planned.emplace((shares_arenas ? shared_arenas : held->arenas).all());
+    planned = &*held->planned;
+  }
+  held->memory.emplace(structures, planned, temp_allocator.get());
+  if (own.external_data() != nullptr && data == nullptr) {
+    data = std::make_unique<runtime::internal::PteDataMap>(own.external_data());
+  }
+  runtime::Span<const Kernel> kernel_span;
+  if (!method_kernels.empty()) {
+    given_kernels.push_back(std::make_unique<GivenKernels>(std::move(method_kernels)));
+    kernel_span = {given_kernels.back()->kernels.data(), given_kernels.back()->kernels.size()};
+  }
+  Result<Method> method = program->load_method(
+      name.c_str(), &*held->memory, event_tracer != nullptr ? event_tracer : tracer.get(),
+      data.get(), options.size() > 0 ? &options : nullptr, kernel_span);
+  if (!method.ok()) return method.error();
+  held->method.emplace(std::move(*method));
+  methods.emplace(name, std::move(held));
   return Error::Ok;
 }
 
@@ -216,7 +322,7 @@ Module::Module(const std::string& file_path, const std::string& data_map_path, L
 Module::Module(const std::string& file_path, std::vector<std::string> data_files,
                LoadMode load_mode, std::unique_ptr<runtime::EventTracer> event_tracer,
                std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
-               std::unique_ptr<runtime::MemoryAllocator> temp_allocator, bool)
+               std::unique_ptr<runtime::MemoryAllocator> temp_allocator, bool share_memory_arenas)
     : impl_(std::make_unique<Impl>()) {
   runtime::runtime_init();
   impl_->file_path = file_path;
@@ -225,15 +331,16 @@ Module::Module(const std::string& file_path, std::vector<std::string> data_files
   impl_->tracer = std::move(event_tracer);
   impl_->memory_allocator = std::move(memory_allocator);
   impl_->temp_allocator = std::move(temp_allocator);
+  impl_->shares_arenas = share_memory_arenas;
 }
 
 Module::Module(std::unique_ptr<runtime::DataLoader> data_loader,
                std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
                std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
                std::unique_ptr<runtime::EventTracer> event_tracer,
-               std::unique_ptr<runtime::DataLoader> data_map_loader, bool)
+               std::unique_ptr<runtime::DataLoader> data_map_loader, bool share_memory_arenas)
     : Module(std::string(), LoadMode::File, std::move(event_tracer), std::move(memory_allocator),
-             std::move(temp_allocator)) {
+             std::move(temp_allocator), share_memory_arenas) {
   impl_->loader = std::move(data_loader);
   impl_->data_loader = std::move(data_map_loader);
 }
@@ -242,9 +349,9 @@ Module::Module(std::shared_ptr<Program> program,
                std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
                std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
                std::unique_ptr<runtime::EventTracer> event_tracer,
-               std::unique_ptr<runtime::DataLoader> data_map_loader, bool)
+               std::unique_ptr<runtime::DataLoader> data_map_loader, bool share_memory_arenas)
     : Module(std::string(), LoadMode::File, std::move(event_tracer), std::move(memory_allocator),
-             std::move(temp_allocator)) {
+             std::move(temp_allocator), share_memory_arenas) {
   impl_->given_program = std::move(program);
   impl_->data_loader = std::move(data_map_loader);
 }
@@ -286,11 +393,9 @@ Error Module::load_method(const std::string& method_name,
                           runtime::EventTracer* event_tracer,
                           const LoadBackendOptionsMap* backend_options,
                           std::vector<Kernel> kernel_registry) {
-  ET_CHECK_OR_RETURN_ERROR(planned_memory == nullptr, NotSupported,
-                           "a Module has arenas of its own: for the caller's, use "
-                           "Program::load_method");
   ET_CHECK_OK_OR_RETURN_ERROR(load());
-  return impl_->load_method(method_name, event_tracer, backend_options, std::move(kernel_registry));
+  return impl_->load_method(method_name, planned_memory, event_tracer, backend_options,
+                            std::move(kernel_registry));
 }
 
 bool Module::unload_method(const std::string& method_name) {
@@ -304,8 +409,12 @@ bool Module::is_method_loaded(const std::string& method_name) const {
 }
 
 Result<Method*> Module::method(const std::string& method_name) {
+  return loaded_method(method_name);
+}
+
+Result<Method*> Module::loaded_method(const std::string& method_name) {
   ET_CHECK_OK_OR_RETURN_ERROR(load_method(method_name));
-  return &impl_->methods.at(method_name)->face;
+  return &impl_->methods.at(method_name)->get();
 }
 
 Result<MethodMeta> Module::method_meta(const std::string& method_name) {
@@ -316,7 +425,7 @@ Result<MethodMeta> Module::method_meta(const std::string& method_name) {
 Result<std::vector<EValue>> Module::execute(const std::string& method_name,
                                             const std::vector<EValue>& input_values) {
   ET_CHECK_OK_OR_RETURN_ERROR(load_method(method_name));
-  Method& method = impl_->methods.at(method_name)->face;
+  Method& method = impl_->methods.at(method_name)->get();
   for (size_t i = 0; i < input_values.size(); ++i) {
     ET_CHECK_OK_OR_RETURN_ERROR(method.set_input(input_values[i], i));
   }
@@ -327,13 +436,14 @@ Result<std::vector<EValue>> Module::execute(const std::string& method_name,
 Error Module::set_input(const std::string& method_name, const EValue& input_value,
                         size_t input_index) {
   ET_CHECK_OK_OR_RETURN_ERROR(load_method(method_name));
-  return impl_->methods.at(method_name)->face.set_input(input_value, input_index);
+  return impl_->methods.at(method_name)->get().set_input(input_value, input_index);
 }
 
 Error Module::set_inputs(const std::string& method_name, const std::vector<EValue>& input_values) {
   ET_CHECK_OK_OR_RETURN_ERROR(load_method(method_name));
   return impl_->methods.at(method_name)
-      ->face.set_inputs(aten::ArrayRef<EValue>(input_values.data(), input_values.size()));
+      ->get()
+      .set_inputs(aten::ArrayRef<EValue>(input_values.data(), input_values.size()));
 }
 
 Error Module::set_output(const std::string& method_name, EValue output_value, size_t output_index) {
@@ -342,13 +452,14 @@ Error Module::set_output(const std::string& method_name, EValue output_value, si
                            output_index);
   const aten::Tensor& tensor = output_value.toTensor();
   return impl_->methods.at(method_name)
-      ->face.set_output_data_ptr(tensor.mutable_data_ptr(), tensor.nbytes(), output_index);
+      ->get()
+      .set_output_data_ptr(tensor.mutable_data_ptr(), tensor.nbytes(), output_index);
 }
 
 Error Module::set_outputs(const std::string& method_name,
                           const std::vector<EValue>& output_values) {
   ET_CHECK_OK_OR_RETURN_ERROR(load_method(method_name));
-  const size_t count = impl_->methods.at(method_name)->face.outputs_size();
+  const size_t count = impl_->methods.at(method_name)->get().outputs_size();
   ET_CHECK_OR_RETURN_ERROR(output_values.size() == count, InvalidArgument,
                            "%zu outputs are given, but the method has %zu", output_values.size(),
                            count);
@@ -360,7 +471,7 @@ Error Module::set_outputs(const std::string& method_name,
 
 Result<std::vector<EValue>> Module::get_outputs(const std::string& method_name) {
   ET_CHECK_OK_OR_RETURN_ERROR(load_method(method_name));
-  const Method& method = impl_->methods.at(method_name)->face;
+  const Method& method = impl_->methods.at(method_name)->get();
   std::vector<EValue> outputs;
   outputs.reserve(method.outputs_size());
   for (size_t i = 0; i < method.outputs_size(); ++i) outputs.push_back(method.get_output(i));

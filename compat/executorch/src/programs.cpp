@@ -12,6 +12,7 @@
 #include "rushlight/module/thread_pool.h"
 #include "rushlight/program/loader.h"
 #include "rushlight/program/program.h"
+#include "thread_count.h"
 #include "values.h"
 
 namespace executorch::runtime {
@@ -149,7 +150,8 @@ struct OwnedMethod final : public LoadedMethod {
   TracerOfEvents events;
   NamedDataOfMap external;
   ::rushlight::BackendOptionsMap options;
-  ::rushlight::PoolWorkers workers{::rushlight::threads_for(0)};
+  ::rushlight::PoolWorkers workers{
+      ::rushlight::threads_for(extension::threadpool::internal::asked_threads())};
   ::rushlight::Generator generator;
   ::rushlight::Method own;  // destroyed first
 };

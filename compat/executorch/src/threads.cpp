@@ -3,6 +3,7 @@
 #include <executorch/runtime/kernel/thread_parallel_interface.h>
 
 #include "rushlight/module/thread_pool.h"
+#include "thread_count.h"
 
 namespace executorch::extension {
 
@@ -15,7 +16,7 @@ bool parallel_for(int64_t begin, int64_t end, int64_t grain_size,
     runtime::FunctionRef<void(int64_t, int64_t)> f;
     int64_t begin;
   } part = {f, begin};
-  ::rushlight::PoolWorkers workers(::rushlight::threads_for(0));
+  ::rushlight::PoolWorkers workers(::rushlight::threads_for(threadpool::internal::asked_threads()));
   workers.run(
       end - begin, grain_size,
       [](void* data, int64_t from, int64_t to) {
@@ -27,7 +28,9 @@ bool parallel_for(int64_t begin, int64_t end, int64_t grain_size,
 }
 
 int64_t get_thread_count() {
-  return ::rushlight::runs_alone() ? 1 : static_cast<int64_t>(::rushlight::threads_for(0));
+  return ::rushlight::runs_alone() ? 1
+                                   : static_cast<int64_t>(::rushlight::threads_for(
+                                         threadpool::internal::asked_threads()));
 }
 
 namespace threadpool {

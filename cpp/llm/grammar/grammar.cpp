@@ -33,7 +33,7 @@ uint64_t Grammar::visited() const {
 void Grammar::add_mask(const grammar::Places& places, const grammar::Reader& reader,
                        uint32_t* bits) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const grammar::Place& place : places) cache_.add_mask(place, reader, bits);
+  cache_.add_masks(places, reader, bits);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_regex(

@@ -1,23 +1,237 @@
-"""Operators of the Edge dialect by ExecuTorch's names: `ops.edge.aten.add.Tensor`.
+"""Operators of the Edge dialect by ExecuTorch's names, and graphs that are spelled with them.
 
-ExecuTorch wraps each operator of torch for its dialects. Here a graph holds torch's own operators
-in every dialect, so `ops.edge.aten.add.Tensor` is `torch.ops.aten.add.Tensor`.
+ExecuTorch wraps each operator of torch for its dialects; here a graph holds torch's own operators
+in every dialect. `ops.edge.aten.add.Tensor` is an object of its own that equals
+`torch.ops.aten.add.Tensor`, with the names that ExecuTorch prints. A program may be spelled with
+such objects, for scripts that were written for ExecuTorch: `spell`. Stages that compile are given
+`plain` programs.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
 
-EdgeOpOverload = OpOverload
-EdgeOpOverloadPacket = OpOverloadPacket
+from rushlight.ir.branches import branch
+from rushlight.ir.operators import out_variant
+from rushlight.ir.programs import copy_program
+
+_MODULE = "executorch.exir.dialects.{}._ops"
+# ExecuTorch leaves these as they are in every dialect.
+_OF_SIZES = frozenset(
+    (
+        torch.ops.aten.sym_size.int,
+        torch.ops.aten.sym_stride.int,
+        torch.ops.aten.sym_numel.default,
+        torch.ops.aten._local_scalar_dense.default,
+    )
+)
+
+
+class EdgeOpOverload(OpOverload):
+    """An operator of the Edge dialect: equals torch's operator, and calls it."""
+
+    _dialect = "edge"
+
+    def __init__(self, op: OpOverload) -> None:
+        self.__dict__.update(op.__dict__)
+        self._op = op
+        self.__name__ = f"{op.namespace}.{op.__name__}"
+        self.__module__ = _MODULE.format(self._dialect)
+
+    def __eq__(self, other: object) -> bool:
+        return self._op is (other._op if isinstance(other, EdgeOpOverload) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._op)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.__name__}>: schema = {self._schema}"
+
+    def __reduce__(self) -> Any:
+        return _named, (self.namespace, self._opname, self._overloadname)
+
+    def to_out_variant(self) -> OpOverload:
+        """The out variant; RuntimeError if there is none."""
+        variant = out_variant(self._op)
+        if variant is None:
+            raise RuntimeError(f"{self.__name__} has no out variant: load the library that has it")
+        return variant
+
+
+class BackendOpOverload(EdgeOpOverload):
+    """The same for an operator that a backend defines.
+
+    Attributes:
+        equivalent_callable: the function that `bind_pattern_to_op` bound to it.
+    """
+
+    _dialect = "backend"
+    equivalent_callable: Any = None
+
+
+@cache
+def edge_operator(op: OpOverload) -> EdgeOpOverload:
+    """The Edge dialect's operator for one of torch's."""
+    return op if isinstance(op, EdgeOpOverload) else EdgeOpOverload(op)
+
+
+@cache
+def backend_operator(op: OpOverload) -> BackendOpOverload:
+    """The operator of backends for one of torch's."""
+    return BackendOpOverload(op)
+
+
+def _named(namespace: str, name: str, overload: str) -> EdgeOpOverload:
+    operator: OpOverload = getattr(getattr(getattr(torch.ops, namespace), name), overload)
+    return edge_operator(operator)
+
+
+class EdgeOpOverloadPacket:
+    """The overloads of one operator; equals torch's packet."""
+
+    def __init__(self, packet: OpOverloadPacket, dialect: str = "edge") -> None:
+        self._packet = packet
+        self._make = edge_operator if dialect == "edge" else backend_operator
+        self.__name__ = packet._qualified_op_name.replace("::", ".")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = getattr(self._packet, name)
+        if isinstance(value, OpOverload):
+            value = self._make(value)
+            setattr(self, name, value)
+        return value
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the overload that fits the arguments."""
+        return self._packet(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return self._packet is getattr(other, "_packet", other)
+
+    def __hash__(self) -> int:
+        return hash(self._packet)
+
+
+class _Namespace:
+    """The operators of one library in a dialect."""
+
+    def __init__(self, namespace: Any, dialect: str) -> None:
+        self._namespace, self._dialect = namespace, dialect
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = EdgeOpOverloadPacket(getattr(self._namespace, name), self._dialect)
+        setattr(self, name, value)
+        return value
+
+
+class _Dialect:
+    """The libraries of a dialect."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = _Namespace(getattr(torch.ops, name), self._name)
+        setattr(self, name, value)
+        return value
 
 
 class _Operators:
-    """Operators of one dialect after the other, as `exir_ops` of ExecuTorch."""
+    """The dialects, as `exir_ops` of ExecuTorch."""
 
-    edge = torch.ops
-    backend = torch.ops
+    def __init__(self) -> None:
+        self.edge = _Dialect("edge")
+        self.backend = _Dialect("backend")
 
 
 ops = _Operators()
+
+
+def _modules(module: GraphModule) -> Iterator[GraphModule]:
+    yield module
+    for node in module.graph.nodes:
+        inner = branch(node) if node.op == "get_attr" else None
+        if inner is not None:
+            yield from _modules(inner)
+
+
+def spell(program: ExportedProgram) -> ExportedProgram:
+    """A copy of a program of the Edge dialect with ExecuTorch's operators and names of nodes."""
+    new = copy_program(program)
+    renamed: dict[str, str] = {}
+    for module in _modules(new.graph_module):
+        calls = [n for n in module.graph.nodes if _is_plain(n)]
+        before = [n.name for n in calls]
+        for node in calls:  # all are renamed at once, so that numbers count from the first
+            node._rename(f"renamed_{node.name}")
+        for node, old in zip(calls, before, strict=True):
+            node.target = edge_operator(node.target)
+            node._rename(re.sub(r"[^0-9a-zA-Z]+", "_", node.target.__name__).lower())
+            renamed[old] = node.name
+        module.recompile()
+    for spec in new.graph_signature.output_specs:
+        if getattr(spec.arg, "name", None) in renamed:
+            spec.arg.name = renamed[spec.arg.name]
+    return new
+
+
+def _is_plain(node: Node) -> bool:
+    target = node.target
+    return (
+        node.op == "call_function"
+        and isinstance(target, OpOverload)
+        and not isinstance(target, EdgeOpOverload)
+        and target not in _OF_SIZES
+    )
+
+
+def is_spelled(program: ExportedProgram) -> bool:
+    """Whether a program has operators of ExecuTorch's."""
+    return any(
+        isinstance(node.target, EdgeOpOverload)
+        for module in _modules(program.graph_module)
+        for node in module.graph.nodes
+    )
+
+
+def plain(program: ExportedProgram) -> ExportedProgram:
+    """The program with torch's operators: itself, or a copy if it is spelled."""
+    if not is_spelled(program):
+        return program
+    new = copy_program(program)
+    make_plain(new)
+    return new
+
+
+def make_plain(program: ExportedProgram) -> dict[Node, EdgeOpOverload]:
+    """Put torch's operators into a program; returns those that were there, for `put_back`."""
+    spelled: dict[Node, EdgeOpOverload] = {}
+    for module in _modules(program.graph_module):
+        for node in module.graph.nodes:
+            if isinstance(node.target, EdgeOpOverload):
+                spelled[node] = node.target
+                node.target = node.target._op
+        if spelled:
+            module.recompile()
+    return spelled
+
+
+def put_back(spelled: dict[Node, EdgeOpOverload]) -> None:
+    """Undo `make_plain`, for the nodes that still have the same operator."""
+    for node, operator in spelled.items():
+        if node.target is operator._op:
+            node.target = operator

@@ -42,6 +42,7 @@ class TensorSpec:
         const: True if the bytes are a constant of the program.
         alias_of: for a view, the spec that owns its memory; else None.
         mem_id, mem_offset: where the planner placed it; mem_id 0 means not placed (yet).
+        requires_grad: True for a tensor that is trained.
     """
 
     dtype: torch.dtype
@@ -53,6 +54,24 @@ class TensorSpec:
     mem_id: int = 0
     mem_offset: int = 0
     name: str = field(default="", compare=False)
+    requires_grad: bool = False
+
+    @classmethod
+    def from_tensor(cls, tensor: torch.Tensor, const: bool = False) -> TensorSpec:
+        """The spec of a tensor, in its layout; a symbolic size counts as its example.
+
+        Args:
+            tensor: real or fake.
+            const: whether its bytes are a constant of the program.
+        """
+        return cls(
+            tensor.dtype,
+            tuple(int(size) for size in tensor.shape),
+            dim_order_of(tensor),
+            dynamic=any(isinstance(size, torch.SymInt) for size in tensor.shape),
+            const=const,
+            requires_grad=tensor.requires_grad,
+        )
 
     def __repr__(self) -> str:
         bound = "<=" if self.dynamic else ""

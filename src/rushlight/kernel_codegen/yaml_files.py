@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 import yaml
-from torchgen.gen import LineLoader, parse_native_yaml
+from torchgen.gen import LineLoader, parse_native_yaml_struct, parse_tags_yaml
 from torchgen.model import BackendMetadata, DispatchKey, Location, NativeFunction, OperatorName
 from torchgen.selective_build.selector import SelectiveBuilder
 from torchgen.utils import context
@@ -113,8 +113,11 @@ def parse_yaml(
     kernels = parse_et_yaml_struct(entries) if has_kernels else None
     dispatched = {operator_of(entry) for entry in entries if entry.get("dispatch")}
     strip_et_fields(entries)
-    parsed = parse_native_yaml(
-        path, tags_yaml_path, None, skip_native_fns_gen=skip_native_fns_gen, loaded_yaml=entries
+    parsed = parse_native_yaml_struct(
+        entries,
+        parse_tags_yaml(tags_yaml_path),
+        path=path,
+        skip_native_fns_gen=skip_native_fns_gen,
     )
     functions = [f for f in parsed.native_functions if function_filter(f)]
     names = {f.func.name for f in functions}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch._ops import OpOverload
@@ -73,6 +74,7 @@ class SupportedOperatorPartitioner(Partitioner):
             keeps these buffers and passes them at every call.
         non_compute_ops: operators that are not worth a partition without others.
         groups: from a graph, the groups of calls to keep together; all of them are supported.
+        one_each: a partition for each group, and for each call that is in none.
     """
 
     def __init__(
@@ -86,9 +88,11 @@ class SupportedOperatorPartitioner(Partitioner):
         own_state: bool = True,
         non_compute_ops: Sequence[Callable[..., object]] = (),
         groups: Callable[[GraphModule], Iterable[list[Node]]] = lambda module: (),
+        one_each: bool = False,
     ) -> None:
         super().__init__()
         self.delegation_spec = delegation_spec
+        self._one_each = one_each
         self._groups = groups
         self._idle = [_get_qualified_name(op) for op in non_compute_ops]
         self._own_state = own_state
@@ -121,6 +125,8 @@ class SupportedOperatorPartitioner(Partitioner):
             )
             partitions = partitioner.propose_partitions()
             declined.update(partitioner.declined)
+            if self._one_each:
+                return parted(partitions, merge_overlapping(self._groups(graph_module)))
             return partitions
 
         tags = tag_graphs(
@@ -132,6 +138,20 @@ class SupportedOperatorPartitioner(Partitioner):
             tags,
             _reasons(exported_program, reasons, "its partitioner does not support it"),
         )
+
+
+def parted(partitions: Iterable[Partition], groups: Iterable[Iterable[Node]]) -> list[Partition]:
+    """A partition for each group, and one for each other call of the partitions.
+
+    A call that selects one of several results stays with the call that returns them.
+    """
+    together = {node: i for i, group in enumerate(groups) for node in group}
+    by_call: dict[Any, list[Node]] = {}
+    for partition in partitions:
+        for node in sorted(partition.nodes):
+            source = node.all_input_nodes[0] if node.target is operator.getitem else node
+            by_call.setdefault(together.get(source, together.get(node, source)), []).append(node)
+    return [Partition(i, nodes) for i, nodes in enumerate(by_call.values())]
 
 
 class _OfCalls(OperatorSupportBase):

@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, OutputKind
 from torch.fx import GraphModule, Node
 
+from rushlight.edge.operators import make_plain, put_back
 from rushlight.edge.to_edge import finish
 from rushlight.errors import Code, Error, ExportError, internal_error
 from rushlight.ir.branches import branches
@@ -276,6 +277,7 @@ def _partition(name: str, program: ExportedProgram, partitioner: Partitioner) ->
         for node in module.graph.nodes:
             node.meta.pop(TAG, None)  # from an earlier partitioner
     who = type(partitioner).__name__
+    spelled = make_plain(tagged) if _is_backend_of_ours(type(partitioner)) else {}
     try:
         result = partitioner(tagged)
     except Error:
@@ -288,12 +290,20 @@ def _partition(name: str, program: ExportedProgram, partitioner: Partitioner) ->
             code=Code.NOT_SUPPORTED,
             where=name,
         ) from error
+    put_back(spelled)
     fault = _fault_of(result, program)
     if fault is not None:
         raise ExportError(f"{who} {fault}", code=Code.INVALID_ARGUMENT, where=name)
     for spec in result.partition_tags.values():
         find_backend(spec.backend_id)
     return result
+
+
+def _is_backend_of_ours(kind: type) -> bool:
+    """Whether a class is, or is derived from, one of Rushlight's backends: these compare operators
+    by identity, and are given torch's own."""
+    ours = f"{__name__.partition('.')[0]}.backends."
+    return any(one.__module__.startswith(ours) for one in kind.__mro__)
 
 
 def _is_ours(kind: type) -> bool:
@@ -382,6 +392,8 @@ def _preprocess(
     what = "; ".join(f"{name}: {', '.join(parts)}" for name, parts in shown.items())
     for program in (one for mine in programs.values() for one in mine):
         number_calls(program.graph_module)
+        if _is_backend_of_ours(details):
+            make_plain(program)
     try:
         results = details.preprocess_multimethod(programs, specs)
     except Exception as error:  # any error of a backend must reach the user

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from torch.export import ExportedProgram
 
@@ -15,6 +15,7 @@ from rushlight.edge import (
     to_edge_dialect,
 )
 from rushlight.edge.config import checked_config
+from rushlight.edge.operators import plain
 from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.passes.groups_to_channels import groups_to_channels
 from rushlight.edge.passes.taps import taps_to_values
@@ -40,7 +41,8 @@ def _quiet(stage: str) -> None:
     """The default progress callback: says nothing."""
 
 
-def _by_name(programs: Programs) -> dict[str, ExportedProgram]:
+def by_name(programs: Programs) -> dict[str, ExportedProgram]:
+    """Programs by the name of their method; one alone is `forward`."""
     named = {"forward": programs} if isinstance(programs, ExportedProgram) else dict(programs)
     for name, program in named.items():
         if not isinstance(program, ExportedProgram):
@@ -53,7 +55,7 @@ def _by_name(programs: Programs) -> dict[str, ExportedProgram]:
 
 
 def _captured(programs: Programs) -> dict[str, ExportedProgram]:
-    return {name: capture(program, name=name) for name, program in _by_name(programs).items()}
+    return {name: capture(program, name=name) for name, program in by_name(programs).items()}
 
 
 @names_internal_errors
@@ -109,6 +111,7 @@ def to_edge_transform_and_lower(
     generate_etrecord: bool = False,
     *,
     progress: Progress = _quiet,
+    manager_class: Callable[..., EdgeProgramManager] | None = None,
 ) -> EdgeProgramManager:
     """`to_edge`, then the passes, then the partitioners.
 
@@ -117,6 +120,7 @@ def to_edge_transform_and_lower(
         transform_passes: passes over the Edge graphs, for all methods or by method.
         partitioner: one, or several in order, for all methods or by method. A call that one of
             them keeps whole (`ops_to_not_decompose`) but none takes is decomposed after all.
+        manager_class: makes the manager; `EdgeProgramManager` by default.
     """
     config = checked_config("compile_config", compile_config, EdgeCompileConfig)
     captured = _captured(programs)
@@ -131,7 +135,7 @@ def to_edge_transform_and_lower(
                 progress(f"{name}: edge")
                 edge[name] = to_edge_dialect(program, config, method=name, whole=whole[name])
         record = _record(captured, edge) if generate_etrecord else None
-        manager = EdgeProgramManager(
+        manager = (manager_class or EdgeProgramManager)(
             edge, constant_methods, config, contracts=contracts, etrecord=record
         )
         if transform_passes:
@@ -160,6 +164,8 @@ def to_edge_transform_and_lower(
 class EdgeProgramManager:
     """Methods in the Edge dialect."""
 
+    _finished: ClassVar[type[ExecutorchProgramManager]] = ExecutorchProgramManager
+
     def __init__(
         self,
         edge_programs: Programs,
@@ -169,7 +175,7 @@ class EdgeProgramManager:
         contracts: Mapping[str, dict[str, Any]] | None = None,
         etrecord: ETRecord | None = None,
     ) -> None:
-        self._programs = _by_name(edge_programs)
+        self._programs = by_name(edge_programs)
         self._constant_methods = dict(constant_methods or {})
         self._config = checked_config("compile_config", compile_config, EdgeCompileConfig)
         if contracts is None:
@@ -297,6 +303,7 @@ class EdgeProgramManager:
         config = checked_config("config", config, ExecutorchBackendConfig)
         lowered: dict[str, LoweredMethod] = {}
         for name, program in self._programs.items():
+            program = plain(program)
             if config.passes:
                 program = run_passes(program, config.passes, name, self._config)
             program = taps_to_values(groups_to_channels(fold_dequantized(program)))
@@ -306,7 +313,7 @@ class EdgeProgramManager:
         plan_methods(lowered, {name: config.planning_of(name) for name in lowered})
         progress("emit")
         emitted = emit(lowered, config, self._constant_methods)
-        return ExecutorchProgramManager(
+        return self._finished(
             lowered,
             emitted,
             config,

@@ -22,6 +22,9 @@ from delegates import taking
 from rushlight.edge import register_operator
 from rushlight.inspect import Inspector
 from rushlight.partition import BackendDetails, CompileSpec, PreprocessResult
+from rushlight.schema.flat_tensor import TensorLayout
+from rushlight.schema.program import ScalarType
+from rushlight.serialize.ptd import NamedTensor, write_ptd
 from shared_files import SharedFiles
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,6 +35,7 @@ OTHERS = [header for header in HEADERS if "windows" not in header]
 BEYOND = [
     "executorch/devtools/bundled_program/bundled_program.h",
     "executorch/extension/llm/runner/multimodal_runner.h",
+    "executorch/extension/module/bundled_module.h",
     "executorch/extension/llm/runner/text_llm_runner.h",
     "executorch/extension/llm/sampler/sampler.h",
     *(f"pytorch/tokenizers/{name}.h" for name in ("hf_tokenizer", "llama2c_tokenizer")),
@@ -154,6 +158,48 @@ def test_verifies_bundled_programs(guide: Path, tmp_path: Path) -> None:
     program.save(tmp_path / "model.pte", quiet=True)
     done = _run(guide / "build" / "guide", "bundle", tmp_path / "model.pte")
     assert done.stdout.strip() == "Error::NotSupported" and "no bundled program" in done.stderr
+
+
+@pytest.mark.parametrize("backend", ["portable", "cpu"])
+def test_a_module_in_memory_of_the_applications(guide: Path, tmp_path: Path, backend: str) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Softmax(-1)).eval()
+    rl.export(model, (_counted(2, 6),), backend=backend).save(tmp_path / "m.pte", quiet=True)
+    done = _run(guide / "build" / "guide", "memory", tmp_path / "m.pte", 2, 6)
+    assert done.returncode == 0, done.stdout + done.stderr
+    got = [float(word) for word in done.stdout.split()]
+    assert got == pytest.approx(model(_counted(2, 6)).flatten().tolist(), rel=1e-4)
+    events = done.stderr.partition("events:")[2].splitlines()[0].split()
+    assert "Method::execute" in events and "mismatch" not in events
+    assert any("softmax" in event for event in events) == (backend == "portable")
+
+
+def test_tensors_of_data_files(guide: Path, tmp_path: Path) -> None:
+    tensors = {"a": _counted(2, 3), "b": torch.tensor([1.5, -2.0]), "c": torch.ones(1, 1, 2)}
+    files = {"first": ("a",), "second": ("b", "c"), "third": ("c",)}
+    for name, keys in files.items():
+        content = {
+            key: NamedTensor(
+                tensors[key].numpy().tobytes(),
+                TensorLayout(
+                    ScalarType.FLOAT, list(tensors[key].shape), list(range(tensors[key].dim()))
+                ),
+            )
+            for key in keys
+        }
+        (tmp_path / f"{name}.ptd").write_bytes(write_ptd(content))
+    data = [guide / "build" / "guide", "data"]
+    done = _run(*data, tmp_path / "first.ptd", tmp_path / "second.ptd")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        "a 2 3: 0 1 2 3 4 5",
+        "b 2: 1.5 -2",
+        "c 1 1 2: 1 1",
+    ]
+    done = _run(*data, tmp_path / "second.ptd", tmp_path / "third.ptd")
+    assert done.stdout.strip() == "Error::InvalidArgument" and "the key c" in done.stderr
+    (tmp_path / "text.ptd").write_bytes(b"no data file, but long enough to be read" * 4)
+    done = _run(*data, tmp_path / "text.ptd")
+    assert done.stdout.strip() == "Error::InvalidExternalData"
 
 
 @WAYS

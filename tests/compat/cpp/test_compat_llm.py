@@ -83,10 +83,26 @@ def model(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return save(make_model(context=256), tokenizer, tmp_path_factory.mktemp("compat") / "model.pte")
 
 
-@pytest.mark.parametrize("source", ["program", "table", "none"])
+@pytest.fixture(scope="module")
+def xnnpack(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program of the form that ExecuTorch's runner takes."""
+    path = tmp_path_factory.mktemp("compat") / "xnnpack.pte"
+    return save(make_model(context=256), tokenizer, path, backend="xnnpack", context=256)
+
+
+@pytest.mark.parametrize(
+    ("form", "source"),
+    [("model", "program"), ("model", "table"), ("model", "none"), ("xnnpack", "table")],
+)
 def test_greedy_texts_are_our_runners(
-    text: Path, model: Path, tokenizer: Tokenizer, tmp_path: Path, source: str
+    request: pytest.FixtureRequest,
+    text: Path,
+    tokenizer: Tokenizer,
+    tmp_path: Path,
+    form: str,
+    source: str,
 ) -> None:
+    model: Path = request.getfixturevalue(form)
     (tmp_path / "tokenizer.table").write_bytes(compile(tokenizer))
     path = {"program": model, "table": tmp_path / "tokenizer.table", "none": "-"}[source]
     got = _lines(text, "generate", model, path, 12, PROMPT, code=2)
@@ -178,6 +194,24 @@ def test_tokens_of_llama2c(text: Path, tmp_path: Path, said: str) -> None:
     assert [int(token) for token in got["tokens"].split()] == _merged(PIECES, said)
     assert _text(got["each"]) == _text(got["whole"]) == said
     assert got["ends"] == f"1 2 {len(PIECES)}" and got["wrapped"].startswith("1 2 ")
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("said", ["the lamp and the lane", "aaaaaaa", "theand"])
+def test_tokens_of_llama2c_are_those_of_its_library(
+    text: Path, tmp_path: Path, executorch_python: Path, said: str
+) -> None:
+    path = _write_llama2c(tmp_path / "tokenizer.bin", PIECES)
+    script = (
+        "import sys; from pytorch_tokenizers import pytorch_tokenizers_cpp as cpp\n"
+        "made = cpp.Llama2cTokenizer(); made.load(sys.argv[1])\n"
+        "print(*made.encode(sys.argv[2], 1, 1))\n"
+    )
+    done = _run(executorch_python, "-c", script, path, said)
+    assert done.returncode == 0, done.stderr
+    expected = [int(word) for word in done.stdout.split()]
+    got = _lines(text, "tokens", path, said)
+    assert [1, *(int(token) for token in got["tokens"].split()), 2] == expected
 
 
 def test_damaged_tokenizers_of_llama2c(text: Path, tmp_path: Path) -> None:

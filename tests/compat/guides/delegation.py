@@ -24,6 +24,35 @@ print("equal to eager")
 """
 
 
+# The guide's two forms of to_backend, as functions without a body, against ours.
+_SIGNATURES = """
+import inspect
+from typing import List
+from torch.export import ExportedProgram
+from executorch.exir.backend import backend_api
+from executorch.exir.backend.backend_api import LoweredBackendModule
+from executorch.exir.backend.compile_spec_schema import CompileSpec
+from executorch.exir.backend.partitioner import Partitioner
+
+def types(function):
+    hints = inspect.get_annotations(function, eval_str=True)
+    return [hints.pop("return"), *hints.values()]
+
+def check(documented, first):
+    ours = types(backend_api.to_backend.dispatch(first))
+    ours = [str(kind).replace("collections.abc.Sequence", "list") for kind in ours]
+    assert ours == [str(kind).replace("typing.List", "list") for kind in types(documented)], ours
+
+"""
+
+
+def _signatures(lowered: str, divided: str) -> str:
+    parts = [_SIGNATURES]
+    for block, first in ((lowered, "str"), (divided, "ExportedProgram")):
+        parts.append(f"{lost_spaces(block)}    ...\n\ncheck(to_backend, {first})\n")
+    return "".join(parts)
+
+
 def document(folder: Path) -> Document:
     return find_document(folder, _FIRST)
 
@@ -41,7 +70,13 @@ def scenarios(folder: Path) -> list[Scenario]:
     )
     check_3 = _CHECK.format(inputs="model_inputs", expected="model(*model_inputs)")
     repaired = lost_spaces(flow_1)
+    lowered = guide.block("# defined in backend_api.py")
+    divided = guide.block("defto_backend(", having="partitioner: Partitioner")
     return [
+        Scenario(
+            "delegation: the forms of to_backend",
+            [python("signatures.py", _signatures(lowered, divided))],
+        ),
         Scenario(
             "delegation: flow 1, a whole module",
             [python("flow_1.py", repaired + lost_spaces(saved) + check_1)],

@@ -78,3 +78,45 @@ ETDUMP_NAMES = "using executorch::etdump::ETDumpGen;\nusing torch::executor::etd
 optional_tensor = replaced("Tensor(?)", "Tensor?")
 # A comment stands for the targets that were named before.
 omitted_targets = replaced("    # ... omit existing ones\n", "    nanogpt_runner PRIVATE\n")
+# The guide leaves the kernel's calculation out: transposed weight times input, plus bias.
+calculation = replaced(
+    "    // calculation\n",
+    "    // calculation\n"
+    "    const ssize_t rows = weight.size(1), columns = input.size(1), depth = weight.size(0);\n"
+    "    for (ssize_t r = 0; r < rows; ++r) {\n"
+    "        for (ssize_t c = 0; c < columns; ++c) {\n"
+    "            float sum = bias ? bias->const_data_ptr<float>()[r] : 0.f;\n"
+    "            for (ssize_t d = 0; d < depth; ++d) {\n"
+    "                sum += weight.const_data_ptr<float>()[d * rows + r] *\n"
+    "                       input.const_data_ptr<float>()[d * columns + c];\n"
+    "            }\n"
+    "            out.mutable_data_ptr<float>()[r * columns + c] = sum;\n"
+    "        }\n"
+    "    }\n",
+)
+# It leaves out, too, where EXECUTORCH_LIBRARY and the names of types come from.
+kernel_names = replaced(
+    "#include <executorch/runtime/kernel/kernel_includes.h>\n",
+    "#include <executorch/runtime/kernel/kernel_includes.h>\n"
+    "#include <executorch/extension/kernel_util/make_boxed_from_unboxed_functor.h>\n"
+    '#include "custom_linear.h"\n'
+    "using executorch::aten::Tensor;\nusing std::optional;\n",
+)
+# And where WRAP_TO_ATEN comes from.
+wrapper_include = replaced(
+    "#include <torch/library.h>\n",
+    "#include <torch/library.h>\n"
+    "#include <executorch/extension/aten_util/make_aten_functor_from_et_functor.h>\n",
+)
+
+
+def missing_import(code: str) -> str:
+    """The function that replaces modules reads `nn` without an import."""
+    return "from torch import nn\n" + code
+
+
+# Replacements within lines, which a comparison of the guide's lines with what runs applies, too.
+REPLACED: tuple[tuple[str, str], ...] = (("Tensor(?)", "Tensor?"),)
+# Why lines of a guide are left out.
+DOWNLOADS = "downloads: the files are of our own writing"
+OMISSIONS = "stands for lines that were shown before"

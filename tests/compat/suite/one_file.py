@@ -24,7 +24,12 @@ import pytest
 
 # Folders, and files, of the wheel that have tests, models and helpers of tests.
 TESTS = frozenset({"test", "tests", "examples"})
-HELPERS = frozenset({"executorch.devtools.bundled_program.util.test_util"})
+HELPERS = frozenset(
+    {
+        "executorch.devtools.bundled_program.util",
+        "executorch.devtools.bundled_program.util.test_util",
+    }
+)
 
 
 def is_of_tests(name: str) -> bool:
@@ -105,18 +110,19 @@ class Recorder:
 
 
 def _reason(report: Any) -> str:
-    """The last line of the error that ended a test."""
-    lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
+    """The first line of the error that ended a test."""
     crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is not None and not lines:
+    if crash is not None and str(crash.message).strip():
         return str(crash.message).strip().partition("\n")[0][:300]
+    lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
     return lines[-1][2:].strip()[:300] if lines else str(report.longrepr)[-300:]
 
 
 def main(folder: str, module: str, results: str, left_out: str | None = None) -> int:
     """Run the tests; returns pytest's exit status."""
     Named.name_of_module = module
-    sys.meta_path.append(FromWheel(Path(folder)))  # type: ignore[arg-type]
+    importlib.import_module("executorch")  # its finder comes after that of tests
+    sys.meta_path.insert(0, FromWheel(Path(folder)))  # type: ignore[arg-type]
     skipped = json.loads(Path(left_out).read_text(encoding="utf-8")) if left_out else []
     file = Path(folder).joinpath(*module.split(".")[1:]).with_suffix(".py")
     flags = ["-q", "--noconftest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", folder]

@@ -7,9 +7,10 @@ place of names that do not exist here.
 
 from __future__ import annotations
 
-from executorch._names import backend, backends, codegen, devtools, exir, export, extension
+from executorch._names import absent, backend, backends, codegen, devtools, exir, export, extension
 
 ABSENT: dict[str, str] = {
+    **absent.ABSENT,
     **exir.ABSENT,
     **backend.ABSENT,
     **backends.ABSENT,

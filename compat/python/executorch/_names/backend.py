@@ -12,7 +12,12 @@ def _same(*names: str) -> dict[str, str]:
 
 MODULES: dict[str, dict[str, str]] = {
     "exir.backend.backend_api": _same(
-        "MethodProgramsPartitionerSpec", "disable_validation", "to_backend", "validation_disabled"
+        "CompileSpec",
+        "LoweredBackendModule",
+        "MethodProgramsPartitionerSpec",
+        "disable_validation",
+        "to_backend",
+        "validation_disabled",
     ),
     "exir.backend.backend_details": {
         **_same("BackendDetails", "CompileSpec", "PreprocessResult"),
@@ -49,6 +54,9 @@ MODULES: dict[str, dict[str, str]] = {
         "ConfigerationBasedPartitioner", "PartitionerConfig", "format_target_name"
     ),
     f"{_CANONICAL}.all_node_partitioner": _same("AllNodePartitioner"),
+    f"{_CANONICAL}.duplicate_constant_node_pass": {
+        "duplicate_constant_node": "rushlight.exir.passes"
+    },
     f"{_CANONICAL}.group_partitioner": _same("GroupBasedPartitioner"),
     "exir._serialize._named_data_store": _same("NamedDataStore", "NamedDataStoreOutput"),
     "exir.backend.test.backend_with_compiler_demo": {

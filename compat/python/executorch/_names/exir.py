@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 _LOWERING = {
-    "EdgeProgramManager": "rushlight.pipeline",
-    "ExecutorchProgramManager": "rushlight.pipeline",
-    "to_edge": "rushlight.pipeline",
-    "to_edge_transform_and_lower": "rushlight.pipeline",
+    "EdgeProgramManager": "rushlight.exir.manager",
+    "ExecutorchProgramManager": "rushlight.exir.manager",
+    "to_edge": "rushlight.exir.manager",
+    "to_edge_transform_and_lower": "rushlight.exir.manager",
+}
+_PASSES = {
+    "ConstPropPass": "rushlight.exir.passes",
+    "SpecPropPass": "rushlight.exir.passes",
+    "remove_unused_parameters_pass": "rushlight.exir.passes",
 }
 _CONFIGS = {
     "EdgeCompileConfig": "rushlight.edge",
-    "ExecutorchBackendConfig": "rushlight.edge",
+    "ExecutorchBackendConfig": "rushlight.exir.config",
+}
+_SHAPES = {
+    "ConstraintBasedSymShapeEvalPass": "rushlight.exir.config",
+    "HintBasedSymShapeEvalPass": "rushlight.exir.config",
 }
 _SCHEMA = "rushlight.schema.program"
 
@@ -20,26 +29,60 @@ MODULES: dict[str, dict[str, str]] = {
         **_CONFIGS,
         "ExportedProgram": "torch.export",
         "ExportGraphSignature": "torch.export.graph_signature",
+        "Value": "typing:Any",
         "load": "torch.export",
         "save": "torch.export",
     },
     "exir.capture": dict(_CONFIGS),
     "exir.capture._config": dict(_CONFIGS),
     "exir.program": dict(_LOWERING),
-    "exir.program._program": dict(_LOWERING),
-    "exir.dialects._ops": {"ops": "rushlight.edge.operators"},
+    "exir.program._program": {
+        **_LOWERING,
+        "_transform": "rushlight.exir.transform:transform",
+    },
+    "exir.common": dict.fromkeys(
+        ("extract_out_arguments", "get_schema_for_operators"), "rushlight.exir.operators"
+    ),
+    "exir.dim_order_utils": dict.fromkeys(
+        (
+            "get_dim_order",
+            "get_memory_format",
+            "is_channel_last_dim_order",
+            "is_contiguous_dim_order",
+        ),
+        "rushlight.exir.dim_orders",
+    ),
+    "exir.operator.convert": {
+        **dict.fromkeys(
+            ("is_inplace_variant", "is_out_variant", "to_out_variant", "unwrap_op_overload"),
+            "rushlight.exir.operators",
+        ),
+        "get_out_args_from_opoverload": "rushlight.exir.operators:out_names",
+    },
+    "exir.print_program": dict.fromkeys(
+        ("add_cursor_to_graph", "inspect_node", "pretty_print", "print_program"),
+        "rushlight.exir.print_program",
+    ),
+    "exir.passes.sym_shape_eval_pass": dict(_SHAPES),
+    "exir.dialects._ops": {
+        "bind_pattern_to_op": "rushlight.exir.operators",
+        "ops": "rushlight.edge.operators",
+    },
+    "exir.dialects.backend._ops": {"BackendOpOverload": "rushlight.edge.operators"},
     "exir.dialects.edge._ops": {
         "EdgeOpOverload": "rushlight.edge.operators",
         "EdgeOpOverloadPacket": "rushlight.edge.operators",
     },
     "exir.delegate": {"executorch_call_delegate": "rushlight.partition"},
     "exir.error": {
+        "ExportErrorType": "rushlight.exir.kinds",
         "ExportError": "rushlight.errors",
         "InternalError": "rushlight.errors:ExportError",
     },
     "exir.graph_module": {"get_control_flow_submodules": "rushlight.partition"},
     "exir.lowered_backend_module": {
         "LoweredBackendModule": "rushlight.partition",
+        "get_lowered_backend_modules": "rushlight.exir.passes",
         "get_lowered_submodules": "rushlight.partition",
     },
     "exir.memory": {"alloc": "rushlight.ir.alloc"},
@@ -50,13 +93,53 @@ MODULES: dict[str, dict[str, str]] = {
         "ProxyValue": "rushlight.edge.export_pass",
     },
     "exir.pass_manager": {"PassManager": "rushlight.edge"},
+    "exir._serialize._cord": {"Cord": "rushlight.exir.cord"},
+    "exir._serialize.padding": dict.fromkeys(
+        ("aligned_size", "pad_to", "padding_required"), "rushlight.exir.cord"
+    ),
+    "exir._warnings": dict.fromkeys(
+        ("ExperimentalWarning", "deprecated", "experimental"), "rushlight.exir.stages_of_life"
+    ),
+    "exir.passes.constant_prop_pass": {"constant_prop_pass": "rushlight.exir.passes"},
+    "exir.passes.const_prop_pass": {"ConstPropPass": "rushlight.exir.passes"},
+    "exir.passes.spec_prop_pass": {"SpecPropPass": "rushlight.exir.passes"},
+    "exir.passes.quantize_io_pass": dict.fromkeys(
+        (
+            "QuantizeInputs",
+            "QuantizeOutputs",
+            "extract_io_quant_params",
+            "get_config_method_name",
+            "quantize_input",
+            "quantize_output",
+        ),
+        "rushlight.exir.quantized_io",
+    ),
+    "exir.verification.interpreter": {"Interpreter": "rushlight.exir.interpreter"},
+    "exir.verification.verifier": {"EXIREdgeDialectVerifier": "rushlight.exir.interpreter"},
     "exir.passes": {
+        **_SHAPES,
+        **_PASSES,
         "ExportPass": "rushlight.edge",
         "MemoryPlanningPass": "rushlight.edge",
     },
     "exir.passes.memory_planning_pass": {"MemoryPlanningPass": "rushlight.edge"},
     "exir.scalar_type": {"ScalarType": _SCHEMA},
-    "exir.tensor": {"TensorSpec": "rushlight.ir.spec"},
+    "exir.tensor": {
+        "TensorSpec": "rushlight.ir.spec",
+        **dict.fromkeys(
+            (
+                "contiguous_stride_from_shape",
+                "dim_order_from_stride",
+                "num_bytes_from_shape_and_dtype",
+                "stride_from_dim_order",
+            ),
+            "rushlight.exir.dim_orders",
+        ),
+        **dict.fromkeys(
+            ("get_scalar_type", "make_allocation_info", "make_tensor_value", "scalar_type_enum"),
+            "rushlight.exir.tensors",
+        ),
+    },
     "exir.schema": dict.fromkeys(
         (
             "AllocationDetails",

@@ -355,6 +355,70 @@ void MaskCache::add_continued(uint32_t id, uint32_t stack, const Stacks& stacks,
   }
 }
 
+// Whether a state goes on by one byte alone, and in one way.
+bool MaskCache::is_in_text(uint32_t number) const {
+  const State& state = automaton_.states[number];
+  return state.edges.size() == 1 && state.edges[0].low == state.edges[0].high &&
+         !state.edges[0].counts && !state.accepts && state.jumps.empty() && state.calls.empty() &&
+         !automaton_.rules[state.rule].is_lexeme;
+}
+
+// The tokens that stay in fixed texts, as in the keys that an object may have: one walk for all.
+// The places from which a token may go beyond the end of a text are left.
+void MaskCache::add_texts(const Places& places, uint32_t* bits) {
+  texts_.clear();
+  is_left_.assign(places.size(), true);
+  for (uint32_t i = 0; i < places.size(); ++i) {
+    if (!is_in_text(places[i].state)) continue;
+    is_left_[i] = false;
+    texts_.push_back({i, places[i].state});
+  }
+  open_texts_.assign(1, {TokenTrie::kRoot, 0, texts_.size()});
+  while (!open_texts_.empty()) {
+    const Texts texts = open_texts_.back();
+    open_texts_.pop_back();
+    add_texts_below(texts, bits);
+  }
+}
+
+void MaskCache::add_texts_below(const Texts& texts, uint32_t* bits) {
+  const auto edge_of = [this](const Text& text) { return automaton_.states[text.state].edges[0]; };
+  const auto by_byte = [&](const Text& a, const Text& b) {
+    return edge_of(a).low < edge_of(b).low;
+  };
+  const auto first = texts_.begin() + static_cast<std::ptrdiff_t>(texts.begin);
+  const auto last = texts_.begin() + static_cast<std::ptrdiff_t>(texts.end);
+  if (!std::is_sorted(first, last, by_byte)) std::sort(first, last, by_byte);
+  for (size_t begin = texts.begin, end = begin; begin < texts.end; begin = end) {
+    const uint8_t byte = edge_of(texts_[begin]).low;
+    while (end < texts.end && edge_of(texts_[end]).low == byte) ++end;
+    const uint32_t child = trie_.child(texts.node, byte);
+    if (child == TokenTrie::kRoot) continue;
+    ++visited_;
+    for (const Ending& ending : trie_.endings_at(child)) set_bit(bits, ending.token());
+    if (trie_.entries()[child].child_count == 0) continue;
+    size_t kept = begin;
+    for (size_t i = begin; i < end; ++i) {
+      const uint32_t next = edge_of(texts_[i]).target;
+      if (is_in_text(next)) {
+        texts_[kept++] = {texts_[i].place, next};
+      } else {
+        is_left_[texts_[i].place] = true;
+      }
+    }
+    if (kept > begin) open_texts_.push_back({child, begin, kept});
+  }
+}
+
+void MaskCache::add_masks(const Places& places, const Reader& reader, uint32_t* bits) {
+  constexpr size_t kMany = 8;
+  const bool is_many = places.size() >= kMany;
+  if (is_many) add_texts(places, bits);
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!is_many || is_left_[i]) add_mask(places[i], reader, bits);
+  }
+}
+
 void MaskCache::add_mask(const Place& place, const Reader& reader, uint32_t* bits) {
   if (bytes() > max_bytes_) clear();
   const Rule& rule = automaton_.rules[automaton_.states[place.state].rule];

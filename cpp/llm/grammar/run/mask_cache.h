@@ -23,8 +23,8 @@ class MaskCache {
  public:
   MaskCache(const Automaton& automaton, const TokenTrie& trie, size_t tokens, size_t max_bytes);
 
-  // Sets the bits of the tokens that can be read from a place of `reader`.
-  void add_mask(const Place& place, const Reader& reader, uint32_t* bits);
+  // Sets the bits of the tokens that can be read from some places of `reader`.
+  void add_masks(const Places& places, const Reader& reader, uint32_t* bits);
   size_t bytes() const;
   // Nodes of the trees that walks have come to.
   uint64_t visited() const { return visited_ + lexemes_.visited(); }
@@ -64,7 +64,16 @@ class MaskCache {
     size_t operator()(const Key& key) const;
   };
 
+  struct Text {  // that is fixed, from a state on
+    uint32_t place, state;
+  };
+  struct Texts {  // of the same beginning, which leads to a node
+    uint32_t node;
+    size_t begin, end;
+  };
+
   void clear();
+  void add_mask(const Place& place, const Reader& reader, uint32_t* bits);
   // `ends`: of the outermost call, whatever the places say.
   uint32_t node_of(Places places, bool ends = false);
   uint32_t closed_node_of(Places places, bool ends);
@@ -80,6 +89,9 @@ class MaskCache {
   void walk(const Exit& from, uint32_t start, TokenSet* set);
   // As `walk`, from a node of places that is in a lexeme: up to the end of that.
   void walk_lexeme(const Exit& from, uint32_t tree_node, uint32_t at, TokenSet* set);
+  bool is_in_text(uint32_t state) const;
+  void add_texts(const Places& places, uint32_t* bits);
+  void add_texts_below(const Texts& texts, uint32_t* bits);
   void push_step(uint32_t tree_node, uint32_t at);
   uint64_t counts_left(const Place& place) const;
   bool is_in_lexeme(const Node& at, const TrieEntry& entry) const;
@@ -106,6 +118,11 @@ class MaskCache {
   std::vector<Exit> ended_;           // of the lexeme that a walk went through
   std::vector<uint64_t> most_least_;  // by rule: the most that a state needs to its end
   std::vector<uint32_t> scratch_;
+  // Of places that are masked together: texts, those of each byte, and which places need a mask of
+  // their own.
+  std::vector<Text> texts_;
+  std::vector<Texts> open_texts_;
+  std::vector<bool> is_left_;
   size_t bytes_ = 0;
   uint64_t visited_ = 0;
 };

@@ -12,14 +12,16 @@ from torch.fx import Graph, Node
 
 from rushlight.backends.xnnpack.elementwise import KEPT_WHOLE
 from rushlight.backends.xnnpack.graph import DATATYPES
-from rushlight.backends.xnnpack.integers import IntegerValues
+from rushlight.backends.xnnpack.integers import IntegerValues, is_quantizing
 from rushlight.backends.xnnpack.operators import (
     OPERATORS,
     arithmetic_of,
     why_not,
     why_not_call,
 )
+from rushlight.backends.xnnpack.precision import ConfigPrecisionType, precision_of
 from rushlight.backends.xnnpack.preprocess import XnnpackBackend
+from rushlight.errors import Code, ExportError
 from rushlight.ir.quantized_values import affine_of, dequantizes
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
@@ -30,9 +32,37 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
     """Takes every call that XNNPACK has a node for, in as few partitions as possible.
 
     Calls of a partition that would only move data stay with the kernels.
+
+    Args:
+        configs: None; ExecuTorch's classes of one operator each do not exist here.
+        config_precisions: the arithmetic of the calls to take, one or several; None for all.
+        per_op_mode: a partition for each call, with the quantising calls around it.
+        verbose: print why calls are not taken.
+        force_non_static_weights_for_f32_linear: False; weights are part of a delegate here.
+
+    Raises:
+        ExportError: for an option with a value that is not supported.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        configs: Sequence[Any] | None = None,
+        config_precisions: ConfigPrecisionType | Sequence[ConfigPrecisionType] | None = None,
+        per_op_mode: bool = False,
+        verbose: bool = False,
+        force_non_static_weights_for_f32_linear: bool = False,
+    ) -> None:
+        if configs or force_non_static_weights_for_f32_linear:
+            name = "configs" if configs else "force_non_static_weights_for_f32_linear"
+            raise ExportError(
+                f"XnnpackPartitioner({name}=…) is not supported: leave it out, and choose calls by "
+                f"config_precisions or by a partitioner of your own",
+                code=Code.NOT_SUPPORTED,
+            )
+        one = isinstance(config_precisions, ConfigPrecisionType)
+        chosen: Any = [config_precisions] if one else config_precisions
+        self._precisions = frozenset(chosen or ConfigPrecisionType)
+        self._verbose = verbose
         self._constants: Mapping[Node, torch.Tensor] = {}
         self._integers: dict[Graph, IntegerValues] = {}
         super().__init__(
@@ -42,6 +72,7 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
             own_state=False,
             non_compute_ops=[*SIZES, *(t for t, known in OPERATORS.items() if known.moves)],
             groups=lambda module: self._of(module.graph).groups(),
+            one_each=per_op_mode,
         )
 
     def ops_to_not_decompose(
@@ -60,7 +91,11 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
             if str(spec.target) not in data.written
         }
         self._integers = {}
-        return super().partition(exported_program)
+        result = super().partition(exported_program)
+        if self._verbose:
+            for node, reason in result.declined.items():
+                print(f"XNNPACK does not take {node.name}: {reason}")
+        return result
 
     def _of(self, graph: Graph) -> IntegerValues:
         if graph not in self._integers:
@@ -71,6 +106,13 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
         return self._integers[graph]
 
     def _why_not(self, node: Node) -> str | None:
+        if len(self._precisions) < len(ConfigPrecisionType):
+            precision = precision_of(node, self._is_constant)
+            if precision not in self._precisions:
+                if ConfigPrecisionType.FP32 not in self._precisions or is_quantizing(node):
+                    return f"its arithmetic is {precision.name}, which config_precisions leaves out"
+                # It is computed with the floats that the calls around it return and take.
+                return why_not_call(node, lambda one: one in self._constants)
         return why_not(node, self._is_constant, self._of(node.graph))
 
     def _is_constant(self, node: Any) -> bool:
@@ -79,3 +121,24 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
             affine = affine_of(node)
             return affine is not None and affine.source in self._constants
         return isinstance(node, Node) and node in self._constants
+
+
+class XnnpackDynamicallyQuantizedPartitioner(XnnpackPartitioner):
+    """Takes only the calls whose inputs get their scales at run time."""
+
+    def __init__(self) -> None:
+        super().__init__(config_precisions=ConfigPrecisionType.DYNAMIC_QUANT)
+
+
+class XnnpackFloatingPointPartitioner(XnnpackPartitioner):
+    """Takes only the calls that are not quantised."""
+
+    def __init__(self) -> None:
+        super().__init__(config_precisions=ConfigPrecisionType.FP32)
+
+
+class XnnpackQuantizedPartitioner(XnnpackPartitioner):
+    """Takes only the calls whose inputs have fixed scales."""
+
+    def __init__(self) -> None:
+        super().__init__(config_precisions=ConfigPrecisionType.STATIC_QUANT)

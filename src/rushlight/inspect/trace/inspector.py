@@ -305,6 +305,8 @@ class Inspector:
     ) -> list[NumericGap]:
         """The rows of `calculate_numeric_gap`, which needs pandas."""
         wanted = distance_of(distance)
+        if hasattr(wanted, "inspector"):
+            wanted.inspector = self
         record = self._record()
         if record.representative_inputs is None:
             raise RunError(

@@ -3,6 +3,7 @@
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/extension/data_loader/file_data_loader.h>
 #include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
+#include <executorch/extension/module/bundled_module.h>
 #include <executorch/extension/threadpool/threadpool_guard.h>
 #include <executorch/runtime/executor/program.h>
 #include <executorch/runtime/kernel/thread_parallel_interface.h>
@@ -19,6 +20,7 @@ using executorch::bundled_program::is_bundled_program;
 using executorch::bundled_program::load_bundled_input;
 using executorch::bundled_program::verify_method_outputs;
 using executorch::extension::BufferDataLoader;
+using executorch::extension::BundledModule;
 using executorch::extension::FileDataLoader;
 using executorch::extension::get_thread_count;
 using executorch::extension::MallocMemoryAllocator;
@@ -63,6 +65,17 @@ int check_threads(int64_t threads) {
   return parallel_for(10, 0, 10, add) ? 22 : 0;
 }
 
+// The first case by a BundledModule.
+int check_module(const void* bundle) {
+  BundledModule module(bundle);
+  const auto outputs = module.execute("forward", 0);
+  if (!outputs.ok() || outputs->size() != 1) return 25;
+  if (module.verify_method_outputs("forward", 0, 1e-4, 1e-6) != Error::Ok) return 26;
+  if (module.verify_method_outputs("forward", 2, 1e-4, 1e-6) != Error::NotFound) return 27;
+  const char text[256] = "no bundled program";
+  return BundledModule(text).execute("forward", 0).ok() ? 28 : 0;
+}
+
 }  // namespace
 
 int run_bundled(const char* path) {
@@ -78,6 +91,8 @@ int run_bundled(const char* path) {
   if (found != Error::Ok) return print_error(found);
   if (!is_bundled_program(bundle, bytes->size())) return 23;
   if (is_bundled_program(const_cast<void*>(program_data), program_size)) return 24;
+
+  if (const int wrong = check_module(bundle)) return wrong;
 
   BufferDataLoader loader(program_data, program_size);
   Result<Program> program = Program::load(&loader);

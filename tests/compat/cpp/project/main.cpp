@@ -2,6 +2,8 @@
 // guide low PROGRAM SIZE...        the same by Program, MemoryManager and Method
 // guide trace PROGRAM SIZE...      the Module API, which writes trace.etdp and trace.bin
 // guide bundle PROGRAM             the test cases of a bundled program
+// guide memory PROGRAM SIZE...     the Module API in memory of the application's
+// guide data FILE...               the tensors of data files
 // Prints the elements of the first output, or the name of an error.
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
@@ -23,6 +25,8 @@ using executorch::runtime::Error;
 using executorch::runtime::EValue;
 using executorch::runtime::Result;
 
+int print_data(const std::vector<const char*>& paths);
+int run_in_memory(const char* path, std::vector<float>& input, const std::vector<int>& sizes);
 int run_bundled(const char* path);
 int run_traced(const char* path, std::vector<float>& input, const std::vector<int>& sizes);
 int run_low_level(const char* path, std::vector<float>& input, const std::vector<int>& sizes);
@@ -43,6 +47,7 @@ int print_error(Error error) {
 int main(int argc, char** argv) {
   if (argc < 3) return 1;
   if (std::strcmp(argv[1], "bundle") == 0) return run_bundled(argv[2]);
+  if (std::strcmp(argv[1], "data") == 0) return print_data({argv + 2, argv + argc});
   std::vector<int> sizes;
   size_t count = 1;
   for (int i = 3; i < argc; ++i) {
@@ -51,6 +56,7 @@ int main(int argc, char** argv) {
   }
   std::vector<float> input(count);
   for (size_t i = 0; i < count; ++i) input[i] = static_cast<float>(i);
+  if (std::strcmp(argv[1], "memory") == 0) return run_in_memory(argv[2], input, sizes);
   if (std::strcmp(argv[1], "low") == 0) return run_low_level(argv[2], input, sizes);
 
   if (std::strcmp(argv[1], "trace") == 0) return run_traced(argv[2], input, sizes);

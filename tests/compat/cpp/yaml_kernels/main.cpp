@@ -1,4 +1,5 @@
-// own_program PROGRAM: runs forward() on 0…5 in float32, of sizes (2,3), and prints all outputs.
+// own_program PROGRAM: runs forward() on 0…5 in float32, of sizes (2,3), and prints all outputs,
+// or the name of an error.
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
 

@@ -24,6 +24,7 @@ _PARTS = (
     "\\n",
     "ß",
 )
+_KEYS = (*"abtxé", "the", "tool", "the tool", "ab", 'a"b', "bab", "tt", "t0", "x\n", "日", "")
 REGEXES = (
     r"[^<]*",
     r"[^<]*<tool>[a-z]+",
@@ -58,6 +59,13 @@ SCHEMAS: tuple[Any, ...] = (
         "type": "object",
         "properties": {"a": {}, "tool": {}},
         "additionalProperties": {"type": "null"},
+    },
+    {  # many places in fixed texts at a time
+        "type": "object",
+        "properties": {key: {"type": "integer"} for key in _KEYS},
+        "required": ["ab"],
+        "maxProperties": 3,
+        "additionalProperties": False,
     },
     {"anyOf": [{"enum": ["the", "tool", "ab"]}, {"type": "string", "pattern": "^[a-z]+$"}]},
 )

@@ -1,6 +1,7 @@
 // A program file, its methods and their memory: rushlight::Module under ExecuTorch's name.
 //
-// The module has memory of its own; allocators that it is given are kept, but not used.
+// The module has memory of its own, unless it is given some: then its methods are those of
+// Program::load_method(), in that memory.
 #pragma once
 
 #include <executorch/runtime/backend/backend_options_map.h>
@@ -79,7 +80,7 @@ class Module {
   runtime::Result<size_t> num_methods();
   runtime::Result<std::unordered_set<std::string>> method_names();
 
-  // Arenas of the caller's are refused with NotSupported: use Program::load_method(). The tracer is
+  // With arenas of the caller's, which must outlive the method, or the module's own. The tracer is
   // used instead of the module's.
   ET_NODISCARD runtime::Error load_method(const std::string& method_name,
                                           runtime::HierarchicalAllocator* planned_memory = nullptr,
@@ -173,6 +174,10 @@ class Module {
     return get_output("forward", output_index);
   }
   runtime::EventTracer* event_tracer() const;
+
+ protected:
+  // A method, which is loaded unless it is.
+  runtime::Result<Method*> loaded_method(const std::string& method_name);
 
  private:
   struct Impl;

@@ -1,4 +1,12 @@
 // Functions of <cmath> on reduced floats: those of float32, rounded once.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<c10/util/BFloat16-math.h>)
+#include_next <c10/util/BFloat16-math.h>
+#else
+#include <c10/util/BFloat16-math.h>
+#endif
+#else
 #pragma once
 
 #include <torch/headeronly/util/BFloat16.h>
@@ -50,3 +58,5 @@ inline c10::BFloat16 pow(c10::BFloat16 a, c10::BFloat16 b) {
 }
 
 }  // namespace std
+
+#endif

@@ -1,4 +1,12 @@
 // Functions of <complex> on c10::complex.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<c10/util/complex_math.h>)
+#include_next <c10/util/complex_math.h>
+#else
+#include <c10/util/complex_math.h>
+#endif
+#else
 #pragma once
 
 #include <torch/headeronly/util/complex.h>
@@ -54,3 +62,5 @@ using c10_complex_math::sinh;
 using c10_complex_math::sqrt;
 using c10_complex_math::tan;
 using c10_complex_math::tanh;
+
+#endif

@@ -1,4 +1,12 @@
 // Bits of whole numbers, under LLVM's names.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<c10/util/llvmMathExtras.h>)
+#include_next <c10/util/llvmMathExtras.h>
+#else
+#include <c10/util/llvmMathExtras.h>
+#endif
+#else
 #pragma once
 
 #include <cstddef>
@@ -52,3 +60,5 @@ constexpr uint64_t divideCeil(uint64_t numerator, uint64_t denominator) {
 }
 
 }  // namespace c10::llvm
+
+#endif

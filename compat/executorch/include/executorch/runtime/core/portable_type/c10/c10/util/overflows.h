@@ -1,4 +1,12 @@
 // Whether a number fits another type.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<c10/util/overflows.h>)
+#include_next <c10/util/overflows.h>
+#else
+#include <c10/util/overflows.h>
+#endif
+#else
 #pragma once
 
 #include <torch/headeronly/util/TypeSafeSignMath.h>
@@ -29,3 +37,5 @@ bool overflows(From from, [[maybe_unused]] bool strict_unsigned = false) {
 }
 
 }  // namespace c10
+
+#endif

@@ -1,4 +1,12 @@
 // Sums and products that tell whether they overflow.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<c10/util/safe_numerics.h>)
+#include_next <c10/util/safe_numerics.h>
+#else
+#include <c10/util/safe_numerics.h>
+#endif
+#else
 #pragma once
 
 #include <cstdint>
@@ -23,3 +31,5 @@ bool safe_multiplies_u64(Iterator first, Iterator last, uint64_t* product) {
 }
 
 }  // namespace c10
+
+#endif

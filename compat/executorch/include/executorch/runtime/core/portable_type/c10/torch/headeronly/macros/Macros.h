@@ -1,4 +1,12 @@
 // The macros of PyTorch's headers that code for ExecuTorch uses.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<torch/headeronly/macros/Macros.h>)
+#include_next <torch/headeronly/macros/Macros.h>
+#else
+#include <torch/headeronly/macros/Macros.h>
+#endif
+#else
 #pragma once
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
@@ -39,4 +47,6 @@
 #else
 #define C10_DIAGNOSTIC_PUSH_AND_IGNORED_IF_DEFINED(warning)
 #define C10_DIAGNOSTIC_POP()
+#endif
+
 #endif

@@ -1,4 +1,12 @@
 // bfloat16 as a type of C++.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<torch/headeronly/util/BFloat16.h>)
+#include_next <torch/headeronly/util/BFloat16.h>
+#else
+#include <torch/headeronly/util/BFloat16.h>
+#endif
+#else
 #pragma once
 
 #include <torch/headeronly/macros/Macros.h>
@@ -89,3 +97,5 @@ class std::numeric_limits<c10::BFloat16> {
   static constexpr c10::BFloat16 quiet_NaN() { return of(0x7fc0); }
   static constexpr c10::BFloat16 denorm_min() { return of(0x0001); }
 };
+
+#endif

@@ -1,4 +1,12 @@
 // float16 as a type of C++.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<torch/headeronly/util/Half.h>)
+#include_next <torch/headeronly/util/Half.h>
+#else
+#include <torch/headeronly/util/Half.h>
+#endif
+#else
 #pragma once
 
 #include <torch/headeronly/macros/Macros.h>
@@ -106,3 +114,5 @@ class std::numeric_limits<c10::Half> {
   static constexpr c10::Half quiet_NaN() { return of(0x7e00); }
   static constexpr c10::Half denorm_min() { return of(0x0001); }
 };
+
+#endif

@@ -1,4 +1,12 @@
 // Comparisons of numbers of any sign.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<torch/headeronly/util/TypeSafeSignMath.h>)
+#include_next <torch/headeronly/util/TypeSafeSignMath.h>
+#else
+#include <torch/headeronly/util/TypeSafeSignMath.h>
+#endif
+#else
 #pragma once
 
 #include <limits>
@@ -40,3 +48,5 @@ constexpr bool less_than_lowest(const T& value) {
 }
 
 }  // namespace c10
+
+#endif

@@ -1,4 +1,12 @@
 // The bits of one type as another of the same size.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<torch/headeronly/util/bit_cast.h>)
+#include_next <torch/headeronly/util/bit_cast.h>
+#else
+#include <torch/headeronly/util/bit_cast.h>
+#endif
+#else
 #pragma once
 
 #include <cstring>
@@ -17,3 +25,5 @@ To bit_cast(const From& from) noexcept {
 }
 
 }  // namespace c10
+
+#endif

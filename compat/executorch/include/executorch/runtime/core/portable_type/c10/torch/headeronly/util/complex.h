@@ -1,4 +1,12 @@
 // Complex numbers of any type of number, as pairs.
+// Where code is compiled with PyTorch, the header is PyTorch's own.
+#if defined(__has_include_next) && __has_include(<ATen/core/Tensor.h>)
+#if __has_include_next(<torch/headeronly/util/complex.h>)
+#include_next <torch/headeronly/util/complex.h>
+#else
+#include <torch/headeronly/util/complex.h>
+#endif
+#else
 #pragma once
 
 #include <torch/headeronly/util/Half.h>
@@ -58,3 +66,5 @@ struct alignas(sizeof(T) * 2) complex {
 };
 
 }  // namespace c10
+
+#endif

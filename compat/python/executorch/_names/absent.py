@@ -1,0 +1,85 @@
+"""What to use in place of modules, and of names in modules, that do not exist here.
+
+An entry for a module stands for all of its names that are not in the tables.
+"""
+
+from __future__ import annotations
+
+_LOWERING = "to_edge and to_executorch do this step themselves"
+_TRACE = "torch.export.export captures models"
+_SAVED = "torch.export.save and torch.export.load keep exported programs"
+_EDGE_CODE = "it makes ExecuTorch's own tables of operators; ours are in ops/ops.yaml"
+_SYMBOLS = "sizes are torch.SymInt, with their bounds in ExportedProgram.range_constraints"
+_OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
+_TRANSFORM = (
+    "not needed by our backends, which take these operators as they are; write a pass with "
+    "executorch.exir.pass_base.ExportPass"
+)
+_LLM = "rushlight.llm exports and runs language models: see docs/llm/"
+_XNNPACK_CONFIG = (
+    "XnnpackPartitioner takes every operator that it can; leave calls out with "
+    "executorch.exir.backend.operator_support.DontPartition"
+)
+_NNCF = "use the quantisers of executorch.backends.xnnpack, or rushlight.quantize"
+_COREML = "CoreMLPartitioner and CoreMLBackend give payloads; coremltools itself has the rest"
+
+ABSENT: dict[str, str] = {
+    # exir
+    "exir": f"{_LOWERING}; {_TRACE}",
+    "exir.capture": f"{_TRACE}; give its result to to_edge",
+    "exir.common": "a helper of ExecuTorch's own sources; use torch's",
+    "exir.control_flow": "use torch.cond and torch._higher_order_ops.while_loop",
+    "exir.debug_handle_utils": "nodes have their handles in meta['debug_handle']",
+    "exir.dialects.edge.arg": _EDGE_CODE,
+    "exir.dialects.edge.dtype": _EDGE_CODE,
+    "exir.dialects.edge.op": _EDGE_CODE,
+    "exir.dialects.edge.spec": _EDGE_CODE,
+    "exir.dim_order_utils": "rushlight.ir.spec.dim_order_of gives a tensor's dim order",
+    "exir.dynamic_shape": "sizes are planned for the bounds of torch.export.Dim",
+    "exir.error": "use rushlight.errors.ExportError, which has ExecuTorch's codes",
+    "exir.graph": _TRACE,
+    "exir.graph_module": "get_control_flow_submodules gives all branches and bodies",
+    "exir.lowered_backend_module": "a partition is extracted by to_backend itself",
+    "exir.memory": "views and the end of values' lives are planned, not written into graphs",
+    "exir.memory_planning": "give MemoryPlanningPass a strategy: see docs/lower-and-plan.md",
+    "exir.operator": "kernels with an out variant are found by name: see docs/custom-operators.md",
+    "exir.pass_base": "a type of ExecuTorch's own sources; ExportPass has the methods to override",
+    "exir.pass_manager": "PassManager runs passes over graphs",
+    "exir.passes": _OWN_PASS,
+    "exir.print_program": "use `rushlight inspect`",
+    "exir.program": f"{_LOWERING}; {_TRACE}",
+    "exir.schema": "a program's tables are those of rushlight.schema.program",
+    "exir.serde": _SAVED,
+    "exir.sym_util": _SYMBOLS,
+    "exir.tensor": "TensorSpec describes a value, and rushlight.ir.spec has the tables of dtypes",
+    "exir.types": "TensorSpec describes a value",
+    "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
+    "exir.version": "the version is in rushlight.schema.program.Program.version",
+    "exir.wrap": _TRACE,
+    # exir.backend
+    "exir.backend.backend_api": "to_backend lowers all parts of a program, branches included",
+    "exir.backend.backend_details": "derive from BackendDetails: its preprocess is checked",
+    "exir.backend.canonical_partitioners": "constants of several partitions are copied already",
+    "exir.backend.operator_support": "derive from torch's OperatorSupportBase",
+    "exir.backend.utils": "compare nodes by their targets and arguments",
+    # export
+    "export.recipe": "derive from RecipeType",
+    "export.utils": "rushlight.backends tells what is installed: `rushlight doctor`",
+    # extension
+    "extension.flat_tensor": "rushlight.serialize.ptd reads and writes data files (.ptd)",
+    "extension.llm": _LLM,
+    "extension.pybindings": "see executorch.extension.pybindings.portable_lib",
+    # backends
+    "backends.xnnpack": "see executorch.backends.xnnpack.partition.xnnpack_partitioner",
+    "backends.xnnpack.partition.config": _XNNPACK_CONFIG,
+    "backends.xnnpack.partition.graphs": _XNNPACK_CONFIG,
+    "backends.xnnpack.partition.xnnpack_partitioner": _XNNPACK_CONFIG,
+    "backends.xnnpack.quantizer": "XNNPACKQuantizer annotates what the backend takes",
+    "backends.xnnpack.recipes": "name a recipe of XNNPackRecipeType in ExportRecipe.get_recipe",
+    "backends.xnnpack.utils": "a helper of ExecuTorch's compiler of payloads; ours needs none",
+    "backends.transforms": _TRANSFORM,
+    "backends.openvino.partitioner": "OpenvinoPartitioner takes every operator that it can",
+    "backends.openvino.quantizer": _NNCF,
+    "backends.openvino.OpenVINOQuantizer": _NNCF,
+    "backends.apple.coreml": _COREML,
+}

@@ -1,0 +1,1 @@
+"""What only ExecuTorch's names need: `compat/python` gives it to scripts."""

@@ -1,0 +1,51 @@
+"""Bytes that grow at their end without being copied."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+
+class Cord:
+    """Pieces of bytes, one after the other.
+
+    Args:
+        data: the first piece, or a cord whose pieces are shared.
+    """
+
+    def __init__(self, data: bytes | bytearray | memoryview | Cord | None = None) -> None:
+        self._buffers: list[bytes | bytearray | memoryview] = []
+        self._byte_size = 0
+        if data is not None:
+            self.append(data)
+
+    def __len__(self) -> int:
+        return self._byte_size
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self._buffers)
+
+    def append(self, data: bytes | bytearray | memoryview | Cord) -> None:
+        """Add bytes, or the pieces of another cord, at the end."""
+        pieces = data._buffers if isinstance(data, Cord) else [data]
+        self._buffers += list(pieces)
+        self._byte_size += len(data)
+
+    def write_to_file(self, outfile: BinaryIO) -> None:
+        """Write the pieces in order."""
+        for piece in self._buffers:
+            outfile.write(piece)
+
+
+def aligned_size(input_size: int, alignment: int) -> int:
+    """The least multiple of `alignment` that is not below `input_size`."""
+    return -(-input_size // alignment) * alignment
+
+
+def padding_required(offset: int, alignment: int) -> int:
+    """The bytes from an offset to the next aligned one."""
+    return -offset % alignment
+
+
+def pad_to(data: bytes, length: int) -> bytes:
+    """The bytes followed by zeros; unchanged if they are as long."""
+    return data.ljust(length, b"\0")

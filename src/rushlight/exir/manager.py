@@ -1,0 +1,139 @@
+"""Lowering, with graphs that are spelled as ExecuTorch spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+from torch.export import ExportedProgram
+
+from rushlight import pipeline
+from rushlight.edge import EdgeCompileConfig, PassManager
+from rushlight.edge.operators import is_spelled, spell
+from rushlight.edge.run_passes import Pass
+from rushlight.errors import names_internal_errors
+from rushlight.exir.print_program import pretty_print, print_program
+from rushlight.partition import NamedDataStore, Partitioner, get_lowered_submodules
+from rushlight.partition.tags import graphs_of
+from rushlight.pipeline.edge_manager import Programs, by_name
+from rushlight.record.etrecord import ETRecord
+
+_Finished = pipeline.ExecutorchProgramManager
+_Edge = pipeline.EdgeProgramManager
+
+
+class ExecutorchProgramManager(_Finished):
+    """A finished program: its bytes, its plan and its debug maps."""
+
+    def dump_executorch_program(self, verbose: bool = False, out: TextIO | None = None) -> None:
+        """Print the program: its instructions, or all of its schema if `verbose`."""
+        if verbose:
+            pretty_print(self.executorch_program, out=out)
+        else:
+            print_program(self.executorch_program, out=out)
+
+
+class EdgeProgramManager(_Edge):
+    """Methods in the Edge dialect, whose calls are ExecuTorch's operators with its nodes' names."""
+
+    _finished = ExecutorchProgramManager
+
+    def __init__(
+        self,
+        edge_programs: Programs,
+        constant_methods: Mapping[str, Any] | None = None,
+        compile_config: EdgeCompileConfig | None = None,
+        core_aten_ops_exception_list: Sequence[Any] | None = None,
+        preserve_ops: Sequence[Any] | None = None,
+        *,
+        contracts: Mapping[str, dict[str, Any]] | None = None,
+        etrecord: ETRecord | None = None,
+    ) -> None:
+        programs = by_name(edge_programs)
+        super().__init__(
+            {n: p if is_spelled(p) else spell(p) for n, p in programs.items()},
+            constant_methods,
+            compile_config,
+            contracts=contracts,
+            etrecord=etrecord,
+        )
+
+    @property
+    def _edge_programs(self) -> dict[str, ExportedProgram]:
+        return self._programs
+
+    @property
+    def _config_methods(self) -> dict[str, Any]:
+        return self._constant_methods
+
+    @property
+    def _named_data_store(self) -> NamedDataStore:
+        """What the delegates of all methods store beside their payloads."""
+        store = NamedDataStore()
+        for program in self._programs.values():
+            for module in graphs_of(program):
+                for _, lowered, _ in get_lowered_submodules(module):
+                    if lowered.named_data_store_output is not None:
+                        store.merge_named_data_store(lowered.named_data_store_output)
+        return store
+
+    def _changed(
+        self, programs: Mapping[str, ExportedProgram], record: ETRecord | None
+    ) -> EdgeProgramManager:
+        return EdgeProgramManager(
+            programs,
+            self._constant_methods,
+            self._config,
+            contracts=self._contracts,
+            etrecord=record,
+        )
+
+
+@names_internal_errors
+def to_edge(
+    programs: Programs,
+    constant_methods: Mapping[str, Any] | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    generate_etrecord: bool = False,
+) -> EdgeProgramManager:
+    """Lower captured programs to the Edge dialect, as `rushlight.pipeline.to_edge` does."""
+    made = pipeline.to_edge(programs, constant_methods, compile_config, generate_etrecord)
+    return _spelled(made)
+
+
+@names_internal_errors
+def to_edge_transform_and_lower(
+    programs: Programs,
+    transform_passes: Sequence[Pass] | Mapping[str, Sequence[Pass]] | PassManager | None = None,
+    partitioner: Partitioner
+    | Sequence[Partitioner]
+    | Mapping[str, Sequence[Partitioner]]
+    | None = None,
+    constant_methods: Mapping[str, Any] | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    generate_etrecord: bool = False,
+) -> EdgeProgramManager:
+    """`to_edge`, then the passes, then the partitioners, as the function of that name in
+    `rushlight.pipeline` does; passes and partitioners are given ExecuTorch's operators."""
+    made = pipeline.to_edge_transform_and_lower(
+        programs,
+        transform_passes,
+        partitioner,
+        constant_methods,
+        compile_config,
+        generate_etrecord,
+        manager_class=EdgeProgramManager,
+    )
+    return _spelled(made)
+
+
+def _spelled(made: pipeline.EdgeProgramManager) -> EdgeProgramManager:
+    if isinstance(made, EdgeProgramManager):
+        return made
+    return EdgeProgramManager(
+        {name: made.exported_program(name) for name in made._programs},
+        made._constant_methods,
+        made._config,
+        contracts=made._contracts,
+        etrecord=made._etrecord,
+    )

@@ -1,0 +1,91 @@
+"""Tests of the options that choose what XNNPACK takes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+from rushlight.backends.xnnpack import XnnpackPartitioner
+from rushlight.backends.xnnpack.pass_manager import XNNPACKPassManager
+from rushlight.backends.xnnpack.precision import ConfigPrecisionType as Precision
+from rushlight.backends.xnnpack.quantizer import XNNPACKQuantizer
+from rushlight.backends.xnnpack.quantizer import (
+    get_symmetric_quantization_config as xnnpack_config,
+)
+from rushlight.errors import ExportError
+from rushlight.pipeline import to_edge, to_edge_transform_and_lower
+from rushlight.quantization import CpuQuantizer, get_symmetric_quantization_config
+from rushlight.runtime import Runtime
+
+
+def delegates(model: nn.Module, x: torch.Tensor, partitioner: XnnpackPartitioner) -> int:
+    lowered = to_edge_transform_and_lower(torch.export.export(model, (x,)), partitioner=partitioner)
+    return sum("call_delegate" in str(n.target) for n in lowered.exported_program().graph.nodes)
+
+
+def test_precisions_choose_the_calls() -> None:
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 4)).eval(), torch.randn(2, 8)
+    quantizer = CpuQuantizer(get_symmetric_quantization_config(is_per_channel=True))
+    prepared = prepare_pt2e(torch.export.export(model, (x,)).module(), quantizer)
+    prepared(x)
+    quantised = convert_pt2e(prepared)
+    assert delegates(model, x, XnnpackPartitioner(config_precisions=Precision.FP32)) == 1
+    assert delegates(model, x, XnnpackPartitioner(config_precisions=Precision.DYNAMIC_QUANT)) == 0
+    static = XnnpackPartitioner(config_precisions=[Precision.STATIC_QUANT])
+    assert delegates(quantised, x, static) == 1
+    # The layers are computed with floats, between calls that quantise and dequantise.
+    floats = XnnpackPartitioner(config_precisions=Precision.FP32)
+    assert delegates(quantised, x, floats) == 2
+    lowered = to_edge_transform_and_lower(torch.export.export(quantised, (x,)), partitioner=floats)
+    program = Runtime.get().load_program(lowered.to_executorch().buffer)
+    (actual,) = program.load_method("forward").execute([x])
+    torch.testing.assert_close(actual, quantised(x), atol=0.05, rtol=0.05)
+
+
+def test_each_call_gets_its_own_delegate() -> None:
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4)), torch.randn(2, 8)
+    assert delegates(model, x, XnnpackPartitioner()) == 1
+    assert delegates(model, x, XnnpackPartitioner(per_op_mode=True)) == 3
+
+
+def test_options_without_counterpart_are_refused() -> None:
+    with pytest.raises(ExportError, match="force_non_static_weights_for_f32_linear"):
+        XnnpackPartitioner(force_non_static_weights_for_f32_linear=True)
+
+
+def test_the_pass_manager_runs_classes_and_passes() -> None:
+    class ToProduct:
+        def __call__(self, module: GraphModule) -> PassResult:
+            for node in module.graph.nodes:
+                if node.target == torch.ops.aten.relu.default:
+                    node.target = torch.ops.aten.neg.default
+            return PassResult(module, True)
+
+    program = to_edge(torch.export.export(nn.ReLU(), (torch.ones(2),))).exported_program()
+    changed = XNNPACKPassManager(program, [ToProduct]).transform()
+    assert torch.equal(changed.module()(torch.ones(2)), -torch.ones(2))
+
+
+def test_dynamic_scales_of_whole_tensors_are_annotated() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense, self.depthwise = nn.Conv2d(2, 2, 1), nn.Conv2d(2, 2, 1, groups=2)
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(self.depthwise(self.dense(x)).flatten(1))
+
+    x = torch.randn(1, 2, 1, 2)
+    config = xnnpack_config(is_per_channel=True, is_dynamic=True)
+    quantizer = XNNPACKQuantizer().set_global(config)
+    prepared = prepare_pt2e(torch.export.export(Model().eval(), (x,)).module(), quantizer)
+    prepared(x)
+    code = convert_pt2e(prepared).code
+    assert code.count("choose_qparams.tensor(") == 2  # the linear layer and the dense convolution
+    with pytest.raises(ExportError, match="set_filter_function"):
+        XNNPACKQuantizer().set_module_name("linear", None)
