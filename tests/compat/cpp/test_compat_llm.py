@@ -124,6 +124,20 @@ def test_greedy_texts_are_our_runners(
         assert got["context"] == "256" and got["end"] == "0"
 
 
+def test_a_runner_of_parts(text: Path, xnnpack: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.table").write_bytes(compile(tokenizer))
+    got = _lines(text, "parts", xnnpack, tmp_path / "tokenizer.table", 12, PROMPT, code=2)
+    runner = rushlight.llm.load(xnnpack, threads=1)
+    first = runner.generate(PROMPT, max_tokens=12, temperature=0.0)
+    assert _text(got["first"]) == first.text
+    assert got["counts"] == f"{len(runner.encode(PROMPT))} {len(first.tokens)}"
+    assert got["steps"] == str(len(first.tokens))  # one for the prompt, one for each but the first
+    both = runner.encode(PROMPT) + runner.encode(" and")
+    whole = runner.generate(both, max_tokens=12, temperature=0.0)
+    assert _text(got["prefilled"]) == whole.text
+    assert got["error"] == "Error::InvalidArgument"  # longer than the context
+
+
 def test_what_is_no_language_model_is_refused(text: Path, model: Path, tmp_path: Path) -> None:
     rushlight.export(torch.nn.Linear(3, 2), (torch.zeros(1, 3),)).save(
         tmp_path / "linear.pte", quiet=True
