@@ -156,9 +156,17 @@ function(rushlight_configure_selected name selection)
     return()
   endif()
   target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
-  # What runs once for each tile of a product is a loop, too.
-  set_property(SOURCE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../cpp/kernels/portable/linalg/gemm.cpp"
-               APPEND PROPERTY COMPILE_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O2>)
+  # What runs once for each tile of a product, or for each call of a small operator, is a loop, too.
+  set(cpp "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../cpp")
+  foreach(source kernels/portable/linalg/gemm
+          kernels/portable/elementwise/elementwise
+          engine/kernels/images/dot_depthwise engine/kernels/products/dot_blocks
+          engine/kernels/products/dot_product)
+    set_property(SOURCE "${cpp}/${source}.cpp" APPEND PROPERTY COMPILE_OPTIONS
+                 $<$<NOT:$<CONFIG:Debug>>:-O2>)
+  endforeach()
+  set_property(SOURCE "${cpp}/engine/loops/images/dot_depthwise.cpp" APPEND PROPERTY COMPILE_OPTIONS
+               $<$<NOT:$<CONFIG:Debug>>:-O3>)
 endfunction()
 
 function(rushlight_link_module name)

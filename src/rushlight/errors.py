@@ -64,14 +64,16 @@ class ExportError(Error):
 
     def __init__(
         self,
-        message: str,
+        message: object,
+        text: str = "",
         *,
         code: Code = Code.INTERNAL,
         where: str = "",
         findings: Sequence[Any] = (),
         sources: Sequence[Any] = (),
     ) -> None:
-        super().__init__(message, code=code, where=where)
+        # Scripts for ExecuTorch give the kind of an error and its text.
+        super().__init__(f"[{message}]: {text}" if text else str(message), code=code, where=where)
         self.findings = list(findings)
         places = sources or [finding.source for finding in findings]
         self.sources = [place for place in places if place.full]

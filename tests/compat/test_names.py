@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -105,6 +106,79 @@ def test_real_executorch_beside_it_is_refused(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "executorch 1.4.1 and rushlight-executorch" in ended.stderr
     assert "pip uninstall rushlight-executorch" in ended.stderr
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("is_first", [True, False])
+def test_it_is_refused_whichever_of_both_comes_first(is_first: bool) -> None:
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    real = ALIAS.parents[1] / ".venv-executorch" / "lib" / version / "site-packages"
+    assert (real / "executorch").is_dir(), "`make interop` installs it"
+    paths = [ALIAS, real] if is_first else [real, ALIAS]
+    code = f"import sys; sys.path[:0] = {[str(p) for p in paths]!r}; import executorch.exir"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert ended.returncode == 1
+    assert "ImportError: two distributions provide the package 'executorch'" in ended.stderr
+    assert "pip uninstall executorch" in ended.stderr
+
+
+def test_partners_derive_from_our_types() -> None:
+    code = """
+import pickle, torch
+from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.pass_base import ExportPass
+from executorch.exir.passes import MemoryPlanningPass
+from executorch.exir.backend.compile_spec_schema import CompileSpec
+from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
+from executorch.devtools.bundled_program.config import MethodTestCase
+
+class Planning(MemoryPlanningPass):
+    calls = 0
+class Taken(Partitioner):
+    def partition(self, exported_program):
+        return PartitionResult(exported_program, {})
+
+edge = to_edge(torch.export.export(torch.nn.ReLU(), (torch.randn(3),)))
+edge = edge.to_backend(Taken())
+finished = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=Planning()))
+assert finished.buffer[4:8] == b"ET12" and issubclass(Planning, MemoryPlanningPass)
+for value in (CompileSpec("a", b"1"), DelegationSpec("B", [CompileSpec("a", b"1")])):
+    assert pickle.loads(pickle.dumps(value)) == value
+case = pickle.loads(pickle.dumps(MethodTestCase([1, 2.0])))
+assert case.inputs == [1, 2.0]
+try:
+    class Unknown(Partitioner):
+        pass
+    to_edge(torch.export.export(torch.nn.ReLU(), (torch.randn(3),))).to_backend(Unknown())
+except Exception as error:
+    print(type(error).__name__)
+"""
+    assert _printed(code).strip() != ""
+
+
+@pytest.mark.full
+def test_a_wheel_installs(tmp_path: Path) -> None:
+    wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q"]
+    source = tmp_path / "source"
+    shutil.copytree(ALIAS, source)
+    subprocess.run([*wheel, "-w", tmp_path, source], check=True)
+    (made,) = tmp_path.glob("rushlight_executorch-*.whl")
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python"]
+    subprocess.run([*pip, "install", "-q", "--no-deps", made], check=True)
+    code = "import executorch.runtime as r; print(r.__spec__.name, r.Runtime.get().__class__)"
+    ended = subprocess.run(
+        [environment / "bin" / "python", "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[1:])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "executorch.runtime" in ended.stdout and "rushlight.runtime" in ended.stdout
 
 
 def test_names_that_torch_has_lost_come_on_request() -> None:

@@ -67,9 +67,14 @@ class EdgeOpOverload(OpOverload):
 
 
 class BackendOpOverload(EdgeOpOverload):
-    """The same for an operator that a backend defines."""
+    """The same for an operator that a backend defines.
+
+    Attributes:
+        equivalent_callable: the function that `bind_pattern_to_op` bound to it.
+    """
 
     _dialect = "backend"
+    equivalent_callable: Any = None
 
 
 @cache

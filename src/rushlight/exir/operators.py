@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import torch
+from torch._C import DispatchKey
 from torch._ops import OpOverload
+from torch.library import Library
 
+from rushlight.edge.operators import backend_operator
 from rushlight.errors import Code, ExportError
 from rushlight.ir.operators import out_variant
+
+Pattern = TypeVar("Pattern", bound=Callable[..., Any])
+_MEANINGS = (
+    DispatchKey.CompositeExplicitAutograd,
+    DispatchKey.CompositeImplicitAutograd,
+    DispatchKey.Meta,
+)
 
 
 def get_schema_for_operators(ops: Iterable[str]) -> dict[str, str]:
@@ -108,3 +118,27 @@ def to_out_variant(op_overload: OpOverload) -> tuple[OpOverload, tuple[str, ...]
 def _overloads(operator: OpOverload) -> list[OpOverload]:
     packet = operator.overloadpacket
     return [getattr(packet, name) for name in packet.overloads()]
+
+
+def bind_pattern_to_op(library: Library, schema_or_name: str) -> Callable[[Pattern], Pattern]:
+    """Makes a function the meaning of an operator of a backend.
+
+    Args:
+        library: of torch, in which the operator is or will be defined.
+        schema_or_name: "add_relu(Tensor a, Tensor b) -> Tensor" defines it, "add_relu" names it.
+    """
+
+    def bind(function: Pattern) -> Pattern:
+        text = schema_or_name.split("::")[-1]
+        if "(" in text:
+            library.define(text)
+        full = text.partition("(")[0].strip()
+        name, _, overload = full.partition(".")
+        packet = getattr(getattr(torch.ops, library.ns), name)
+        operator: OpOverload = getattr(packet, overload or "default")
+        if not any(operator.has_kernel_for_dispatch_key(key) for key in _MEANINGS):
+            library.impl(full, function, "CompositeImplicitAutograd")
+        backend_operator(operator).equivalent_callable = function
+        return function
+
+    return bind

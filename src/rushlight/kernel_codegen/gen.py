@@ -6,8 +6,9 @@
 FOLDER gets RegisterCodegenUnboxedKernelsEverything.cpp (RegisterKernelsEverything.cpp and
 RegisterKernels.h with --manual-registration), NativeFunctions.h, which declares the kernels, and
 Functions.h, by which an application calls them. With --custom-ops-yaml-path it gets
-RegisterCPUCustomOps.cpp, RegisterSchema.cpp and CustomOpsNativeFunctions.h as well, which give
-the operators to PyTorch. Kernels that come with the runtime (:mod:`.own_kernels`) are in none.
+RegisterSchema.cpp and RegisterCPUWrappedOps.cpp as well, which give the operators to PyTorch with
+the same kernels; or, with kernels on PyTorch's tensors, RegisterCPUCustomOps.cpp. Kernels that come
+with the runtime (:mod:`.own_kernels`) are in none.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from rushlight.kernel_codegen.functions import (
 )
 from rushlight.kernel_codegen.kernels import ComputeCodegenUnboxedKernels, gen_unboxing
 from rushlight.kernel_codegen.own_kernels import without_runtime_kernels
+from rushlight.kernel_codegen.wrapped import gen_wrapped_ops
 from rushlight.kernel_codegen.yaml_files import (
     parse_yaml,
     parse_yaml_files,
@@ -184,6 +186,12 @@ def _write(options: argparse.Namespace) -> FileManager:
                 kernel_index=parsed.kernel_index,
                 cpu_fm=files,
                 rocm=options.rocm,
+            )
+            gen_wrapped_ops(
+                native_functions=own_functions,
+                selector=selector,
+                kernel_index=parsed.kernel_index,
+                cpu_fm=files,
             )
     return files
 

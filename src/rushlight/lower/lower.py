@@ -166,6 +166,7 @@ class _Lowering:
     def alloc(self, like: Node, spec: TensorSpec) -> Node:
         """Append the allocation of a tensor."""
         node = self.emit(like, alloc, (spec,), {})
+        node.meta.pop("debug_handle", None)  # it is no instruction
         node.meta["spec"] = spec
         return node
 

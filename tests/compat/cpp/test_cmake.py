@@ -191,6 +191,28 @@ def test_the_runner_prints_and_writes_outputs(
 
 
 @pytest.mark.full
+def test_the_runner_verifies_bundled_programs(
+    package: Path, model: torch.nn.Module, tmp_path: Path
+) -> None:
+    x = torch.linspace(-1, 1, 12).reshape(2, 6)
+    program = rl.export(model, (x,))
+    for name, offset in (("good", 0.0), ("bad", 0.5)):
+        bundle = rl.bundle(program, [rl.TestCase((x,), expected=(model(x).detach() + offset,))])
+        bundle.save(tmp_path / f"{name}.bpte")
+    done = runner(package, tmp_path, "--model_path=good.bpte")
+    assert done.returncode == 0, done.stderr
+    assert "TEST: BundleIO index[0] Test_result: PASS" in done.stderr
+    assert done.stdout.startswith("OutputX 0: tensor(sizes=[2, 4], [")
+    done = runner(package, tmp_path, "--model_path=bad.bpte")
+    assert done.returncode == 1
+    assert "Test_result: FAIL" in done.stderr and "greatest 0.5" in done.stderr
+    done = runner(package, tmp_path, "--model_path=bad.bpte", "--bundleio_atol=0.6")
+    assert done.returncode == 0
+    done = runner(package, tmp_path, "--model_path=good.bpte", "--inputs=x.bin")
+    assert done.returncode == 1 and "has its own inputs" in done.stderr
+
+
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

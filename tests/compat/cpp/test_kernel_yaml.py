@@ -91,7 +91,9 @@ def test_sources_are_those_of_executorchs_generator(tmp_path: Path, option: str)
             for path in folder.iterdir()
         }
 
-    assert files(tmp_path / "ours") == files(tmp_path / "theirs")
+    ours = files(tmp_path / "ours")
+    ours.pop("RegisterCPUWrappedOps.cpp")  # in addition to theirs
+    assert ours == files(tmp_path / "theirs")
 
 
 def _mixed(x, sizes, flags, xs, ys, eps, mode, s, n, fs, w, more):  # type: ignore[no-untyped-def]
@@ -213,3 +215,40 @@ def test_a_build_for_some_dtypes_refuses_others(project: Path) -> None:
     done = _run(project, "selected_program", "unselected.pte")
     assert done.stdout.strip() == "Error::InvalidArgument", done.stdout + done.stderr
     assert "Unhandled dtype Int for own::twice.out" in done.stderr
+
+
+# Run by itself, since the operators are of the whole process.
+OPERATORS = """
+import sys
+import torch
+torch.ops.load_library(sys.argv[1])
+own, x = torch.ops.own, torch.arange(6.0).reshape(2, 3)
+y = own.mixed.out(x, [1, 2], [True, False], [x, x], [None, x], None, "same", 2.5, 3, [0.25], x,
+                  [7], out=torch.empty(2, 3))
+torch.testing.assert_close(y, x * 2.5 + 2 * x + x + (1 + 2 + 10 + 100 + 3 + 0.25 + 7 + 1000))
+low, high = own.min_max.out(x.t(), low=torch.empty(()), high=torch.empty(()))
+assert (low, high) == (0, 5)
+torch.testing.assert_close(own.twice.out(x.int(), out=torch.empty(2, 3).int()), x.int() * 2)
+try:
+    own.min_max.out(x, low=torch.empty(2), high=torch.empty(()))
+except RuntimeError as error:
+    assert "own::min_max.out failed: Error::InvalidArgument" in str(error), error
+else:
+    raise AssertionError("tensors of wrong sizes were taken")
+print("done")
+"""
+
+
+@pytest.mark.full
+def test_kernels_become_operators_of_pytorch(tmp_path: Path) -> None:
+    gen.main([*FILES, f"--install-dir={tmp_path / 'generated'}"])
+    _check(CMAKE, "--install", ROOT / "build" / "dev", "--prefix", tmp_path / "prefix")
+    _check(
+        *(CMAKE, "-S", SOURCES / "aten", "-B", tmp_path / "build", "-DCMAKE_BUILD_TYPE=Release"),
+        f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}",
+        *(f"-DEXECUTORCH_FOLDER={COMPAT}", f"-DGENERATED={tmp_path / 'generated'}"),
+        f"-Drushlight_DIR={tmp_path}/prefix/lib/cmake/rushlight",
+    )
+    _check(CMAKE, "--build", tmp_path / "build", "--target", "own_operators", "--parallel", "2")
+    library = tmp_path / "build" / "libown_operators.so"
+    assert _check(sys.executable, "-c", OPERATORS, library).startswith("done\n")

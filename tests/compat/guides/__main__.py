@@ -6,9 +6,9 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from guides import blocks, delegation, language_models
+from guides import blocks, delegation, language_models, others
 from guides.documents import Document
-from guides.scenario import Scenario, StepFailedError
+from guides.scenario import Scenario, StepFailedError, install_runtime
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +20,9 @@ def main() -> int:
     parser.add_argument(
         "--blocks", action="store_true", help="only tell what becomes of every block of code"
     )
+    parser.add_argument(
+        "--whole", action="store_true", help="compile the runtime in each project, as readers do"
+    )
     parser.add_argument("--keep", type=Path, help="a folder for what the guides make")
     arguments = parser.parse_args()
     scenarios = [*delegation.scenarios(arguments.docs), *language_models.scenarios(arguments.docs)]
@@ -28,15 +31,17 @@ def main() -> int:
     findings = _tell_blocks(console, documents, scenarios, arguments.blocks)
     if arguments.blocks:
         return 1 if findings else 0
+    scenarios += others.scenarios()
     table = Table("part of a guide", "result", "s")
     failures = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = (arguments.keep or Path(temporary)).resolve()
+        options = [] if arguments.whole else install_runtime(folder / "runtime")
         for index, scenario in enumerate(scenarios):
             if arguments.names and not any(name in scenario.name for name in arguments.names):
                 continue
             try:
-                seconds = scenario.run(folder / f"{index}")
+                seconds = scenario.run(folder / f"{index}", options)
                 table.add_row(scenario.name, "runs", f"{seconds:.0f}")
             except StepFailedError as error:
                 failures.append(f"{scenario.name}: {error}")

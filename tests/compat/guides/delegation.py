@@ -40,7 +40,8 @@ def types(function):
 
 def check(documented, first):
     ours = types(backend_api.to_backend.dispatch(first))
-    assert str(ours) == str(types(documented)).replace("typing.List", "list"), ours
+    ours = [str(kind).replace("collections.abc.Sequence", "list") for kind in ours]
+    assert ours == [str(kind).replace("typing.List", "list") for kind in types(documented)], ours
 
 """
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,8 +57,8 @@ class Scenario:
     copies: list[Path] = field(default_factory=list)
     has_checkout: bool = False
 
-    def run(self, folder: Path) -> float:
-        """Runs the steps in a folder. Returns seconds.
+    def run(self, folder: Path, options: Sequence[str] = ()) -> float:
+        """Runs the steps in a folder, CMake with options besides. Returns seconds.
 
         Raises:
             StepFailedError: a command fails, or does not print what it should.
@@ -72,7 +72,7 @@ class Scenario:
             checkout.symlink_to(CHECKOUT, target_is_directory=True)
         start = time.monotonic()
         for step in self.steps:
-            _run(step, folder)
+            _run(step, folder, options)
         return time.monotonic() - start
 
 
@@ -81,10 +81,12 @@ def python(name: str, code: str, check: Check | None = None) -> Step:
     return Step(["python", name], {name: code}, check=check)
 
 
-def _run(step: Step, folder: Path) -> None:
+def _run(step: Step, folder: Path, options: Sequence[str]) -> None:
     for name, text in step.files.items():
         (folder / name).write_text(text, encoding="utf-8")
     command = [sys.executable if part == "python" else part for part in step.command]
+    if command[:2] == ["cmake", "-S"]:
+        command += options
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "compat" / "python"), str(folder)]),
@@ -112,3 +114,14 @@ def _run(step: Step, folder: Path) -> None:
             step.check(ended.stdout, folder)
         except AssertionError as error:
             raise StepFailedError(f"{' '.join(step.command)}: {error}\n{ended.stdout}") from error
+
+
+def install_runtime(folder: Path) -> list[str]:
+    """Installs what `make ext` built. Returns CMake's options to use it, so that a part of a guide
+    does not compile the runtime again."""
+    build = ROOT / "build" / "dev"
+    if not (build / "CMakeCache.txt").exists():
+        return []
+    command = ["cmake", "--install", str(build), "--prefix", str(folder)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return [f"-Drushlight_DIR={folder}/lib/cmake/rushlight"]

@@ -24,7 +24,12 @@ import pytest
 
 # Folders, and files, of the wheel that have tests, models and helpers of tests.
 TESTS = frozenset({"test", "tests", "examples"})
-HELPERS = frozenset({"executorch.devtools.bundled_program.util.test_util"})
+HELPERS = frozenset(
+    {
+        "executorch.devtools.bundled_program.util",
+        "executorch.devtools.bundled_program.util.test_util",
+    }
+)
 
 
 def is_of_tests(name: str) -> bool:

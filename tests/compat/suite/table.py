@@ -51,12 +51,17 @@ def table_of(folder: Path) -> str:
         if counts[0]:
             rows.append((suite, *counts))  # type: ignore[arg-type]
     head = "| suite | passes there | passes here | with public names alone |\n|---|---|---|---|"
-    lines = [f"| `{s}` | {t} | {h} | {ph} of {pt} |" for s, t, h, pt, ph in rows]
+    lines = [f"| `{_dotted(s)}` | {t} | {h} | {ph} of {pt} |" for s, t, h, pt, ph in rows]
     total = [sum(column) for column in zip(*(row[1:] for row in rows), strict=True)]
     if total:
         lines.append(f"| all | {total[0]} | {total[1]} | {total[3]} of {total[2]} |")
     why = "\n| file | tests | why they fail here |\n|---|---|---|"
     return "\n".join([head, *lines, "", *why.splitlines()[1:], *reasons])
+
+
+def _dotted(suite: str) -> str:
+    """A suite's folder as the name of a package."""
+    return suite.replace("/", ".")
 
 
 def _reasons(module: str, failed: list[str], here: dict[str, tuple[str, str]]) -> list[str]:

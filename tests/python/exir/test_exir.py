@@ -11,7 +11,7 @@ from torch.fx import GraphModule
 from torch.fx.passes.infra.pass_base import PassResult
 
 from rushlight.errors import ExportError
-from rushlight.exir import config, dim_orders, operators, print_program, tensors, transform
+from rushlight.exir import config, dim_orders, kinds, operators, print_program, tensors, transform
 from rushlight.ir.spec import TensorSpec
 from rushlight.pipeline import to_edge
 
@@ -98,3 +98,8 @@ def test_options_that_would_change_the_program_are_refused() -> None:
         config.ExecutorchBackendConfig(sym_shape_eval_pass=config.HintBasedSymShapeEvalPass())
     with pytest.raises(ExportError, match="external_mutable_weights"):
         config.ExecutorchBackendConfig(external_mutable_weights=True)
+
+
+def test_errors_have_kinds() -> None:
+    error = ExportError(kinds.ExportErrorType.NOT_SUPPORTED, "no complex numbers")
+    assert str(error) == "[ExportErrorType.NOT_SUPPORTED]: no complex numbers"

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch._export.verifier import SpecViolationError
+from torch.export.graph_signature import InputKind
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from rushlight.backends.xnnpack.quantizer import (
@@ -16,7 +17,7 @@ from rushlight.backends.xnnpack.quantizer import (
     get_symmetric_quantization_config,
 )
 from rushlight.errors import ExportError
-from rushlight.exir import cord, passes, quantized_io, stages_of_life
+from rushlight.exir import cord, passes, placeholders, quantized_io, stages_of_life
 from rushlight.exir.interpreter import EXIREdgeDialectVerifier, Interpreter
 from rushlight.exir.manager import EdgeProgramManager, to_edge
 
@@ -130,3 +131,30 @@ def test_cords_and_marks() -> None:
         warnings.simplefilter("always")
         assert marked() == 1
     assert told[0].category is stages_of_life.ExperimentalWarning
+
+
+def test_constants_and_buffers_are_added_and_removed() -> None:
+    class Same(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 0.0
+
+    program = to_edge(torch.export.export(Same(), (X,))).exported_program()
+    call = next(n for n in program.graph.nodes if n.op == "call_function")
+    with program.graph.inserting_before(next(iter(program.graph.nodes))):
+        node = placeholders.create_constant_placeholder(
+            program, program.graph, "ones", InputKind.PARAMETER, torch.ones(2)
+        )
+    call.args = (call.args[0], node)
+    program.graph_module.recompile()
+    assert torch.equal(program.module()(X), X + 1)
+    with pytest.raises(ExportError, match="1 nodes use it"):
+        placeholders.delete_constant_placeholder(program, node)
+    call.args = (call.args[0], call.args[0])
+    placeholders.delete_constant_placeholder(program, node)
+    program.graph_module.recompile()
+    assert torch.equal(program.module()(X), X + X) and not program.state_dict
+    buffer = placeholders.create_mutable_buffer(program, "b_count", torch.ones(2))
+    call.args = (call.args[0], buffer)
+    program.graph_module.recompile()
+    assert torch.equal(program.module()(X), X + 1)
+    assert program.graph_signature.buffers_to_mutate == {"b_count": "count"}

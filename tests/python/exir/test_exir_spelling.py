@@ -15,6 +15,7 @@ from rushlight.backends.demo import AddMulPartitionerDemo
 from rushlight.backends.xnnpack import XnnpackPartitioner
 from rushlight.edge.operators import EdgeOpOverload, is_spelled, ops, plain
 from rushlight.exir.manager import to_edge, to_edge_transform_and_lower
+from rushlight.exir.operators import bind_pattern_to_op
 from rushlight.partition import (
     DelegationSpec,
     Partitioner,
@@ -101,3 +102,16 @@ def test_partitioners_of_both_kinds_take_the_calls(partitioner: Partitioner) -> 
         "executorch_call_delegate"
         in to_backend(to_edge(exported()).exported_program(), partitioner).graph_module.code
     )
+
+
+def test_a_function_is_the_meaning_of_a_backends_operator() -> None:
+    library = torch.library.Library("exir_test", "DEF")
+
+    @bind_pattern_to_op(library, "add_relu(Tensor a, Tensor b) -> Tensor")
+    def add_relu(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.relu(a + b)
+
+    bound = ops.backend.exir_test.add_relu.default
+    assert torch.equal(bound(X, -3 * X), torch.zeros(2))
+    assert bound == torch.ops.exir_test.add_relu.default
+    assert bound.equivalent_callable is add_relu

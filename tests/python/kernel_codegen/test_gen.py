@@ -43,6 +43,7 @@ def test_registers_kernels_of_both_files(tmp_path: Path) -> None:
         *("RegisterCodegenUnboxedKernelsEverything.cpp", "RegisterCodegenUnboxedKernels_0.cpp"),
         *("Functions.h", "NativeFunctions.h", "CustomOpsNativeFunctions.h", "RegisterKernels.h"),
         *("RegisterCPUCustomOps.cpp", "RegisterCPUStub.cpp", "RegisterSchema.cpp"),
+        "RegisterCPUWrappedOps.cpp",
     }
     registered = files["RegisterCodegenUnboxedKernelsEverything.cpp"]
     assert '"aten::add.out"' in registered and '"own::scaled.out"' in registered

@@ -18,7 +18,8 @@ set(EXECUTORCH_CXX_STANDARD 17)
 set(EXECUTORCH_INCLUDE_DIRS
     "${executorch_root}/include"
     "${executorch_root}/include/executorch/runtime/core/portable_type/c10")
-set(EXECUTORCH_COMPILE_DEFINITIONS C10_USING_CUSTOM_GENERATED_MACROS ET_EVENT_TRACER_ENABLED)
+set(EXECUTORCH_COMPILE_DEFINITIONS
+    C10_USING_CUSTOM_GENERATED_MACROS ET_EVENT_TRACER_ENABLED ET_USE_THREADPOOL)
 
 if(NOT TARGET executorch::runtime)
   set(EXECUTORCH_ENABLE_EVENT_TRACER ON)  # as the wheel's libraries are built

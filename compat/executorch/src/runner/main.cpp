@@ -1,5 +1,7 @@
 // executor_runner: runs a method of a program from the command line, with ExecuTorch's flags.
+#include <executorch/devtools/bundled_program/bundled_program.h>
 #include <executorch/devtools/etdump/etdump_flatcc.h>
+#include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/extension/data_loader/file_data_loader.h>
 #include <executorch/extension/flat_tensor/flat_tensor_data_map.h>
 #include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
@@ -10,6 +12,7 @@
 #include <executorch/runtime/platform/clock.h>
 #include <executorch/runtime/platform/runtime.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -28,6 +31,7 @@ namespace {
 using namespace executorch::runtime;
 using executorch::etdump::ETDumpGen;
 using executorch::extension::BufferCleanup;
+using executorch::extension::BufferDataLoader;
 using executorch::extension::FileDataLoader;
 using executorch::extension::FlatTensorDataMap;
 using executorch::extension::MallocMemoryAllocator;
@@ -41,6 +45,8 @@ std::vector<std::string> parts_of(const std::string& list, char between) {
   return parts;
 }
 
+constexpr size_t kCase = 0;  // of a bundled program
+
 // A program, its method, and all that they use.
 class Run {
  public:
@@ -49,10 +55,7 @@ class Run {
   Error load() {
     if (!flags_.data_path.empty()) ET_CHECK_OK_OR_RETURN_ERROR(load_data());
     const uint64_t start = pal_current_ticks();
-    ET_ASSIGN_OR_RETURN(loader, FileDataLoader::from(flags_.model_path.c_str()));
-    loader_.emplace(std::move(loader));
-    ET_ASSIGN_OR_RETURN(program, Program::load(&*loader_));
-    program_.emplace(std::move(program));
+    ET_CHECK_OK_OR_RETURN_ERROR(load_program());
     ET_CHECK_OK_OR_RETURN_ERROR(load_method());
     ET_LOG(Info, "%s: method %s loaded in %f ms", flags_.model_path.c_str(), name_.c_str(),
            milliseconds(pal_current_ticks() - start));
@@ -60,6 +63,9 @@ class Run {
   }
 
   Error set_inputs() {
+    if (is_bundled_) {
+      return executorch::bundled_program::load_bundled_input(*method_, bundle_.data(), kCase);
+    }
     std::vector<std::string> bytes;
     std::vector<std::pair<char*, size_t>> buffers;
     for (const std::string& path : parts_of(flags_.inputs, ',')) {
@@ -92,6 +98,21 @@ class Run {
     return method_->get_outputs(outputs->data(), outputs->size());
   }
 
+  // Of the case whose inputs were set, if there is one.
+  Error verify_outputs() {
+    if (!is_bundled_) return Error::Ok;
+    const auto stats = executorch::bundled_program::compute_method_output_error_stats(
+        *method_, bundle_.data(), kCase);
+    ET_LOG(Info, "errors: mean %g, greatest %g; relative: mean %g, greatest %g",
+           stats.mean_abs_error, stats.max_abs_error, stats.mean_relative_error,
+           stats.max_relative_error);
+    const Error error = executorch::bundled_program::verify_method_outputs(
+        *method_, bundle_.data(), kCase, flags_.bundleio_rtol, flags_.bundleio_atol);
+    ET_LOG(Info, "TEST: BundleIO index[%zu] Test_result: %s", kCase,
+           error == Error::Ok ? "PASS" : "FAIL");
+    return error;
+  }
+
   Error write_trace() {
     if (flags_.etdump_path.empty()) return Error::Ok;
     const executorch::etdump::ETDumpResult trace = tracer_.get_etdump_data();
@@ -108,6 +129,37 @@ class Run {
  private:
   static double milliseconds(uint64_t ticks) {
     return static_cast<double>(ticks_to_ns(ticks)) / 1e6;
+  }
+
+  // A bundled program lies in memory whole, another one is read by its loader.
+  Error load_program() {
+    ET_ASSIGN_OR_RETURN(loader, FileDataLoader::from(flags_.model_path.c_str()));
+    loader_.emplace(std::move(loader));
+    constexpr size_t kHead = 128;
+    const DataLoader::SegmentInfo info(DataLoader::SegmentInfo::Type::Program);
+    ET_ASSIGN_OR_RETURN(size, loader_->size());
+    ET_ASSIGN_OR_RETURN(head, loader_->load(0, std::min(size, kHead), info));
+    is_bundled_ = executorch::bundled_program::is_bundled_program(const_cast<void*>(head.data()),
+                                                                  head.size());
+    DataLoader* from = &*loader_;
+    if (is_bundled_) {
+      ET_CHECK_OR_RETURN_ERROR(flags_.input_shapes.empty() && flags_.inputs.empty(),
+                               InvalidArgument,
+                               "%s has its own inputs: leave out --inputs and --input_shapes",
+                               flags_.model_path.c_str());
+      // The program inside must be aligned as the file says.
+      bundle_.resize(size);
+      ET_CHECK_OK_OR_RETURN_ERROR(loader_->load_into(0, size, info, bundle_.data()));
+      const void* data = nullptr;
+      size_t bytes = 0;
+      ET_CHECK_OK_OR_RETURN_ERROR(
+          executorch::bundled_program::get_program_data(bundle_.data(), size, &data, &bytes));
+      bundled_loader_.emplace(data, bytes);
+      from = &*bundled_loader_;
+    }
+    ET_ASSIGN_OR_RETURN(program, Program::load(from));
+    program_.emplace(std::move(program));
+    return Error::Ok;
   }
 
   Error load_data() {
@@ -139,6 +191,10 @@ class Run {
     return Error::Ok;
   }
 
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // of get_inputs()
+#endif
   Error resize_inputs() {
     const std::vector<std::string> shapes = parts_of(flags_.input_shapes, ',');
     ET_CHECK_OR_RETURN_ERROR(shapes.size() == method_->inputs_size(), InvalidArgument,
@@ -161,12 +217,18 @@ class Run {
     }
     return Error::Ok;
   }
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
 
   const Flags& flags_;
   ETDumpGen tracer_;
   std::optional<FileDataLoader> data_loader_;
   std::optional<FlatTensorDataMap> data_;
   std::optional<FileDataLoader> loader_;
+  bool is_bundled_ = false;
+  std::vector<uint8_t> bundle_;
+  std::optional<BufferDataLoader> bundled_loader_;
   std::optional<Program> program_;
   std::string name_;
   std::vector<std::unique_ptr<uint8_t[]>> buffers_;
@@ -209,7 +271,8 @@ Error run_all(Run& run, const Flags& flags) {
   }
   if (flags.print_output == "all") print_all(outputs);
   if (flags.print_output == "summary") print_summary(outputs);
-  return run.write_trace();
+  ET_CHECK_OK_OR_RETURN_ERROR(run.write_trace());
+  return run.verify_outputs();
 }
 
 int main_of(int argc, char** argv) {

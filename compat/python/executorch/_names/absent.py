@@ -52,7 +52,6 @@ ABSENT: dict[str, str] = {
     "exir.serde": _SAVED,
     "exir.sym_util": _SYMBOLS,
     "exir.tensor": "TensorSpec describes a value, and rushlight.ir.spec has the tables of dtypes",
-    "exir.tensor_layout": "use rushlight.schema.flat_tensor.TensorLayout",
     "exir.types": "TensorSpec describes a value",
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
     "exir.version": "the version is in rushlight.schema.program.Program.version",

@@ -49,6 +49,14 @@ MODULES: dict[str, dict[str, str]] = {
     "backends.xnnpack.quantizer.xnnpack_quantizer_utils": {
         "QuantizationConfig": "rushlight.backends.xnnpack.quantizer"
     },
+    "backends.transforms.utils": dict.fromkeys(
+        (
+            "create_constant_placeholder",
+            "create_mutable_buffer",
+            "delete_constant_placeholder",
+        ),
+        "rushlight.exir.placeholders",
+    ),
     "backends.transforms.duplicate_dynamic_quant_chain": {
         "DuplicateDynamicQuantChainPass": "rushlight.quantization",
     },
@@ -59,6 +67,12 @@ MODULES: dict[str, dict[str, str]] = {
     "backends.openvino.partitioner": {"OpenvinoPartitioner": "rushlight.backends.openvino"},
     "backends.openvino.preprocess": {"OpenvinoBackend": "rushlight.backends.openvino"},
     "backends.apple.coreml.partition": {"CoreMLPartitioner": "rushlight.backends.coreml"},
+    "backends.apple.coreml.partition.coreml_partitioner": {
+        "CoreMLPartitioner": "rushlight.backends.coreml"
+    },
+    "backends.apple.coreml.compiler.coreml_preprocess": {
+        "CoreMLBackend": "rushlight.backends.coreml"
+    },
     "backends.apple.coreml.compiler": {"CoreMLBackend": "rushlight.backends.coreml"},
 }
 

@@ -64,7 +64,10 @@ MODULES: dict[str, dict[str, str]] = {
         "rushlight.exir.print_program",
     ),
     "exir.passes.sym_shape_eval_pass": dict(_SHAPES),
-    "exir.dialects._ops": {"ops": "rushlight.edge.operators"},
+    "exir.dialects._ops": {
+        "bind_pattern_to_op": "rushlight.exir.operators",
+        "ops": "rushlight.edge.operators",
+    },
     "exir.dialects.backend._ops": {"BackendOpOverload": "rushlight.edge.operators"},
     "exir.dialects.edge._ops": {
         "EdgeOpOverload": "rushlight.edge.operators",
@@ -72,6 +75,7 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.delegate": {"executorch_call_delegate": "rushlight.partition"},
     "exir.error": {
+        "ExportErrorType": "rushlight.exir.kinds",
         "ExportError": "rushlight.errors",
         "InternalError": "rushlight.errors:ExportError",
     },

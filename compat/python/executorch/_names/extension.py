@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _PORTABLE = "rushlight.portable_lib"
 _RUNTIME = "rushlight.runtime"
+_DATA_FILES = "rushlight.exir.data_files"
 
 MODULES: dict[str, dict[str, str]] = {
     "runtime": {
@@ -34,6 +35,20 @@ MODULES: dict[str, dict[str, str]] = {
         "TensorInfo": "rushlight.runtime.runtime:TensorMetadata",
         "Verification": _RUNTIME,
     },
+    "extension.flat_tensor.serialize.serialize": dict.fromkeys(
+        ("FlatTensorConfig", "FlatTensorHeader", "FlatTensorSerializer"), _DATA_FILES
+    ),
+    "extension.flat_tensor.serialize.flat_tensor_schema": dict.fromkeys(
+        ("DataSegment", "FlatTensor", "NamedData"), "rushlight.schema.flat_tensor"
+    ),
+    "exir._serialize._cord": {"Cord": _DATA_FILES},
+    "exir._serialize.data_serializer": {
+        **dict.fromkeys(("DataPayload", "DataSerializer"), _DATA_FILES),
+        "DataEntry": "rushlight.partition.named_data",
+    },
+    "exir.control_flow": {"while_loop": "torch._higher_order_ops.while_loop"},
+    "exir.serde.serialize": {"load": "torch.export", "save": "torch.export"},
+    "exir.tensor_layout": {"TensorLayout": "rushlight.schema.flat_tensor"},
     "extension.pytree": dict.fromkeys(
         ("TreeSpec", "tree_flatten", "tree_map", "tree_unflatten"), "torch.utils._pytree"
     ),

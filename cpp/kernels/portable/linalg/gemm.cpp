@@ -233,23 +233,43 @@ void multiply_blocked(const Workspace& work, const Product& p) {
   }
 }
 
+// Writes a tile of dot products to C. What does not change in the tile is read before its loops, so
+// that these are as fast at any level of optimization.
+inline void store_dots(const Product& p, int64_t i0, int64_t j0, int64_t rows, int64_t cols,
+                       const float* sums) {
+  const float alpha = p.alpha;
+  const float beta = p.beta;
+  const int64_t c_col = p.c_col;
+  const int64_t add_col = p.add_col;
+  for (int64_t i = 0; i < rows; ++i, sums += kDotRows) {
+    float* c = p.c + (i0 + i) * p.c_row + j0 * c_col;
+    if (p.add == nullptr) {
+      for (int64_t j = 0; j < cols; ++j) c[j * c_col] = alpha * sums[j];
+      continue;
+    }
+    const float* add = p.add + (i0 + i) * p.add_row + j0 * add_col;
+    for (int64_t j = 0; j < cols; ++j) {
+      float result = alpha * sums[j];
+      result += beta * add[j * add_col];
+      c[j * c_col] = result;
+    }
+  }
+}
+
 // For few rows if k is consecutive in both factors: dot products.
 void multiply_dots(KernelContext& ctx, const Product& p) {
   const GemmLoops& loops = gemm_loops();
   const int64_t grain = kProductGrain / (p.m * p.k * kDotRows) + 1;
   ctx.parallel(ceil_div(p.n, kDotRows), grain, [&](int64_t begin, int64_t end) {
-    for (int64_t j0 = begin * kDotRows; j0 < std::min(p.n, end * kDotRows); j0 += kDotRows) {
+    const int64_t last = std::min(p.n, end * kDotRows);
+    for (int64_t j0 = begin * kDotRows; j0 < last; j0 += kDotRows) {
+      const int64_t cols = std::min(kDotRows, last - j0);
       for (int64_t i0 = 0; i0 < p.m; i0 += kDotRows) {
-        const Part part{i0,  j0,  std::min(kDotRows, p.m - i0), std::min(kDotRows, p.n - j0),
-                        p.k, true};
+        const int64_t rows = std::min(kDotRows, p.m - i0);
         float sums[kDotRows * kDotRows];
-        loops.dot(p.a.data + i0 * p.a.i_stride, p.a.i_stride, static_cast<int>(part.rows),
-                  p.b.data + j0 * p.b.i_stride, p.b.i_stride, static_cast<int>(part.cols), p.k,
-                  sums);
-        GemmTile tile;
-        tile.alpha = p.alpha;
-        set_add(p, part, &tile);
-        store_results(p, part, tile, sums, kDotRows);
+        loops.dot(p.a.data + i0 * p.a.i_stride, p.a.i_stride, static_cast<int>(rows),
+                  p.b.data + j0 * p.b.i_stride, p.b.i_stride, static_cast<int>(cols), p.k, sums);
+        store_dots(p, i0, j0, rows, cols, sums);
       }
     }
   });

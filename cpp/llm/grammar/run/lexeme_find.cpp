@@ -189,6 +189,19 @@ void LexemeWalk::walk_loops(uint32_t state, TokenSet* set) {
   const TextClass* text = row.accepts ? nullptr : mostly_loops(row);
   TextStates after;
   if (text != nullptr) after = text_states(automaton_, state, *text);
+  // All text of the class leads back: what follows it is walked once for all.
+  const bool all_leads_back = text != nullptr && after.is_chain && after.stays &&
+                              after.states.size() == 1 && after.states[0] == state;
+  if (all_leads_back) {
+    walk_starts(state, ~text->begins, set);
+    lengths_ = 1;  // tokens that begin with what is no character, or an odd one
+    walk(text->rests, state, Bytes().set() << 0x80, set);
+    lengths_ = ~uint64_t{1};
+    walk(text->rests, state, Bytes().set(), set);
+    lengths_ = kAnyLength;
+    leaving_ = {};
+    return;
+  }
   if (text == nullptr || !after.is_known || after.is_chain) {
     walk_starts(state, Bytes().set(), set);
     leaving_ = {};

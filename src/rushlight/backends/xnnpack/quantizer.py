@@ -56,6 +56,21 @@ class XNNPACKQuantizer(_Quantizer):  # type: ignore[misc,valid-type]  # no types
         self.filter_fn = filter_fn
         return self
 
+    def _annotate_all_dynamic_patterns(
+        self,
+        model: GraphModule,
+        quantization_config: QuantizationConfig | None,
+        filter_fn: Callable[[Node], bool] | None = None,
+    ) -> GraphModule:
+        """Annotate linear layers, as torchao's does, and the convolutions that XNNPACK takes."""
+        super()._annotate_all_dynamic_patterns(model, quantization_config, filter_fn)
+        if quantization_config is not None:
+            torchao_quantizer.OP_TO_ANNOTATOR["conv"](
+                *(model, quantization_config),
+                lambda node: _is_dense(node) and (filter_fn is None or filter_fn(node)),
+            )
+        return model
+
     def annotate(self, model: GraphModule) -> GraphModule:
         """Write the annotations; those of calls that the filter leaves out are not written."""
         chosen = self.filter_fn
@@ -68,6 +83,15 @@ class XNNPACKQuantizer(_Quantizer):  # type: ignore[misc,valid-type]  # no types
         for node, annotation in before.items():
             _restore(node, annotation)
         return annotated
+
+
+def _is_dense(node: Node) -> bool:
+    """Whether a node is no convolution, or one of images whose inputs have several channels."""
+    if not str(node.target).startswith("aten.conv"):
+        return True
+    weight: Any = node.args[1]
+    shape: Any = getattr(weight.meta.get("val"), "shape", ())
+    return len(shape) == 4 and int(shape[1]) > 1
 
 
 _KEY = "quantization_annotation"

@@ -3,6 +3,7 @@
 #include <torch/library.h>
 
 TORCH_LIBRARY_FRAGMENT(aten, m) {
+  (void)m;
   ${aten_schema_registrations}
 }
 

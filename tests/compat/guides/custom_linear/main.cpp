@@ -1,4 +1,4 @@
-// Runs linear.pte on ones [2, 3] and prints the numbers of its result.
+// Runs linear.pte on the numbers 1 to 6 as [2, 3], and prints the numbers of its result.
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
 

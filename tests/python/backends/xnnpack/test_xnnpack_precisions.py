@@ -12,6 +12,10 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from rushlight.backends.xnnpack import XnnpackPartitioner
 from rushlight.backends.xnnpack.pass_manager import XNNPACKPassManager
 from rushlight.backends.xnnpack.precision import ConfigPrecisionType as Precision
+from rushlight.backends.xnnpack.quantizer import XNNPACKQuantizer
+from rushlight.backends.xnnpack.quantizer import (
+    get_symmetric_quantization_config as xnnpack_config,
+)
 from rushlight.errors import ExportError
 from rushlight.pipeline import to_edge, to_edge_transform_and_lower
 from rushlight.quantization import CpuQuantizer, get_symmetric_quantization_config
@@ -64,3 +68,24 @@ def test_the_pass_manager_runs_classes_and_passes() -> None:
     program = to_edge(torch.export.export(nn.ReLU(), (torch.ones(2),))).exported_program()
     changed = XNNPACKPassManager(program, [ToProduct]).transform()
     assert torch.equal(changed.module()(torch.ones(2)), -torch.ones(2))
+
+
+def test_dynamic_scales_of_whole_tensors_are_annotated() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense, self.depthwise = nn.Conv2d(2, 2, 1), nn.Conv2d(2, 2, 1, groups=2)
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(self.depthwise(self.dense(x)).flatten(1))
+
+    x = torch.randn(1, 2, 1, 2)
+    config = xnnpack_config(is_per_channel=True, is_dynamic=True)
+    quantizer = XNNPACKQuantizer().set_global(config)
+    prepared = prepare_pt2e(torch.export.export(Model().eval(), (x,)).module(), quantizer)
+    prepared(x)
+    code = convert_pt2e(prepared).code
+    assert code.count("choose_qparams.tensor(") == 2  # the linear layer and the dense convolution
+    with pytest.raises(ExportError, match="set_filter_function"):
+        XNNPACKQuantizer().set_module_name("linear", None)

@@ -1,4 +1,4 @@
-// What declarations of generated functions carry.
+// What declarations of generated functions carry: nothing, as these are inline.
 #pragma once
 
 #include <executorch/runtime/platform/compiler.h>

@@ -8,6 +8,7 @@
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
+#include <executorch/runtime/core/exec_aten/util/kernel_checks.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
@@ -59,22 +60,6 @@
 #define ET_LOG_AND_RETURN_IF_FALSE(condition) ET_CHECK_OR_RETURN_FALSE(condition, " ")
 #define ET_LOG_MSG_AND_RETURN_IF_FALSE ET_CHECK_OR_RETURN_FALSE
 
-#define ET_KERNEL_CHECK(context_, condition_, error_, return_) \
-  do {                                                         \
-    if (!(condition_)) {                                       \
-      ET_LOG(Error, "Check failed (%s)", #condition_);         \
-      (context_).fail(::executorch::runtime::Error::error_);   \
-      return return_;                                          \
-    }                                                          \
-  } while (false)
-#define ET_KERNEL_CHECK_MSG(context_, condition_, error_, return_, format_, ...) \
-  do {                                                                           \
-    if (!(condition_)) {                                                         \
-      ET_LOG(Error, "Check failed (%s): " format_, #condition_, ##__VA_ARGS__);  \
-      (context_).fail(::executorch::runtime::Error::error_);                     \
-      return return_;                                                            \
-    }                                                                            \
-  } while (false)
 #define ET_EXTRACT_SCALAR_TENSOR(tensor_, value_)                                \
   ET_CHECK_MSG(::executorch::runtime::extract_scalar_tensor(tensor_, &(value_)), \
                #tensor_ " has more than one element, another type, or is out of range")

@@ -1,0 +1,1 @@
+"""Scenarios of documents without code, written for ExecuTorch's names."""
