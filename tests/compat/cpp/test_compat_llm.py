@@ -69,6 +69,11 @@ def _lines(text: Path, *arguments: object, code: int = 0) -> dict[str, str]:
     return dict(line.partition(" ")[::2] for line in lines) | {"log": done.stderr}
 
 
+def _replaced(line: str) -> str:
+    """A text of single tokens, whose characters may be incomplete."""
+    return bytes.fromhex(line).decode(errors="replace")
+
+
 def _text(line: str) -> str:
     return bytes.fromhex(line).decode()
 
@@ -122,6 +127,20 @@ def test_greedy_texts_are_our_runners(
     assert got["short"] == "3" and got["error"] == "Error::InvalidArgument"
     if source != "none":
         assert got["context"] == "256" and got["end"] == "0"
+
+
+def test_a_runner_of_parts(text: Path, xnnpack: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.table").write_bytes(compile(tokenizer))
+    got = _lines(text, "parts", xnnpack, tmp_path / "tokenizer.table", 12, PROMPT, code=2)
+    runner = rushlight.llm.load(xnnpack, threads=1)
+    first = runner.generate(PROMPT, max_tokens=12, temperature=0.0)
+    assert _replaced(got["first"]) == first.text
+    assert got["counts"] == f"{len(runner.encode(PROMPT))} {len(first.tokens)}"
+    assert got["steps"] == str(len(first.tokens))  # one for the prompt, one for each but the first
+    both = runner.encode(PROMPT) + runner.encode(" and")
+    whole = runner.generate(both, max_tokens=12, temperature=0.0)
+    assert _replaced(got["prefilled"]) == whole.text
+    assert got["error"] == "Error::InvalidArgument"  # longer than the context
 
 
 def test_what_is_no_language_model_is_refused(text: Path, model: Path, tmp_path: Path) -> None:

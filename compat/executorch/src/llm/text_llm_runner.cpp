@@ -27,6 +27,70 @@ Error logged(const Status& status, const Message& message) {
 
 }  // namespace
 
+namespace {
+
+// A runner that is made of parts.
+struct Parts {
+  Error load();
+  Error prefill(std::vector<uint64_t> tokens, uint64_t* next);
+  Error generate(std::vector<uint64_t> tokens, const GenerationConfig& config, float temperature,
+                 const std::function<void(const std::string&)>& give);
+  bool is_loaded() const { return prefiller->is_loaded() && generator->is_loaded(); }
+
+  std::unordered_map<std::string, int64_t> metadata;
+  std::unique_ptr<Module> module;
+  std::unique_ptr<IOManager> io_manager;
+  std::unique_ptr<TextDecoderRunner> decoder;
+  std::unique_ptr<TextPrefiller> prefiller;
+  std::unique_ptr<Stats> stats;
+  std::unique_ptr<TextTokenGenerator> generator;
+  int64_t position = 0;  // of the next token
+};
+
+Error Parts::load() {
+  if (is_loaded()) return Error::Ok;
+  ET_CHECK_OK_OR_RETURN_ERROR(prefiller->load());
+  ET_CHECK_OK_OR_RETURN_ERROR(io_manager->load());
+  return generator->load();
+}
+
+Error Parts::prefill(std::vector<uint64_t> tokens, uint64_t* next) {
+  const auto found = metadata.find(kMaxContextLen);
+  const int64_t context = found != metadata.end() ? found->second : 0;
+  ET_CHECK_OR_RETURN_ERROR(
+      position + static_cast<int64_t>(tokens.size()) < context, InvalidArgument,
+      "the text has %lld tokens, the prompt %zu, and the context, as the "
+      "metadata has it, %lld",
+      static_cast<long long>(position), tokens.size(), static_cast<long long>(context));
+  ET_ASSIGN_OR_RETURN(token, prefiller->prefill(tokens, position));
+  *next = token;
+  return Error::Ok;
+}
+
+Error Parts::generate(std::vector<uint64_t> tokens, const GenerationConfig& config,
+                      float temperature, const std::function<void(const std::string&)>& give) {
+  stats->num_prompt_tokens = static_cast<int64_t>(tokens.size());
+  uint64_t next = 0;
+  ET_CHECK_OK_OR_RETURN_ERROR(prefill(tokens, &next));
+  stats->first_token_ms = stats->prompt_eval_end_ms = time_in_ms();
+  const int32_t most = config.resolve_max_new_tokens(
+      static_cast<int32_t>(metadata.at(kMaxContextLen)), static_cast<int32_t>(position));
+  ET_CHECK_OR_RETURN_ERROR(most > 0, InvalidArgument, "no token can follow the prompt");
+  generator->set_ignore_eos(config.ignore_eos);
+  stats->num_generated_tokens = 1;
+  if (generator->ends(next)) return Error::Ok;
+  ET_ASSIGN_OR_RETURN(first, generator->text_of(tokens.back(), next));
+  if (!first.empty()) give(first);
+  tokens.push_back(next);
+  ET_ASSIGN_OR_RETURN(
+      count, generator->generate(std::move(tokens), position, most - 1, temperature, give));
+  position += count;
+  stats->num_generated_tokens += count;
+  return Error::Ok;
+}
+
+}  // namespace
+
 struct TextLLMRunner::Impl {
   Error check_program();
   Error load();
@@ -34,6 +98,9 @@ struct TextLLMRunner::Impl {
                std::vector<int32_t>* tokens) const;
   Error options_of(const GenerationConfig& config, size_t occupied,
                    own::GenerateOptions* options) const;
+  Error generate(const std::vector<int32_t>& tokens, const std::string& prompt,
+                 const GenerationConfig& config,
+                 const std::function<void(const std::string&)>& give);
   Error read(own::Generation& generation, const std::function<void(const std::string&)>& give);
   std::string text_of(const own::Piece& piece);
   bool ends(int32_t token) const;
@@ -52,6 +119,7 @@ struct TextLLMRunner::Impl {
   Stats stats;
   std::unique_ptr<own::Runner> runner;
   std::unique_ptr<own::Session> session;  // destroyed before its runner
+  std::unique_ptr<Parts> parts;           // in the place of both
 };
 
 // Whether there is a language model, without loading it.
@@ -175,31 +243,68 @@ Error TextLLMRunner::Impl::read(own::Generation& generation,
   return logged(generation.status(&message), message);
 }
 
+Error TextLLMRunner::Impl::generate(const std::vector<int32_t>& tokens, const std::string& prompt,
+                                    const GenerationConfig& config,
+                                    const std::function<void(const std::string&)>& give) {
+  is_stopped = false;
+  Message message;
+  const auto text = session->tokens(&message);
+  ET_CHECK_OK_OR_RETURN_ERROR(logged(text.status(), message));
+  own::GenerateOptions options;
+  ET_CHECK_OK_OR_RETURN_ERROR(options_of(config, text.value().size() + tokens.size(), &options));
+  last_token = static_cast<uint64_t>(tokens.back());
+  auto generation = session->generate({tokens.data(), tokens.size()}, options, &message);
+  ET_CHECK_OK_OR_RETURN_ERROR(logged(generation.status(), message));
+  if (config.echo) give(prompt);
+  ET_CHECK_OK_OR_RETURN_ERROR(read(*generation.value(), give));
+  stats.num_prompt_tokens = static_cast<int64_t>(tokens.size());
+  stats.num_generated_tokens = static_cast<int64_t>(generation.value()->statistics().output_tokens);
+  return Error::Ok;
+}
+
 TextLLMRunner::TextLLMRunner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TextLLMRunner::~TextLLMRunner() = default;
 
-bool TextLLMRunner::is_loaded() const { return impl_->runner != nullptr; }
+TextLLMRunner::TextLLMRunner(std::unordered_map<std::string, int64_t> metadata,
+                             std::unique_ptr<::tokenizers::Tokenizer> tokenizer,
+                             std::unique_ptr<Module> module,
+                             std::unique_ptr<TextDecoderRunner> text_decoder_runner,
+                             std::unique_ptr<TextPrefiller> text_prefiller,
+                             std::unique_ptr<IOManager> io_manager,
+                             std::unique_ptr<TextTokenGenerator> text_token_generator,
+                             std::unique_ptr<Stats> stats, float temperature)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->tokenizer = std::move(tokenizer);
+  impl_->temperature = temperature;
+  impl_->parts = std::make_unique<Parts>();
+  Parts& parts = *impl_->parts;
+  parts.metadata = std::move(metadata);
+  parts.module = std::move(module);
+  parts.io_manager = std::move(io_manager);
+  parts.decoder = std::move(text_decoder_runner);
+  parts.prefiller = std::move(text_prefiller);
+  parts.stats = std::move(stats);
+  parts.generator = std::move(text_token_generator);
+}
 
-Error TextLLMRunner::load() { return impl_->load(); }
+bool TextLLMRunner::is_loaded() const {
+  return impl_->parts != nullptr ? impl_->parts->is_loaded() : impl_->runner != nullptr;
+}
+
+Error TextLLMRunner::load() {
+  return impl_->parts != nullptr ? impl_->parts->load() : impl_->load();
+}
 
 Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig& config,
                               std::function<void(const std::string&)> token_callback,
                               std::function<void(const Stats&)> stats_callback) {
   ET_CHECK_OK_OR_RETURN_ERROR(load());
-  Stats& stats = impl_->stats;
+  Stats& stats = impl_->parts != nullptr ? *impl_->parts->stats : impl_->stats;
   stats.reset();
   stats.inference_start_ms = time_in_ms();
-  impl_->is_stopped = false;
   std::vector<int32_t> tokens;
   ET_CHECK_OK_OR_RETURN_ERROR(impl_->encode(prompt, config, &tokens));
   stats.token_encode_end_ms = stats.model_execution_start_ms = time_in_ms();
-  Message message;
-  const auto text = impl_->session->tokens(&message);
-  ET_CHECK_OK_OR_RETURN_ERROR(logged(text.status(), message));
-  own::GenerateOptions options;
-  ET_CHECK_OK_OR_RETURN_ERROR(
-      impl_->options_of(config, text.value().size() + tokens.size(), &options));
-  impl_->last_token = static_cast<uint64_t>(tokens.back());
   const auto give = [&](const std::string& piece) {
     if (!config.warming) {
       safe_printf(piece.c_str());
@@ -207,13 +312,15 @@ Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig&
     }
     if (token_callback) token_callback(piece);
   };
-  auto generation = impl_->session->generate({tokens.data(), tokens.size()}, options, &message);
-  ET_CHECK_OK_OR_RETURN_ERROR(logged(generation.status(), message));
-  if (config.echo) give(prompt);
-  ET_CHECK_OK_OR_RETURN_ERROR(impl_->read(*generation.value(), give));
+  if (impl_->parts != nullptr) {
+    if (config.echo) give(prompt);
+    const float temperature = impl_->temperature == -1.0f ? config.temperature : impl_->temperature;
+    ET_CHECK_OK_OR_RETURN_ERROR(
+        impl_->parts->generate({tokens.begin(), tokens.end()}, config, temperature, give));
+  } else {
+    ET_CHECK_OK_OR_RETURN_ERROR(impl_->generate(tokens, prompt, config, give));
+  }
   stats.model_execution_end_ms = stats.inference_end_ms = time_in_ms();
-  stats.num_prompt_tokens = static_cast<int64_t>(tokens.size());
-  stats.num_generated_tokens = static_cast<int64_t>(generation.value()->statistics().output_tokens);
   if (!config.warming) {
     std::printf("\n");
     print_report(stats);
@@ -224,6 +331,12 @@ Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig&
 
 Error TextLLMRunner::prefill(const std::string& prompt, const GenerationConfig& config) {
   ET_CHECK_OK_OR_RETURN_ERROR(load());
+  if (impl_->parts != nullptr) {
+    std::vector<int32_t> prompt_tokens;
+    ET_CHECK_OK_OR_RETURN_ERROR(impl_->encode(prompt, config, &prompt_tokens));
+    uint64_t next = 0;
+    return impl_->parts->prefill({prompt_tokens.begin(), prompt_tokens.end()}, &next);
+  }
   Message message;
   const auto text = impl_->session->tokens(&message);
   ET_CHECK_OK_OR_RETURN_ERROR(logged(text.status(), message));
@@ -242,9 +355,16 @@ Error TextLLMRunner::warmup(const std::string& prompt, int32_t max_new_tokens) {
   return error;
 }
 
-void TextLLMRunner::stop() { impl_->is_stopped = true; }
+void TextLLMRunner::stop() {
+  impl_->is_stopped = true;
+  if (impl_->parts != nullptr) impl_->parts->generator->stop();
+}
 
 void TextLLMRunner::reset() {
+  if (impl_->parts != nullptr) {
+    impl_->parts->stats->reset();
+    impl_->parts->position = 0;
+  }
   impl_->stats.reset();
   if (impl_->session == nullptr) return;
   Message message;

@@ -1,4 +1,5 @@
 // text generate MODEL TOKENIZER COUNT PROMPT    texts of a runner; no TOKENIZER ("-"): the model's
+// text parts MODEL TOKENIZER COUNT PROMPT       texts of a runner that is made of parts
 // text tokens TOKENIZER TEXT                    what a tokenizer makes of a text
 // text sample TEMPERATURE TOP_P SEED COUNT      tokens drawn from the logits 0, 0.1, 0.2, … of 32
 // What is meant for the test stands in lines that begin with "=".
@@ -18,11 +19,15 @@ using executorch::extension::llm::create_text_llm_runner;
 using executorch::extension::llm::GenerationConfig;
 using executorch::extension::llm::get_eos_ids;
 using executorch::extension::llm::get_llm_metadata;
+using executorch::extension::llm::IOManager;
 using executorch::extension::llm::IRunner;
 using executorch::extension::llm::load_tokenizer;
 using executorch::extension::llm::Sampler;
 using executorch::extension::llm::Stats;
+using executorch::extension::llm::TextDecoderRunner;
 using executorch::extension::llm::TextLLMRunner;
+using executorch::extension::llm::TextPrefiller;
+using executorch::extension::llm::TextTokenGenerator;
 using executorch::runtime::Error;
 
 int print_tokens(const char* path, const char* text);
@@ -66,6 +71,59 @@ Text generate(IRunner& runner, const std::string& prompt, const GenerationConfig
 int print_error(Error error) {
   std::printf("=error %s\n", executorch::runtime::to_string(error));
   return 2;
+}
+
+// Counts the steps.
+class CountingDecoder final : public TextDecoderRunner {
+ public:
+  CountingDecoder(Module* module, IOManager* io_manager, int* steps)
+      : TextDecoderRunner(module, io_manager), steps_(steps) {}
+  executorch::runtime::Result<executorch::aten::Tensor> step(
+      executorch::extension::TensorPtr& input, int64_t start_pos) override {
+    ++*steps_;
+    return TextDecoderRunner::step(input, start_pos);
+  }
+
+ private:
+  int* steps_;
+};
+
+int run_parts(const char* model, const char* tokenizer_path, int count, const std::string& prompt) {
+  auto tokenizer = load_tokenizer(tokenizer_path);
+  if (tokenizer == nullptr) return 3;
+  auto module = std::make_unique<Module>(model);
+  auto facts = get_llm_metadata(tokenizer.get(), module.get());
+  if (!facts.ok()) return print_error(facts.error());
+  int steps = 0;
+  auto stats = std::make_unique<Stats>();
+  auto io_manager = std::make_unique<IOManager>(*module);
+  auto decoder = std::make_unique<CountingDecoder>(module.get(), io_manager.get(), &steps);
+  auto prefiller =
+      std::make_unique<TextPrefiller>(decoder.get(), true, true, facts->at("get_max_seq_len"));
+  auto ends =
+      std::make_unique<std::unordered_set<uint64_t>>(get_eos_ids(tokenizer.get(), module.get()));
+  auto generator = std::make_unique<TextTokenGenerator>(tokenizer.get(), decoder.get(), true,
+                                                        std::move(ends), stats.get());
+  TextLLMRunner runner(*facts, std::move(tokenizer), std::move(module), std::move(decoder),
+                       std::move(prefiller), std::move(io_manager), std::move(generator),
+                       std::move(stats));
+  if (runner.is_loaded() || runner.load() != Error::Ok || !runner.is_loaded()) return 5;
+  GenerationConfig config;
+  config.temperature = 0.0f;
+  config.echo = false;
+  config.max_new_tokens = count;
+  const Text first = generate(runner, prompt, config);
+  if (first.error != Error::Ok) return print_error(first.error);
+  print_text("first", first.text);
+  std::printf("=counts %d %d\n", static_cast<int>(first.prompt), static_cast<int>(first.generated));
+  std::printf("=steps %d\n", steps);
+  runner.reset();
+  if (runner.prefill(prompt) != Error::Ok) return 8;
+  print_text("prefilled", generate(runner, " and", config).text);
+  config.max_new_tokens = 10000;
+  std::string endless;
+  for (int i = 0; i < 400; ++i) endless += prompt;
+  return print_error(generate(runner, endless, config).error);
 }
 
 int run_texts(const char* model, const char* tokenizer_path, int count, const std::string& prompt) {
@@ -136,6 +194,9 @@ int draw(float temperature, float topp, unsigned long long seed, int count) {
 int main(int argc, char** argv) {
   if (argc == 6 && std::strcmp(argv[1], "generate") == 0) {
     return run_texts(argv[2], argv[3], std::atoi(argv[4]), argv[5]);
+  }
+  if (argc == 6 && std::strcmp(argv[1], "parts") == 0) {
+    return run_parts(argv[2], argv[3], std::atoi(argv[4]), argv[5]);
   }
   if (argc == 4 && std::strcmp(argv[1], "tokens") == 0) return print_tokens(argv[2], argv[3]);
   if (argc == 6 && std::strcmp(argv[1], "sample") == 0) {

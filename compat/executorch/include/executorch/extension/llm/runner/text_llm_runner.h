@@ -4,11 +4,15 @@
 #include <executorch/extension/llm/runner/irunner.h>
 #include <executorch/extension/llm/runner/llm_runner_helper.h>
 #include <executorch/extension/llm/runner/stats.h>
+#include <executorch/extension/llm/runner/text_decoder_runner.h>
+#include <executorch/extension/llm/runner/text_prefiller.h>
+#include <executorch/extension/llm/runner/text_token_generator.h>
 #include <executorch/extension/module/module.h>
 #include <pytorch/tokenizers/tokenizer.h>
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 namespace executorch::extension::llm {
 
@@ -17,12 +21,16 @@ class TextLLMRunner : public IRunner {
  public:
   struct Impl;
   explicit TextLLMRunner(std::unique_ptr<Impl> impl);
-  // A runner of parts (TextDecoderRunner, TextPrefiller, …) is not to be had.
-  template <typename... Parts>
-  explicit TextLLMRunner(const Parts&...) {
-    static_assert(sizeof...(Parts) == SIZE_MAX,
-                  "the parts of a runner are not public here: use create_text_llm_runner()");
-  }
+  // A runner of parts, which may be derived from those here. It is slower than that of
+  // create_text_llm_runner(), and runs only programs of the form that ExecuTorch's runner takes.
+  explicit TextLLMRunner(std::unordered_map<std::string, int64_t> metadata,
+                         std::unique_ptr<::tokenizers::Tokenizer> tokenizer,
+                         std::unique_ptr<Module> module,
+                         std::unique_ptr<TextDecoderRunner> text_decoder_runner,
+                         std::unique_ptr<TextPrefiller> text_prefiller,
+                         std::unique_ptr<IOManager> io_manager,
+                         std::unique_ptr<TextTokenGenerator> text_token_generator,
+                         std::unique_ptr<Stats> stats, float temperature = -1.0f);
   ~TextLLMRunner() override;
 
   bool is_loaded() const override;
