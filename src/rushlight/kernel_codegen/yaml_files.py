@@ -16,6 +16,7 @@ from torchgen.model import BackendMetadata, DispatchKey, Location, NativeFunctio
 from torchgen.selective_build.selector import SelectiveBuilder
 from torchgen.utils import context
 
+from rushlight.files import write_text
 from rushlight.kernel_codegen.model import ETKernelIndex, ETParsedYaml
 from rushlight.kernel_codegen.parse import (
     operator_of,
@@ -169,7 +170,7 @@ def parse_yaml_files(
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "functions.yaml"
-        path.write_text(translated.getvalue(), encoding="utf-8")
+        write_text(path, translated.getvalue())
         functions = parsed(str(path), not use_aten_lib)
     own = parsed(custom_ops_yaml_path, True)
     return (

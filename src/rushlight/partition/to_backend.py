@@ -303,12 +303,12 @@ def _is_backend_of_ours(kind: type) -> bool:
     """Whether a class is, or is derived from, one of Rushlight's backends: these compare operators
     by identity, and are given torch's own."""
     ours = f"{__name__.partition('.')[0]}.backends."
-    return any(one.__module__.startswith(ours) for one in kind.__mro__)
+    return any(getattr(one, "__module__", "").startswith(ours) for one in kind.__mro__)
 
 
 def _is_ours(kind: type) -> bool:
     """Whether a class is part of Rushlight."""
-    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return getattr(kind, "__module__", "").partition(".")[0] == __name__.partition(".")[0]
 
 
 def _fault_of(result: PartitionResult, program: ExportedProgram) -> str | None:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rushlight.files import write_text
+
 _NAME = "selected_prim_ops.h"
 _SELECTIVE = "#define EXECUTORCH_ENABLE_PRIM_OPS_SELECTIVE_BUILD"
 
@@ -43,7 +45,7 @@ def combine_prim_ops_headers(header_file_paths: Sequence[str], output_path: str)
     lines = ["#pragma once", f"// The operators of {len(header_file_paths)} headers.", ""]
     lines += [_SELECTIVE, *sorted(macros)] if macros else ["// None: all operators are wanted."]
     Path(output_path).parent.mkdir(parents=True, exist_ok=True)
-    Path(output_path).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    write_text(output_path, "\n".join([*lines, ""]))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

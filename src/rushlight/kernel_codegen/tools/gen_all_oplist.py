@@ -20,6 +20,8 @@ from typing import Any
 import yaml
 from torchgen.selective_build.selector import SelectiveBuilder, combine_selective_builders
 
+from rushlight.files import write_text
+
 _CONTENT = (
     "build_features",
     "custom_classes",
@@ -165,7 +167,7 @@ def main(argv: Sequence[Any]) -> None:
     if not options.allow_include_all_overloads:
         throw_if_any_op_includes_overloads(merged)
     text = yaml.safe_dump(merged.to_dict(), default_flow_style=False)
-    (Path(options.output_dir) / "selected_operators.yaml").write_text(text, encoding="utf-8")
+    write_text(Path(options.output_dir) / "selected_operators.yaml", text)
 
 
 if __name__ == "__main__":

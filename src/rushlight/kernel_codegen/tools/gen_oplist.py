@@ -33,6 +33,7 @@ from torchgen.gen import LineLoader, parse_native_yaml_struct
 from torchgen.selective_build.operator import SelectiveBuildOperator
 from torchgen.selective_build.selector import merge_et_kernel_metadata
 
+from rushlight.files import write_text
 from rushlight.kernel_codegen.parse import strip_et_fields
 from rushlight.kernel_codegen.tools import selective_build
 
@@ -132,7 +133,7 @@ def _dump_yaml(
         "kernel_metadata": {},
         "et_kernel_metadata": et_kernel_metadata,
     }
-    output_path.write_text(yaml.safe_dump(content, default_flow_style=False), encoding="utf-8")
+    write_text(output_path, yaml.safe_dump(content, default_flow_style=False))
 
 
 def create_kernel_key(maybe_kernel_key: str) -> str:

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
-from rushlight.kernel_codegen.tools.yaml_util import BlankLineDumper
+from rushlight.kernel_codegen.tools.yaml_util import write_entries
 from rushlight.schema import program as fb
 from rushlight.serialize.bundle import program_in
 from rushlight.serialize.pte import read_pte
@@ -57,15 +56,7 @@ def dump_yaml(model_file: str, output_file: str) -> None:
             for schema in torch._C._jit_get_schemas_for_operator(operator.name)
             if schema.overload_name == operator.overload
         ]
-    with open(output_file, "w", encoding="utf-8") as file:
-        yaml.dump(
-            entries,
-            file,
-            Dumper=BlankLineDumper,
-            default_flow_style=False,
-            sort_keys=False,
-            width=1000,
-        )
+    write_entries(output_file, entries)
 
 
 def main(args: Sequence[Any]) -> None:

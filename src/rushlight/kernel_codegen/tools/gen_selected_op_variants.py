@@ -17,6 +17,8 @@ from pathlib import Path
 
 import yaml
 
+from rushlight.files import write_text
+
 dtype_enum_to_type = {
     "0": "Byte",
     "1": "Char",
@@ -98,7 +100,7 @@ def write_selected_op_variants(yaml_file_path: str, output_dir: str) -> None:
     conditions = [_condition(operator, of) for operator, of in keys.items()]
     condition = "\n || ".join(conditions) or "true"
     header = Path(output_dir) / "selected_op_variants.h"
-    header.write_text(_HEADER.format(condition=condition), encoding="utf-8")
+    write_text(header, _HEADER.format(condition=condition))
 
 
 def main(argv: Sequence[str]) -> None:

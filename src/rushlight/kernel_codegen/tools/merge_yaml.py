@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from rushlight.kernel_codegen.tools.yaml_util import BlankLineDumper
+from rushlight.kernel_codegen.tools.yaml_util import write_entries
 
 
 def _operator(entry: Mapping[str, Any]) -> str:
@@ -40,15 +40,7 @@ def merge(functions_yaml_path: str, fallback_yaml_path: str | None, output_dir: 
     entries = _entries(functions_yaml_path)
     if fallback_yaml_path is not None and Path(fallback_yaml_path).exists():
         entries |= {k: e for k, e in _entries(fallback_yaml_path).items() if k not in entries}
-    with open(Path(output_dir) / "merged.yaml", "w", encoding="utf-8") as file:
-        yaml.dump(
-            list(entries.values()),
-            file,
-            Dumper=BlankLineDumper,
-            default_flow_style=False,
-            sort_keys=False,
-            width=1000,
-        )
+    write_entries(Path(output_dir) / "merged.yaml", list(entries.values()))
 
 
 def main(argv: Sequence[str]) -> None:

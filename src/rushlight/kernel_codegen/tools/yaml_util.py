@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
+
+from rushlight.files import AnyPath, write_text
 
 
 class BlankLineDumper(yaml.SafeDumper):
@@ -20,3 +23,16 @@ class BlankLineDumper(yaml.SafeDumper):
         super().write_line_break(data)
         if len(self.indents) == 1:
             super().write_line_break()
+
+
+def write_entries(path: AnyPath, entries: Sequence[Any]) -> None:
+    """Write a YAML file of entries, a blank line between them.
+
+    Args:
+        path: the file.
+        entries: what it lists, in this order.
+    """
+    text = yaml.dump(
+        list(entries), Dumper=BlankLineDumper, default_flow_style=False, sort_keys=False, width=1000
+    )
+    write_text(path, text)
