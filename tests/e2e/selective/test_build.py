@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import rushlight as rl
 from rushlight.cli import app
 
 ROOT = Path(__file__).resolve().parents[3]
+PYTHON = f"-DPython3_EXECUTABLE={sys.executable}"
 CONSUMER = """
 cmake_minimum_required(VERSION 3.18...3.31)
 project(consumer LANGUAGES CXX)
@@ -74,7 +76,7 @@ def _consumer(folder: Path, main: Path, find: str, target: str, prefix: Path | N
     folder.mkdir()
     text = CONSUMER.format(find=find, main=main.as_posix(), target=target)
     (folder / "CMakeLists.txt").write_text(text)
-    where = [f"-DCMAKE_PREFIX_PATH={prefix}"] if prefix else []
+    where = [PYTHON, *([f"-DCMAKE_PREFIX_PATH={prefix}"] if prefix else [])]
     _run("cmake", "-S", folder, "-B", folder / "build", "-DCMAKE_BUILD_TYPE=Release", *where)
     _run("cmake", "--build", folder / "build", "--parallel", "2")
     return folder / "build" / "consumer"
@@ -168,8 +170,8 @@ def test_cmake_says_which_package_or_program_it_lacks(tmp_path: Path) -> None:
         assert done.returncode != 0
         return " ".join(done.stderr.split())
 
-    assert "m.pte" in configure()
+    assert "m.pte" in configure(PYTHON)
     bare = tmp_path / "python"
-    bare.write_text(f'#!/bin/sh\nexec {shutil.which("python3")} -S -E "$@"\n')
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
     bare.chmod(0o755)
     assert "pip install rushlight" in configure(f"-DPython3_EXECUTABLE={bare}")
