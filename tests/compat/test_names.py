@@ -15,9 +15,15 @@ ALIAS = Path(__file__).resolve().parents[2] / "compat" / "python"
 
 def _python(code: str, *paths: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs code where the alias is installed, and main's environment is."""
+    return _called(["-c", code], *paths, **environment)
+
+
+def _called(
+    options: list[str], *paths: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ALIAS), *map(str, paths), *sys.path])
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, *options],
         env={**os.environ, "PYTHONPATH": path, **environment},
         capture_output=True,
         text=True,
@@ -96,6 +102,13 @@ def test_what_does_not_exist_says_what_to_use(line: str, text: str) -> None:
     ended = _python(line)
     assert ended.returncode == 1 and text in ended.stderr
     assert "ImportError" in ended.stderr or "ModuleNotFoundError" in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["gen", "tools.gen_oplist"])
+def test_modules_run_as_programs(name: str) -> None:
+    ended = _called(["-m", f"executorch.codegen.{name}", "--help"])
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(f"usage: {name.rpartition('.')[2]}.py")
 
 
 def test_real_executorch_beside_it_is_refused(tmp_path: Path) -> None:

@@ -101,8 +101,9 @@ class _WholeFinder(MetaPathFinder, Loader):
         found = importlib.util.find_spec(whole) if whole is not None else None
         if found is None:
             return None
-        spec = ModuleSpec(name, self, is_package=found.submodule_search_locations is not None)
-        return spec
+        is_package = found.submodule_search_locations is not None
+        # The origin is what `python -m` names the program by.
+        return ModuleSpec(name, self, origin=found.origin, is_package=is_package)
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None  # an empty one, which exec_module replaces
