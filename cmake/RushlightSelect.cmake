@@ -157,9 +157,8 @@ function(rushlight_configure_selected name selection)
   endif()
   target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
   # What runs once for each tile of a product is a loop, too.
-  set(cpp "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../cpp")
-  set_property(SOURCE "${cpp}/kernels/portable/linalg/gemm.cpp" APPEND PROPERTY COMPILE_OPTIONS
-               $<$<NOT:$<CONFIG:Debug>>:-O2>)
+  set_property(SOURCE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../cpp/kernels/portable/linalg/gemm.cpp"
+               APPEND PROPERTY COMPILE_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O2>)
 endfunction()
 
 function(rushlight_link_module name)

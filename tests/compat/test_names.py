@@ -58,6 +58,18 @@ print("\\n".join(missing))
     assert _printed(code).strip() == ""
 
 
+def test_no_module_stands_in_two_tables() -> None:
+    code = """
+from collections import Counter
+from executorch._names import absent, backend, backends, devtools, exir, export, extension
+tables = (exir, backend, backends, devtools, export, extension)
+for field, of in (("MODULES", tables), ("ABSENT", (absent, *tables))):
+    counted = Counter(name for table in of for name in getattr(table, field))
+    print(*(name for name, count in counted.items() if count > 1))
+"""
+    assert _printed(code).split() == []
+
+
 def test_types_are_ours() -> None:
     code = """
 import pickle

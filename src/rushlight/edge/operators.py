@@ -56,7 +56,7 @@ class EdgeOpOverload(OpOverload):
         return f"<{type(self).__name__}: {self.__name__}>: schema = {self._schema}"
 
     def __reduce__(self) -> Any:
-        return _named, (self.namespace, self._opname, self._overloadname)
+        return _named, (self._dialect, self.namespace, self._opname, self._overloadname)
 
     def to_out_variant(self) -> OpOverload:
         """The out variant; RuntimeError if there is none."""
@@ -89,9 +89,9 @@ def backend_operator(op: OpOverload) -> BackendOpOverload:
     return BackendOpOverload(op)
 
 
-def _named(namespace: str, name: str, overload: str) -> EdgeOpOverload:
+def _named(dialect: str, namespace: str, name: str, overload: str) -> EdgeOpOverload:
     operator: OpOverload = getattr(getattr(getattr(torch.ops, namespace), name), overload)
-    return edge_operator(operator)
+    return edge_operator(operator) if dialect == "edge" else backend_operator(operator)
 
 
 class EdgeOpOverloadPacket:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from collections.abc import Iterator
+from typing import BinaryIO, TypeAlias
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
 class Cord:
-    """Pieces of bytes, one after the other.
+    """Pieces of bytes, one after the other, which are joined when they are written.
 
     Args:
         data: the first piece, or a cord whose pieces are shared.
     """
 
-    def __init__(self, data: bytes | bytearray | memoryview | Cord | None = None) -> None:
-        self._buffers: list[bytes | bytearray | memoryview] = []
+    def __init__(self, data: Bytes | Cord | None = None) -> None:
+        self._buffers: list[Bytes] = []
         self._byte_size = 0
         if data is not None:
             self.append(data)
@@ -24,10 +27,18 @@ class Cord:
     def __bytes__(self) -> bytes:
         return b"".join(self._buffers)
 
-    def append(self, data: bytes | bytearray | memoryview | Cord) -> None:
-        """Add bytes, or the pieces of another cord, at the end."""
-        pieces = data._buffers if isinstance(data, Cord) else [data]
-        self._buffers += list(pieces)
+    def __iter__(self) -> Iterator[Bytes]:
+        return iter(self._buffers)
+
+    def append(self, data: Bytes | Cord) -> None:
+        """Add bytes, or the pieces of another cord, at the end.
+
+        Raises:
+            TypeError: it is neither.
+        """
+        if not isinstance(data, Cord | bytes | bytearray | memoryview):
+            raise TypeError(f"data is of {type(data).__name__}: give bytes or a Cord")
+        self._buffers += list(data._buffers) if isinstance(data, Cord) else [data]
         self._byte_size += len(data)
 
     def write_to_file(self, outfile: BinaryIO) -> None:

@@ -4,50 +4,12 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO, ClassVar
+from typing import ClassVar
 
+from rushlight.exir.cord import Bytes, Cord
 from rushlight.partition.named_data import DataEntry, NamedDataStoreOutput
 from rushlight.serialize.ptd import NamedTensor, read_ptd, write_ptd
-
-Bytes = bytes | bytearray | memoryview
-
-
-class Cord:
-    """Bytes in parts, which are joined when they are written.
-
-    Args:
-        data: the first part.
-    """
-
-    def __init__(self, data: Bytes | Cord | None = None) -> None:
-        self._parts: list[bytes] = []
-        if data is not None:
-            self.append(data)
-
-    def append(self, data: Bytes | Cord) -> None:
-        """Add bytes at the end."""
-        if isinstance(data, Cord):
-            self._parts += data._parts
-        elif isinstance(data, bytes | bytearray | memoryview):
-            self._parts.append(bytes(data))
-        else:
-            raise TypeError(f"data is of {type(data).__name__}: give bytes or a Cord")
-
-    def write_to_file(self, outfile: BinaryIO) -> None:
-        """Write all parts, in order."""
-        for part in self._parts:
-            outfile.write(part)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._parts))
-
-    def __bytes__(self) -> bytes:
-        return b"".join(self._parts)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._parts)
 
 
 @dataclass

@@ -7,8 +7,8 @@ import io
 import pytest
 
 from rushlight.errors import LoadError
+from rushlight.exir.cord import Cord
 from rushlight.exir.data_files import (
-    Cord,
     DataPayload,
     FlatTensorConfig,
     FlatTensorHeader,

@@ -17,9 +17,10 @@ from rushlight.backends.xnnpack.quantizer import (
     get_symmetric_quantization_config,
 )
 from rushlight.errors import ExportError
-from rushlight.exir import cord, passes, placeholders, quantized_io, stages_of_life
-from rushlight.exir.interpreter import EXIREdgeDialectVerifier, Interpreter
+from rushlight.exir import api_warnings, cord, passes, placeholders, quantized_io
+from rushlight.exir.interpreter import Interpreter
 from rushlight.exir.manager import EdgeProgramManager, to_edge
+from rushlight.exir.verifier import EXIREdgeDialectVerifier
 
 X = torch.tensor([1.0, 2.0])
 
@@ -123,14 +124,14 @@ def test_cords_and_marks() -> None:
     assert bytes(long) == out.getvalue() == b"abcd" and len(long) == 4
     assert (cord.aligned_size(5, 4), cord.padding_required(5, 4)) == (8, 3)
 
-    @stages_of_life.experimental("may change")
+    @api_warnings.experimental("may change")
     def marked() -> int:
         return 1
 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         assert marked() == 1
-    assert told[0].category is stages_of_life.ExperimentalWarning
+    assert told[0].category is api_warnings.ExperimentalWarning
 
 
 def test_constants_and_buffers_are_added_and_removed() -> None:

@@ -29,6 +29,9 @@ MODULES: dict[str, dict[str, str]] = {
         "ConfigPrecisionType": "rushlight.backends.xnnpack.precision"
     },
     "backends.xnnpack.partition.xnnpack_partitioner": dict(_PARTITIONERS),
+    "backends.xnnpack.recipes": dict.fromkeys(
+        ("XNNPACKRecipeProvider", "XNNPackRecipeType"), "rushlight.backends.xnnpack.recipes"
+    ),
     "backends.xnnpack.recipes.xnnpack_recipe_provider": {
         "XNNPACKRecipeProvider": "rushlight.backends.xnnpack.recipes"
     },

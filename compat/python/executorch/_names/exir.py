@@ -94,11 +94,18 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.pass_manager": {"PassManager": "rushlight.edge"},
     "exir._serialize._cord": {"Cord": "rushlight.exir.cord"},
+    "exir._serialize.data_serializer": {
+        **dict.fromkeys(("DataPayload", "DataSerializer"), "rushlight.exir.data_files"),
+        "DataEntry": "rushlight.partition.named_data",
+    },
+    "exir.control_flow": {"while_loop": "torch._higher_order_ops.while_loop"},
+    "exir.serde.serialize": {"load": "torch.export", "save": "torch.export"},
+    "exir.tensor_layout": {"TensorLayout": "rushlight.schema.flat_tensor"},
     "exir._serialize.padding": dict.fromkeys(
         ("aligned_size", "pad_to", "padding_required"), "rushlight.exir.cord"
     ),
     "exir._warnings": dict.fromkeys(
-        ("ExperimentalWarning", "deprecated", "experimental"), "rushlight.exir.stages_of_life"
+        ("ExperimentalWarning", "deprecated", "experimental"), "rushlight.exir.api_warnings"
     ),
     "exir.passes.constant_prop_pass": {"constant_prop_pass": "rushlight.exir.passes"},
     "exir.passes.const_prop_pass": {"ConstPropPass": "rushlight.exir.passes"},
@@ -115,7 +122,7 @@ MODULES: dict[str, dict[str, str]] = {
         "rushlight.exir.quantized_io",
     ),
     "exir.verification.interpreter": {"Interpreter": "rushlight.exir.interpreter"},
-    "exir.verification.verifier": {"EXIREdgeDialectVerifier": "rushlight.exir.interpreter"},
+    "exir.verification.verifier": {"EXIREdgeDialectVerifier": "rushlight.exir.verifier"},
     "exir.passes": {
         **_SHAPES,
         **_PASSES,

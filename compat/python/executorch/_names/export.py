@@ -50,15 +50,6 @@ MODULES: dict[str, dict[str, str]] = {
         ),
     },
     "export.types": _same("StageType"),
-    "backends.xnnpack.recipes.xnnpack_recipe_provider": {
-        "XNNPACKRecipeProvider": "rushlight.backends.xnnpack.recipes"
-    },
-    "backends.xnnpack.recipes.xnnpack_recipe_types": {
-        "XNNPackRecipeType": "rushlight.backends.xnnpack.recipes"
-    },
-    "backends.xnnpack.recipes": dict.fromkeys(
-        ("XNNPACKRecipeProvider", "XNNPackRecipeType"), "rushlight.backends.xnnpack.recipes"
-    ),
 }
 
 ABSENT: dict[str, str] = {

@@ -41,14 +41,6 @@ MODULES: dict[str, dict[str, str]] = {
     "extension.flat_tensor.serialize.flat_tensor_schema": dict.fromkeys(
         ("DataSegment", "FlatTensor", "NamedData"), "rushlight.schema.flat_tensor"
     ),
-    "exir._serialize._cord": {"Cord": _DATA_FILES},
-    "exir._serialize.data_serializer": {
-        **dict.fromkeys(("DataPayload", "DataSerializer"), _DATA_FILES),
-        "DataEntry": "rushlight.partition.named_data",
-    },
-    "exir.control_flow": {"while_loop": "torch._higher_order_ops.while_loop"},
-    "exir.serde.serialize": {"load": "torch.export", "save": "torch.export"},
-    "exir.tensor_layout": {"TensorLayout": "rushlight.schema.flat_tensor"},
     "extension.pytree": dict.fromkeys(
         ("TreeSpec", "tree_flatten", "tree_map", "tree_unflatten"), "torch.utils._pytree"
     ),

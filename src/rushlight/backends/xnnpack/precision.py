@@ -1,4 +1,4 @@
-"""How a call computes: with floats, or with integers by scales fixed or precisions at run time."""
+"""The arithmetic of calls: floats, or integers by scales that are fixed or chosen at run time."""
 
 from __future__ import annotations
 
