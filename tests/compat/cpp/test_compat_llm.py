@@ -19,6 +19,7 @@ import torch
 from tokenizers import Tokenizer
 
 import rushlight.llm
+import rushlight.pipeline
 from rushlight.llm.tokenizer import compile
 from shared_files import SharedFiles
 
@@ -141,6 +142,27 @@ def test_a_runner_of_parts(text: Path, xnnpack: Path, tokenizer: Tokenizer, tmp_
     whole = runner.generate(both, max_tokens=12, temperature=0.0)
     assert _replaced(got["prefilled"]) == whole.text
     assert got["error"] == "Error::InvalidArgument"  # longer than the context
+
+
+class _Integers(torch.nn.Module):
+    def forward(self, tokens: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        return tokens + position
+
+
+def test_logits_that_are_no_numbers_of_floating_point_are_refused(
+    text: Path, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    (tmp_path / "tokenizer.table").write_bytes(compile(tokenizer))
+    args = (torch.zeros(1, 4, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
+    length = torch.export.Dim("length", min=2, max=64)
+    captured = torch.export.export(_Integers(), args, dynamic_shapes=({1: length}, None))
+    facts = {"get_max_seq_len": 64, "use_kv_cache": True}
+    edge = rushlight.pipeline.to_edge(captured, constant_methods=facts)
+    (tmp_path / "m.pte").write_bytes(edge.to_executorch().buffer)
+    got = _lines(text, "parts", tmp_path / "m.pte", tmp_path / "tokenizer.table", 2, PROMPT, code=2)
+    assert got["error"] == "Error::InvalidProgram"
+    assert "returns logits in float, half or bfloat16, but this one returns" in got["log"]
+    assert "of type Long" in got["log"]
 
 
 def test_what_is_no_language_model_is_refused(text: Path, model: Path, tmp_path: Path) -> None:

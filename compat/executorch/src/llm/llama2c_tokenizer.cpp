@@ -17,8 +17,8 @@
 namespace tokenizers {
 namespace {
 
-constexpr int32_t kMostTokens = 1 << 24;
-constexpr size_t kFirstByteToken = 3;  // after those for unknown text and both ends
+constexpr int32_t kMostTokens = 1 << 20;  // a file of 16 bytes may promise as many
+constexpr size_t kFirstByteToken = 3;     // after those for unknown text and both ends
 
 // Reads numbers and texts one after the other.
 class Reader {

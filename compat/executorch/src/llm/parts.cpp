@@ -37,7 +37,15 @@ Result<aten::Tensor> TextDecoderRunner::step(TensorPtr& input, int64_t start_pos
                            "`forward` of a language model returns logits alone, but this one "
                            "returns %zu values",
                            outputs.size());
-  return outputs[0].toTensor();
+  const aten::Tensor logits = outputs[0].toTensor();
+  const aten::ScalarType type = logits.scalar_type();
+  const bool is_real = type == aten::ScalarType::Float || type == aten::ScalarType::Half ||
+                       type == aten::ScalarType::BFloat16;
+  ET_CHECK_OR_RETURN_ERROR(is_real && logits.dim() > 0 && logits.numel() > 0, InvalidProgram,
+                           "`forward` of a language model returns logits in float, half or "
+                           "bfloat16, but this one returns %lld elements of type %s",
+                           static_cast<long long>(logits.numel()), runtime::toString(type));
+  return logits;
 }
 
 int32_t TextDecoderRunner::logits_to_token(const aten::Tensor& logits_tensor, float temperature) {

@@ -25,10 +25,6 @@ Error logged(const Status& status, const Message& message) {
   return status.code();
 }
 
-}  // namespace
-
-namespace {
-
 // A runner that is made of parts.
 struct Parts {
   Error load();

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -179,7 +180,10 @@ class Run {
     ET_ASSIGN_OR_RETURN(meta, program_->method_meta(name_.c_str()));
     for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
       ET_ASSIGN_OR_RETURN(bytes, meta.memory_planned_buffer_size(i));
-      buffers_.push_back(std::make_unique<uint8_t[]>(static_cast<size_t>(bytes)));
+      buffers_.emplace_back(new (std::nothrow) uint8_t[static_cast<size_t>(bytes)]);
+      ET_CHECK_OR_RETURN_ERROR(buffers_.back() != nullptr, MemoryAllocationFailed,
+                               "no memory for the %lld bytes of arena %zu",
+                               static_cast<long long>(bytes), i);
       spans_.push_back({buffers_.back().get(), static_cast<size_t>(bytes)});
     }
     planned_.emplace(Span<Span<uint8_t>>(spans_.data(), spans_.size()));
