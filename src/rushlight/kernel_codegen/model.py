@@ -26,16 +26,29 @@ ETParsedYaml = namedtuple("ETParsedYaml", ["native_functions", "kernel_index"])
 
 
 class ScalarType(IntEnum):
-    """The dtypes that a file of kernels may name, with their numbers in programs."""
+    """The dtypes that files of kernels and `--ops_dict` name, with their numbers in programs."""
 
     Byte = 0
     Char = 1
     Short = 2
     Int = 3
     Long = 4
+    Half = 5
     Float = 6
     Double = 7
+    ComplexHalf = 8
+    ComplexFloat = 9
+    ComplexDouble = 10
     Bool = 11
+    QInt8 = 12
+    QUInt8 = 13
+    QInt32 = 14
+    BFloat16 = 15
+    QUInt4X2 = 16
+    QUInt2X4 = 17
+    UInt16 = 27
+    UInt32 = 28
+    UInt64 = 29
 
 
 @dataclass(frozen=True)

@@ -34,16 +34,6 @@ def _check(*command: object, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="session")
-def prefix(shared_files: SharedFiles) -> Path:
-    """A folder with the installed runtime."""
-
-    def fill(folder: Path) -> None:
-        _check(CMAKE, "--install", ROOT / "build" / "dev", "--prefix", folder)
-
-    return shared_files.folder("compat_prefix", fill)
-
-
 def _configure(
     build: Path, prefix: Path, *options: str, python: str = sys.executable
 ) -> subprocess.CompletedProcess[str]:

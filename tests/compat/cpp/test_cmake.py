@@ -41,19 +41,6 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="session")
-def prefix(shared_files: SharedFiles) -> Path:
-    """A folder with the installed runtime."""
-    dev = ROOT / "build" / "dev"
-    assert (dev / "CMakeCache.txt").exists(), "run `make ext` first"
-
-    def fill(folder: Path) -> None:
-        done = run(CMAKE, "--install", dev, "--prefix", folder)
-        assert done.returncode == 0, done.stderr
-
-    return shared_files.folder("compat_prefix", fill)
-
-
 def configure(
     build: Path, prefix: Path, components: str, package: str = "compat/python/executorch"
 ) -> subprocess.CompletedProcess[str]:

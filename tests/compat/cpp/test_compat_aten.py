@@ -61,16 +61,13 @@ print("done")
 
 
 @pytest.fixture(scope="session")
-def library(shared_files: SharedFiles) -> Path:
+def library(shared_files: SharedFiles, prefix: Path) -> Path:
     """A shared library of kernels and their operators."""
-    dev = ROOT / "build" / "dev"
-    assert (dev / "CMakeCache.txt").exists(), "run `make ext` first"
 
     def fill(folder: Path) -> None:
-        prefix, build = folder / "prefix", folder / "build"
+        build = folder / "build"
         source = Path(__file__).resolve().parent / "aten"
         for command in (
-            (CMAKE, "--install", dev, "--prefix", prefix),
             (
                 *(CMAKE, "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release"),
                 f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}",

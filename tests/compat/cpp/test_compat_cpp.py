@@ -57,14 +57,11 @@ def _check(*command: object) -> str:
 
 
 @pytest.fixture(scope="session")
-def guide(shared_files: SharedFiles) -> Path:
+def guide(shared_files: SharedFiles, prefix: Path) -> Path:
     """The folder of the built project; `configure.txt` is what CMake printed."""
-    dev = ROOT / "build" / "dev"
-    assert (dev / "CMakeCache.txt").exists(), "run `make ext` first"
 
     def fill(folder: Path) -> None:
-        prefix, build = folder / "prefix", folder / "build"
-        _check(CMAKE, "--install", dev, "--prefix", prefix)
+        build = folder / "build"
         source = Path(__file__).resolve().parent / "project"
         printed = _check(
             *(CMAKE, "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release"),

@@ -40,16 +40,13 @@ def _run(*command: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="session")
-def text(shared_files: SharedFiles) -> Path:
+def text(shared_files: SharedFiles, prefix: Path) -> Path:
     """The built application."""
-    dev = ROOT / "build" / "dev"
-    assert (dev / "CMakeCache.txt").exists(), "run `make ext` first"
 
     def fill(folder: Path) -> None:
-        prefix, build = folder / "prefix", folder / "build"
+        build = folder / "build"
         source = Path(__file__).resolve().parent / "llm"
         for command in (
-            (CMAKE, "--install", dev, "--prefix", prefix),
             (
                 *(CMAKE, "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release"),
                 *(f"-DEXECUTORCH_FOLDER={FOLDER}", f"-Drushlight_DIR={prefix}/lib/cmake/rushlight"),

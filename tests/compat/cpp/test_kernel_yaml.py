@@ -161,10 +161,8 @@ INPUT = torch.arange(6.0).reshape(2, 3)
 
 
 @pytest.fixture(scope="module")
-def project(shared_files: SharedFiles, operators: None) -> Path:
+def project(shared_files: SharedFiles, operators: None, prefix: Path) -> Path:
     """The folder of the built programs, and of own.pte and unselected.pte."""
-    dev = ROOT / "build" / "dev"
-    assert (dev / "CMakeCache.txt").exists(), "run `make ext` first"
 
     def fill(folder: Path) -> None:
         for model, name in ((Own(), "own"), (Unselected(), "unselected")):
@@ -178,12 +176,11 @@ def project(shared_files: SharedFiles, operators: None) -> Path:
         listed = f"{selected}/selected_operators.yaml"
         gen.main([*FILES, f"--install-dir={selected}", f"--op-selection-yaml-path={listed}"])
         gen_selected_op_variants.main([f"--yaml-file={listed}", f"--output-dir={selected}/"])
-        _check(CMAKE, "--install", dev, "--prefix", folder / "prefix")
         _check(
             *(CMAKE, "-S", SOURCES, "-B", folder / "build", "-DCMAKE_BUILD_TYPE=Release"),
             *(f"-DEXECUTORCH_FOLDER={COMPAT}", f"-DGENERATED={folder / 'generated'}"),
             *(f"-DCALLED={folder / 'called'}", f"-DSELECTED={selected}"),
-            f"-Drushlight_DIR={folder}/prefix/lib/cmake/rushlight",
+            f"-Drushlight_DIR={prefix}/lib/cmake/rushlight",
         )
         _check(CMAKE, "--build", folder / "build", "--parallel", "2")
 
@@ -240,14 +237,13 @@ print("done")
 
 
 @pytest.mark.full
-def test_kernels_become_operators_of_pytorch(tmp_path: Path) -> None:
+def test_kernels_become_operators_of_pytorch(tmp_path: Path, prefix: Path) -> None:
     gen.main([*FILES, f"--install-dir={tmp_path / 'generated'}"])
-    _check(CMAKE, "--install", ROOT / "build" / "dev", "--prefix", tmp_path / "prefix")
     _check(
         *(CMAKE, "-S", SOURCES / "aten", "-B", tmp_path / "build", "-DCMAKE_BUILD_TYPE=Release"),
         f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}",
         *(f"-DEXECUTORCH_FOLDER={COMPAT}", f"-DGENERATED={tmp_path / 'generated'}"),
-        f"-Drushlight_DIR={tmp_path}/prefix/lib/cmake/rushlight",
+        f"-Drushlight_DIR={prefix}/lib/cmake/rushlight",
     )
     _check(CMAKE, "--build", tmp_path / "build", "--target", "own_operators", "--parallel", "2")
     library = tmp_path / "build" / "libown_operators.so"

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shared_files import SharedFiles
-
 if TYPE_CHECKING:
     from conftest import ExecuTorch
 
@@ -38,16 +36,6 @@ def _run(*command: object, **environment: str) -> str:
 
 def _here(script: Path, folder: Path) -> str:
     return _run(sys.executable, script, folder, PYTHONPATH=str(ALIAS))
-
-
-@pytest.fixture(scope="session")
-def prefix(shared_files: SharedFiles) -> Path:
-    """A folder with the installed runtime."""
-
-    def fill(folder: Path) -> None:
-        _run(CMAKE, "--install", ROOT / "build" / "dev", "--prefix", folder)
-
-    return shared_files.folder("compat_prefix", fill)
 
 
 def test_recipes_export_and_run(tmp_path: Path) -> None:

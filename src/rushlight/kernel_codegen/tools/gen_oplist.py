@@ -34,34 +34,9 @@ from torchgen.selective_build.operator import SelectiveBuildOperator
 from torchgen.selective_build.selector import merge_et_kernel_metadata
 
 from rushlight.files import write_text
+from rushlight.kernel_codegen.model import ScalarType
 from rushlight.kernel_codegen.parse import strip_et_fields
 from rushlight.kernel_codegen.tools import selective_build
-
-
-class ScalarType(IntEnum):
-    """The dtypes that `--ops_dict` may name, with their numbers in programs."""
-
-    Byte = 0
-    Char = 1
-    Short = 2
-    Int = 3
-    Long = 4
-    Half = 5
-    Float = 6
-    Double = 7
-    ComplexHalf = 8
-    ComplexFloat = 9
-    ComplexDouble = 10
-    Bool = 11
-    QInt8 = 12
-    QUInt8 = 13
-    QInt32 = 14
-    BFloat16 = 15
-    QUInt4X2 = 16
-    QUInt2X4 = 17
-    UInt16 = 27
-    UInt32 = 28
-    UInt64 = 29
 
 
 class KernelType(IntEnum):
