@@ -3,6 +3,7 @@ and methods that return their scales and zero points are added."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -150,9 +151,9 @@ class _QuantizeIo(ExportPass):
         self.chosen = dict(chosen)
         self.quant_args: dict[int, tuple[Any, ...]] = {}
 
+    @abstractmethod
     def change(self, program: ExportedProgram, index: int) -> tuple[Any, ...]:
         """Change one input or output."""
-        raise NotImplementedError
 
     def call(self, graph_module: GraphModule) -> PassResult:
         """Change the program's graph, and add the methods to the manager."""
