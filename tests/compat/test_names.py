@@ -70,6 +70,11 @@ for field, of in (("MODULES", tables), ("ABSENT", (absent, *tables))):
     assert _printed(code).split() == []
 
 
+def test_a_pass_over_quantised_calls_may_be_imported_first() -> None:
+    code = "from executorch.exir.passes.quantize_io_pass import QuantizeInputs as one; print(one)"
+    assert "rushlight.exir.quantized_io.QuantizeInputs" in _printed(code)
+
+
 def test_types_are_ours() -> None:
     code = """
 import pickle
