@@ -133,7 +133,8 @@ def link(target: Target, objects: list[Path], to: Path) -> tuple[int, int, Count
 
 
 _SECTION = re.compile(
-    r"^ \.(text|rodata|data|init_array|ARM|bss|COMMON)\S*\s+0x[0-9a-f]+\s+0x([0-9a-f]+)\s+(\S+)$"
+    r"^ \.(text|rodata|data|init_array|ARM\.ex|bss|COMMON)\S*"
+    r"\s+0x[0-9a-f]+\s+0x([0-9a-f]+)\s+(\S+)$"
 )
 
 

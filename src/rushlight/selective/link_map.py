@@ -11,7 +11,8 @@ from pathlib import Path
 _START = "Linker script and memory map"
 # " .text.name  0xaddress  0xsize  file", with a long name on a line of its own.
 _SECTION = re.compile(
-    r"^ \.(text|rodata|data|init_array|ARM|got|plt)\S*\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S+)$", re.M
+    r"^ \.(text|rodata|data|init_array|ARM\.ex|got|plt)\S*\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S+)$",
+    re.M,
 )
 _MEMBER = re.compile(r"\(([^()]+)\)$")
 

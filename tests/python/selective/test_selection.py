@@ -127,6 +127,9 @@ def test_the_map_of_a_linker_is_read_by_object(tmp_path: Path) -> None:
         " .text.a_name_that_is_too_long_for_its_column\n"
         "                0x0000000000001020       0x10 app.dir/r/cpp/x/cpp/core/tensor.cpp.o\n"
         " .rodata        0x0000000000002000        0x8 app.dir/r/cpp/x/cpp/core/tensor.cpp.o\n"
+        " .ARM.exidx     0x0000000000002008        0x8 app.dir/kernels.cpp.o\n"
+        " .ARM.attributes\n"
+        "                0x0000000000000000       0x36 app.dir/kernels.cpp.o\n"  # is not loaded
         " .bss           0x0000000000003000     0x1000 app.dir/kernels.cpp.o\n"
         " .text          0x0000000000001030        0x6 app.dir/kernels.cpp.o\n"
         " .text          0x0000000000001036        0x4 /usr/lib/libgcc.a(_divdi3.o)\n"
@@ -134,7 +137,7 @@ def test_the_map_of_a_linker_is_read_by_object(tmp_path: Path) -> None:
     parts = parts_of(tmp_path / "map", {"core/tensor.cpp", "core/status.cpp"})
     assert [(p.name, p.code, p.constants) for p in parts] == [
         ("core/tensor.cpp", 0x30, 8),
-        ("kernels.cpp", 6, 0),
+        ("kernels.cpp", 6, 8),
         ("libgcc: _divdi3", 4, 0),
     ]
 
