@@ -222,6 +222,27 @@ namespace Rushlight.Tests {
       Program.Fails(ErrorCode.AccessFailed, "no.so", () => Module.Open(File("twice.pte"), options));
     }
 
+    // Each line of the table has a part of the error, and libraries.
+    public static void BadKernels() {
+      Tensor x = Tensor.Of(new float[] { 0, 1, 2, 3, 4, 5 }, 2, 3);
+      string[] cases = System.IO.File.ReadAllLines(File("bad_kernels.tsv"));
+      Program.Check(cases.Length >= 7, "there are cases");
+      foreach (string line in cases) {
+        string[] parts = line.Split('\t');
+        var options = new ModuleOptions {
+          KernelLibraries = parts[1].Split(new[] { ';' }, StringSplitOptions.RemoveEmptyEntries)
+        };
+        Program.Throws<RushlightException>(parts[0], () => {
+          using (Module module = Module.Open(File("twice.pte"), options)) module.Run("forward", x);
+        });
+      }
+      var good = new ModuleOptions { KernelLibraries = new[] { Program.Kernels } };
+      using (Module module = Module.Open(File("twice.pte"), good)) {
+        var y = (Tensor)module.Run("forward", x)[0];
+        Program.Equal(y.ToArray<float>(), new float[] { 0, 2, 4, 6, 8, 10 }, "after bad ones");
+      }
+    }
+
     private sealed class FailingStream : MemoryStream {
       public override void Write(byte[] buffer, int offset, int count) {
         throw new IOException("the stream's own");

@@ -277,6 +277,29 @@ test('kernels and backends of shared libraries', async () => {
   await again.close();
 });
 
+test('libraries of kernels that are refused, or fail', async () => {
+  // Each line of the table has a part of the error, and libraries.
+  const cases = readFileSync(made('bad_kernels.tsv'), 'utf8').trimEnd().split('\n');
+  assert.ok(cases.length >= 7);
+  const run = async (kernels) => {
+    const module = await Module.open(made('twice.pte'), { kernels });
+    try {
+      return [...(await module.forward(X()))[0].data];
+    } finally {
+      await module.close();
+    }
+  };
+  for (const line of cases) {
+    const [part, libraries] = line.split('\t');
+    const kernels = libraries.split(';').filter((path) => path !== '');
+    await assert.rejects(run(kernels), (error) => {
+      assert.ok(error instanceof RushlightError && error.message.includes(part), error);
+      return true;
+    });
+  }
+  assert.deepEqual(await run([expected.libraries.twice]), [2, 4, 6, 8, 10, 12]);
+});
+
 test('traces and reports of failures', async () => {
   const module = await Module.open(made('net_cpu.pte'), { reportsFailures: true });
   assert.equal(await module.failureReport(), null);

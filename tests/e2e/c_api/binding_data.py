@@ -5,9 +5,9 @@ Each file of numbers has nothing but its elements in row-major order.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+import bad_kernels
 import numpy as np
 import torch
 from c_api_models import Counter, Loop, Net, Noise
@@ -17,9 +17,6 @@ from torch.export import Dim
 
 import rushlight as rl
 import rushlight.llm
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
-from runtime_programs import MethodBuilder, program
 
 GOLDEN = ROOT / "tests" / "golden"
 LIBRARY = PATH
@@ -89,13 +86,7 @@ def _make_small(folder: Path) -> None:
     _write(folder / "noise_7.bin", torch.rand(4).numpy())
     rl.export(Scaled(), (torch.ones(3), 2, True, "up")).save(folder / "scaled.pte")
     rl.export(Loop(), (torch.zeros(2),), verify=False).save(folder / "loop.pte")
-    method = MethodBuilder()
-    x_index, y_index = method.tensor(2, 3), method.tensor(2, 3)
-    method.call("acme::twice.out", x_index, y_index, y_index)
-    method.inputs, method.outputs = [x_index], [y_index]
-    schema = b"acme::twice.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)\n"
-    data = program(method, named_data={"rushlight/schemas": schema})
-    (folder / "twice.pte").write_bytes(data)
+    bad_kernels.make(folder, TWICE)
 
 
 def _make_texts(folder: Path) -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import bad_kernels
 import numpy as np
 import pytest
 import torch
@@ -78,6 +79,7 @@ def test_java(tmp_path: Path) -> None:
     rl.export(Loop(), (torch.zeros(2),), verify=False).save(tmp_path / "slow.pte")
     x.numpy().tofile(tmp_path / "x.bin")
     np.asarray(rl.load(path)(x.numpy(), y.numpy())).tofile(tmp_path / "y.bin")
+    bad_kernels.make(tmp_path, ROOT / "build" / "dev" / "tests" / "cpp" / "libplugin_twice.so")
     command = [*_build(tmp_path), str(ROOT / "tests" / "golden"), str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-5000:]

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-import sys
+import re
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bad_kernels import SCHEMA, make, write_program
 from c_library import PATH, CError, Library
 
+import rushlight as rl
 from rushlight.errors import Code
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
-from runtime_programs import MethodBuilder, program
-
 TWICE = PATH.parent / "tests" / "cpp" / "libplugin_twice.so"
-SCHEMA = b"acme::twice.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)\n"
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 _KEPT: list[Any] = []  # kernels must live as long as the process
 
@@ -28,19 +26,9 @@ def library() -> Library:
     return Library()
 
 
-def _program(path: Path, schemas: bytes = SCHEMA) -> Path:
-    """y = acme::twice(x)"""
-    method = MethodBuilder()
-    x, y = method.tensor(2, 3), method.tensor(2, 3)
-    method.call("acme::twice.out", x, y, y)
-    method.inputs, method.outputs = [x], [y]
-    path.write_bytes(program(method, named_data={"rushlight/schemas": schemas}))
-    return path
-
-
 @pytest.fixture
 def twice(tmp_path: Path) -> Path:
-    return _program(tmp_path / "twice.pte")
+    return write_program(tmp_path / "twice.pte")
 
 
 def _given(library: Library, *kernels: Any) -> dict[str, Any]:
@@ -136,7 +124,7 @@ def test_kernels_that_cannot_be_used(library: Library, twice: Path, tmp_path: Pa
         with pytest.raises(CError, match=r"acme::twice.out cannot be added: there is") as failure:
             library.open(twice, **options)
         assert failure.value.code == Code.REGISTRATION_ALREADY_REGISTERED
-    other = _program(tmp_path / "other.pte", SCHEMA.replace(b"x,", b"x, int n,"))
+    other = write_program(tmp_path / "other.pte", SCHEMA.replace(b"x,", b"x, int n,"))
     module = library.open(other, **_given(library, one))
     with pytest.raises(CError, match=r"argument 1 \(n\) is int in the program's schema"):
         module.run(X)
@@ -167,3 +155,21 @@ def test_two_threads(library: Library, twice: Path) -> None:
     assert results == [True, True]
     for one in modules:
         one.close()
+
+
+def test_libraries_that_are_refused_or_fail(library: Library, tmp_path: Path) -> None:
+    """The cases that the bindings have, too; in C, and in Python's own runtime."""
+    make(tmp_path, TWICE)
+    path = tmp_path / "twice.pte"
+    cases = [line.split("\t") for line in (tmp_path / "bad_kernels.tsv").read_text().splitlines()]
+    assert len(cases) >= 7
+    for part, listed in cases:
+        libraries = [one for one in listed.split(";") if one]
+        with pytest.raises(CError, match=re.escape(part)):
+            library.open(path, **_libraries(*libraries)).run(X)
+        # Python names the line of the operator and what to write.
+        told = part if libraries else "write RUSHLIGHT_KERNEL(acme, twice_out)"
+        with pytest.raises(rl.Error, match=re.escape(told)):
+            rl.load(path, kernels=libraries)(X)
+    np.testing.assert_array_equal(library.open(path, **_libraries(TWICE)).run(X)[0], X * 2)
+    np.testing.assert_array_equal(rl.load(path, kernels=[TWICE])(X), X * 2)

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import bad_kernels
 import numpy as np
 import pytest
 import torch
@@ -26,11 +27,10 @@ from rushlight.edge import MemoryPlanningPass
 from rushlight.inspect import Inspector
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
-from runtime_programs import MethodBuilder, delegated, program
+from runtime_programs import delegated, program
 
 NODE = ROOT / "bindings" / "node"
 GOLDEN = ROOT / "tests" / "golden"
-TWICE = b"acme::twice.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)\n"
 SLOW = 1 << 19  # elements of the slow program
 
 
@@ -140,12 +140,7 @@ def _programs(folder: Path) -> dict[str, Any]:
     lent = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
     rl.export(Slow(), zeros, verify=False, memory=lent).save(folder / "slow.pte")
     rl.export(Large(), zeros).save(folder / "large.pte")
-    twice = MethodBuilder()
-    x, y = twice.tensor(2, 3), twice.tensor(2, 3)
-    twice.call("acme::twice.out", x, y, y)
-    twice.inputs, twice.outputs = [x], [y]
-    named = {"rushlight/schemas": TWICE}
-    (folder / "twice.pte").write_bytes(program(twice, named_data=named))
+    bad_kernels.make(folder, PATH.parent / "tests" / "cpp" / "libplugin_twice.so")
     blobs = [b"SCL1" + struct.pack("f", 3)]
     (folder / "scaled.pte").write_bytes(program(delegated("Scale", 2), blobs=blobs))
     return cases

@@ -4,10 +4,12 @@ mod common;
 
 use std::io::{self, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::PathBuf;
 
 use common::{bytes, data, fails, golden, numbers};
 use rushlight::{
-    Code, DType, Kind, Module, ModuleOptions, Tensor, TensorView, TraceOptions, TraceValues, Value,
+    Code, DType, Error, Kind, Module, ModuleOptions, Tensor, TensorView, TraceOptions, TraceValues,
+    Value,
 };
 
 #[test]
@@ -336,6 +338,29 @@ fn kernels_of_libraries() {
     fails(Module::open_with(&path, &options), code, "acme::twice.out");
     let options = ModuleOptions { kernel_libraries: vec!["no.so".into()], ..Default::default() };
     fails(Module::open_with(&path, &options), Code::AccessFailed, "no.so");
+}
+
+// Each line of the table has a part of the error, and libraries.
+#[test]
+fn bad_kernels() {
+    let path = data("twice.pte");
+    let x = Tensor::new(&[0.0_f32, 1.0, 2.0, 3.0, 4.0, 5.0], &[2, 3]).unwrap();
+    let run = |libraries: Vec<PathBuf>| -> Result<Vec<f32>, Error> {
+        let options = ModuleOptions { kernel_libraries: libraries, ..Default::default() };
+        let mut module = Module::open_with(&path, &options)?;
+        let outputs = module.run("forward", &[(&x).into()])?;
+        outputs.tensor(0)?.to_vec::<f32>()
+    };
+    let table = String::from_utf8(bytes("bad_kernels.tsv")).unwrap();
+    assert!(table.lines().count() >= 7);
+    for line in table.lines() {
+        let (part, libraries) = line.split_once('\t').unwrap();
+        let libraries = libraries.split(';').filter(|path| !path.is_empty()).map(PathBuf::from);
+        let error = run(libraries.collect()).expect_err(part);
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let good = std::env::var_os("RUSHLIGHT_TEST_KERNELS").unwrap().into();
+    assert_eq!(run(vec![good]).unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
 }
 
 struct Failing;

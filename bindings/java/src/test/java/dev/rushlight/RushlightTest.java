@@ -169,6 +169,38 @@ public final class RushlightTest {
     return options;
   }
 
+  private static float[] runTwice(Path folder, List<Path> libraries) {
+    ModuleOptions options = new ModuleOptions();
+    options.kernelLibraries = libraries;
+    try (Module module = Module.open(folder.resolve("twice.pte"), options)) {
+      Tensor x = Tensor.of(new float[] {0, 1, 2, 3, 4, 5}, 2, 3);
+      return ((Tensor) module.run("forward", x).get(0)).floats();
+    }
+  }
+
+  /** Each line of the table has a part of the error, and libraries. */
+  private static void testBadKernels(Path folder) throws Exception {
+    List<String> cases = Files.readAllLines(folder.resolve("bad_kernels.tsv"));
+    check(cases.size() >= 7, "there are cases");
+    List<Path> last = List.of();
+    for (String line : cases) {
+      String[] parts = line.split("\t", -1);
+      List<Path> libraries = new ArrayList<>();
+      for (String path : parts[1].split(";")) if (!path.isEmpty()) libraries.add(Path.of(path));
+      boolean failed = false;
+      try {
+        runTwice(folder, libraries);
+      } catch (RushlightException error) {
+        failed = true;
+        check(error.getMessage().contains(parts[0]), "got: " + error.getMessage());
+      }
+      check(failed, "nothing was thrown; wanted: " + parts[0]);
+      last = libraries;
+    }
+    float[] y = runTwice(folder, last.subList(0, 1)); // the good one of two of one name
+    check(Arrays.equals(y, new float[] {0, 2, 4, 6, 8, 10}), "after bad ones");
+  }
+
   private static void testOptions(Path golden, Path folder) throws Exception {
     ModuleOptions options = new ModuleOptions();
     options.kernelLibraries = List.of(folder.resolve("none.so"));
@@ -384,6 +416,7 @@ public final class RushlightTest {
     testState(golden);
     testNet(Path.of(arguments[1]));
     testLanguageModel(golden);
+    testBadKernels(Path.of(arguments[1]));
     testOptions(golden, Path.of(arguments[1]));
     testMemoryAndTraces(golden, Path.of(arguments[1]));
     testGrammars(golden, Path.of(arguments[1]));
