@@ -7,7 +7,8 @@ from rushlight.edge.config import (
     ExecutorchBackendConfig,
     MemoryPlanningPass,
 )
-from rushlight.edge.export_pass import ExportPass, PassManager
+from rushlight.edge.export_pass import ExportPass
+from rushlight.edge.pass_manager import PassManager
 from rushlight.edge.to_edge import to_edge_dialect
 from rushlight.ir.custom_ops.executorch import define as define_executorch_operators
 from rushlight.ir.kernels import register_operator

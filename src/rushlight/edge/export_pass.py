@@ -1,23 +1,71 @@
-"""User-written passes over Edge graphs: `ExportPass`, `PassResult`, `PassManager`.
+"""User-written passes over Edge graphs: `ExportPass`.
 
-A subclass of `ExportPass` overrides `call_operator` (and, where it must, `placeholder` and
-`output`); what it does not override is copied. Example values are recomputed only for calls whose
-operator or arguments changed.
+A subclass of `ExportPass` overrides `call_operator`, or another method for what it wants to change;
+what it does not override is copied. Example values are recomputed only for calls whose operator or
+arguments changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import operator
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import torch
+import torch.utils._pytree as pytree
+from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
+from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.passes.infra.pass_base import PassResult
+from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.branches import branch
+from rushlight.ir.branches import attribute
 from rushlight.ir.rewrite import KEPT_META, fake_mode_of
+
+Argument = Any
+Value = Any
+NodeMetadataValue = Any
+PassType = Callable[[GraphModule], PassResult | None]
+
+# What a pass may not write: it is copied, or computed.
+PROTECTED_KEYS = frozenset(("val", "stack_trace", "nn_module_stack", "debug_handle", "tensor_meta"))
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_OF_NUMBERS = frozenset(
+    (
+        torch.sym_int,
+        torch.sym_float,
+        torch.sym_ite,
+        torch.sym_max,
+        torch.sym_min,
+        torch.sym_not,
+        torch.sym_sqrt,
+    )
+)
+
+
+class NodeMetadata(UserDict[str, Any]):
+    """A copy of what a node says about itself; `data` is the dict.
+
+    Setting one of `PROTECTED_KEYS` raises an ExportError.
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = dict(data)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key in PROTECTED_KEYS:
+            raise ExportError(
+                f"a pass may not set the metadata {key!r}: it is copied or computed. Free keys are "
+                f"all but {sorted(PROTECTED_KEYS)}",
+                code=Code.INVALID_ARGUMENT,
+            )
+        self.data[key] = value
+
+    def copy(self) -> NodeMetadata:
+        """One that can be changed on its own."""
+        return NodeMetadata(self.data)
 
 
 @dataclass(frozen=True)
@@ -32,6 +80,11 @@ class ProxyValue:
     data: Any
     node: Node
 
+    @property
+    def proxy(self) -> torch.fx.Proxy:
+        """The node, for code that records what is done with it."""
+        return torch.fx.Proxy(self.node)
+
     def is_tensor(self) -> bool:
         """Whether the value is a tensor."""
         return isinstance(self.data, torch.Tensor)
@@ -45,133 +98,375 @@ class ProxyValue:
             )
         return self.data  # type: ignore[no-any-return]
 
+    def __iter__(self) -> Iterator[Any]:
+        """The parts of the example value."""
+        yield from self.data
 
-Argument = Any
-NodeMetadata = dict[str, Any]
+    def __bool__(self) -> bool:
+        if isinstance(self.data, _SYMBOLIC):
+            self._refuse("used in boolean context")
+        return bool(self.data)
+
+    def __int__(self) -> int:
+        if isinstance(self.data, torch.SymInt):
+            self._refuse("converted to int")
+        return int(self.data)
+
+    def __index__(self) -> int:
+        if isinstance(self.data, torch.SymInt):
+            self._refuse("used in index context")
+        return int(self.data)
+
+    def __float__(self) -> float:
+        if isinstance(self.data, torch.SymFloat):
+            self._refuse("converted to float")
+        return float(self.data)
+
+    def _refuse(self, use: str) -> NoReturn:
+        raise ExportError(
+            f"{self.node.name} is the symbolic number {self.data}, which cannot be {use}: that "
+            f"would fix it to the example's. Pass it on, or compute with `data`",
+            code=Code.INVALID_TYPE,
+        )
 
 
-class ExportPass:
-    """Rebuilds a graph call by call; subclasses override what they want to change."""
+@dataclass
+class _Frame:
+    """One graph under construction.
 
-    def __call__(self, graph_module: GraphModule) -> PassResult:
-        """The same as `call`."""
-        return self.call(graph_module)
+    Attributes:
+        graph: the new graph.
+        old: the node of the old graph that is being copied.
+        values: what the old graph's nodes became.
+        held: the tensors, graphs and lowered modules that it uses, by the names of its attributes.
+    """
+
+    graph: Graph
+    old: Node
+    values: dict[Node, Any] = field(default_factory=dict)
+    held: dict[str, Any] = field(default_factory=dict)
+
+
+class ExportPass(PassBase):
+    """Rebuilds a graph call by call; subclasses override what they want to change.
+
+    Each method that emits a node is given the metadata of the old one.
+    """
 
     def call(self, graph_module: GraphModule) -> PassResult:
         """Run the pass, also over the branches of `torch.cond` and the like; the given module is
         not changed."""
         self._mode = fake_mode_of(graph_module.graph)
         self._modified = False
-        return PassResult(self._rebuild(graph_module), self._modified)
+        self._held_by: dict[torch.nn.Module, Node] = {}  # modules, by the attributes that hold them
+        return self.call_submodule(graph_module, tuple(self.inputs(graph_module)))
 
-    def _rebuild(self, graph_module: GraphModule) -> GraphModule:
-        self._graph = Graph()
-        branches: dict[str, GraphModule] = {}
-        values: dict[Node, Any] = {}
+    def inputs(self, graph_module: GraphModule) -> list[Argument]:
+        """The example values of a graph's inputs."""
+        return [n.meta.get("val") for n in graph_module.graph.find_nodes(op="placeholder")]
+
+    def should_preserve_symbolic_input_metadata(self) -> bool:
+        """Whether inputs must keep their symbolic sizes; a pass that changes them says False."""
+        return True
+
+    def call_submodule(self, graph_module: GraphModule, inputs: tuple[Argument, ...]) -> PassResult:
+        """Rebuild a graph: the pass's own, or a branch.
+
+        Args:
+            graph_module: not changed.
+            inputs: example values, or values of the graph that uses this one.
+        """
+        outer = getattr(self, "_frame", None)
+        self._frame = _Frame(Graph(), next(iter(graph_module.graph.nodes)))
+        given = iter(_data(inputs))
+        values = self._frame.values
         for node in graph_module.graph.nodes:
-            self._old = node
+            self._frame.old = node
+            meta = NodeMetadata(node.meta)
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: values[n])
             if node.op == "placeholder":
-                values[node] = self.placeholder(node.name, node.meta.get("val"), dict(node.meta))
+                values[node] = self.placeholder(node.name, _input(meta, next(given)), meta)
             elif node.op == "output":
-                self.output(_results(args[0]), dict(node.meta))
+                self.output(_results(args[0]), meta)
             elif node.op == "get_attr":
-                values[node] = self._emit_attribute(node, branches)
+                values[node] = self._attribute(node, meta)
+            elif node.op == "call_function":
+                values[node] = self._call(node.target, args, kwargs, meta)
             else:
-                values[node] = self.call_operator(node.target, args, kwargs, dict(node.meta))
-        result = GraphModule(graph_module, self._graph)
-        for target, inner in branches.items():
-            result.set_submodule(target, inner)
+                raise ExportError(
+                    f"{node.op} is not supported in a graph that a pass rebuilds: {node.name} is "
+                    f"one of {node.target}. Export the model again",
+                    code=Code.NOT_SUPPORTED,
+                )
+        result = GraphModule(self._frame.held, self._frame.graph)
+        result.training = graph_module.training
         result.meta.update(graph_module.meta)
-        return result
+        self._frame = outer  # type: ignore[assignment]
+        if self.should_preserve_symbolic_input_metadata():
+            _check_inputs(graph_module, result)
+        if graph_module in self._held_by:
+            self._held_by[result] = self._held_by[graph_module]
+        return PassResult(result, self._modified)
+
+    def _call(self, target: Any, args: Any, kwargs: Any, meta: NodeMetadata) -> Any:
+        """Let the method that owns the kind of call emit it."""
+        higher = torch.ops.higher_order
+        if target is operator.getitem:
+            return self.call_getitem(*args, meta)
+        if isinstance(target, OpOverload):
+            return self.call_operator(target, args, kwargs, meta)
+        if target is higher.cond:
+            return self.call_cond(*args, meta)
+        if target is higher.while_loop:
+            return self.call_while(*args, meta)
+        if target is higher.map_impl:
+            return self.call_map(*args, meta)
+        if target is higher.scan:
+            return self.call_scan(*args, meta)
+        if target is executorch_call_delegate:
+            return self.call_delegate(args[0], args[1:], kwargs, meta)
+        if target in _OF_NUMBERS or target.__module__ in ("_operator", "builtins", "math"):
+            return self.call_sym(target, args, meta)
+        return self._emit(target, self._rebuilt(args), kwargs, meta)
 
     def call_operator(
         self, op: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument], meta: NodeMetadata
     ) -> ProxyValue:
         """Emit a call of `op`; override to emit something else, or to return an argument."""
-        plain_args, plain_kwargs = _nodes((args, kwargs))
-        node = self._graph.call_function(op, plain_args, plain_kwargs)
-        node.meta.update({k: meta[k] for k in KEPT_META if k in meta})
-        old = self._old
-        if op is old.target and _names((plain_args, plain_kwargs)) == _names(
-            (old.args, old.kwargs)
-        ):
-            value = meta.get("val")
-        else:
-            self._modified = True
-            with self._mode, torch.no_grad():
-                data_args, data_kwargs = _data((args, kwargs))
-                value = op(*data_args, **data_kwargs)
-        node.meta["val"] = value
-        return ProxyValue(value, node)
+        return self._emit(op, args, kwargs, meta)
+
+    def call_sym(
+        self, target: Callable[..., Any], args: tuple[Argument, ...], meta: NodeMetadata
+    ) -> ProxyValue:
+        """Emit a function of numbers."""
+        return self._emit(target, args, {}, meta)
+
+    def call_getitem(self, value: ProxyValue, key: int, meta: NodeMetadata) -> ProxyValue:
+        """Emit the choice of one of several results."""
+        return self._emit(operator.getitem, (value, key), {}, meta)
+
+    def call_cond(
+        self,
+        pred: ProxyValue,
+        true_fn: GraphModule,
+        false_fn: GraphModule,
+        inputs: Sequence[Argument],
+        meta: NodeMetadata,
+    ) -> ProxyValue:
+        """Emit a `torch.cond` of the rebuilt branches."""
+        true_fn, false_fn = (
+            self.call_submodule(f, tuple(inputs)).graph_module for f in (true_fn, false_fn)
+        )
+        args = (pred, true_fn, false_fn, inputs)
+        return self._emit(torch.ops.higher_order.cond, args, {}, meta)
+
+    def call_while(
+        self,
+        cond_fn: GraphModule,
+        body_fn: GraphModule,
+        carried_inputs: Sequence[Argument],
+        additional_inputs: Sequence[Argument],
+        meta: NodeMetadata,
+    ) -> ProxyValue:
+        """Emit a `while_loop` of the rebuilt condition and body."""
+        inputs = (*carried_inputs, *additional_inputs)
+        cond_fn, body_fn = (self.call_submodule(f, inputs).graph_module for f in (cond_fn, body_fn))
+        args = (cond_fn, body_fn, carried_inputs, additional_inputs)
+        return self._emit(torch.ops.higher_order.while_loop, args, {}, meta)
+
+    def call_map(
+        self,
+        f: GraphModule,
+        mapped_args: Sequence[ProxyValue],
+        operands: Sequence[ProxyValue],
+        meta: NodeMetadata,
+    ) -> ProxyValue:
+        """Emit a `map` of the rebuilt body."""
+        f = self.call_submodule(f, tuple(self.inputs(f))).graph_module
+        args = (f, mapped_args, operands)
+        return self._emit(torch.ops.higher_order.map_impl, args, {}, meta)
+
+    def call_scan(
+        self,
+        combine_fn: GraphModule,
+        init: Sequence[ProxyValue],
+        xs: Sequence[Argument],
+        additional_inputs: Sequence[ProxyValue],
+        meta: NodeMetadata,
+    ) -> ProxyValue:
+        """Emit a `scan` of the rebuilt body."""
+        combine_fn = self.call_submodule(combine_fn, tuple(self.inputs(combine_fn))).graph_module
+        args = (combine_fn, init, xs, additional_inputs)
+        return self._emit(torch.ops.higher_order.scan, args, {}, meta)
+
+    def call_delegate(
+        self,
+        lowered_module: Any,
+        args: tuple[ProxyValue, ...],
+        kwargs: dict[str, Argument],
+        meta: NodeMetadata,
+    ) -> ProxyValue:
+        """Emit a call of a lowered module."""
+        return self._emit(executorch_call_delegate, (lowered_module, *args), kwargs, meta)
 
     def placeholder(self, name: str, arg: Argument, meta: NodeMetadata) -> ProxyValue:
         """Emit an input; `arg` is its example value."""
-        node = self._graph.placeholder(name)
+        node = self._frame.graph.placeholder(name)
         node.meta.update(meta)
         return ProxyValue(arg, node)
 
     def output(self, results: list[Argument], meta: NodeMetadata) -> None:
         """Emit what the graph returns."""
-        returned = tuple(_nodes(results))
+        returned = tuple(self._nodes(results))
         # The condition of a `while_loop` returns one value and no sequence.
-        many = isinstance(self._old.args[0], tuple | list)
-        self._graph.output(returned if many else returned[0]).meta.update(meta)
+        many = isinstance(self._frame.old.args[0], tuple | list)
+        self._frame.graph.output(returned if many else returned[0]).meta.update(meta)
 
-    def _emit_attribute(self, node: Node, branches: dict[str, GraphModule]) -> ProxyValue:
-        value = node.meta.get("val")
-        inner = branch(node)
-        if inner is not None:
-            outer = self._graph
-            value = branches[str(node.target)] = self._rebuild(inner)
-            self._graph, self._old = outer, node
-        new = self._graph.get_attr(str(node.target))
-        new.meta.update(node.meta)
-        return ProxyValue(value, new)
+    def _emit(
+        self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument], meta: Any
+    ) -> ProxyValue:
+        """A call, with an example value that is the old one if nothing changed."""
+        plain_args, plain_kwargs = self._nodes((args, kwargs))
+        node = self._frame.graph.call_function(target, plain_args, plain_kwargs)
+        node.meta.update({k: meta[k] for k in KEPT_META if k in meta})
+        old, values = self._frame.old, self._frame.values
+        if target is old.target and _is_same((args, kwargs), (old.args, old.kwargs), values):
+            value = meta.get("val")
+        else:
+            self._modified = True
+            with self._mode, torch.no_grad():
+                value = target(*_data(args), **_data(kwargs))
+        node.meta["val"] = value
+        return ProxyValue(value, node)
+
+    def _attribute(self, node: Node, meta: NodeMetadata) -> Any:
+        """A tensor that the graph holds; a graph or lowered module for the call that uses it."""
+        value = attribute(node)
+        if isinstance(value, torch.nn.Module):
+            self._held_by[value] = node
+            return value
+        name = str(node.target)
+        self._frame.held[name] = value
+        new = self._frame.graph.get_attr(name)
+        new.meta.update(meta)
+        return ProxyValue(meta.get("val"), new)
+
+    def _rebuilt(self, args: Any) -> Any:
+        """The arguments of a call that is not known, with their graphs rebuilt."""
+        return _map(
+            args,
+            GraphModule,
+            lambda f: self.call_submodule(f, tuple(self.inputs(f))).graph_module,
+        )
+
+    def _nodes(self, tree: Any) -> Any:
+        """The arguments as nodes of the new graph, which then holds the modules among them."""
+        return _map(_map(tree, ProxyValue, lambda v: v.node), torch.nn.Module, self._hold)
+
+    def _hold(self, inner: torch.nn.Module) -> Node:
+        frame, old = self._frame, self._held_by.get(inner)
+        name = f"submodule_{len(frame.held)}" if old is None else str(old.target)
+        frame.held[name] = inner
+        node = frame.graph.get_attr(name)
+        if old is not None:
+            node.meta.update(old.meta)
+        return node
+
+
+def _input(meta: NodeMetadata, given: Any) -> Any:
+    """An input's example value: its own, unless what is given has another dtype or size."""
+    own = meta.get("val")
+    if own is None or (isinstance(own, torch.Tensor) and not _fits(own, given)):
+        meta.data["val"] = given
+        return given
+    return own
+
+
+def _fits(own: torch.Tensor, given: Any) -> bool:
+    if not isinstance(given, torch.Tensor) or own.dtype != given.dtype or own.dim() != given.dim():
+        return False
+    pairs = zip(own.shape, given.shape, strict=True)
+    return all(a == b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
+
+
+def _sizes(graph_module: GraphModule) -> list[Any]:
+    """For each input, its symbolic numbers as text; () if it has none."""
+
+    def of(value: Any) -> tuple[str, ...]:
+        parts = value.shape if isinstance(value, torch.Tensor) else (value,)
+        return tuple(str(p) if isinstance(p, _SYMBOLIC) else "" for p in parts)
+
+    values = [n.meta.get("val") for n in graph_module.graph.find_nodes(op="placeholder")]
+    found = [pytree.tree_leaves(pytree.tree_map(of, v)) for v in values]
+    return [sizes if any(sizes) else () for sizes in found]
+
+
+def _check_inputs(old: GraphModule, new: GraphModule) -> None:
+    """Refuses a pass that loses the symbolic sizes of an input."""
+    before, after = _sizes(old), _sizes(new)
+    for index, sizes in enumerate(before):
+        if sizes and (index >= len(after) or after[index] != sizes):
+            raise ExportError(
+                f"Input at position {index} did not preserve symbolic metadata: it had the sizes "
+                f"{sizes} before the pass. Copy meta['val'], or let "
+                f"should_preserve_symbolic_input_metadata() return False",
+                code=Code.INVALID_ARGUMENT,
+            )
 
 
 def _results(returned: Any) -> list[Argument]:
     return list(returned) if isinstance(returned, tuple | list) else [returned]
 
 
-def _map(tree: Any, function: Callable[[ProxyValue], Any]) -> Any:
-    if isinstance(tree, ProxyValue):
+def _map(tree: Any, kind: type, function: Callable[[Any], Any]) -> Any:
+    if isinstance(tree, kind):
         return function(tree)
     if isinstance(tree, tuple | list):
-        return type(tree)(_map(t, function) for t in tree)
+        return type(tree)(_map(t, kind, function) for t in tree)
     if isinstance(tree, dict):
-        return {k: _map(v, function) for k, v in tree.items()}
+        return {k: _map(v, kind, function) for k, v in tree.items()}
     return tree
 
 
-def _nodes(tree: Any) -> Any:
-    return _map(tree, lambda v: v.node)
-
-
 def _data(tree: Any) -> Any:
-    return _map(tree, lambda v: v.data)
+    return _map(tree, ProxyValue, lambda v: v.data)
 
 
-def _names(tree: Any) -> str:
-    return repr(torch.fx.node.map_arg(tree, lambda n: n.name))
+def _is_same(new: Any, old: Any, values: dict[Node, Any]) -> bool:
+    """Whether arguments are what the old ones became, with the example values that those had."""
+    if isinstance(new, ProxyValue):
+        is_known = isinstance(old, Node) and values.get(old) is new
+        return is_known and new.data is old.meta.get("val")
+    if isinstance(new, torch.nn.Module):
+        return isinstance(old, Node) and old.op == "get_attr"
+    if isinstance(new, tuple | list):
+        is_sequence = isinstance(old, tuple | list) and len(new) == len(old)
+        return is_sequence and all(_is_same(n, o, values) for n, o in zip(new, old, strict=True))
+    if isinstance(new, dict):
+        return new.keys() == old.keys() and all(_is_same(new[k], old[k], values) for k in new)
+    return type(new) is type(old) and repr(new) == repr(old)
 
 
-class PassManager:
-    """Runs passes in order. A pass is a callable from GraphModule to PassResult."""
+@runtime_checkable
+class ArgSchema(Protocol):
+    """An argument of an operator's schema."""
 
-    def __init__(self, passes: Sequence[Callable[[GraphModule], PassResult | None]]) -> None:
-        self.passes = list(passes)
+    name: str
+    kwarg_only: bool
+    type: Any
 
-    def __call__(self, graph_module: GraphModule) -> PassResult:
-        """Run the passes; `modified` is True if any of them changed something."""
-        modified = False
-        for one in self.passes:
-            result = one(graph_module)
-            if not isinstance(result, PassResult):
-                raise ExportError(
-                    f"pass {getattr(one, '__name__', type(one).__name__)} returned "
-                    f"{type(result).__name__}: a pass must return a PassResult of torch.fx",
-                    code=Code.INVALID_TYPE,
-                )
-            graph_module, modified = result.graph_module, modified or result.modified
-        return PassResult(graph_module, modified)
+
+def map_args(
+    op: OpOverload,
+    fn: Callable[[Argument, ArgSchema], Argument],
+    args: tuple[Argument, ...],
+    kwargs: dict[str, Argument],
+) -> tuple[tuple[Argument, ...], dict[str, Argument]]:
+    """The arguments of a call of `op`, each of which `fn` made of the argument and its schema."""
+    new, named = list(args), dict(kwargs)
+    for index, schema in enumerate(op._schema.arguments):
+        if schema.name in named:
+            named[schema.name] = fn(named[schema.name], schema)
+        elif not schema.kwarg_only and index < len(new):
+            new[index] = fn(new[index], schema)
+    return tuple(new), named

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 
 from torch.export import ExportedProgram
@@ -10,8 +9,7 @@ from torch.fx import GraphModule
 from torch.fx.passes.infra.pass_base import PassResult
 
 from rushlight.edge.config import EdgeCompileConfig
-from rushlight.edge.export_pass import PassManager
-from rushlight.edge.to_edge import finish
+from rushlight.edge.pass_manager import ExportedProgramPassManager, PassManager
 from rushlight.ir.dialect import EDGE
 from rushlight.ir.verify import verify
 
@@ -20,7 +18,7 @@ Pass = Callable[[GraphModule], PassResult]
 
 def run_passes(
     program: ExportedProgram,
-    passes: Sequence[Pass] | PassManager,
+    passes: Sequence[Pass] | PassManager | ExportedProgramPassManager,
     name: str,
     config: EdgeCompileConfig,
 ) -> ExportedProgram:
@@ -28,16 +26,13 @@ def run_passes(
 
     Args:
         program: of the Edge dialect; not changed.
-        passes: the passes, in the order in which they run.
+        passes: the passes, in the order in which they run, over graphs or over programs.
         name: the method's name, for messages.
         config: says whether to verify the graph, and which operators to except.
     """
-    manager = passes if isinstance(passes, PassManager) else PassManager(passes)
-    result = manager(program.graph_module)
-    new = copy.copy(program)
-    new._graph_module = result.graph_module
-    new._graph_signature = copy.deepcopy(program.graph_signature)
-    finish(new)
+    is_manager = isinstance(passes, ExportedProgramPassManager)
+    manager = passes if is_manager else ExportedProgramPassManager([passes])
+    new = manager(program).exported_program
     if config._check_ir_validity:
         excepted = config._core_aten_ops_exception_list
         verify(new.graph, EDGE, f"{name}: after transform passes", excepted)

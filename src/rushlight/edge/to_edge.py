@@ -260,8 +260,12 @@ def _to_edge(constants: Constants, config: EdgeCompileConfig) -> None:
 
 
 def finish(program: ExportedProgram) -> None:
-    """Bring the signature's output names and the generated code up to date with the graph."""
+    """Bring the signature's names and the generated code up to date with the graph."""
     signature: ExportGraphSignature = program.graph_signature
+    inputs = program.graph.find_nodes(op="placeholder")
+    for entry, node in zip(signature.input_specs, inputs, strict=True):
+        if isinstance(entry.arg, TensorArgument):
+            entry.arg = TensorArgument(node.name)
     returned: Any = program.graph.output_node().args[0]
     for spec, node in zip(signature.output_specs, returned, strict=True):
         if isinstance(spec.arg, TensorArgument) and hasattr(node, "name"):

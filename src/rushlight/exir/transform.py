@@ -6,7 +6,8 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from rushlight.edge import EdgeCompileConfig, PassManager
+from rushlight.edge import EdgeCompileConfig
+from rushlight.edge.pass_manager import ExportedProgramPassManager
 from rushlight.edge.run_passes import run_passes
 
 _UNCHECKED = EdgeCompileConfig(_check_ir_validity=False)
@@ -19,8 +20,9 @@ def transform(
 
     Args:
         program: not changed, unless a pass changes its input.
-        passes: callables from GraphModule to PassResult, or one pass manager.
+        passes: callables from GraphModule to PassResult, passes over programs, or one manager.
         override_verifiers: not used, as the graph is not verified.
     """
-    chosen: Any = passes[0] if len(passes) == 1 and isinstance(passes[0], PassManager) else passes
+    is_manager = len(passes) == 1 and isinstance(passes[0], ExportedProgramPassManager)
+    chosen: Any = passes[0] if is_manager else passes
     return run_passes(program, chosen, "forward", _UNCHECKED)

@@ -10,6 +10,7 @@ from torch.fx import GraphModule
 from torch.fx.passes.infra.pass_manager import PassManager as TorchPassManager
 
 from rushlight.edge import PassManager
+from rushlight.edge.pass_manager import ExportedProgramPassManager
 from rushlight.edge.run_passes import Pass
 from rushlight.recipes.lowering_recipe import MethodPasses
 from rushlight.recipes.quantization_recipe import GraphPass
@@ -52,6 +53,8 @@ def passes_by_method(
 
 
 def listed(passes: Any) -> list[Pass]:
-    """A pass manager is itself a pass."""
+    """A manager of passes over graphs is itself a pass."""
+    if isinstance(passes, ExportedProgramPassManager):
+        return passes.passes
     is_manager = isinstance(passes, PassManager | TorchPassManager)
     return [passes] if is_manager else list(passes or ())

@@ -87,12 +87,32 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.memory": {"alloc": "rushlight.ir.alloc"},
     "exir.pass_base": {
+        **dict.fromkeys(
+            (
+                "ArgSchema",
+                "Argument",
+                "NodeMetadata",
+                "NodeMetadataValue",
+                "PROTECTED_KEYS",
+                "PassType",
+                "ProxyValue",
+                "Value",
+                "map_args",
+            ),
+            "rushlight.edge.export_pass",
+        ),
+        **dict.fromkeys(
+            ("ExportedProgramPassBase", "ExportedProgramPassResult"), "rushlight.edge.pass_manager"
+        ),
         "ExportPass": "rushlight.edge",
-        "NodeMetadata": "rushlight.edge.export_pass",
+        "ExportPassBaseError": "rushlight.errors:ExportError",
         "PassResult": "rushlight.edge",
-        "ProxyValue": "rushlight.edge.export_pass",
     },
-    "exir.pass_manager": {"PassManager": "rushlight.edge"},
+    "exir.pass_manager": {
+        "ExportedProgramPassManager": "rushlight.edge.pass_manager",
+        "PassManager": "rushlight.edge",
+        "PassType": "rushlight.edge.export_pass",
+    },
     "exir._serialize._cord": {"Cord": "rushlight.exir.cord"},
     "exir._serialize.data_serializer": {
         **dict.fromkeys(("DataPayload", "DataSerializer"), "rushlight.exir.data_files"),
