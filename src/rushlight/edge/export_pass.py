@@ -210,19 +210,19 @@ class ExportPass(PassBase):
 
     def _call(self, target: Any, args: Any, kwargs: Any, meta: NodeMetadata) -> Any:
         """Let the method that owns the kind of call emit it."""
-        higher = torch.ops.higher_order
+        higher, whole = torch.ops.higher_order, (*args, meta)
         if target is operator.getitem:
-            return self.call_getitem(*args, meta)
+            return self.call_getitem(*whole)
         if isinstance(target, OpOverload):
             return self.call_operator(target, args, kwargs, meta)
         if target is higher.cond:
-            return self.call_cond(*args, meta)
+            return self.call_cond(*whole)
         if target is higher.while_loop:
-            return self.call_while(*args, meta)
+            return self.call_while(*whole)
         if target is higher.map_impl:
-            return self.call_map(*args, meta)
+            return self.call_map(*whole)
         if target is higher.scan:
-            return self.call_scan(*args, meta)
+            return self.call_scan(*whole)
         if target is executorch_call_delegate:
             return self.call_delegate(args[0], args[1:], kwargs, meta)
         if target in _OF_NUMBERS or target.__module__ in ("_operator", "builtins", "math"):
