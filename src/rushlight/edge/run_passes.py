@@ -30,9 +30,9 @@ def run_passes(
         name: the method's name, for messages.
         config: says whether to verify the graph, and which operators to except.
     """
-    is_manager = isinstance(passes, ExportedProgramPassManager)
-    manager = passes if is_manager else ExportedProgramPassManager([passes])
-    new = manager(program).exported_program
+    if not isinstance(passes, ExportedProgramPassManager):
+        passes = ExportedProgramPassManager([passes])
+    new = passes(program).exported_program
     if config._check_ir_validity:
         excepted = config._core_aten_ops_exception_list
         verify(new.graph, EDGE, f"{name}: after transform passes", excepted)
