@@ -18,12 +18,16 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
+from torchgen.model import SchemaKind
 
+from rushlight.edge.dtype_constraints import EdgeDialectFunctionSchema
+from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import branch
 from rushlight.ir.operators import out_variant
 from rushlight.ir.programs import copy_program
 
 _MODULE = "executorch.exir.dialects.{}._ops"
+_OF_TORCH = ("aten", "prim", "prims")
 # ExecuTorch leaves these as they are in every dialect.
 _OF_SIZES = frozenset(
     (
@@ -43,6 +47,7 @@ class EdgeOpOverload(OpOverload):
     def __init__(self, op: OpOverload) -> None:
         self.__dict__.update(op.__dict__)
         self._op = op
+        self._schema: Any = EdgeDialectFunctionSchema(op)
         self.__name__ = f"{op.namespace}.{op.__name__}"
         self.__module__ = _MODULE.format(self._dialect)
 
@@ -59,10 +64,14 @@ class EdgeOpOverload(OpOverload):
         return _named, (self._dialect, self.namespace, self._opname, self._overloadname)
 
     def to_out_variant(self) -> OpOverload:
-        """The out variant; RuntimeError if there is none."""
+        """The out variant; ExportError if there is none."""
         variant = out_variant(self._op)
         if variant is None:
-            raise RuntimeError(f"{self.__name__} has no out variant: load the library that has it")
+            raise ExportError(
+                f"the {SchemaKind.out} variant of operator {self.name()} can't be found: load the "
+                f"library that has it",
+                code=Code.OPERATOR_MISSING,
+            )
         return variant
 
 
@@ -136,7 +145,7 @@ class _Namespace:
         return value
 
 
-class _Dialect:
+class Dialect:
     """The libraries of a dialect."""
 
     def __init__(self, name: str) -> None:
@@ -145,20 +154,26 @@ class _Dialect:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if self._name == "backend" and name in _OF_TORCH:
+            raise ExportError(
+                f"{name} op library does not belong to backend ops: it is torch's own. Define "
+                f"operators of a backend in a library of its own",
+                code=Code.INVALID_ARGUMENT,
+            )
         value = _Namespace(getattr(torch.ops, name), self._name)
         setattr(self, name, value)
         return value
 
 
-class _Operators:
+class Operators:
     """The dialects, as `exir_ops` of ExecuTorch."""
 
     def __init__(self) -> None:
-        self.edge = _Dialect("edge")
-        self.backend = _Dialect("backend")
+        self.edge = Dialect("edge")
+        self.backend = Dialect("backend")
 
 
-ops = _Operators()
+ops = Operators()
 
 
 def _modules(module: GraphModule) -> Iterator[GraphModule]:

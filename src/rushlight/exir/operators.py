@@ -12,7 +12,7 @@ from torch.library import Library
 
 from rushlight.edge.operators import backend_operator
 from rushlight.errors import Code, ExportError
-from rushlight.ir.operators import out_variant
+from rushlight.ir.operators import out_variant, overloads
 
 Pattern = TypeVar("Pattern", bound=Callable[..., Any])
 _MEANINGS = (
@@ -105,7 +105,7 @@ def to_out_variant(op_overload: OpOverload) -> tuple[OpOverload, tuple[str, ...]
     if found is not None:
         return found, out_names(found)
     told = f"Missing out variant for functional op: {operator._schema}. Load its library"
-    others = [o for o in _overloads(operator) if out_names(o)]
+    others = [o for o in overloads(operator) if out_names(o)]
     if others:
         told = (
             f"Found an out variant for operator name {operator.name()} but its schema mismatched "
@@ -113,11 +113,6 @@ def to_out_variant(op_overload: OpOverload) -> tuple[OpOverload, tuple[str, ...]
             + "\n".join(f"out variant: {o._schema}" for o in others)
         )
     raise ExportError(told, code=Code.OPERATOR_MISSING)
-
-
-def _overloads(operator: OpOverload) -> list[OpOverload]:
-    packet = operator.overloadpacket
-    return [getattr(packet, name) for name in packet.overloads()]
 
 
 def bind_pattern_to_op(library: Library, schema_or_name: str) -> Callable[[Pattern], Pattern]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
@@ -87,9 +86,24 @@ def is_functional(target: OpOverload) -> bool:
     return not target._schema.is_mutable
 
 
-@cache
+_OUT_VARIANTS: dict[OpOverload, OpOverload] = {}
+
+
+def overloads(target: OpOverload) -> list[OpOverload]:
+    """The overloads of an operator, those included that were registered since it was first used."""
+    names = torch._C._jit_get_operation(target._schema.name)[1]
+    return [getattr(target.overloadpacket, name or "default") for name in names]
+
+
 def out_variant(target: OpOverload) -> OpOverload | None:
     """The out-variant of a functional operator, or None if there is none."""
+    found = _OUT_VARIANTS.get(target)
+    if found is None and (found := _find_out_variant(target)) is not None:
+        _OUT_VARIANTS[target] = found
+    return found
+
+
+def _find_out_variant(target: OpOverload) -> OpOverload | None:
     if target.namespace == quantized.NAMESPACE:
         return quantized.out_variant(target)
     if target in OUT_VARIANTS:
@@ -97,17 +111,15 @@ def out_variant(target: OpOverload) -> OpOverload | None:
     # Arguments that only describe the new tensor are dropped: the out argument describes it.
     factory = {"dtype", "layout", "device", "pin_memory"}
     wanted = _signature(target)
-    packet = target._overloadpacket
-    candidates = [getattr(packet, name) for name in packet.overloads()]
-    outs = [c for c in candidates if any(a.is_out for a in c._schema.arguments)]
+    outs = [c for c in overloads(target) if any(a.is_out for a in c._schema.arguments)]
     for relaxed in (False, True):
         for candidate in outs:
             have = _signature(candidate)
             if have == wanted:
-                return candidate  # type: ignore[no-any-return]
+                return candidate
             names = {n for n, _ in have}
             if relaxed and have == [a for a in wanted if a[0] in names or a[0] not in factory]:
-                return candidate  # type: ignore[no-any-return]
+                return candidate
     return out_variant_of(target)
 
 

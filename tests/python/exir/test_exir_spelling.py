@@ -48,7 +48,7 @@ def test_operators_equal_torchs_in_both_directions() -> None:
     assert EDGE_ADD.to_out_variant() == torch.ops.aten.add.out
     assert torch.equal(EDGE_ADD(X, X), X + X)
     assert pickle.loads(pickle.dumps(EDGE_ADD)) is EDGE_ADD
-    of_backends = ops.backend.aten.add.Tensor
+    of_backends = ops.backend.quantized_decomposed.quantize_per_tensor.default
     assert pickle.loads(pickle.dumps(of_backends)) is of_backends is not EDGE_ADD
     with pytest.raises(AttributeError):
         ops.edge.aten.no_such_operator.default  # noqa: B018

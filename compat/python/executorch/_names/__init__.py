@@ -7,11 +7,22 @@ place of names that do not exist here.
 
 from __future__ import annotations
 
-from executorch._names import absent, backend, backends, codegen, devtools, exir, export, extension
+from executorch._names import (
+    absent,
+    backend,
+    backends,
+    codegen,
+    devtools,
+    dialects,
+    exir,
+    export,
+    extension,
+)
 
 ABSENT: dict[str, str] = {
     **absent.ABSENT,
     **exir.ABSENT,
+    **dialects.ABSENT,
     **backend.ABSENT,
     **backends.ABSENT,
     **devtools.ABSENT,
@@ -34,6 +45,7 @@ def _with_parents(modules: dict[str, dict[str, str]]) -> dict[str, dict[str, str
 MODULES = _with_parents(
     {
         **exir.MODULES,
+        **dialects.MODULES,
         **backend.MODULES,
         **backends.MODULES,
         **devtools.MODULES,

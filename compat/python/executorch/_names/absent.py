@@ -8,7 +8,6 @@ from __future__ import annotations
 _LOWERING = "to_edge and to_executorch do this step themselves"
 _TRACE = "torch.export.export captures models"
 _SAVED = "torch.export.save and torch.export.load keep exported programs"
-_EDGE_CODE = "it makes ExecuTorch's own tables of operators; ours are in ops/ops.yaml"
 _SYMBOLS = "sizes are torch.SymInt, with their bounds in ExportedProgram.range_constraints"
 _OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
 _TRANSFORM = (
@@ -30,10 +29,6 @@ ABSENT: dict[str, str] = {
     "exir.common": "a helper of ExecuTorch's own sources; use torch's",
     "exir.control_flow": "use torch.cond and torch._higher_order_ops.while_loop",
     "exir.debug_handle_utils": "nodes have their handles in meta['debug_handle']",
-    "exir.dialects.edge.arg": _EDGE_CODE,
-    "exir.dialects.edge.dtype": _EDGE_CODE,
-    "exir.dialects.edge.op": _EDGE_CODE,
-    "exir.dialects.edge.spec": _EDGE_CODE,
     "exir.dim_order_utils": "rushlight.ir.spec.dim_order_of gives a tensor's dim order",
     "exir.dynamic_shape": "sizes are planned for the bounds of torch.export.Dim",
     "exir.error": "use rushlight.errors.ExportError, which has ExecuTorch's codes",
@@ -41,7 +36,6 @@ ABSENT: dict[str, str] = {
     "exir.graph_module": "get_control_flow_submodules gives all branches and bodies",
     "exir.lowered_backend_module": "a partition is extracted by to_backend itself",
     "exir.memory_planning": "give MemoryPlanningPass a strategy: see docs/lower-and-plan.md",
-    "exir.operator": "kernels with an out variant are found by name: see docs/custom-operators.md",
     "exir.pass_base": "a type of ExecuTorch's own sources; ExportPass has the methods to override",
     "exir.pass_manager": "PassManager runs passes over graphs",
     "exir.passes": _OWN_PASS,

@@ -52,27 +52,11 @@ MODULES: dict[str, dict[str, str]] = {
         ),
         "rushlight.exir.dim_orders",
     ),
-    "exir.operator.convert": {
-        **dict.fromkeys(
-            ("is_inplace_variant", "is_out_variant", "to_out_variant", "unwrap_op_overload"),
-            "rushlight.exir.operators",
-        ),
-        "get_out_args_from_opoverload": "rushlight.exir.operators:out_names",
-    },
     "exir.print_program": dict.fromkeys(
         ("add_cursor_to_graph", "inspect_node", "pretty_print", "print_program"),
         "rushlight.exir.print_program",
     ),
     "exir.passes.sym_shape_eval_pass": dict(_SHAPES),
-    "exir.dialects._ops": {
-        "bind_pattern_to_op": "rushlight.exir.operators",
-        "ops": "rushlight.edge.operators",
-    },
-    "exir.dialects.backend._ops": {"BackendOpOverload": "rushlight.edge.operators"},
-    "exir.dialects.edge._ops": {
-        "EdgeOpOverload": "rushlight.edge.operators",
-        "EdgeOpOverloadPacket": "rushlight.edge.operators",
-    },
     "exir.delegate": {"executorch_call_delegate": "rushlight.partition"},
     "exir.error": {
         "ExportErrorType": "rushlight.exir.kinds",

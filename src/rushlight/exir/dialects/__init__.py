@@ -1,0 +1,1 @@
+"""Dialects under ExecuTorch's names: variants of operators, and the dtypes that they take."""
