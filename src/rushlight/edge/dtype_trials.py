@@ -187,10 +187,10 @@ def aggregate(combinations: set[tuple[T, ...]], key: Callable[[T], Any]) -> Alia
         members = {c: t for c, t in groups[best].items() if c in left or len(best[0]) == 1}
         chosen.append((best, members))
         left -= members.keys()
-    rows = []
+    rows: list[list[tuple[T, ...]]] = []
     for (places, rest), members in chosen:
-        varied = tuple(sorted(set(members.values()), key=key))
-        rows.append([varied if i in places else (t,) for i, t in enumerate(rest)])
+        types = tuple(sorted(set(members.values()), key=key))
+        rows.append([types if i in places else (t,) for i, t in enumerate(rest)])
     aliases = sorted({a for row in rows for a in row}, key=lambda types: [key(t) for t in types])
     return aliases, sorted({tuple(aliases.index(a) for a in row) for row in rows})
 

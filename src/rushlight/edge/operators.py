@@ -18,7 +18,6 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
-from torchgen.model import SchemaKind
 
 from rushlight.edge.dtype_constraints import EdgeDialectFunctionSchema
 from rushlight.errors import Code, ExportError
@@ -65,11 +64,12 @@ class EdgeOpOverload(OpOverload):
 
     def to_out_variant(self) -> OpOverload:
         """The out variant; ExportError if there is none."""
-        variant = out_variant(self._op)
+        plain: Any = self._op
+        variant = out_variant(plain)
         if variant is None:
             raise ExportError(
-                f"the {SchemaKind.out} variant of operator {self.name()} can't be found: load the "
-                f"library that has it",
+                f"the SchemaKind.out variant of operator {self._schema.name} can't be found: load "
+                f"the library that has it",
                 code=Code.OPERATOR_MISSING,
             )
         return variant

@@ -54,10 +54,10 @@ class EdgeOpArgValidator(Interpreter):
 
 
 def _types(
-    op: EdgeOpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
+    op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
 ) -> dict[str, torch.dtype | None]:
     """The dtypes of a call's tensors; None for an empty list."""
-    schema = op._op._schema
+    schema = op._schema
     names = TensorNames.of(schema)
     given = dict(zip((a.name for a in schema.arguments), args, strict=False)) | dict(kwargs)
     results = result if isinstance(result, tuple | list) and len(names.results) > 1 else (result,)
