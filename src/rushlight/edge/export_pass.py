@@ -335,7 +335,7 @@ class ExportPass(PassBase):
         else:
             self._modified = True
             with self._mode, torch.no_grad():
-                value = target(*_data(args), **_data(kwargs))
+                value = target(*self._examples(args), **self._examples(kwargs))
         node.meta["val"] = value
         return ProxyValue(value, node)
 
@@ -351,6 +351,10 @@ class ExportPass(PassBase):
         new.meta.update(meta)
         return ProxyValue(meta.get("val"), new)
 
+    def _examples(self, tree: Any) -> Any:
+        """The arguments by their example values."""
+        return _map(_data(tree), torch.Tensor, self._mode.from_tensor)
+
     def _rebuilt(self, args: Any) -> Any:
         """The arguments of a call that is not known, with their graphs rebuilt."""
         return _map(
@@ -360,16 +364,21 @@ class ExportPass(PassBase):
         )
 
     def _nodes(self, tree: Any) -> Any:
-        """The arguments as nodes of the new graph, which then holds the modules among them."""
-        return _map(_map(tree, ProxyValue, lambda v: v.node), torch.nn.Module, self._hold)
+        """The arguments as nodes of the new graph, which holds the modules and tensors in them."""
+        held = (torch.nn.Module, torch.Tensor)
+        return _map(_map(tree, ProxyValue, lambda v: v.node), held, self._hold)
 
-    def _hold(self, inner: torch.nn.Module) -> Node:
-        frame, old = self._frame, self._held_by.get(inner)
-        name = f"submodule_{len(frame.held)}" if old is None else str(old.target)
+    def _hold(self, inner: torch.nn.Module | torch.Tensor) -> Node:
+        frame = self._frame
+        old = self._held_by.get(inner) if isinstance(inner, torch.nn.Module) else None
+        kind = "_tensor_constant" if isinstance(inner, torch.Tensor) else "submodule_"
+        name = f"{kind}{len(frame.held)}" if old is None else str(old.target)
         frame.held[name] = inner
         node = frame.graph.get_attr(name)
         if old is not None:
             node.meta.update(old.meta)
+        elif isinstance(inner, torch.Tensor):
+            node.meta["val"] = self._mode.from_tensor(inner)
         return node
 
 
@@ -418,7 +427,7 @@ def _results(returned: Any) -> list[Argument]:
     return list(returned) if isinstance(returned, tuple | list) else [returned]
 
 
-def _map(tree: Any, kind: type, function: Callable[[Any], Any]) -> Any:
+def _map(tree: Any, kind: type | tuple[type, ...], function: Callable[[Any], Any]) -> Any:
     if isinstance(tree, kind):
         return function(tree)
     if isinstance(tree, tuple | list):

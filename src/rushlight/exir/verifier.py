@@ -60,17 +60,28 @@ class EXIREdgeDialectVerifier:
         if not self._is_on:
             return
         for node in program.graph.nodes:
-            target = node.target
-            is_plain = isinstance(target, OpOverload) and not isinstance(target, EdgeOpOverload)
-            if is_plain and "sym_" not in str(target) and target not in self._excepted:
-                raise SpecViolationError(
-                    f"{node.name} calls {target}, which is not an operator of the Edge dialect: "
-                    f"give a graph that to_edge() made"
-                )
+            if node.op == "call_function":
+                self.check_valid_edge_op(node.target)
         try:
             verify(program.graph, EDGE, "the graph", self._excepted)
         except ExportError as error:
             raise SpecViolationError(str(error)) from error
+
+    def check_valid_edge_op(self, op: Any) -> None:
+        """Check the target of a call: SpecViolationError for torch's own operators."""
+        is_plain = isinstance(op, OpOverload) and not isinstance(op, EdgeOpOverload)
+        if is_plain and "sym_" not in str(op) and op not in self._excepted:
+            raise SpecViolationError(
+                f"{op} is called, which is not an operator of the Edge dialect: give a graph that "
+                f"to_edge() made"
+            )
+
+    def check_valid_op(self, op: Any) -> None:
+        """Check the target of a call: SpecViolationError if it is none of the Edge dialect, or
+        writes its arguments."""
+        self.check_valid_edge_op(op)
+        if isinstance(op, OpOverload) and op._schema.is_mutable:
+            raise SpecViolationError(f"{op} writes its arguments: the Edge dialect is functional")
 
     def is_valid(self, program: ExportedProgram | GraphModule) -> bool:
         """Whether the check passes."""

@@ -26,12 +26,8 @@ ABSENT: dict[str, str] = {
     # exir
     "exir": f"{_LOWERING}; {_TRACE}",
     "exir.capture": f"{_TRACE}; give its result to to_edge",
-    "exir.common": "a helper of ExecuTorch's own sources; use torch's",
     "exir.control_flow": "use torch.cond and torch._higher_order_ops.while_loop",
-    "exir.debug_handle_utils": "nodes have their handles in meta['debug_handle']",
     "exir.dim_order_utils": "rushlight.ir.spec.dim_order_of gives a tensor's dim order",
-    "exir.dynamic_shape": "sizes are planned for the bounds of torch.export.Dim",
-    "exir.error": "use rushlight.errors.ExportError, which has ExecuTorch's codes",
     "exir.graph": _TRACE,
     "exir.graph_module": "get_control_flow_submodules gives all branches and bodies",
     "exir.lowered_backend_module": "a partition is extracted by to_backend itself",
@@ -47,7 +43,6 @@ ABSENT: dict[str, str] = {
     "exir.tensor": "TensorSpec describes a value, and rushlight.ir.spec has the tables of dtypes",
     "exir.types": "TensorSpec describes a value",
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
-    "exir.version": "the version is in rushlight.schema.program.Program.version",
     "exir.wrap": _TRACE,
     # exir.backend
     "exir.backend.backend_api": "to_backend lowers all parts of a program, branches included",

@@ -21,28 +21,56 @@ _SHAPES = {
     "ConstraintBasedSymShapeEvalPass": "rushlight.exir.config",
     "HintBasedSymShapeEvalPass": "rushlight.exir.config",
 }
+_CAPTURE = dict.fromkeys(("CallSpec", "CaptureConfig", "capture"), "rushlight.exir.capture")
+_COMMON = "rushlight.exir.common"
 _SCHEMA = "rushlight.schema.program"
 
 MODULES: dict[str, dict[str, str]] = {
     "exir": {
         **_LOWERING,
         **_CONFIGS,
+        **_CAPTURE,
+        "ExirExportedProgram": "rushlight.exir.capture",
         "ExportedProgram": "torch.export",
         "ExportGraphSignature": "torch.export.graph_signature",
         "Value": "typing:Any",
         "load": "torch.export",
         "save": "torch.export",
     },
-    "exir.capture": dict(_CONFIGS),
-    "exir.capture._config": dict(_CONFIGS),
+    "exir.capture": {**_CONFIGS, **_CAPTURE},
+    "exir.capture._config": {**_CONFIGS, "CaptureConfig": _CAPTURE["CaptureConfig"]},
     "exir.program": dict(_LOWERING),
     "exir.program._program": {
         **_LOWERING,
         "_transform": "rushlight.exir.transform:transform",
     },
-    "exir.common": dict.fromkeys(
-        ("extract_out_arguments", "get_schema_for_operators"), "rushlight.exir.operators"
+    "exir.common": {
+        **dict.fromkeys(
+            ("extract_out_arguments", "get_schema_for_operators"), "rushlight.exir.operators"
+        ),
+        **dict.fromkeys(
+            (
+                "format_schema_name",
+                "no_dispatch",
+                "override_logger",
+                "setting_python_recursive_limit",
+            ),
+            _COMMON,
+        ),
+    },
+    "exir.debug_handle_utils": dict.fromkeys(
+        (
+            "DEBUG_HANDLE_KEY",
+            "FROM_NODE_KEY",
+            "UNSET_DEBUG_HANDLE",
+            "get_greatest_ancestor_node_identifier",
+        ),
+        _COMMON,
     ),
+    "exir.dynamic_shape": {"DynamicMemoryPlanningMode": _COMMON},
+    "exir.version": {"EXECUTORCH_SCHEMA_VERSION": _COMMON},
+    "exir.passes.pass_registry": {"PassRegistry": "rushlight.exir.pass_registry"},
+    "exir.passes.scalar_to_tensor_pass": {"ScalarToTensorPass": "rushlight.exir.scalar_to_tensor"},
     "exir.dim_order_utils": dict.fromkeys(
         (
             "get_dim_order",
@@ -61,6 +89,7 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.error": {
         "ExportErrorType": "rushlight.exir.kinds",
         "ExportError": "rushlight.errors",
+        "internal_assert": _COMMON,
         "InternalError": "rushlight.errors:ExportError",
     },
     "exir.graph_module": {"get_control_flow_submodules": "rushlight.partition"},
@@ -135,6 +164,7 @@ MODULES: dict[str, dict[str, str]] = {
         **_PASSES,
         "ExportPass": "rushlight.edge",
         "MemoryPlanningPass": "rushlight.edge",
+        "ScalarToTensorPass": "rushlight.exir.scalar_to_tensor",
     },
     "exir.passes.memory_planning_pass": {"MemoryPlanningPass": "rushlight.edge"},
     "exir.scalar_type": {"ScalarType": _SCHEMA},
@@ -201,7 +231,6 @@ MODULES: dict[str, dict[str, str]] = {
 }
 
 ABSENT: dict[str, str] = {
-    "exir.capture.capture": "use torch.export.export, and give its result to to_edge",
     "exir.tracer": "torch.export.export traces models",
     "exir.emit": "EdgeProgramManager.to_executorch() emits programs",
 }
