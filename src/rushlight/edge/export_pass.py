@@ -192,12 +192,15 @@ class ExportPass(PassBase):
                 values[node] = self._attribute(node, meta)
             elif node.op == "call_function":
                 values[node] = self._call(node.target, args, kwargs, meta)
+            elif node.op == "call_module":  # what a captured module checks of its inputs
+                values[node] = self._module(node, args, kwargs)
             else:
                 raise ExportError(
                     f"{node.op} is not supported in a graph that a pass rebuilds: {node.name} is "
                     f"one of {node.target}. Export the model again",
                     code=Code.NOT_SUPPORTED,
                 )
+        self._frame.graph.set_codegen(graph_module.graph._codegen)  # how arguments are given
         result = GraphModule(self._frame.held, self._frame.graph)
         result.training = graph_module.training
         result.meta.update(graph_module.meta)
@@ -350,6 +353,13 @@ class ExportPass(PassBase):
         new = self._frame.graph.get_attr(name)
         new.meta.update(meta)
         return ProxyValue(meta.get("val"), new)
+
+    def _module(self, node: Node, args: Any, kwargs: Any) -> ProxyValue:
+        name = str(node.target)
+        self._frame.held[name] = attribute(node)
+        new = self._frame.graph.call_module(name, *self._nodes((args, kwargs)))
+        new.meta.update(node.meta)
+        return ProxyValue(node.meta.get("val"), new)
 
     def _examples(self, tree: Any) -> Any:
         """The arguments by their example values."""

@@ -7,20 +7,13 @@ import logging
 import sys
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any
 
 import torch
-from torch.fx import Node
 
 from rushlight.errors import Code, ExportError
 
 # The version of the schema that programs say.
 EXECUTORCH_SCHEMA_VERSION = 0
-
-FROM_NODE_KEY = "from_node"
-DEBUG_HANDLE_KEY = "debug_handle"
-# The handle of a node that has none.
-UNSET_DEBUG_HANDLE = 0
 
 
 class DynamicMemoryPlanningMode(IntEnum):
@@ -28,14 +21,6 @@ class DynamicMemoryPlanningMode(IntEnum):
 
     UPPER_BOUND = 0
     SYMBOLIC = 1
-
-
-def get_greatest_ancestor_node_identifier(node: Node) -> str:
-    """The node of the first graph that a node comes from: "name.graph"."""
-    source: Any = node.meta[FROM_NODE_KEY][-1]
-    while source.from_node:
-        source = source.from_node[-1]
-    return f"{source.name}.{source.graph_id}"
 
 
 def internal_assert(pred: bool, assert_msg: str) -> None:

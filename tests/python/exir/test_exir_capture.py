@@ -19,12 +19,10 @@ from rushlight.edge.operators import ops
 from rushlight.exir.capture import CaptureConfig, capture
 from rushlight.exir.common import (
     format_schema_name,
-    get_greatest_ancestor_node_identifier,
     internal_assert,
     override_logger,
     setting_python_recursive_limit,
 )
-from rushlight.exir.manager import to_edge
 from rushlight.exir.pass_registry import PassRegistry
 from rushlight.exir.scalar_to_tensor import ScalarToTensorPass
 from rushlight.exir.verifier import EXIREdgeDialectVerifier
@@ -136,7 +134,3 @@ def test_helpers(tmp_path: Path) -> None:
         logging.debug("told")
     assert (sys.getrecursionlimit(), logging.root.level) == before
     assert (tmp_path / "x").read_text(encoding="utf-8") == "told\n"
-    program = to_edge(export(Scale(), (torch.ones(2),))).exported_program()
-    node = program.graph.find_nodes(op="call_function", target=ops.edge.aten.mul.Tensor)[0]
-    name, _, graph = get_greatest_ancestor_node_identifier(node).partition(".")
-    assert name and graph

@@ -58,6 +58,10 @@ MODULES: dict[str, dict[str, str]] = {
             _COMMON,
         ),
     },
+    "exir.dynamic_shape": {"DynamicMemoryPlanningMode": _COMMON},
+    "exir.version": {"EXECUTORCH_SCHEMA_VERSION": _COMMON},
+    "exir.passes.pass_registry": {"PassRegistry": "rushlight.exir.pass_registry"},
+    "exir.passes.scalar_to_tensor_pass": {"ScalarToTensorPass": "rushlight.exir.scalar_to_tensor"},
     "exir.debug_handle_utils": dict.fromkeys(
         (
             "DEBUG_HANDLE_KEY",
@@ -65,12 +69,8 @@ MODULES: dict[str, dict[str, str]] = {
             "UNSET_DEBUG_HANDLE",
             "get_greatest_ancestor_node_identifier",
         ),
-        _COMMON,
+        "rushlight.record.handles",
     ),
-    "exir.dynamic_shape": {"DynamicMemoryPlanningMode": _COMMON},
-    "exir.version": {"EXECUTORCH_SCHEMA_VERSION": _COMMON},
-    "exir.passes.pass_registry": {"PassRegistry": "rushlight.exir.pass_registry"},
-    "exir.passes.scalar_to_tensor_pass": {"ScalarToTensorPass": "rushlight.exir.scalar_to_tensor"},
     "exir.dim_order_utils": dict.fromkeys(
         (
             "get_dim_order",
