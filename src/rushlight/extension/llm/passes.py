@@ -72,7 +72,7 @@ class ReplaceSDPAWithCustomSDPAPass(ExportPass):
         executorch.define()
 
     def call_operator(
-        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], meta: dict[str, Any]
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], meta: NodeMetadata
     ) -> Any:
         """Emit the other operator in place of attention."""
         if op is not aten.scaled_dot_product_attention.default:
@@ -100,7 +100,7 @@ class ReplaceSDPAWithCustomSDPAPass(ExportPass):
         )
         return self._swapped(result, meta)
 
-    def _as_matrix(self, mask: Any, meta: dict[str, Any]) -> Any:
+    def _as_matrix(self, mask: Any, meta: NodeMetadata) -> Any:
         """A mask [queries, keys] of what is added to scores."""
         while mask.data.dim() > 2:
             mask = super().call_operator(aten.squeeze.dim, (mask, 0), {}, meta)
@@ -108,7 +108,7 @@ class ReplaceSDPAWithCustomSDPAPass(ExportPass):
             mask = super().call_operator(aten.where.Scalar, (mask, 0.0, float("-inf")), {}, meta)
         return mask
 
-    def _swapped(self, one: Any, meta: dict[str, Any]) -> Any:
+    def _swapped(self, one: Any, meta: NodeMetadata) -> Any:
         """Heads and positions change places."""
         swapped = super().call_operator(aten.transpose.int, (one, 1, 2), {}, meta)
         return super().call_operator(aten.contiguous.default, (swapped,), {}, meta)
