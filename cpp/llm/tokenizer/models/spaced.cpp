@@ -49,12 +49,15 @@ void SpacedText::encode(StringView text) {
 }
 
 // Whether the chunk's tokens are known, and were appended. Most chunks never come back: they are
-// stored when they come for the second time.
+// stored when they come for the second time, and once more often where another one came back that
+// stands there. To store a chunk takes twice as long as to search it with those that wait.
 bool SpacedText::known(StringView chunk) {
   const WordEncoder::LookUp one = words_.look_up_chunk(chunk);
   if (words_.is_new(one)) {
-    if (!words_.was_seen(one)) return false;
+    if (!words_.was_seen(one) || words_.keeps_place(one)) return false;
     words_.learn(one, normalize(chunk, false));
+  } else {
+    words_.note(one);
   }
   if (!words_.is_known(one)) return false;
   flush(false);
