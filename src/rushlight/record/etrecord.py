@@ -161,7 +161,7 @@ class ETRecord:
             if plan.name not in manager.methods or not plan.chains:
                 continue
             nodes = manager.instruction_nodes.get(plan.name, {})
-            handles, delegates = _maps(
+            handles, delegates = instruction_maps(
                 plan,
                 manager.debug_handle_map.get(plan.name, {}),
                 manager.debug_map.method(plan.name),
@@ -339,7 +339,7 @@ def _by_method(programs: Programs) -> dict[str, ExportedProgram]:
     return dict(programs)
 
 
-def _maps(
+def instruction_maps(
     plan: schema.ExecutionPlan,
     by_instruction: Mapping[int, int],
     debug: DebugMethod,

@@ -71,7 +71,7 @@ def test_programs_and_nodes_are_printed() -> None:
     assert "Traceback" in told
     out = io.StringIO()
     finished = program.to_executorch()
-    print_program.print_program(finished._emitter_output.program, out=out)
+    print_program.print_program(finished.executorch_program, out=out)
     assert "aten::add.out(" in out.getvalue()
     print_program.pretty_print(finished.executorch_program, out=out)
     assert "ExecutionPlan(" in out.getvalue()
