@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -22,10 +24,24 @@ def tables() -> tuple[dict[str, dict[str, str]], dict[str, str]]:
     """The names that are there, and the advice for others."""
     sys.path.insert(0, str(ALIAS))
     try:
-        from executorch._names import ABSENT, MODULES
+        from executorch._names import ABSENT, MODULES, WHOLE
     finally:
         sys.path.remove(str(ALIAS))
-    return MODULES, ABSENT
+    whole = {name: dict.fromkeys(_names_of(ours), ours) for name, ours in WHOLE.items()}
+    return {**MODULES, **whole}, ABSENT
+
+
+def _names_of(module: str) -> set[str]:
+    """The names at the top of a module of ours, read from its source."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None
+    names: set[str] = set()
+    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(alias.asname or alias.name for alias in node.names)
+    return names
 
 
 @pytest.mark.interop
