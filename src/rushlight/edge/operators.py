@@ -243,5 +243,6 @@ def put_back(spelled: dict[Node, EdgeOpOverload]) -> None:
     for node, operator in spelled.items():
         if node.target is operator._op:
             node.target = operator
-    for module in {node.graph.owning_module for node in spelled} - {None}:
-        module.recompile()
+    for module in {node.graph.owning_module for node in spelled}:
+        if module is not None:
+            module.recompile()

@@ -147,15 +147,16 @@ def _annotate_convolution(
     spec = get_weight_qspec(config)
     if node.target in _TRANSPOSED and spec is not None and spec.qscheme in _PER_CHANNEL:
         spec = replace(spec, ch_axis=1)  # where a transposed convolution has its output channels
-    inputs = {node.args[0]: get_input_act_qspec(config), weight: spec}
+    inputs: dict[Any, Any] = {node.args[0]: get_input_act_qspec(config), weight: spec}
     bias = node.args[2] if len(node.args) > 2 else None
     if isinstance(bias, Node):
         inputs[bias] = get_bias_qspec(config)
     users = [] if is_dynamic else list(node.users)
     fuses = len(users) == 1 and users[0].target in _RELU and users[0] in chosen
     last = users[0] if fuses else node
-    for one in (node, last, *list(inputs)[1:]):
-        mark(one)
+    for one in (node, last, weight, bias):
+        if isinstance(one, Node):
+            mark(one)
     node.meta[Q_ANNOTATION_KEY].input_qspec_map = inputs
     last.meta[Q_ANNOTATION_KEY].output_qspec = get_output_act_qspec(config)
 
@@ -167,5 +168,5 @@ def _is_taken(node: Node, is_dynamic: bool) -> bool:
     shape: Any = getattr(weight.meta.get("val"), "shape", ())
     if node.target in _TRANSPOSED:
         groups = node.args[6] if len(node.args) > 6 else node.kwargs.get("groups", 1)
-        return groups == 1 and (not is_dynamic or len(shape) == 4)
+        return bool(groups == 1 and (not is_dynamic or len(shape) == 4))
     return not is_dynamic or (len(shape) == 4 and int(shape[1]) > 1)
