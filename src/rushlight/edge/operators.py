@@ -177,12 +177,15 @@ def spell(program: ExportedProgram) -> ExportedProgram:
     renamed: dict[str, str] = {}
     for module in _modules(new.graph_module):
         calls = [n for n in module.graph.nodes if _is_plain(n)]
-        before = [n.name for n in calls]
-        for node in calls:  # all are renamed at once, so that numbers count from the first
-            node._rename(f"renamed_{node.name}")
-        for node, old in zip(calls, before, strict=True):
+        before = {n: n.name for n in calls}
+        for node in calls:
             node.target = edge_operator(node.target)
-            node._rename(_name_of(node.target))
+            if re.fullmatch(rf"{_name_of(node)}(_\d+)?", node.name):
+                del before[node]  # the program was spelled before
+        for node in before:  # all are renamed at once, so that numbers count from the first
+            node._rename(f"renamed_{node.name}")
+        for node, old in before.items():
+            node._rename(_name_of(node))
             renamed[old] = node.name
         module.recompile()
     for spec in new.graph_signature.output_specs:
@@ -191,9 +194,9 @@ def spell(program: ExportedProgram) -> ExportedProgram:
     return new
 
 
-def _name_of(operator: EdgeOpOverload) -> str:
-    """How FX names the calls of a function with this name: `aten_sum_dim_int_list`."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operator.__name__)
+def _name_of(node: Node) -> str:
+    """How FX names a call by its operator, which is the Edge dialect's: `aten_sum_dim_int_list`."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.target.__name__)  # type: ignore[union-attr]
     return re.sub(r"[^0-9a-zA-Z_]+", "_", words).lower()
 
 
