@@ -1,4 +1,4 @@
-"""coremltools beside ExecuTorch's names: it imports `executorch` if that is there, which is ours."""
+"""coremltools beside ExecuTorch's names: it imports `executorch`, which is ours, if it is there."""
 
 from __future__ import annotations
 
