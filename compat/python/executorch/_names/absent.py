@@ -29,7 +29,6 @@ ABSENT: dict[str, str] = {
     "exir.capture": f"{_TRACE}; give its result to to_edge",
     "exir.common": "a helper of ExecuTorch's own sources; use torch's",
     "exir.control_flow": "use torch.cond and torch._higher_order_ops.while_loop",
-    "exir.debug_handle_utils": "nodes have their handles in meta['debug_handle']",
     "exir.dialects.edge.arg": _EDGE_CODE,
     "exir.dialects.edge.dtype": _EDGE_CODE,
     "exir.dialects.edge.op": _EDGE_CODE,
@@ -40,7 +39,6 @@ ABSENT: dict[str, str] = {
     "exir.graph": _TRACE,
     "exir.graph_module": "get_control_flow_submodules gives all branches and bodies",
     "exir.lowered_backend_module": "a partition is extracted by to_backend itself",
-    "exir.memory": "views and the end of values' lives are planned, not written into graphs",
     "exir.memory_planning": "give MemoryPlanningPass a strategy: see docs/lower-and-plan.md",
     "exir.operator": "kernels with an out variant are found by name: see docs/custom-operators.md",
     "exir.pass_base": "a type of ExecuTorch's own sources; ExportPass has the methods to override",
@@ -64,7 +62,6 @@ ABSENT: dict[str, str] = {
     "exir.backend.utils": "compare nodes by their targets and arguments",
     # export
     "export.recipe": "derive from RecipeType",
-    "export.utils": "rushlight.backends tells what is installed: `rushlight doctor`",
     # extension
     "extension.flat_tensor": "rushlight.serialize.ptd reads and writes data files (.ptd)",
     "extension.llm": _LLM,
