@@ -34,21 +34,24 @@ MODULES: dict[str, dict[str, str]] = {
     "extension.pybindings.portable_lib": {
         **dict.fromkeys(
             (
+                "BundledModule",
                 "ExecuTorchMethod",
                 "ExecuTorchModule",
                 "ExecuTorchProgram",
                 "_get_operator_names",
                 "_get_registered_backend_names",
                 "_is_available",
+                "_load_bundled_program_from_buffer",
                 "_load_for_executorch",
                 "_load_for_executorch_from_buffer",
+                "_load_for_executorch_from_bundled_program",
                 "_load_program",
                 "_load_program_from_buffer",
             ),
             _PORTABLE,
         ),
-        "MethodMeta": "rushlight.runtime.runtime:MethodMetadata",
-        "TensorInfo": "rushlight.runtime.runtime:TensorMetadata",
+        "MethodMeta": "rushlight.runtime.runtime",
+        "TensorInfo": "rushlight.runtime.runtime",
         "Verification": _RUNTIME,
     },
     "extension.flat_tensor.serialize.serialize": dict.fromkeys(

@@ -9,6 +9,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from rushlight.edge import ExportPass, PassResult
+from rushlight.edge.export_pass import NodeMetadata
 from rushlight.ir.custom_ops import executorch
 
 aten = torch.ops.aten
