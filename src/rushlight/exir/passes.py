@@ -6,7 +6,6 @@ import operator
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import GraphModule, Node
@@ -18,28 +17,9 @@ from rushlight.edge.passes.constant_fold import computes_constant, fold
 from rushlight.errors import Code, ExportError
 from rushlight.ir.programs import copy_program
 from rushlight.ir.rewrite import is_pure
-from rushlight.ir.spec import TensorSpec
 from rushlight.partition import LoweredBackendModule, get_lowered_submodules
 
 _OWNED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
-
-
-class SpecPropPass(PassBase):
-    """Gives each node of tensors the specs of its values, as `meta["spec"]`."""
-
-    def call(self, graph_module: GraphModule) -> PassResult:
-        """Write the specs."""
-        for node in graph_module.graph.nodes:
-            value = node.meta.get("val")
-            if node.op == "output":
-                value = pytree.tree_map_only(Node, lambda n: n.meta.get("val"), node.args[0])
-            if value is not None:
-                node.meta["spec"] = pytree.tree_map(_spec_of, value)
-        return PassResult(graph_module, True)
-
-
-def _spec_of(value: Any) -> Any:
-    return TensorSpec.from_tensor(value) if isinstance(value, torch.Tensor) else value
 
 
 class ConstPropPass(PassBase):
