@@ -138,10 +138,33 @@ def constant_prop_pass(
     def is_foldable(node: Node, known: set[Node]) -> bool:
         return node.target not in skipped and computes_constant(node, known)
 
+    before = set(new.constants)
     fold(constants, is_foldable, lambda node: False)
+    constants.drop_unused()
+    _name_propagated(new, before)
     put_back(spelled)
     new.graph_module.recompile()
     return new
+
+
+def _name_propagated(program: ExportedProgram, before: set[str]) -> None:
+    """Give new constants ExecuTorch's names, and forget those that are not inputs any more."""
+    nodes = {n.name: n for n in program.graph.find_nodes(op="placeholder")}
+    specs = program.graph_signature.input_specs
+    added = [s for s in specs if s.kind == InputKind.CONSTANT_TENSOR and s.target not in before]
+    number = sum(name.startswith("_prop_tensor_constant") for name in before)
+    for spec in added:
+        name = f"_prop_tensor_constant{number}"
+        number += 1
+        node = nodes[spec.arg.name]
+        node._rename(name)
+        node.target = name
+        program.constants[name] = program.constants.pop(str(spec.target)).contiguous()
+        spec.arg, spec.target, spec.persistent = TensorArgument(name), name, True
+    kept = {s.target for s in specs}
+    for held in (program._state_dict, program._constants):
+        for name in [name for name in held if name not in kept]:
+            del held[name]
 
 
 def get_transform_passes(additional_passes: Any = None) -> list[Any]:

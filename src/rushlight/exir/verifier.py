@@ -47,7 +47,7 @@ class EXIREdgeDialectVerifier:
         self._excepted = [
             *(core_aten_ops_exception_list or ()),
             *(preserve_ops or ()),
-            *config._core_aten_ops_exception_list,
+            *config.accepted,
             *config.preserve_ops,
         ]
 

@@ -283,7 +283,7 @@ class EdgeProgramManager:
         programs = lower_cut(cut)
         for name, program in programs.items():
             if self._config._check_ir_validity:
-                excepted = self._config._core_aten_ops_exception_list
+                excepted = self._config.accepted
                 verify(program.graph, EDGE, f"{name}: after partitioning", excepted)
         return self._changed(programs, self._etrecord)
 

@@ -11,6 +11,9 @@ from torch import nn
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
+import rushlight as rl
+from rushlight.edge import EdgeCompileConfig
+from rushlight.errors import ExportError
 from rushlight.exir.graph_passes import (
     backend_numbers,
     handles,
@@ -23,6 +26,8 @@ from rushlight.exir.graph_passes import (
 )
 from rushlight.exir.graph_passes.spec_prop import SpecPropPass
 from rushlight.exir.manager import to_edge
+from rushlight.exir.passes import constant_prop_pass
+from rushlight.exir.submodules import create_submodule_from_nodes
 from rushlight.ir.alloc import view
 
 aten = torch.ops.aten
@@ -199,3 +204,51 @@ def test_passes_are_registered_by_name() -> None:
     with pytest.warns(UserWarning, match="leave_it"):
         registry.register_list("leave_it", [])
     del registry.registry["leave_it"]
+
+
+class Split(nn.Module):
+    """An operator of several results, and calls of them."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        a, b = torch.split(x + y, 2)
+        return (a - y[:2]) / b
+
+
+def test_nodes_become_a_graph_of_their_own() -> None:
+    inputs = (torch.arange(1.0, 5.0), torch.ones(4))
+    program = to_edge(torch.export.export(Split(), inputs)).exported_program()
+    module = program.graph_module
+    taken = (aten.add.Tensor, aten.split_with_sizes_copy.default)
+    nodes = [node for node in module.graph.nodes if node.target in taken]
+    inner, call = create_submodule_from_nodes(module, nodes, "tag")
+    outputs: Any = inner.graph.output_node().args[0]
+    assert (call.target, len(outputs)) == ("fused_tag", 2)
+    torch.testing.assert_close(program.module()(*inputs), Split()(*inputs))
+    with pytest.raises(ExportError, match="of one graph"):
+        create_submodule_from_nodes(module, nodes, "again")
+
+
+def test_propagated_constants_have_executorchs_names() -> None:
+    class Doubled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = nn.Parameter(torch.ones(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + (self.a + self.a)
+
+    program = torch.export.export(Doubled(), (torch.ones(3),))
+    result = constant_prop_pass(program)
+    assert (list(result.constants), list(result.state_dict)) == (["_prop_tensor_constant0"], [])
+    torch.testing.assert_close(result.module()(torch.ones(3)), torch.full((3,), 3.0))
+
+
+def test_memory_formats_are_kept_where_dim_orders_are_not_wanted() -> None:
+    class Last(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(memory_format=torch.channels_last) + 1
+
+    kept = EdgeCompileConfig(_skip_dim_order=True)
+    manager = to_edge(torch.export.export(Last(), (X,)), compile_config=kept)
+    assert aten._to_copy.default in targets(manager.exported_program().graph_module)
+    torch.testing.assert_close(rl.load(manager.to_executorch().buffer)(X), Last()(X))

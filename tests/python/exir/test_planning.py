@@ -157,3 +157,27 @@ def test_buffers_that_methods_share_lie_in_one_memory() -> None:
     module, eager = rl.load(made.buffer), Chain()
     for name in "ab":
         torch.testing.assert_close(module[name](*INPUTS), eager(*INPUTS))
+
+
+class Reader(nn.Module):
+    """Returns a buffer that another method writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(8))
+
+    def forward(self) -> torch.Tensor:
+        return self.total
+
+
+def test_a_method_reads_state_that_another_one_writes() -> None:
+    programs = {
+        "forward": torch.export.export(Chain(), INPUTS),
+        "total": torch.export.export(Reader(), ()),
+    }
+    planning = MemoryPlanningPass(share_mutable_buffers=True)
+    config = ExecutorchBackendConfig(memory_planning_pass=planning)
+    module, eager = rl.load(to_edge(programs).to_executorch(config).buffer), Chain()
+    assert torch.as_tensor(module["total"]()).tolist() == [0.0] * 8
+    module(*INPUTS), eager(*INPUTS)
+    torch.testing.assert_close(torch.as_tensor(module["total"]()), eager.total)

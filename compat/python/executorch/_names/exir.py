@@ -101,6 +101,7 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.lowered_backend_module": {
         "LoweredBackendModule": "rushlight.partition",
         "get_lowered_backend_modules": "rushlight.exir.passes",
+        "create_submodule_from_nodes": "rushlight.exir.submodules",
         "get_lowered_submodules": "rushlight.partition",
     },
     "exir.memory": {
@@ -169,6 +170,16 @@ MODULES: dict[str, dict[str, str]] = {
         **_pass_names("numbers_to_tensors", "ScalarToTensorPass", "SymToTensorPass"),
         **_pass_names("layouts", "LegalizePortableDimOrderPass", "MemoryFormatOpsPass"),
         **_pass_names("handles", "DebugHandleGeneratorPass", "DebugPass"),
+        "DynamicMemoryPlanningMode": "rushlight.exir.shape_passes",
+        "EdgeToBackendOpsPass": f"{_GRAPH_PASSES}.backend_numbers",
+        "eval_shape_upper_bound": "rushlight.exir.symbols",
+        "executorch_call_delegate": "rushlight.partition",
+        "BackendOpOverload": "rushlight.edge.operators",
+        "EdgeOpOverload": "rushlight.edge.operators",
+        "InternalError": "rushlight.errors:ExportError",
+        "get_out_args_from_opoverload": "rushlight.exir.operators:out_names",
+        "is_out_variant": "rushlight.exir.operators",
+        "to_out_variant": "rushlight.exir.operators",
         **_pass_names(
             "program_passes",
             "ToDevicePass",

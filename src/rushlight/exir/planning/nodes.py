@@ -91,8 +91,9 @@ def buffer_of(node: Node, signature: ExportGraphSignature | None) -> str | None:
 
 def is_mutable_buffer(node: Node, signature: ExportGraphSignature | None = None) -> bool:
     """Whether an input is a buffer that the program writes."""
-    name = buffer_of(node, signature)
-    return name is not None and name in signature.buffers_to_mutate.values()  # type: ignore[union-attr]
+    if signature is None:
+        return False
+    return buffer_of(node, signature) in signature.buffers_to_mutate.values()
 
 
 def mutable_buffer_specs(
