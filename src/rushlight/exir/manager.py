@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, TextIO
 
 from torch.export import ExportedProgram
@@ -13,6 +14,8 @@ from rushlight.edge.operators import is_spelled, spell
 from rushlight.edge.run_passes import Pass
 from rushlight.errors import names_internal_errors
 from rushlight.exir.config import ExecutorchBackendConfig
+from rushlight.exir.cord import Cord
+from rushlight.exir.emitted import EmitterOutput, emitter_output, whole_program
 from rushlight.exir.planned import plan_by_passes, with_executorch_specs
 from rushlight.exir.planning.memory_pass import MemoryPlanningPass
 from rushlight.exir.print_program import pretty_print, print_program
@@ -21,6 +24,7 @@ from rushlight.partition import NamedDataStore, Partitioner, get_lowered_submodu
 from rushlight.partition.tags import graphs_of
 from rushlight.pipeline.edge_manager import Programs, by_name
 from rushlight.record.etrecord import ETRecord
+from rushlight.schema import program as schema
 
 _Finished = pipeline.ExecutorchProgramManager
 _Edge = pipeline.EdgeProgramManager
@@ -28,6 +32,15 @@ _Edge = pipeline.EdgeProgramManager
 
 class ExecutorchProgramManager(_Finished):
     """A finished program: its bytes, its plan and its debug maps."""
+
+    @cached_property
+    def executorch_program(self) -> schema.Program:  # type: ignore[override]
+        """The program as the schema's dataclasses, with its constants and payloads."""
+        return whole_program(self._emitted)
+
+    @cached_property
+    def _emitter_output(self) -> EmitterOutput:
+        return emitter_output(self._emitted, self.executorch_program)
 
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
         """The method `method_name` with its graph of out-variants and ExecuTorch's specs; with
@@ -44,6 +57,11 @@ class ExecutorchProgramManager(_Finished):
             pretty_print(self.executorch_program, out=out)
         else:
             print_program(self.executorch_program, out=out)
+
+    @property
+    def _tensor_data(self) -> dict[str, Cord]:
+        """The content of the data files (.ptd), by name without its ending."""
+        return {name: Cord(image) for name, image in self.data_files().items()}
 
 
 class EdgeProgramManager(_Edge):

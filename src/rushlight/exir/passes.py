@@ -142,8 +142,8 @@ def constant_prop_pass(
     fold(constants, is_foldable, lambda node: False)
     constants.drop_unused()
     _name_propagated(new, before)
-    put_back(spelled)
     new.graph_module.recompile()
+    put_back(spelled)
     return new
 
 

@@ -23,6 +23,8 @@ _SHAPES = {
     "HintBasedSymShapeEvalPass": "rushlight.exir.shape_passes",
 }
 _SCHEMA = "rushlight.schema.program"
+_PROGRAM_FILES = "rushlight.exir.program_files"
+_EMITTED = dict.fromkeys(("EmitterOutput", "emit_program"), "rushlight.exir.emitted")
 
 _GRAPH_PASSES = "rushlight.exir.graph_passes"
 
@@ -35,6 +37,7 @@ MODULES: dict[str, dict[str, str]] = {
     "exir": {
         **_LOWERING,
         **_CONFIGS,
+        **_EMITTED,
         "ExportedProgram": "torch.export",
         "ExportGraphSignature": "torch.export.graph_signature",
         "Value": "typing:Any",
@@ -115,6 +118,30 @@ MODULES: dict[str, dict[str, str]] = {
         "ProxyValue": "rushlight.edge.export_pass",
     },
     "exir.pass_manager": {"PassManager": "rushlight.edge"},
+    "exir.emit": dict(_EMITTED),
+    "exir.emit._emit_program": dict(_EMITTED),
+    "exir._serialize": {
+        "_PTEFile": f"{_PROGRAM_FILES}:PTEFile",
+        "_deserialize_pte_binary": f"{_PROGRAM_FILES}:deserialize_pte_binary",
+        "_serialize_pte_binary": f"{_PROGRAM_FILES}:serialize_pte_binary",
+    },
+    "exir._serialize._dataclass": {
+        "_DataclassEncoder": "rushlight.exir.json_text:DataclassEncoder",
+        "_json_to_dataclass": "rushlight.exir.json_text:json_to_dataclass",
+    },
+    "exir._serialize._flatbuffer_program": {
+        "_flatbuffer_to_program": f"{_PROGRAM_FILES}:flatbuffer_to_program",
+        "_program_to_flatbuffer": f"{_PROGRAM_FILES}:program_to_flatbuffer",
+    },
+    "exir._serialize._program": {
+        **dict.fromkeys(
+            ("PTEFile", "deserialize_pte_binary", "serialize_pte_binary"), _PROGRAM_FILES
+        ),
+        "_ExtendedHeader": f"{_PROGRAM_FILES}:ExtendedHeader",
+        "_get_extended_header": f"{_PROGRAM_FILES}:extended_header",
+        "_program_to_json": f"{_PROGRAM_FILES}:program_to_json",
+    },
+    "exir._serialize._serialize": {"serialize_for_executorch": _PROGRAM_FILES},
     "exir._serialize._cord": {"Cord": "rushlight.exir.cord"},
     "exir._serialize.data_serializer": {
         **dict.fromkeys(("DataPayload", "DataSerializer"), "rushlight.exir.data_files"),
@@ -339,6 +366,7 @@ MODULES: dict[str, dict[str, str]] = {
             "DeviceType",
             "NonConstBufferDevice",
             "DelegateCall",
+            "DeviceType",
             "Double",
             "DoubleList",
             "EValue",
@@ -352,8 +380,11 @@ MODULES: dict[str, dict[str, str]] = {
             "IntList",
             "JumpFalseCall",
             "KernelCall",
+            "InstructionArguments",
+            "KernelTypes",
             "MoveCall",
             "NamedData",
+            "NonConstBufferDevice",
             "Null",
             "Operator",
             "OptionalTensorList",
@@ -373,5 +404,4 @@ MODULES: dict[str, dict[str, str]] = {
 ABSENT: dict[str, str] = {
     "exir.capture.capture": "use torch.export.export, and give its result to to_edge",
     "exir.tracer": "torch.export.export traces models",
-    "exir.emit": "EdgeProgramManager.to_executorch() emits programs",
 }
