@@ -8,8 +8,8 @@ from typing import Any
 
 from rushlight import edge
 from rushlight.errors import Code, ExportError
+from rushlight.exir.graph_passes.shapes import HintBasedSymShapeEvalPass
 from rushlight.exir.planning.memory_pass import MemoryPlanningPass
-from rushlight.exir.shape_passes import HintBasedSymShapeEvalPass
 
 _Config = edge.ExecutorchBackendConfig
 

@@ -16,8 +16,8 @@ from rushlight.errors import names_internal_errors
 from rushlight.exir.config import ExecutorchBackendConfig
 from rushlight.exir.cord import Cord
 from rushlight.exir.emitted import EmitterOutput, emitter_output, whole_program
-from rushlight.exir.planned import plan_by_passes, with_executorch_specs
 from rushlight.exir.planning.memory_pass import MemoryPlanningPass
+from rushlight.exir.planning.methods import plan_by_passes, with_executorch_specs
 from rushlight.exir.print_program import pretty_print, print_program
 from rushlight.lower import LoweredMethod
 from rushlight.partition import NamedDataStore, Partitioner, get_lowered_submodules

@@ -13,14 +13,14 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 from rushlight.errors import ExportError
 from rushlight.exir import config, dim_orders, kinds, operators, print_program, tensors, transform
+from rushlight.exir.graph_passes.shapes import (
+    ConstraintBasedSymShapeEvalPass,
+    HintBasedSymShapeEvalPass,
+)
 from rushlight.exir.platforms import (
     is_fbcode,
     is_supported_platform_for_coreml_lowering,
     is_supported_platform_for_qnn_lowering,
-)
-from rushlight.exir.shape_passes import (
-    ConstraintBasedSymShapeEvalPass,
-    HintBasedSymShapeEvalPass,
 )
 from rushlight.exir.specs import TensorSpec
 from rushlight.pipeline import to_edge

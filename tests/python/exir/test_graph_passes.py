@@ -25,9 +25,9 @@ from rushlight.exir.graph_passes import (
     views,
 )
 from rushlight.exir.graph_passes.spec_prop import SpecPropPass
+from rushlight.exir.graph_passes.submodules import create_submodule_from_nodes
 from rushlight.exir.manager import to_edge
 from rushlight.exir.passes import constant_prop_pass
-from rushlight.exir.submodules import create_submodule_from_nodes
 from rushlight.ir.alloc import view
 
 aten = torch.ops.aten

@@ -19,8 +19,8 @@ _CONFIGS = {
     "ExecutorchBackendConfig": "rushlight.exir.config",
 }
 _SHAPES = {
-    "ConstraintBasedSymShapeEvalPass": "rushlight.exir.shape_passes",
-    "HintBasedSymShapeEvalPass": "rushlight.exir.shape_passes",
+    "ConstraintBasedSymShapeEvalPass": "rushlight.exir.graph_passes.shapes",
+    "HintBasedSymShapeEvalPass": "rushlight.exir.graph_passes.shapes",
 }
 _SCHEMA = "rushlight.schema.program"
 _PROGRAM_FILES = "rushlight.exir.program_files"
@@ -104,7 +104,7 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.lowered_backend_module": {
         "LoweredBackendModule": "rushlight.partition",
         "get_lowered_backend_modules": "rushlight.exir.passes",
-        "create_submodule_from_nodes": "rushlight.exir.submodules",
+        "create_submodule_from_nodes": "rushlight.exir.graph_passes.submodules",
         "get_lowered_submodules": "rushlight.partition",
     },
     "exir.memory": {
@@ -197,7 +197,7 @@ MODULES: dict[str, dict[str, str]] = {
         **_pass_names("numbers_to_tensors", "ScalarToTensorPass", "SymToTensorPass"),
         **_pass_names("layouts", "LegalizePortableDimOrderPass", "MemoryFormatOpsPass"),
         **_pass_names("handles", "DebugHandleGeneratorPass", "DebugPass"),
-        "DynamicMemoryPlanningMode": "rushlight.exir.shape_passes",
+        "DynamicMemoryPlanningMode": "rushlight.exir.graph_passes.shapes",
         "EdgeToBackendOpsPass": f"{_GRAPH_PASSES}.backend_numbers",
         "eval_shape_upper_bound": "rushlight.exir.symbols",
         "executorch_call_delegate": "rushlight.partition",
@@ -213,9 +213,9 @@ MODULES: dict[str, dict[str, str]] = {
             "insert_write_back_for_buffers_pass",
             "weights_to_outputs_pass",
         ),
-        "propagate_dynamic_shape": "rushlight.exir.shape_passes",
+        "propagate_dynamic_shape": "rushlight.exir.graph_passes.shapes",
     },
-    "exir.dynamic_shape": {"DynamicMemoryPlanningMode": "rushlight.exir.shape_passes"},
+    "exir.dynamic_shape": {"DynamicMemoryPlanningMode": "rushlight.exir.graph_passes.shapes"},
     "exir.passes.convert_constant_dim_order_pass": _pass_names(
         "layouts", "convert_constant_dim_order_pass"
     ),
@@ -322,7 +322,7 @@ MODULES: dict[str, dict[str, str]] = {
         ),
         "rushlight.exir.symbols",
     ),
-    "exir.capture._capture": {"patch_forward": "rushlight.exir.methods"},
+    "exir.capture._capture": {"patch_forward": "rushlight.exir.graph_passes.forwards"},
     "exir.scalar_type": {"ScalarType": _SCHEMA},
     "exir.tensor": {
         **dict.fromkeys(
