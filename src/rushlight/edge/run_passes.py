@@ -34,6 +34,6 @@ def run_passes(
         passes = ExportedProgramPassManager([passes])
     new = passes(program).exported_program
     if config._check_ir_validity:
-        excepted = config._core_aten_ops_exception_list
+        excepted = config.accepted
         verify(new.graph, EDGE, f"{name}: after transform passes", excepted)
     return new

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator
-from enum import IntEnum
 
 import torch
 
@@ -14,13 +13,6 @@ from rushlight.errors import Code, ExportError
 
 # The version of the schema that programs say.
 EXECUTORCH_SCHEMA_VERSION = 0
-
-
-class DynamicMemoryPlanningMode(IntEnum):
-    """What memory is planned for."""
-
-    UPPER_BOUND = 0
-    SYMBOLIC = 1
 
 
 def internal_assert(pred: bool, assert_msg: str) -> None:

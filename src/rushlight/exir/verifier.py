@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from rushlight.edge import EdgeCompileConfig
-from rushlight.edge.operators import EdgeOpOverload
+from rushlight.edge.operators import LEFT_PLAIN, EdgeOpOverload
 from rushlight.errors import ExportError
 from rushlight.ir.dialect import EDGE
 from rushlight.ir.verify import verify
@@ -47,7 +47,7 @@ class EXIREdgeDialectVerifier:
         self._excepted = [
             *(core_aten_ops_exception_list or ()),
             *(preserve_ops or ()),
-            *config._core_aten_ops_exception_list,
+            *config.accepted,
             *config.preserve_ops,
         ]
 
@@ -70,7 +70,7 @@ class EXIREdgeDialectVerifier:
     def check_valid_edge_op(self, op: Any) -> None:
         """Check the target of a call: SpecViolationError for torch's own operators."""
         is_plain = isinstance(op, OpOverload) and not isinstance(op, EdgeOpOverload)
-        if is_plain and "sym_" not in str(op) and op not in self._excepted:
+        if is_plain and op not in LEFT_PLAIN and op not in self._excepted:
             raise SpecViolationError(
                 f"{op} is called, which is not an operator of the Edge dialect: give a graph that "
                 f"to_edge() made"

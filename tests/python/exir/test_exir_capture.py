@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch._export.verifier import SpecViolationError
-from torch.export import Dim, export
+from torch.export import Dim
 from torch.fx import GraphModule
 from torch.fx.passes.infra.pass_base import PassResult
 
@@ -23,8 +23,6 @@ from rushlight.exir.common import (
     override_logger,
     setting_python_recursive_limit,
 )
-from rushlight.exir.pass_registry import PassRegistry
-from rushlight.exir.scalar_to_tensor import ScalarToTensorPass
 from rushlight.exir.verifier import EXIREdgeDialectVerifier
 
 
@@ -80,35 +78,6 @@ def test_what_cannot_be_captured_is_refused() -> None:
         capture(subtract, (torch.ones(2),)).to_executorch()
     with pytest.raises(rl.ExportError, match=r"pt2_mode=False\) is not supported"):
         CaptureConfig(pt2_mode=False)
-
-
-def test_passes_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PassRegistry, "registry", {})
-
-    @PassRegistry.register()
-    def MyPass(graph_module: GraphModule) -> None:  # noqa: N802 - the name becomes snake case
-        pass
-
-    assert PassRegistry.get("my_pass") == [MyPass]
-    with pytest.warns(UserWarning, match="'my_pass' is registered already"):
-        PassRegistry.register_list("my_pass", [])
-    with pytest.raises(rl.ExportError, match="'other'; registered are: my_pass"):
-        PassRegistry.get("other")
-
-
-def test_numbers_become_tensors_where_the_schema_has_them() -> None:
-    class Model(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x.to(torch.float64) * 2.5
-
-    x = torch.randn(3)
-    graph = export(Model(), (x,)).graph_module
-    made = ScalarToTensorPass()(graph)
-    call = made.graph_module.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor)[
-        0
-    ]
-    assert call.args[1].op == "get_attr"
-    torch.testing.assert_close(made.graph_module(x)[0], Model()(x))
 
 
 def test_targets_of_calls_are_checked() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 _LOWERING = "to_edge and to_executorch do this step themselves"
 _TRACE = "torch.export.export captures models"
 _SAVED = "torch.export.save and torch.export.load keep exported programs"
-_SYMBOLS = "sizes are torch.SymInt, with their bounds in ExportedProgram.range_constraints"
 _OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
 _TRANSFORM = (
     "not needed by our backends, which take these operators as they are; write a pass with "
@@ -31,7 +30,6 @@ ABSENT: dict[str, str] = {
     "exir.graph": _TRACE,
     "exir.graph_module": "get_control_flow_submodules gives all branches and bodies",
     "exir.lowered_backend_module": "a partition is extracted by to_backend itself",
-    "exir.memory_planning": "give MemoryPlanningPass a strategy: see docs/lower-and-plan.md",
     "exir.pass_base": "a type of ExecuTorch's own sources; ExportPass has the methods to override",
     "exir.pass_manager": "PassManager runs passes over graphs",
     "exir.passes": _OWN_PASS,
@@ -39,7 +37,6 @@ ABSENT: dict[str, str] = {
     "exir.program": f"{_LOWERING}; {_TRACE}",
     "exir.schema": "a program's tables are those of rushlight.schema.program",
     "exir.serde": _SAVED,
-    "exir.sym_util": _SYMBOLS,
     "exir.tensor": "TensorSpec describes a value, and rushlight.ir.spec has the tables of dtypes",
     "exir.types": "TensorSpec describes a value",
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
