@@ -24,7 +24,6 @@ _COREML = "CoreMLPartitioner and CoreMLBackend give payloads; coremltools itself
 ABSENT: dict[str, str] = {
     # exir
     "exir": f"{_LOWERING}; {_TRACE}",
-    "exir.capture": f"{_TRACE}; give its result to to_edge",
     "exir.control_flow": "use torch.cond and torch._higher_order_ops.while_loop",
     "exir.dim_order_utils": "rushlight.ir.spec.dim_order_of gives a tensor's dim order",
     "exir.graph": _TRACE,
