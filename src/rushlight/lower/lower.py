@@ -16,7 +16,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Graph, GraphModule, Node
 
 from rushlight.capture.mutations import mutated_input
-from rushlight.ir.alloc import alloc, call_delegate, et_view
+from rushlight.ir.alloc import AllocSpec, alloc, call_delegate, et_view
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.branches import attribute, results_of
 from rushlight.ir.custom_ops.updates import InPlace, in_place
@@ -165,7 +165,7 @@ class _Lowering:
 
     def alloc(self, like: Node, spec: TensorSpec) -> Node:
         """Append the allocation of a tensor."""
-        node = self.emit(like, alloc, (spec,), {})
+        node = self.emit(like, alloc, (alloc_spec(spec),), {})
         node.meta.pop("debug_handle", None)  # it is no instruction
         node.meta["spec"] = spec
         return node
@@ -268,6 +268,7 @@ class _Lowering:
         if keeps_bytes(node.target, node.args, base, result):
             result.alias_of = base.storage
             self.values[node] = self.alloc(node, result)
+            self.values[node].meta["base"] = args[0]
             return True
         fits = base.contiguous and result.nbytes <= base.nbytes  # bounds may be loose
         if node.target is aten.view_copy.default and fits and _is_user_free(node):
@@ -323,6 +324,12 @@ class _Lowering:
     def _write_back(self, node: Node, buffer: Node, new: Node) -> None:
         call = self.emit(node, aten.copy_.default, (buffer, new), {})
         call.meta["outs"] = [buffer]
+
+
+def alloc_spec(spec: TensorSpec) -> AllocSpec:
+    """The argument of `alloc` for a tensor."""
+    order = () if spec.contiguous else (spec.dim_order,)
+    return (spec.shape, spec.dtype, *order)
 
 
 def _specs(value: Any) -> list[TensorSpec]:

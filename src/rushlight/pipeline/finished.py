@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,6 @@ from typing import Any, BinaryIO, TypedDict
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx import GraphModule
 
 from rushlight.edge import ExecutorchBackendConfig
 from rushlight.emit import EmittedProgram
@@ -21,6 +19,7 @@ from rushlight.ir.mapped_weights import IN_MEMORY, files_of_weights, in_parts, w
 from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
 from rushlight.lower import LoweredMethod
 from rushlight.lower.check_kernels import operators_of, schemas_of
+from rushlight.lower.show import shown_program
 from rushlight.record.etrecord import ETRecord
 from rushlight.schema import program as schema
 from rushlight.schema.codec import Buffer
@@ -120,11 +119,9 @@ class ExecutorchProgramManager:
         return self._methods[method_name]
 
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        """The method `method_name` with its graph of out-variants, for inspection only."""
-        method = self._methods[method_name]
-        shown = copy.copy(method.program)
-        shown._graph_module = GraphModule(torch.nn.Module(), method.graph)
-        return shown
+        """The method `method_name` with its graph of out-variants; with control flow it cannot be
+        run in Python."""
+        return shown_program(self._methods[method_name])
 
     def _named_data(self) -> dict[str, Data]:
         contract = {"version": 1, "methods": self._contracts}

@@ -40,7 +40,6 @@ ABSENT: dict[str, str] = {
     "exir.graph": _TRACE,
     "exir.graph_module": "get_control_flow_submodules gives all branches and bodies",
     "exir.lowered_backend_module": "a partition is extracted by to_backend itself",
-    "exir.memory": "views and the end of values' lives are planned, not written into graphs",
     "exir.memory_planning": "give MemoryPlanningPass a strategy: see docs/lower-and-plan.md",
     "exir.operator": "kernels with an out variant are found by name: see docs/custom-operators.md",
     "exir.pass_base": "a type of ExecuTorch's own sources; ExportPass has the methods to override",

@@ -85,7 +85,10 @@ MODULES: dict[str, dict[str, str]] = {
         "get_lowered_backend_modules": "rushlight.exir.passes",
         "get_lowered_submodules": "rushlight.partition",
     },
-    "exir.memory": {"alloc": "rushlight.ir.alloc"},
+    "exir.memory": {
+        **dict.fromkeys(("AllocSpec", "alloc", "free", "view"), "rushlight.ir.alloc"),
+        "TensorAllocSpec": "rushlight.ir.alloc:AllocSpec",
+    },
     "exir.pass_base": {
         "ExportPass": "rushlight.edge",
         "NodeMetadata": "rushlight.edge.export_pass",
