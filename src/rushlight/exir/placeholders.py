@@ -58,9 +58,10 @@ def create_constant_placeholder(
     if kind == InputKind.PARAMETER and not isinstance(data, torch.nn.Parameter):
         data = torch.nn.Parameter(data, requires_grad=False)
     if name in exp_program.state_dict or name in exp_program.constants:
-        for known in graph.find_nodes(op="placeholder"):
-            if known.target == name:
-                return known
+        known: list[Node] = graph.find_nodes(op="placeholder")
+        for one in known:
+            if one.target == name:
+                return one
     held[name] = data
     node = graph.create_node("placeholder", name)
     values = [n.meta["val"] for n in graph.nodes if n.op == "placeholder" and "val" in n.meta]
@@ -172,7 +173,8 @@ def get_param_tensor(exp_prog: ExportedProgram, node: Node | None) -> torch.Tens
         if _is_of(spec, node) and spec.kind in _OWNED:
             target = str(spec.target)
             held = exp_prog.state_dict if target in exp_prog.state_dict else exp_prog.constants
-            return held[target]
+            found: torch.Tensor = held[target]
+            return found
     raise ExportError(
         f"{node.name} is no parameter, buffer or constant: is_param_node tells which nodes are",
         code=Code.INVALID_ARGUMENT,
