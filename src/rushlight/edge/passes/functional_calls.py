@@ -63,11 +63,11 @@ def _functional(node: Node) -> OpOverload | None:
         return None
     namespace, _, name = target._schema.name.partition("::")
     packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None)
-    found = getattr(packet, target._overloadname, None)
-    if not isinstance(found, OpOverload) or found._schema.is_mutable:
+    functional = getattr(packet, target._overloadname, None)
+    if not isinstance(functional, OpOverload) or functional._schema.is_mutable:
         return None
-    same = _arguments(found) == _arguments(target)
-    return found if same and len(found._schema.returns) == 1 else None
+    is_same = _arguments(functional) == _arguments(target)
+    return functional if is_same and len(functional._schema.returns) == 1 else None
 
 
 def _arguments(target: OpOverload) -> list[tuple[str, str]]:
