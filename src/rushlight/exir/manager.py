@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, TextIO
 
 from torch.export import ExportedProgram
@@ -12,11 +13,14 @@ from rushlight.edge import EdgeCompileConfig, PassManager
 from rushlight.edge.operators import is_spelled, spell
 from rushlight.edge.run_passes import Pass
 from rushlight.errors import names_internal_errors
+from rushlight.exir.cord import Cord
+from rushlight.exir.emitted import EmitterOutput, emitter_output, whole_program
 from rushlight.exir.print_program import pretty_print, print_program
 from rushlight.partition import NamedDataStore, Partitioner, get_lowered_submodules
 from rushlight.partition.tags import graphs_of
 from rushlight.pipeline.edge_manager import Programs, by_name
 from rushlight.record.etrecord import ETRecord
+from rushlight.schema import program as schema
 
 _Finished = pipeline.ExecutorchProgramManager
 _Edge = pipeline.EdgeProgramManager
@@ -25,12 +29,26 @@ _Edge = pipeline.EdgeProgramManager
 class ExecutorchProgramManager(_Finished):
     """A finished program: its bytes, its plan and its debug maps."""
 
+    @cached_property
+    def executorch_program(self) -> schema.Program:  # type: ignore[override]
+        """The program as the schema's dataclasses, with its constants and payloads."""
+        return whole_program(self._emitted)
+
+    @cached_property
+    def _emitter_output(self) -> EmitterOutput:
+        return emitter_output(self._emitted, self.executorch_program)
+
     def dump_executorch_program(self, verbose: bool = False, out: TextIO | None = None) -> None:
         """Print the program: its instructions, or all of its schema if `verbose`."""
         if verbose:
             pretty_print(self.executorch_program, out=out)
         else:
             print_program(self.executorch_program, out=out)
+
+    @property
+    def _tensor_data(self) -> dict[str, Cord]:
+        """The content of the data files (.ptd), by name without its ending."""
+        return {name: Cord(image) for name, image in self.data_files().items()}
 
 
 class EdgeProgramManager(_Edge):
@@ -50,8 +68,14 @@ class EdgeProgramManager(_Edge):
         etrecord: ETRecord | None = None,
     ) -> None:
         programs = by_name(edge_programs)
+        spelled = {name: _spell(program) for name, program in programs.items()}
+        if etrecord is not None:
+            etrecord.edge_programs = {
+                name: spelled[name] if programs.get(name) is program else _spell(program)
+                for name, program in etrecord.edge_programs.items()
+            }
         super().__init__(
-            {n: p if is_spelled(p) else spell(p) for n, p in programs.items()},
+            spelled,
             constant_methods,
             compile_config,
             contracts=contracts,
@@ -124,7 +148,16 @@ def to_edge_transform_and_lower(
         generate_etrecord,
         manager_class=EdgeProgramManager,
     )
-    return _spelled(made)
+    made = _spelled(made)
+    if made._etrecord is not None and transform_passes:
+        made._etrecord.add_extra_export_modules(
+            {"edge_after_transform": made._etrecord.edge_programs}
+        )
+    return made
+
+
+def _spell(program: ExportedProgram) -> ExportedProgram:
+    return program if is_spelled(program) else spell(program)
 
 
 def _spelled(made: pipeline.EdgeProgramManager) -> EdgeProgramManager:

@@ -21,6 +21,7 @@ from rushlight.ir.alloc import alloc, call_delegate, et_view, view
 from rushlight.ir.control import FLOW
 from rushlight.lower.method import LoweredMethod, spec_of
 
+_METHOD = "lowered_method"
 _call_delegate = torch.ops.higher_order.executorch_call_delegate
 
 
@@ -34,12 +35,19 @@ def shown_program(method: LoweredMethod) -> ExportedProgram:
     writer = _Writer(method)
     shown._graph_module = GraphModule(writer.root, writer.write())
     shown._graph_module.meta.update(method.program.graph_module.meta)
+    shown._graph_module.meta[_METHOD] = method
     signature = method.program.graph_signature
     specs = [s for s in signature.output_specs if s.kind != OutputKind.BUFFER_MUTATION]
     shown._graph_signature = ExportGraphSignature(
         copy.deepcopy(signature.input_specs), _named(specs, shown.graph.output_node())
     )
     return shown
+
+
+def method_of(program: ExportedProgram) -> LoweredMethod | None:
+    """The method that a program shows; None if it was not made by `shown_program`."""
+    method: LoweredMethod | None = program.graph_module.meta.get(_METHOD)
+    return method
 
 
 def _named(specs: list[OutputSpec], output: Node) -> list[OutputSpec]:

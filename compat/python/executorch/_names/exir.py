@@ -22,11 +22,14 @@ _SHAPES = {
     "HintBasedSymShapeEvalPass": "rushlight.exir.config",
 }
 _SCHEMA = "rushlight.schema.program"
+_PROGRAM_FILES = "rushlight.exir.program_files"
+_EMITTED = dict.fromkeys(("EmitterOutput", "emit_program"), "rushlight.exir.emitted")
 
 MODULES: dict[str, dict[str, str]] = {
     "exir": {
         **_LOWERING,
         **_CONFIGS,
+        **_EMITTED,
         "ExportedProgram": "torch.export",
         "ExportGraphSignature": "torch.export.graph_signature",
         "Value": "typing:Any",
@@ -42,6 +45,15 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.common": dict.fromkeys(
         ("extract_out_arguments", "get_schema_for_operators"), "rushlight.exir.operators"
+    ),
+    "exir.debug_handle_utils": dict.fromkeys(
+        (
+            "DEBUG_HANDLE_KEY",
+            "FROM_NODE_KEY",
+            "UNSET_DEBUG_HANDLE",
+            "get_greatest_ancestor_node_identifier",
+        ),
+        "rushlight.record.handles",
     ),
     "exir.dim_order_utils": dict.fromkeys(
         (
@@ -96,6 +108,30 @@ MODULES: dict[str, dict[str, str]] = {
         "ProxyValue": "rushlight.edge.export_pass",
     },
     "exir.pass_manager": {"PassManager": "rushlight.edge"},
+    "exir.emit": dict(_EMITTED),
+    "exir.emit._emit_program": dict(_EMITTED),
+    "exir._serialize": {
+        "_PTEFile": f"{_PROGRAM_FILES}:PTEFile",
+        "_deserialize_pte_binary": f"{_PROGRAM_FILES}:deserialize_pte_binary",
+        "_serialize_pte_binary": f"{_PROGRAM_FILES}:serialize_pte_binary",
+    },
+    "exir._serialize._dataclass": {
+        "_DataclassEncoder": "rushlight.exir.json_text:DataclassEncoder",
+        "_json_to_dataclass": "rushlight.exir.json_text:json_to_dataclass",
+    },
+    "exir._serialize._flatbuffer_program": {
+        "_flatbuffer_to_program": f"{_PROGRAM_FILES}:flatbuffer_to_program",
+        "_program_to_flatbuffer": f"{_PROGRAM_FILES}:program_to_flatbuffer",
+    },
+    "exir._serialize._program": {
+        **dict.fromkeys(
+            ("PTEFile", "deserialize_pte_binary", "serialize_pte_binary"), _PROGRAM_FILES
+        ),
+        "_ExtendedHeader": f"{_PROGRAM_FILES}:ExtendedHeader",
+        "_get_extended_header": f"{_PROGRAM_FILES}:extended_header",
+        "_program_to_json": f"{_PROGRAM_FILES}:program_to_json",
+    },
+    "exir._serialize._serialize": {"serialize_for_executorch": _PROGRAM_FILES},
     "exir._serialize._cord": {"Cord": "rushlight.exir.cord"},
     "exir._serialize.data_serializer": {
         **dict.fromkeys(("DataPayload", "DataSerializer"), "rushlight.exir.data_files"),
@@ -165,6 +201,7 @@ MODULES: dict[str, dict[str, str]] = {
             "DataLocation",
             "DataSegment",
             "DelegateCall",
+            "DeviceType",
             "Double",
             "DoubleList",
             "EValue",
@@ -178,8 +215,11 @@ MODULES: dict[str, dict[str, str]] = {
             "IntList",
             "JumpFalseCall",
             "KernelCall",
+            "InstructionArguments",
+            "KernelTypes",
             "MoveCall",
             "NamedData",
+            "NonConstBufferDevice",
             "Null",
             "Operator",
             "OptionalTensorList",
@@ -199,5 +239,4 @@ MODULES: dict[str, dict[str, str]] = {
 ABSENT: dict[str, str] = {
     "exir.capture.capture": "use torch.export.export, and give its result to to_edge",
     "exir.tracer": "torch.export.export traces models",
-    "exir.emit": "EdgeProgramManager.to_executorch() emits programs",
 }
