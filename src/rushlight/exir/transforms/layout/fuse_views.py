@@ -13,6 +13,7 @@ from rushlight.edge.operators import ops
 from rushlight.exir.transforms.layout.orders import VIEW
 from rushlight.exir.transforms.refresh import outdate, refresh
 from rushlight.ir.custom_ops import dim_order  # noqa: F401  (registers what follows)
+from rushlight.ir.rewrite import replace
 
 _aten, _q, _layout = ops.edge.aten, ops.edge.quantized_decomposed, ops.edge.dim_order_ops
 _COPIES = (_layout._clone_dim_order.default, _layout._to_dim_order_copy.default)
@@ -52,16 +53,16 @@ class FuseViewCopyTransform(ExportPass):
             views = [one for one in chain if one.target == self.VIEW_OP]
             if not node.users or not views or not _is_known_before(views[-1].args[1], node):
                 continue
-            sizes = views[-1].args[1]
+            sizes: Any = views[-1].args[1]
             chain = chain[: chain.index(views[-1]) + 1]
             node.update_arg(1, sizes)
             for one in (node, *chain):
                 outdate(one)
                 if one.target in _COPIES and "dim_order" in one.kwargs:
-                    one.update_kwarg("dim_order", list(range(len(sizes))))  # type: ignore[arg-type]
+                    one.update_kwarg("dim_order", list(range(len(sizes))))
             for view in views:
-                view.replace_all_uses_with(view.args[0], propagate_meta=False)  # type: ignore[arg-type]
-                graph_module.graph.erase_node(view)
+                source: Any = view.args[0]
+                replace(view, source)
             refresh(graph_module)
             modified = True
         return PassResult(graph_module, modified)
