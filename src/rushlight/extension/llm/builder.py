@@ -14,7 +14,8 @@ from torch.nn.attention import SDPBackend
 
 from rushlight.edge import EdgeCompileConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError
-from rushlight.exir.config import ConstraintBasedSymShapeEvalPass, ExecutorchBackendConfig
+from rushlight.exir.config import ExecutorchBackendConfig
+from rushlight.exir.graph_passes.shapes import ConstraintBasedSymShapeEvalPass
 from rushlight.exir.manager import (
     EdgeProgramManager,
     ExecutorchProgramManager,
