@@ -233,7 +233,7 @@ class ExportPass(PassBase):
         return self._emit(target, self._rebuilt(args), kwargs, meta)
 
     def call_operator(
-        self, op: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument], meta: NodeMetadata
+        self, op: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument], meta: Any
     ) -> ProxyValue:
         """Emit a call of `op`; override to emit something else, or to return an argument."""
         return self._emit(op, args, kwargs, meta)
@@ -312,13 +312,13 @@ class ExportPass(PassBase):
         """Emit a call of a lowered module."""
         return self._emit(executorch_call_delegate, (lowered_module, *args), kwargs, meta)
 
-    def placeholder(self, name: str, arg: Argument, meta: NodeMetadata) -> ProxyValue:
+    def placeholder(self, name: str, arg: Argument, meta: Any) -> ProxyValue:
         """Emit an input; `arg` is its example value."""
         node = self._frame.graph.placeholder(name)
         node.meta.update(meta)
         return ProxyValue(arg, node)
 
-    def output(self, results: list[Argument], meta: NodeMetadata) -> None:
+    def output(self, results: list[Argument], meta: Any) -> None:
         """Emit what the graph returns."""
         returned = tuple(self._nodes(results))
         # The condition of a `while_loop` returns one value and no sequence.
