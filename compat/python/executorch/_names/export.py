@@ -33,6 +33,7 @@ MODULES: dict[str, dict[str, str]] = {
     ),
     "export.recipe_provider": _same("BackendRecipeProvider"),
     "export.recipe_registry": _same("RecipeRegistry", "recipe_registry"),
+    "export.target_recipes": {"get_ios_recipe": "rushlight.exir.target_recipes"},
     "export.types": _same("StageType"),
     "export.utils": dict.fromkeys(
         (

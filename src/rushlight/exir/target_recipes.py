@@ -1,0 +1,41 @@
+"""Recipes by device: those of several backends, combined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.exir.platforms import is_supported_platform_for_coreml_lowering
+from rushlight.recipes import ExportRecipe
+
+
+def get_ios_recipe(target_config: str = "ios-arm64-coreml-fp16", **kwargs: Any) -> ExportRecipe:
+    """Core ML in float16 or float32, and XNNPACK for what Core ML does not take.
+
+    Args:
+        target_config: "ios-arm64-coreml-fp16" or "ios-arm64-coreml-fp32".
+        kwargs: options of `CoreMLRecipeProvider`.
+
+    Raises:
+        ValueError: for another configuration, or if coremltools is not installed.
+    """
+    if not is_supported_platform_for_coreml_lowering():
+        raise ValueError(
+            "Core ML needs coremltools, which is not installed: pip install 'rushlight[coreml]'"
+        )
+    from rushlight.backends.coreml.recipes import CoreMLRecipeType
+    from rushlight.backends.xnnpack.recipes import XNNPackRecipeType
+
+    configs = {
+        "ios-arm64-coreml-fp16": CoreMLRecipeType.FP16,
+        "ios-arm64-coreml-fp32": CoreMLRecipeType.FP32,
+    }
+    if target_config not in configs:
+        raise ValueError(
+            f"target_config={target_config!r}: allowed are {', '.join(configs)}; quantise by a "
+            f"QuantizationRecipe of your own"
+        )
+    both = [
+        ExportRecipe.get_recipe(configs[target_config], **kwargs),
+        ExportRecipe.get_recipe(XNNPackRecipeType.FP32),
+    ]
+    return ExportRecipe.combine(both, recipe_name=target_config)
