@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend
 from rushlight.edge import EdgeCompileConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError
 from rushlight.exir.config import ExecutorchBackendConfig
+from rushlight.exir.graph_passes.shapes import ConstraintBasedSymShapeEvalPass
 from rushlight.exir.manager import (
     EdgeProgramManager,
     ExecutorchProgramManager,
@@ -393,6 +394,7 @@ class LLMEdgeManager:
                 memory_planning_pass=MemoryPlanningPass(
                     alloc_graph_input=False, share_mutable_buffers=share_mutable_buffers
                 ),
+                sym_shape_eval_pass=ConstraintBasedSymShapeEvalPass(),
                 external_constants=external_constants_tag or False,
             )
         )
