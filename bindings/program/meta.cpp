@@ -59,6 +59,19 @@ nb::dict value_meta(const ValueMeta& value) {
   return d;
 }
 
+// The tensors that the method keeps from one call to the next, if the file has their names.
+nb::list named_state(const MethodMeta& meta) {
+  nb::list attributes;
+  for (size_t k = 0; k < meta.n_values(); ++k) {
+    const StringView name = meta.state_name(k);
+    if (name.empty()) continue;
+    nb::dict d = tensor_meta(meta.value(k).tensor);
+    d["name"] = to_str(name);
+    attributes.append(d);
+  }
+  return attributes;
+}
+
 nb::tuple containers(const MethodMeta& meta) {
   const fb::ExecutionPlan plan = meta.plan();
   if (!plan.has_container_meta_type()) return nb::make_tuple("", "");
@@ -86,6 +99,7 @@ nb::dict method_meta(const Module& module, StringView name) {
   d["name"] = to_str(meta.name());
   d["inputs"] = inputs;
   d["outputs"] = outputs;
+  d["attributes"] = named_state(meta);
   d["arenas"] = arenas;
   d["operators"] = operators;
   d["backends"] = backends;

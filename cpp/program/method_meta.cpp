@@ -75,6 +75,12 @@ ValueMeta MethodMeta::value(size_t i) const {
   return meta;
 }
 
+StringView MethodMeta::state_name(size_t i) const {
+  const fb::Tensor tensor = plan().values()[i].val_as_Tensor();
+  if (!tensor.present() || !tensor.has_allocation_info()) return {};
+  return tensor.extra_tensor_info().fully_qualified_name();
+}
+
 TensorMeta MethodMeta::output_tensor(size_t i) const {
   return tensor_meta(plan().values()[static_cast<size_t>(plan().outputs()[i])].val_as_Tensor());
 }

@@ -81,6 +81,9 @@ class MethodMeta {
   ValueMeta input(size_t i) const;
   ValueMeta output(size_t i) const;
   ValueMeta value(size_t i) const;
+  // The name of the buffer that value `i` is, if that is a tensor in an arena and the file has
+  // its name; else empty.
+  StringView state_name(size_t i) const;
   // Parts of the same, of tensors: less code where no more is wanted. `bounds` has room for
   // kMaxRank sizes.
   TensorMeta output_tensor(size_t i) const;

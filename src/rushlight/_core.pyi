@@ -168,12 +168,13 @@ class Program:
     def named_data(self, key: str) -> bytes | None: ...
     def named_data_keys(self) -> list[str]: ...
     def meta(self, name: str) -> dict[str, Any]:
-        """{"name", "inputs", "outputs", "arenas": [bytes], "operators": [name], "backends": [id],
-        "instructions": count, "values": count, "containers": (input spec, output spec)}.
+        """{"name", "inputs", "outputs", "attributes", "arenas": [bytes], "operators": [name],
+        "backends": [id], "instructions": count, "values": count, "containers": (input spec,
+        output spec)}.
 
         An input or output is {"kind": "int" | "bool" | "float" | "str", "value"}, {"kind": "none"}
         or {"kind": "tensor", "dtype", "sizes", "dim_order", "dynamic", "planned", "constant",
-        "nbytes"}.
+        "nbytes"}. Attributes are such tensors, and have "name".
         """
 
     def memory_use(self, name: str) -> dict[str, int]:

@@ -79,6 +79,10 @@ class ExportError(Error):
         self.sources = [place for place in places if place.full]
 
 
+class ExportValueError(ExportError, ValueError):
+    """A value is not one that may be given, which ExecuTorch tells by a `ValueError`."""
+
+
 class LoadError(Error):
     """A file is not a program that this runtime can load.
 

@@ -11,13 +11,6 @@ Tag tag_of(const ::rushlight::MethodMeta& meta, int32_t value) {
   return static_cast<Tag>(meta.value(static_cast<size_t>(value)).tag);
 }
 
-// A mutable tensor with a name.
-bool is_attribute(const ::rushlight::MethodMeta& meta, size_t value) {
-  if (meta.value(value).tag != ::rushlight::Tag::Tensor) return false;
-  const auto tensor = meta.plan().values()[value].val_as_Tensor();
-  return tensor.has_allocation_info() && !tensor.extra_tensor_info().fully_qualified_name().empty();
-}
-
 }  // namespace
 
 Result<TensorInfo> MethodMeta::tensor_of(int32_t value) const {
@@ -61,13 +54,13 @@ Result<TensorInfo> MethodMeta::output_tensor_meta(size_t index) const {
 
 size_t MethodMeta::num_attributes() const {
   size_t count = 0;
-  for (size_t i = 0; i < meta_.n_values(); ++i) count += is_attribute(meta_, i) ? 1 : 0;
+  for (size_t i = 0; i < meta_.n_values(); ++i) count += meta_.state_name(i).empty() ? 0 : 1;
   return count;
 }
 
 Result<TensorInfo> MethodMeta::attribute_tensor_meta(size_t index) const {
   for (size_t i = 0; i < meta_.n_values(); ++i) {
-    if (is_attribute(meta_, i) && index-- == 0) return tensor_of(static_cast<int32_t>(i));
+    if (!meta_.state_name(i).empty() && index-- == 0) return tensor_of(static_cast<int32_t>(i));
   }
   return Error::InvalidArgument;
 }

@@ -2,7 +2,7 @@
 
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 
-from rushlight.partition.capability import CapabilityBasedPartitioner
+from rushlight.partition.capability import CapabilityBasedPartitioner, GroupBasedPartitioner
 from rushlight.partition.debug_map import DelegateMappingBuilder
 from rushlight.partition.details import BackendDetails, PreprocessResult
 from rushlight.partition.graphs import (
@@ -48,8 +48,6 @@ from rushlight.partition.to_backend import (
     validation_disabled,
 )
 from rushlight.schema.program import CompileSpec
-
-GroupBasedPartitioner = CapabilityBasedPartitioner
 
 __all__ = [
     "AllNodePartitioner",

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import _get_qualified_name
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner as TorchPartitioner
 from torch.fx.passes.infra.partitioner import Partition
 from torch.fx.passes.operator_support import OperatorSupportBase
 
@@ -31,7 +32,7 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class CapabilityBasedPartitioner:
-    """Proposes partitions of one graph; `GroupBasedPartitioner` is another name for it.
+    """Proposes partitions of one graph.
 
     Args:
         graph_module: the graph; not changed.
@@ -102,6 +103,24 @@ class CapabilityBasedPartitioner:
                 name = _get_qualified_name(node.target)
                 computing += (name not in self._idle) + (name in self._worth)
         return computing >= self._minimum
+
+
+class GroupBasedPartitioner(CapabilityBasedPartitioner):
+    """Proposes partitions that keep groups of nodes together; without groups those of torch's
+    `CapabilityBasedPartitioner`, which may be more. It is ExecuTorch's name."""
+
+    def propose_partitions(self) -> list[Partition]:
+        """The partitions, the last in the graph's order first; that one has the id 0."""
+        if self._groups:
+            return super().propose_partitions()
+        partitioner = TorchPartitioner(
+            self._graph_module,
+            self._support,
+            allows_single_node_partition=self._minimum < 2,
+            non_compute_ops=sorted(self._idle - set(_NOT_COMPUTING)),
+            allowed_single_node_partition_ops=sorted(self._worth),
+        )
+        return partitioner.propose_partitions()
 
 
 def propose(

@@ -41,8 +41,9 @@ class LoweredBackendModule(torch.nn.Module):
         overread: bytes that the backend may read beyond the end of any tensor that it is passed.
 
     Attributes:
-        meta: "debug_handle_map" is {id: debug handles} with the handles of the method, which all
-            nodes decomposed from one call share; "notes" and other entries come from `preprocess`.
+        meta: "debug_handle_map" is {id: debug handles} with the handles of the method, one for each
+            node that the backend named; all nodes decomposed from one call share theirs. "notes"
+            and other entries come from `preprocess`.
     """
 
     def __init__(
@@ -137,12 +138,11 @@ class LoweredBackendModule(torch.nn.Module):
         calls = dict(enumerate(numbered_calls(self._flat.graph_module), start=1))
         handles: dict[int | str, tuple[int, ...]] = {}
         for key, call_numbers in numbers.items():
-            listed = (
-                (call_numbers,) if isinstance(call_numbers, int) else dict.fromkeys(call_numbers)
-            )
-            nodes = self._places[str(key)] = [calls[n] for n in listed if n in calls]
+            listed = (call_numbers,) if isinstance(call_numbers, int) else call_numbers
+            nodes = [calls[n] for n in listed if n in calls]
+            self._places[str(key)] = list(dict.fromkeys(nodes))
             own = (node.meta.get("debug_handle") for node in nodes)
-            handles[key] = tuple(dict.fromkeys(h for h in own if h is not None))
+            handles[key] = tuple(h for h in own if h is not None)
         self.meta["debug_handle_map"] = handles
 
     def sources(self) -> Mapping[str, list[tuple[str, str, Source]]]:

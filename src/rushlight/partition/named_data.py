@@ -9,7 +9,7 @@ from math import lcm
 import numpy as np
 import torch
 
-from rushlight.errors import Code, ExportError
+from rushlight.errors import Code, ExportValueError
 from rushlight.ir.mapped_weights import digest, own_bytes
 from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
 from rushlight.schema.flat_tensor import TensorLayout
@@ -73,26 +73,34 @@ class NamedDataStore:
             alignment: the alignment of the bytes in the file; if a key is added again, the least
                 common multiple is used.
             external_tag: the name of the `.ptd` file that holds it; None is the program itself.
-            tensor_layout: the layout, if the bytes are a tensor's; ignored if `data` is a tensor.
+            tensor_layout: the layout, if the bytes are a tensor's; of a tensor it is known.
 
         Raises:
-            ExportError: if the key names other bytes already.
+            ExportValueError: if the key names other bytes already, or the layout is not the
+                tensor's.
         """
         if key.startswith("rushlight/"):
-            raise ExportError(
+            raise ExportValueError(
                 f"named data {key!r}: keys that begin with rushlight/ are the compiler's own; "
                 f"begin with the backend's name",
                 code=Code.INVALID_ARGUMENT,
             )
         alignment = alignment or 1
         if alignment < 1:
-            raise ExportError(
+            raise ExportValueError(
                 f"named data {key!r}: the alignment must be positive, got {alignment}",
                 code=Code.INVALID_ARGUMENT,
             )
         if isinstance(data, torch.Tensor):
             order = list(dim_order_of(data))
-            tensor_layout = TensorLayout(SCALAR_TYPES[data.dtype], list(data.shape), order)
+            layout = TensorLayout(SCALAR_TYPES[data.dtype], list(data.shape), order)
+            if tensor_layout not in (None, layout):
+                raise ExportValueError(
+                    f"named data {key!r}: the layout is {tensor_layout}, but the tensor's is "
+                    f"{layout}: leave it out",
+                    code=Code.INVALID_ARGUMENT,
+                )
+            tensor_layout = layout
             data = raw_bytes(data)
         if not isinstance(data, np.ndarray):
             data = bytes(data)
@@ -113,7 +121,7 @@ class NamedDataStore:
         index = self._by_content.get(content, len(self._output.buffers))
         if self._keys.setdefault(key, index) != index:
             old = len(self._output.buffers[self._keys[key]])
-            raise ExportError(
+            raise ExportValueError(
                 f"named data {key!r} is there twice with different bytes, {old} and {len(data)} "
                 f"of them: give each value a key of its own, such as one with a hash of its bytes",
                 code=Code.INVALID_ARGUMENT,
@@ -132,7 +140,7 @@ class NamedDataStore:
             where: the owner of the store, for messages.
 
         Raises:
-            ExportError: if a key names other bytes already.
+            ExportValueError: if a key names other bytes already.
         """
         homes = [(None, other.pte_data), *other.external_data.items()]
         for tag, entries in homes:

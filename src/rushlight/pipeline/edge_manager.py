@@ -17,6 +17,7 @@ from rushlight.edge import (
 from rushlight.edge.config import checked_config
 from rushlight.edge.operators import plain
 from rushlight.edge.passes.fold_dequantized import fold_dequantized
+from rushlight.edge.passes.functional_calls import functional_calls
 from rushlight.edge.passes.groups_to_channels import groups_to_channels
 from rushlight.edge.passes.taps import taps_to_values
 from rushlight.edge.run_passes import Pass, run_passes
@@ -283,7 +284,7 @@ class EdgeProgramManager:
         programs = lower_cut(cut)
         for name, program in programs.items():
             if self._config._check_ir_validity:
-                excepted = self._config._core_aten_ops_exception_list
+                excepted = self._config.accepted
                 verify(program.graph, EDGE, f"{name}: after partitioning", excepted)
         return self._changed(programs, self._etrecord)
 
@@ -306,11 +307,12 @@ class EdgeProgramManager:
             program = plain(program)
             if config.passes:
                 program = run_passes(program, config.passes, name, self._config)
+            program = functional_calls(program, name)
             program = taps_to_values(groups_to_channels(fold_dequantized(program)))
             progress(f"{name}: lower")
             lowered[name] = lower(program, method=name, remove_view_copy=config.remove_view_copy)
         progress("plan memory")
-        plan_methods(lowered, {name: config.planning_of(name) for name in lowered})
+        self._plan(lowered, config)
         progress("emit")
         emitted = emit(lowered, config, self._constant_methods)
         return self._finished(
@@ -321,6 +323,9 @@ class EdgeProgramManager:
             list(self._constant_methods),
             None if self._etrecord is None else self._etrecord.copy(),
         )
+
+    def _plan(self, lowered: Mapping[str, LoweredMethod], config: ExecutorchBackendConfig) -> None:
+        plan_methods(lowered, {name: config.planning_of(name) for name in lowered})
 
 
 def lowered_to_file(module: LoweredBackendModule, config: ExecutorchBackendConfig | None) -> bytes:

@@ -80,11 +80,6 @@ class ExecutorchProgramManager:
         return self._emitted.program
 
     @property
-    def _emitter_output(self) -> EmittedProgram:
-        """The program and its data, under ExecuTorch's name."""
-        return self._emitted
-
-    @property
     def contracts(self) -> dict[str, dict[str, Any]]:
         """The shape contracts of the traced methods, for the file; a form has the contract of its
         method."""

@@ -11,10 +11,7 @@ import numpy as np
 from rushlight import _core
 from rushlight.errors import Code, LoadError, RunError
 from rushlight.schema import bundled_program as fb
-from rushlight.schema.common import ScalarType
-from rushlight.schema.sizes import dtype_name, tensor_bytes
-
-_SCALAR_TYPES = {dtype_name(scalar_type): scalar_type for scalar_type in ScalarType}
+from rushlight.schema.sizes import dtype_name, scalar_type_of, tensor_bytes
 
 
 def numpy_dtype(name: str, what: str) -> np.dtype[Any]:
@@ -49,7 +46,7 @@ def tensor_in_file(array: Any, dim_order: Sequence[int]) -> fb.Tensor:
         _core.Failure: it is none that can be read.
     """
     dtype, sizes, data = _core.array_bytes(array, list(dim_order))
-    return fb.Tensor(_SCALAR_TYPES[dtype], list(sizes), data, list(dim_order))
+    return fb.Tensor(scalar_type_of(dtype), list(sizes), data, list(dim_order))
 
 
 def value_in_file(value: Any, kind: str, dim_order: Sequence[int] = ()) -> fb.Value:

@@ -25,7 +25,22 @@ from rushlight.runtime.registries import (
     operator_registry,
 )
 from rushlight.runtime.source import Source, describe_source
+from rushlight.runtime.state import State
 from rushlight.runtime.trace import Recording, TraceOptions
+from rushlight.schema.common import ScalarType
+from rushlight.schema.sizes import scalar_type_of
+
+# How C++ spells what Python's names, with a capital, do not.
+_SPELLED = {
+    ScalarType.BFLOAT16: "BFloat16",
+    ScalarType.UINT16: "UInt16",
+    ScalarType.UINT32: "UInt32",
+    ScalarType.UINT64: "UInt64",
+    ScalarType.FLOAT8E5M2: "Float8_e5m2",
+    ScalarType.FLOAT8E4M3FN: "Float8_e4m3fn",
+    ScalarType.FLOAT8E5M2FNUZ: "Float8_e5m2fnuz",
+    ScalarType.FLOAT8E4M3FNUZ: "Float8_e4m3fnuz",
+}
 
 
 class Verification(Enum):
@@ -35,8 +50,8 @@ class Verification(Enum):
     InternalConsistency = 1
 
 
-class TensorMetadata:
-    """The metadata of one tensor in a program."""
+class TensorInfo:
+    """What a program says about one of its tensors."""
 
     def __init__(self, meta: dict[str, Any]) -> None:
         self._meta = meta
@@ -45,9 +60,9 @@ class TensorMetadata:
         """The sizes; for a dynamic tensor the greatest."""
         return tuple(self._meta["sizes"])
 
-    def dtype(self) -> str:
-        """The element type: "float32"."""
-        return str(self._meta["dtype"])
+    def dtype(self) -> ScalarType:
+        """The element type, whose number is torch's: 6 for float32."""
+        return scalar_type_of(self._meta["dtype"])
 
     def is_memory_planned(self) -> bool:
         """Whether it has memory in an arena, or is a constant."""
@@ -58,11 +73,16 @@ class TensorMetadata:
         return int(self._meta["nbytes"])
 
     def __repr__(self) -> str:
-        return f"{self.dtype()}{list(self.sizes())}"
+        sizes = ", ".join(map(str, self.sizes()))
+        kind = _SPELLED.get(self.dtype(), self.dtype().name.capitalize())
+        return (
+            f"TensorInfo(sizes=[{sizes}], dtype={kind}, "
+            f"is_memory_planned={self.is_memory_planned()}, nbytes={self.nbytes()})"
+        )
 
 
-class MethodMetadata:
-    """The metadata of one method in a program."""
+class MethodMeta:
+    """What a program says about one of its methods."""
 
     def __init__(self, meta: dict[str, Any]) -> None:
         self._meta = meta
@@ -79,33 +99,41 @@ class MethodMetadata:
         """How many flattened outputs it returns."""
         return len(self._meta["outputs"])
 
-    def input_tensor_meta(self, index: int) -> TensorMetadata:
-        """The metadata of a tensor input; RunError for an input of another kind."""
+    def num_attributes(self) -> int:
+        """How many buffers it keeps from one call to the next, of those with names."""
+        return len(self._meta["attributes"])
+
+    def input_tensor_meta(self, index: int) -> TensorInfo:
+        """A tensor input; IndexError for an input of another kind, or if there are fewer."""
         return self._tensor("input", index)
 
-    def output_tensor_meta(self, index: int) -> TensorMetadata:
-        """The metadata of a tensor output; RunError for an output of another kind."""
+    def output_tensor_meta(self, index: int) -> TensorInfo:
+        """A tensor output; IndexError for an output of another kind, or if there are fewer."""
         return self._tensor("output", index)
 
-    def _tensor(self, what: str, index: int) -> TensorMetadata:
-        meta = self._meta[f"{what}s"][index]
-        if meta["kind"] != "tensor":
-            raise RunError(
-                f"{what} {index} is not a tensor but of kind {meta['kind']}",
-                code=Code.INVALID_TYPE,
-                where=self.name(),
-            )
-        return TensorMetadata(meta)
+    def attribute_tensor_meta(self, index: int) -> TensorInfo:
+        """A buffer; IndexError if there are fewer."""
+        return self._tensor("attribute", index)
+
+    def _tensor(self, what: str, index: int) -> TensorInfo:
+        listed = self._meta[f"{what}s"]
+        if not 0 <= index < len(listed):
+            raise IndexError(f"{self.name()}: there is no {what} {index}: it has {len(listed)}")
+        kind = listed[index].get("kind", "tensor")
+        if kind != "tensor":
+            raise IndexError(f"{self.name()}: {what} {index} is not a tensor but of kind {kind}")
+        return TensorInfo(listed[index])
 
     def __repr__(self) -> str:
-        parts = []
-        for what in ("inputs", "outputs"):
-            shown = [
-                repr(TensorMetadata(m)) if m["kind"] == "tensor" else m["kind"]
-                for m in self._meta[what]
-            ]
-            parts.append(f"({', '.join(shown)})")
-        return f"{self.name()}{parts[0]} -> {parts[1]}"
+        inputs, outputs = (
+            [repr(TensorInfo(m)) if m["kind"] == "tensor" else m["kind"] for m in self._meta[what]]
+            for what in ("inputs", "outputs")
+        )
+        return (
+            f"MethodMeta(name={self.name()!r}, num_inputs={len(inputs)}, "
+            f"input_tensor_meta={inputs}, num_outputs={len(outputs)}, "
+            f"output_tensor_meta={outputs})"
+        )
 
 
 class Method:
@@ -117,7 +145,7 @@ class Method:
         self._core = core
         self._program = program
         self._contract = contract
-        self.metadata = MethodMetadata(meta)
+        self.metadata = MethodMeta(meta)
 
     def execute(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """Run the method on flattened inputs and return flattened outputs, which own their memory.
@@ -146,6 +174,26 @@ class Method:
         if outputs is NotImplemented:
             raise RunError("the inputs do not fit", code=Code.INVALID_ARGUMENT, where=name)
         return outputs  # type: ignore[no-any-return]
+
+    def get_attribute(self, name: str, *, as_torch: bool = False) -> Any:
+        """A copy of a buffer that the method keeps from one call to the next.
+
+        Args:
+            name: the buffer's name in the model.
+            as_torch: return a torch tensor instead of a NumPy array.
+
+        Raises:
+            RunError: the method keeps none of that name.
+        """
+        state, method = State(self._program), self.metadata.name()
+        for known in (f"{method}:{name}", name):
+            if known in state:
+                return state.read(known, as_torch=as_torch)
+        raise RunError(
+            f"there is no attribute {name!r}; kept are: {', '.join(state) or 'none'}",
+            code=Code.NOT_FOUND,
+            where=method,
+        )
 
 
 class Program:
@@ -182,9 +230,9 @@ class Program:
             error = missing_error([failure], self._core, self._where, problems)
             raise error from failure.__cause__
 
-    def metadata(self, method_name: str) -> MethodMetadata:
+    def metadata(self, method_name: str) -> MethodMeta:
         """The metadata of a method; KeyError if there is no method of that name."""
-        return MethodMetadata(self._meta(method_name))
+        return MethodMeta(self._meta(method_name))
 
     def write_etdump_result_to_file(
         self, etdump_path: AnyPath, debug_buffer_path: AnyPath | None = None

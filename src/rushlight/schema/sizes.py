@@ -64,6 +64,14 @@ def dtype_name(scalar_type: ScalarType) -> str:
     return _NAMES.get(scalar_type, scalar_type.name.lower())
 
 
+_SCALAR_TYPES = {dtype_name(scalar_type): scalar_type for scalar_type in ScalarType}
+
+
+def scalar_type_of(name: str) -> ScalarType:
+    """The element type of torch's name, "float32"; KeyError if there is none."""
+    return _SCALAR_TYPES[name]
+
+
 def tensor_bytes(scalar_type: ScalarType, sizes: Iterable[int]) -> int:
     """The number of bytes of a dense tensor with these sizes.
 

@@ -34,9 +34,9 @@ from rushlight.serialize.segments import (
 )
 
 # magic, length, program size, segment base, segment bytes; the last only if length says so
-_HEADER = struct.Struct("<4sIQQQ")
-_MAGIC = b"eh00"
-_MIN_HEADER_BYTES = 24
+HEADER = struct.Struct("<4sIQQQ")
+MAGIC = b"eh00"
+MIN_HEADER_BYTES = 24
 _MIN_FILE_BYTES = 64
 
 # ---- Writing ----
@@ -125,17 +125,27 @@ def _image(
     )
     if pte.named_data:
         program.named_data = _place_named_data(pte, area, program, named_data_alignment)
-    program.segments = area.table()
+    yield from image_of(program, area, delegate_alignment)
 
+
+def image_of(program: fb.Program, area: SegmentArea, delegate_alignment: int) -> Iterator[Buffer]:
+    """The bytes of a file, in pieces.
+
+    Args:
+        program: all tables but that of segments, which is written into it.
+        area: the segments.
+        delegate_alignment: of payloads inside the flatbuffer.
+    """
+    program.segments = area.table()
     inner_alignment = max(HEADER_ALIGNMENT, delegate_alignment)
     flatbuffer = fb.pack(program, {fb.BackendDelegateInlineData: inner_alignment})
     if area.size == 0:
         yield flatbuffer.ljust(_MIN_FILE_BYTES, b"\0")
         return
-    header_bytes = aligned(_HEADER.size, inner_alignment)
+    header_bytes = aligned(HEADER.size, inner_alignment)
     program_bytes = len(flatbuffer) + header_bytes
-    base = aligned(program_bytes, segment_alignment)
-    header = _HEADER.pack(_MAGIC, _HEADER.size, program_bytes, base, area.size)
+    base = aligned(program_bytes, area.alignment)
+    header = HEADER.pack(MAGIC, HEADER.size, program_bytes, base, area.size)
     yield with_header(flatbuffer, header.ljust(header_bytes, b"\0")).ljust(base, b"\0")
     yield from area.chunks()
 
@@ -213,7 +223,7 @@ def read_pte(data: Buffer) -> PTEFile:
         LoadError: `data` is not a program file, or is damaged.
     """
     view = memoryview(data).cast("B")
-    flatbuffer, area = _split(view)
+    flatbuffer, area = split_pte(view)
     program: fb.Program = fb.unpack(flatbuffer)
     segments = SegmentReader(area, program.segments, Code.INVALID_PROGRAM)
     constants, mutable_data = _read_parts(program, segments)
@@ -230,19 +240,23 @@ def read_pte(data: Buffer) -> PTEFile:
     return PTEFile(program, constants, mutable_data, named_data, blobs)
 
 
-def _split(view: memoryview) -> tuple[memoryview, memoryview]:
-    """The flatbuffer and the segment area of a file."""
+def split_pte(view: memoryview) -> tuple[memoryview, memoryview]:
+    """The flatbuffer and the segment area of a file.
+
+    Raises:
+        LoadError: it is not a program file, or is cut short.
+    """
     if len(view) < _MIN_FILE_BYTES:
         raise _error(f"it has {len(view)} bytes, a .pte file has at least {_MIN_FILE_BYTES}")
     if not is_pte(view):
         identifier = bytes(view[4:8])
         raise _error(f"not a .pte file: bytes 4 to 7 are {identifier!r} instead of b'ET12'")
-    magic, length, program_bytes, base, data_bytes = _HEADER.unpack_from(view, HEAD_BYTES)
-    if magic != _MAGIC:
+    magic, length, program_bytes, base, data_bytes = HEADER.unpack_from(view, HEAD_BYTES)
+    if magic != MAGIC:
         return view, view[:0]
-    if length < _MIN_HEADER_BYTES:
-        raise _error(f"its header claims {length} bytes, it needs {_MIN_HEADER_BYTES}")
-    if length < _HEADER.size or data_bytes == 0:
+    if length < MIN_HEADER_BYTES:
+        raise _error(f"its header claims {length} bytes, it needs {MIN_HEADER_BYTES}")
+    if length < HEADER.size or data_bytes == 0:
         data_bytes = max(len(view) - base, 0)
     for what, end in (("program", program_bytes), ("data", base + data_bytes)):
         if end > len(view):

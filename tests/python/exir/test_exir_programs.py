@@ -18,6 +18,7 @@ from rushlight.backends.xnnpack.quantizer import (
 )
 from rushlight.errors import ExportError
 from rushlight.exir import api_warnings, cord, passes, placeholders, quantized_io
+from rushlight.exir.graph_passes.spec_prop import SpecPropPass
 from rushlight.exir.interpreter import Interpreter
 from rushlight.exir.manager import EdgeProgramManager, to_edge
 from rushlight.exir.verifier import EXIREdgeDialectVerifier
@@ -71,8 +72,8 @@ def test_constants_are_computed_and_copied() -> None:
 
 
 def test_nodes_get_specs() -> None:
-    module = passes.SpecPropPass()(edge().exported_program().graph_module).graph_module
-    assert all(n.meta["spec"].shape == (2,) for n in module.graph.nodes if n.op == "call_function")
+    module = SpecPropPass()(edge().exported_program().graph_module).graph_module
+    assert all(n.meta["spec"].shape == [2] for n in module.graph.nodes if n.op == "call_function")
 
 
 def test_inputs_and_outputs_become_integers() -> None:
@@ -159,3 +160,20 @@ def test_constants_and_buffers_are_added_and_removed() -> None:
     program.graph_module.recompile()
     assert torch.equal(program.module()(X), X + 1)
     assert program.graph_signature.buffers_to_mutate == {"b_count": "count"}
+    another = placeholders.create_mutable_buffer(program, "b_more", torch.zeros(1))
+    assert list(program.graph_signature.buffers_to_mutate) == ["b_count", "b_more"]
+    assert program.graph_signature.buffers == ("count", "more")
+    assert torch.equal(placeholders.get_param_tensor(program, another), torch.zeros(1))
+    assert placeholders.is_param_node(program, buffer)
+    assert not placeholders.is_param_node(program, call)
+    with pytest.raises(ExportError, match="no parameter"):
+        placeholders.get_param_tensor(program, call)
+    with pytest.raises(ExportError, match="there already"):
+        placeholders.create_mutable_buffer(program, "b_more", torch.zeros(1))
+    with (
+        program.graph.inserting_before(call),
+        pytest.raises(ExportError, match="before the first one"),
+    ):
+        placeholders.create_constant_placeholder(
+            program, program.graph, "late", InputKind.CONSTANT_TENSOR, torch.ones(2)
+        )

@@ -50,14 +50,22 @@ def test_metadata() -> None:
     x = metadata.input_tensor_meta(0)
     assert (x.sizes(), x.dtype(), x.nbytes(), x.is_memory_planned()) == (
         (2, 2),
-        "float32",
+        6,
         16,
         True,
     )
     assert metadata.output_tensor_meta(0).sizes() == (2, 2)
-    assert repr(metadata) == "forward(float32[2, 2], float32[2, 2], int) -> (float32[2, 2])"
-    with pytest.raises(rl.RunError, match="input 2 is not a tensor but of kind int"):
+    # As real ExecuTorch writes it, but for the kind of an input that is no tensor.
+    tensor = "TensorInfo(sizes=[2, 2], dtype=Float, is_memory_planned=True, nbytes=16)"
+    assert repr(metadata) == (
+        f"MethodMeta(name='forward', num_inputs=3, input_tensor_meta=['{tensor}', '{tensor}', "
+        f"'int'], num_outputs=1, output_tensor_meta=['{tensor}'])"
+    )
+    with pytest.raises(IndexError, match="input 2 is not a tensor but of kind int"):
         metadata.input_tensor_meta(2)
+    for outside in (3, -1):
+        with pytest.raises(IndexError, match=f"there is no input {outside}"):
+            metadata.input_tensor_meta(outside)
     assert repr(loaded.load_method("forward").metadata) == repr(metadata)
 
 

@@ -31,6 +31,7 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.backend.utils": {
         **_same(
             "DelegateMappingBuilder",
+            "ReportRejected",
             "WhyNoPartition",
             "WhyNoPartitionReporter",
             "get_delegated_payload",

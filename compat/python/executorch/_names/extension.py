@@ -34,21 +34,24 @@ MODULES: dict[str, dict[str, str]] = {
     "extension.pybindings.portable_lib": {
         **dict.fromkeys(
             (
+                "BundledModule",
                 "ExecuTorchMethod",
                 "ExecuTorchModule",
                 "ExecuTorchProgram",
                 "_get_operator_names",
                 "_get_registered_backend_names",
                 "_is_available",
+                "_load_bundled_program_from_buffer",
                 "_load_for_executorch",
                 "_load_for_executorch_from_buffer",
+                "_load_for_executorch_from_bundled_program",
                 "_load_program",
                 "_load_program_from_buffer",
             ),
             _PORTABLE,
         ),
-        "MethodMeta": "rushlight.runtime.runtime:MethodMetadata",
-        "TensorInfo": "rushlight.runtime.runtime:TensorMetadata",
+        "MethodMeta": "rushlight.runtime.runtime",
+        "TensorInfo": "rushlight.runtime.runtime",
         "Verification": _RUNTIME,
     },
     "extension.flat_tensor.serialize.serialize": dict.fromkeys(
@@ -109,9 +112,10 @@ MODULES: dict[str, dict[str, str]] = {
             f"{_LLM}.config.backends",
         ),
     },
-    "extension.llm.export.export_passes": dict.fromkeys(
-        ("RemoveRedundantTransposes", "ReplaceSDPAWithCustomSDPAPass"), f"{_LLM}.passes"
-    ),
+    "extension.llm.export.export_passes": {
+        "RemoveRedundantTransposes": f"{_LLM}.passes.remove_transposes",
+        "ReplaceSDPAWithCustomSDPAPass": f"{_LLM}.passes.custom_attention",
+    },
     "extension.llm.export.gguf": {
         **dict.fromkeys(
             (
