@@ -38,7 +38,10 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.capture": dict(_CONFIGS),
     "exir.capture._config": dict(_CONFIGS),
-    "exir.program": dict(_LOWERING),
+    "exir.program": {**_LOWERING, "get_fake_program": "rushlight.exir.fake_programs"},
+    "exir.program._fake_program": dict.fromkeys(
+        ("get_fake_program", "update_to_real_program"), "rushlight.exir.fake_programs"
+    ),
     "exir.program._program": {
         **_LOWERING,
         "_transform": "rushlight.exir.transform:transform",
@@ -82,9 +85,13 @@ MODULES: dict[str, dict[str, str]] = {
         "ExportError": "rushlight.errors",
         "InternalError": "rushlight.errors:ExportError",
     },
-    "exir.graph_module": {"get_control_flow_submodules": "rushlight.partition"},
+    "exir.graph_module": {
+        "_get_submodule": "rushlight.exir.submodules:submodule_of",
+        "get_control_flow_submodules": "rushlight.partition",
+    },
     "exir.lowered_backend_module": {
         "LoweredBackendModule": "rushlight.partition",
+        "arrange_graph_outputs": "rushlight.exir.submodules",
         "get_lowered_backend_modules": "rushlight.exir.passes",
         "get_lowered_submodules": "rushlight.partition",
     },
