@@ -178,81 +178,9 @@ def representative_inputs(bundle: Bundle) -> Any:
 
 # --- attributes that ours has under another name, or in another shape -----------------------------
 
-RECORD = inspect.ETRecord
-PRIVATE = (
-    *("_debug_handle_map", "_delegate_map", "_instruction_id_to_num_outs_map"),
-    *("_reference_outputs", "_representative_inputs"),
-)
-SHAPED = ("edge_dialect_program", "graph_map")
-
-
-def _asks(depth: int) -> bool:
-    """Whether the caller of a function is a test."""
-    return sys._getframe(depth).f_globals.get("__name__", "").endswith("_test")
-
-
-def _record_attribute(self: Any, name: str) -> Any:
-    """Of ETRecord: ours has no underscores, and a dict where ExecuTorch has one program or None."""
-    value = object.__getattribute__(self, name.removeprefix("_") if name in PRIVATE else name)
-    if name not in SHAPED or not _asks(2):
-        return value
-    is_one = name == "edge_dialect_program" and set(value) == {"forward"}
-    return value["forward"] if is_one else value or None
-
-
-def _record_init(self: Any, *args: Any, **kwargs: Any) -> None:
-    named = {name.removeprefix("_"): value for name, value in kwargs.items()}
-    for name in named.keys() & SHAPED:
-        value = named[name] or {}
-        is_one = isinstance(value, torch.export.ExportedProgram)
-        named[name] = {"forward": value} if is_one else value
-    _INIT(self, *args, **named)
-
-
-_INIT, _ADD = RECORD.__init__, RECORD.add_executorch_program
-
-
-def _add_executorch_program(self: Any, program: Any) -> None:
-    """Also of a bundled program, whose cases ours takes by calls of their own."""
-    if not isinstance(program, Bundle):
-        return _ADD(self, program)
-    _ADD(self, program.executorch_program)
-    self.update_representative_inputs(program)
-    self.update_reference_outputs(program)
-
-
-def _manager_attribute(self: Any, name: str) -> Any:
-    """Of ExecutorchProgramManager: its maps are those of a record."""
-    if name not in ("debug_handle_map", "delegate_map", "instruction_id_to_num_outs_map"):
-        return object.__getattribute__(self, name)
-    if not _asks(2):
-        return object.__getattribute__(self, name)
-    made = RECORD(edge_dialect_program={"forward": None})
-    _ADD(made, self)
-    return getattr(made, name)
-
-
-def _generate_etrecord(
-    et_record: Any,
-    edge_dialect_program: Any,
-    executorch_program: Any,
-    extra_recorded_export_modules: Any = None,
-    exported_program: Any = None,
-) -> None:
-    record = RECORD()
-    record.add_exported_program(exported_program)
-    record.add_edge_dialect_program(edge_dialect_program)
-    record.add_extra_export_modules(extra_recorded_export_modules or {})
-    record.add_executorch_program(executorch_program)
-    record.save(et_record)
-
 
 def other_ways() -> None:
     """Let our classes have what the tests read of ExecuTorch's."""
-    RECORD.__getattribute__, RECORD.__init__ = _record_attribute, _record_init
-    RECORD.add_executorch_program = _add_executorch_program
-    rl.ExecutorchProgramManager.__getattribute__ = _manager_attribute
-    tap.Reducer.eager = property(lambda self: self.function)
     Bundle.serialize_to_schema = lambda self: read_bundle(self.to_bytes())
     inspect.EventBlock._gen_from_etdump = staticmethod(
         lambda dump, *_, **__: blocks_of(dump, None, TimeScale.NS, TimeScale.MS, None, None)
@@ -283,8 +211,6 @@ NAMES: dict[str, Any] = {
     "is_tap_node": is_tap,
     "TapSpec": tap.Tap,
     "find_tap_nodes": lambda program: [n for n in program.graph.nodes if is_tap(n)],
-    "ETRecord": RECORD,
-    "generate_etrecord": _generate_etrecord,
     "parse_etrecord": lambda etrecord_path: inspect.parse_etrecord(etrecord_path),
     "ETRecordReservedFileNames": [MARKER, "exported_program", "debug_handle_map", "delegate_map"],
 }

@@ -116,7 +116,7 @@ def debug(
     record = manager.get_etrecord()
     if captured.example_inputs is not None:
         args, kwargs = captured.example_inputs
-    reference = Reference(record.edge_dialect_program[METHOD], args, kwargs or {})
+    reference = Reference(record.edge_programs[METHOD], args, kwargs or {})
     dump, values = trace or _traced(manager, args, kwargs or {})
     blocks = Inspector(etdump_data=dump, debug_buffer=values).event_blocks
     runs = [block for block in blocks if block.name == "Execute"]

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import torch
 
+from rushlight.devtools.values import DebugHandle, convert_to_float_tensor
 from rushlight.inspect.trace.inspector import Inspector
 from rushlight.inspect.trace.numeric_gap import DISTANCES
 
-DebugHandle: TypeAlias = tuple[int, ...]
 IntermediateOutputMapping: TypeAlias = dict[tuple[DebugHandle, Any], tuple[DebugHandle, Any]]
 """Eager's values, with their debug handles, to the run's."""
 
@@ -67,7 +67,7 @@ class _Named(NumericalComparatorBase):
 
     def element_compare(self, a: Any, b: Any) -> float:
         """The distance of two values; NaN counts as 0."""
-        one, other = (_numbers(value) for value in (a, b))
+        one, other = (convert_to_float_tensor(x).reshape(-1).numpy() for x in (a, b))
         return DISTANCES[self.name](one, other)
 
 
@@ -87,10 +87,3 @@ class SNRComparator(_Named):
     """Signal to noise, in dB."""
 
     name = "SNR"
-
-
-def _numbers(value: Any) -> Any:
-    flat = torch.as_tensor(value).detach().to(torch.float64).reshape(-1)
-    if bool(flat.isnan().any()):
-        flat = torch.nan_to_num(flat)
-    return flat.numpy()

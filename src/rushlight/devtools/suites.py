@@ -98,6 +98,20 @@ class BundledProgram:
         if executorch_program is not None:
             _check(executorch_program.executorch_program, self.method_test_suites)
 
+    @property
+    def methods(self) -> list[str]:
+        """The methods that have cases."""
+        return [suite.method_name for suite in self.method_test_suites]
+
+    def torch_cases(self, method: str) -> list[tuple[list[Any], list[Any]]]:
+        """The flat inputs and expected outputs of a method's cases."""
+        return [
+            (case.inputs, case.expected_outputs)
+            for suite in self.method_test_suites
+            if suite.method_name == method
+            for case in suite.test_cases
+        ]
+
     def serialize_to_schema(self) -> fb.BundledProgram:
         """The program and its cases as the tables of the file."""
         if self.executorch_program is not None:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
-from rushlight.errors import ExportError
-from rushlight.ir.custom_ops.tap import Reducer, tap
-from rushlight.tap import FULL_TENSOR, NodeSelector, Tap, select_all_call_function, tap_outputs
+from rushlight.edge.operators import is_spelled, plain, spell
+from rushlight.edge.passes.taps import taps_to_values
+from rushlight.ir.custom_ops.tap import SelectionError, tap
+from rushlight.pipeline import EdgeProgramManager
+from rushlight.tap import (
+    FULL_TENSOR,
+    STATS,
+    NodeSelector,
+    Reducer,
+    Tap,
+    select_all_call_function,
+    tap_outputs,
+)
 
 
-@dataclass(frozen=True)
-class TapRule:
+class TapRule(NamedTuple):
     """Which nodes are tapped, and what is kept of their values.
 
     Attributes:
@@ -26,9 +36,31 @@ class TapRule:
     reducer: str | Reducer = FULL_TENSOR
 
 
+class StatReducer(Reducer):
+    """A reducer in ExecuTorch's form.
+
+    Args:
+        name, fields: as for `Reducer`.
+        emit: what adds the nodes to a graph; not called, as they are those of `eager`.
+        eager: as for `Reducer`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fields: tuple[str, ...],
+        emit: Callable[..., Any],
+        eager: Callable[[torch.Tensor], torch.Tensor],
+    ) -> None:
+        super().__init__(name, fields, eager)
+
+
+Rules = Sequence[tuple[NodeSelector, str | Reducer]] | tuple[NodeSelector, str | Reducer]
+
+
 def tap_intermediate_outputs(
     program: ExportedProgram,
-    rules: Sequence[TapRule] | TapRule | None = None,
+    rules: Rules | None = None,
     *,
     max_taps: int | None = None,
     error_on_empty: bool = True,
@@ -36,8 +68,9 @@ def tap_intermediate_outputs(
     """Let a captured program also return what its rules select; a node follows the first one.
 
     Args:
-        program: what torch.export captured; not changed, as the result is another program.
-        rules: one or several; None: all calls, whole.
+        program: what torch.export captured; it is changed, and is what is returned.
+        rules: one or several `TapRule`, or pairs of a selector and a reducer; None: `STATS` of all
+            calls.
         max_taps: at most so many, the first ones.
         error_on_empty: whether it is an error that no node is selected.
 
@@ -45,12 +78,14 @@ def tap_intermediate_outputs(
         The program, whose outputs are the earlier ones and then the taps; and the taps.
 
     Raises:
-        ExportError: no node with tensors is selected, and `error_on_empty`.
+        SelectionError: no node with tensors is selected, and `error_on_empty`.
     """
-    listed = [TapRule(select_all_call_function())] if rules is None else rules
-    listed = [listed] if isinstance(listed, TapRule) else list(listed)
+    listed: list[Any] = [TapRule(select_all_call_function(), STATS)] if rules is None else [*rules]
+    is_one = rules is not None and len(listed) == 2 and callable(listed[0])
+    listed = [TapRule(*listed)] if is_one else [TapRule(*rule) for rule in listed]
+    whole = program
     taps: list[Tap] = []
-    refusal: ExportError | None = None
+    refusal: SelectionError | None = None
     for i, rule in enumerate(listed):
         left = None if max_taps is None else max_taps - len(taps)
         if left == 0:
@@ -59,13 +94,32 @@ def tap_intermediate_outputs(
             program, more = tap_outputs(
                 program, _first_of(listed[: i + 1]), rule.reducer, max_taps=left
             )
-        except ExportError as error:
+        except SelectionError as error:
             refusal = error
             continue
         taps += more
     if not taps and error_on_empty and refusal is not None:
         raise refusal
-    return program, taps
+    whole.__dict__.update(program.__dict__)
+    return whole, taps
+
+
+def strip_taps(edge: EdgeProgramManager) -> None:
+    """Put what the reducers of taps compute in their place, in all methods of a manager.
+
+    `to_executorch` does so too: this is for who wants to see, or change, those nodes before.
+
+    Args:
+        edge: it is changed.
+
+    Raises:
+        ExportError: a reducer cannot be traced.
+    """
+    for name in edge.methods:
+        program = edge.exported_program(name)
+        if find_tap_nodes(program.graph_module):
+            lowered = taps_to_values(plain(program))
+            edge._programs[name] = spell(lowered) if is_spelled(program) else lowered
 
 
 def _first_of(rules: Sequence[TapRule]) -> NodeSelector:
@@ -84,7 +138,7 @@ def is_tap_node(node: Node) -> bool:
     Args:
         node: of any graph.
     """
-    return node.op == "call_function" and node.target is tap
+    return node.op == "call_function" and node.target == tap  # or the Edge dialect's
 
 
 def find_tap_nodes(graph_module: GraphModule) -> list[Node]:

@@ -175,18 +175,26 @@ def spell(program: ExportedProgram) -> ExportedProgram:
     renamed: dict[str, str] = {}
     for module in _modules(new.graph_module):
         calls = [n for n in module.graph.nodes if _is_plain(n)]
-        before = [n.name for n in calls]
-        for node in calls:  # all are renamed at once, so that numbers count from the first
-            node._rename(f"renamed_{node.name}")
-        for node, old in zip(calls, before, strict=True):
+        before = {n: n.name for n in calls}
+        for node in calls:
             node.target = edge_operator(node.target)
-            node._rename(re.sub(r"[^0-9a-zA-Z]+", "_", node.target.__name__).lower())
+            if re.fullmatch(rf"{_name_of(node)}(_\d+)?", node.name):
+                del before[node]  # the program was spelled before
+        for node in before:  # all are renamed at once, so that numbers count from the first
+            node._rename(f"renamed_{node.name}")
+        for node, old in before.items():
+            node._rename(_name_of(node))
             renamed[old] = node.name
         module.recompile()
     for spec in new.graph_signature.output_specs:
         if getattr(spec.arg, "name", None) in renamed:
             spec.arg.name = renamed[spec.arg.name]
     return new
+
+
+def _name_of(node: Node) -> str:
+    """What a node is named by its operator, which is the Edge dialect's."""
+    return re.sub(r"[^0-9a-zA-Z]+", "_", node.target.__name__).lower()  # type: ignore[union-attr]
 
 
 def _is_plain(node: Node) -> bool:

@@ -49,7 +49,6 @@ from rushlight.ir.quiet import LEAF_SPECS, quiet
 from rushlight.ir.rewrite import remove_dead
 from rushlight.ir.source import (
     carry_debug_handles,
-    debug_handles,
     number_rest,
     source_in,
     source_of,
@@ -81,7 +80,7 @@ def to_core_aten(
     Raises:
         ExportError: if torch cannot decompose it, with torch's reason.
     """
-    handles = debug_handles(program.graph)
+    captured = program.graph
     if whole:
         program = copy_program(program)
         hide(program.graph, whole)
@@ -105,7 +104,7 @@ def to_core_aten(
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
     _written_parameters_to_buffers(decomposed.graph_signature)
     decomposed._constants = dict(decomposed.constants)
-    carry_debug_handles(handles, decomposed.graph)
+    carry_debug_handles(captured, decomposed.graph)
     show(decomposed)
     return decomposed  # type: ignore[no-any-return]
 

@@ -12,7 +12,7 @@ from rushlight.ir.spec import raw_bytes
 from rushlight.lower.show import method_of
 from rushlight.pipeline import EdgeProgramManager
 from rushlight.pipeline.edge_manager import Programs, by_name
-from rushlight.record.etrecord import instruction_maps
+from rushlight.record.maps import DelegateMetadata, maps_of
 from rushlight.schema import program as fb
 from rushlight.schema.codec import Buffer
 from rushlight.serialize.segments import as_bytes
@@ -25,17 +25,18 @@ class EmitterOutput:
     Attributes:
         program: the schema's dataclasses; constants are in `constant_buffer`, of which the first
             stands for "none", and payloads in `backend_delegate_data`.
-        debug_handle_map: {method: {instruction: debug handle}}.
-        method_to_delegate_debug_id_map: {method: {instruction: what its delegate reports}}.
-        instruction_id_to_num_outs_map: {method: {instruction: how many values it writes}}.
+        debug_handle_map: {method: {instruction: debug handle, or those of its delegate's nodes}}.
+        method_to_delegate_debug_id_map: {method: {instruction: its backend, and the debug handles
+            of each of its places}}.
+        instruction_id_to_num_outs_map: {method: {instruction: how many values its delegate gives}}.
         mutable_data: the first contents of planned tensors; None: all are zero.
         external_constant_buffer: the constants in data files.
         external_constant_map: {data file: {name: index into external_constant_buffer}}.
     """
 
     program: fb.Program
-    debug_handle_map: dict[str, Any]
-    method_to_delegate_debug_id_map: dict[str, dict[int, dict[str, Any]]]
+    debug_handle_map: dict[str, dict[int, int | list[int]]]
+    method_to_delegate_debug_id_map: dict[str, dict[int, DelegateMetadata]]
     instruction_id_to_num_outs_map: dict[str, dict[int, int]]
     mutable_data: list[fb.Buffer] | None
     external_constant_buffer: list[Buffer] = field(default_factory=list)
@@ -72,13 +73,10 @@ def emitter_output(emitted: EmittedProgram, program: fb.Program) -> EmitterOutpu
         emitted: what was emitted.
         program: its `whole_program`.
     """
-    delegates = {}
-    for plan in program.execution_plan:
-        if plan.name in emitted.debug_handles:
-            handles = emitted.debug_handles[plan.name]
-            delegates[plan.name] = instruction_maps(plan, handles, emitted.debug.method(plan.name))[
-                1
-            ]
+    maps = maps_of(
+        *(program, set(emitted.debug_handles), emitted.debug_handles),
+        *(emitted.instruction_nodes, emitted.debug),
+    )
     external: list[Buffer] = []
     indices: dict[str, dict[str, int]] = {}
     for tag, tensors in emitted.external.items():
@@ -87,12 +85,9 @@ def emitter_output(emitted: EmittedProgram, program: fb.Program) -> EmitterOutpu
             external.append(as_bytes(raw_bytes(tensor)))
     return EmitterOutput(
         program,
-        dict(emitted.debug_handles),
-        {name: {int(at): told for at, told in of.items()} for name, of in delegates.items()},
-        {
-            method: {i: len(values) for i, (_, values) in nodes.items()}
-            for method, nodes in emitted.instruction_nodes.items()
-        },
+        maps.handles,
+        maps.delegates,
+        maps.outputs,
         _buffers(emitted.mutable_data) if emitted.mutable_data else None,
         external,
         indices,

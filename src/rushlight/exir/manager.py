@@ -34,11 +34,6 @@ class ExecutorchProgramManager(_Finished):
         """The program as the schema's dataclasses, with its constants and payloads."""
         return whole_program(self._emitted)
 
-    @property
-    def delegate_map(self) -> dict[str, dict[int, dict[str, Any]]]:
-        """{method: {instruction: the name of its backend, and the handles of its own places}}."""
-        return self._emitter_output.method_to_delegate_debug_id_map
-
     @cached_property
     def _emitter_output(self) -> EmitterOutput:
         return emitter_output(self._emitted, self.executorch_program)
@@ -73,8 +68,14 @@ class EdgeProgramManager(_Edge):
         etrecord: ETRecord | None = None,
     ) -> None:
         programs = by_name(edge_programs)
+        spelled = {name: _spell(program) for name, program in programs.items()}
+        if etrecord is not None:
+            etrecord.edge_programs = {
+                name: spelled[name] if programs.get(name) is program else _spell(program)
+                for name, program in etrecord.edge_programs.items()
+            }
         super().__init__(
-            {n: p if is_spelled(p) else spell(p) for n, p in programs.items()},
+            spelled,
             constant_methods,
             compile_config,
             contracts=contracts,
@@ -147,7 +148,16 @@ def to_edge_transform_and_lower(
         generate_etrecord,
         manager_class=EdgeProgramManager,
     )
-    return _spelled(made)
+    made = _spelled(made)
+    if made._etrecord is not None and transform_passes:
+        made._etrecord.add_extra_export_modules(
+            {"edge_after_transform": made._etrecord.edge_programs}
+        )
+    return made
+
+
+def _spell(program: ExportedProgram) -> ExportedProgram:
+    return program if is_spelled(program) else spell(program)
 
 
 def _spelled(made: pipeline.EdgeProgramManager) -> EdgeProgramManager:

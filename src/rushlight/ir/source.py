@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.traceback import NodeSource
 
 from rushlight.schema.source import Source, frames_in
 
@@ -74,17 +75,22 @@ def debug_handles(graph: Graph) -> dict[str, int]:
     return {node.name: handle for handle, node in enumerate(calls, start=1)}
 
 
-def carry_debug_handles(handles: dict[str, int], graph: Graph) -> None:
+def carry_debug_handles(captured: Graph, graph: Graph) -> None:
     """Give every node of a decomposed graph the handle of the captured node it came from.
 
-    It is stored in `meta["debug_handle"]`, which passes copy to the nodes that they derive.
+    It is stored in `meta["debug_handle"]`, which passes copy to the nodes that they derive. What
+    was decomposed may be a copy: `meta["from_node"]` names the captured graph in its place.
     """
+    handles = debug_handles(captured)
+    nodes = {node.name: node for node in captured.nodes}
     for node in graph.nodes:
         origin = next(iter(node.meta.get("from_node") or ()), None)
         while origin is not None and origin.name not in handles:
             origin = next(iter(origin.from_node or ()), None)
         if origin is not None and node.op == "call_function":
             node.meta["debug_handle"] = handles[origin.name]
+            if origin.graph_id != id(captured):
+                node.meta["from_node"] = [NodeSource(nodes[origin.name], "to_edge")]
 
 
 def number_rest(graphs: Iterable[Graph]) -> None:

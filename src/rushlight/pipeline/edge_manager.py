@@ -212,7 +212,7 @@ class EdgeProgramManager:
         record = None if self._etrecord is None else self._etrecord.copy()
         for name, (one, method) in forms.items():
             if record is not None and one._etrecord is not None:
-                record.edge_dialect_program[name] = one._etrecord.edge_dialect_program[method]
+                record.edge_programs[name] = one._etrecord.edge_programs[method]
         return self._changed({**self._programs, **programs}, record)
 
     def _changed(
@@ -253,7 +253,7 @@ class EdgeProgramManager:
         record = self._etrecord
         if record is not None and not any(map(calls_delegates, programs.values())):
             record = record.copy()
-            record.edge_dialect_program.update(programs)
+            record.edge_programs.update(programs)
         return self._changed(programs, record)
 
     @names_internal_errors

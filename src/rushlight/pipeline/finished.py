@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, BinaryIO, TypedDict
 
 import torch
@@ -21,6 +22,7 @@ from rushlight.lower import LoweredMethod
 from rushlight.lower.check_kernels import operators_of, schemas_of
 from rushlight.lower.show import shown_program
 from rushlight.record.etrecord import ETRecord
+from rushlight.record.maps import DelegateMetadata, Maps, maps_of
 from rushlight.schema import program as schema
 from rushlight.schema.codec import Buffer
 from rushlight.schema.debug import DebugMap
@@ -83,10 +85,28 @@ class ExecutorchProgramManager:
         method."""
         return dict(self._contracts)
 
+    @cached_property
+    def _maps(self) -> Maps:
+        emitted = self._emitted
+        return maps_of(
+            *(emitted.program, self.methods, emitted.debug_handles),
+            *(emitted.instruction_nodes, emitted.debug),
+        )
+
     @property
-    def debug_handle_map(self) -> dict[str, dict[int, int]]:
-        """{method: {instruction: debug handle}}."""
-        return self._emitted.debug_handles
+    def debug_handle_map(self) -> dict[str, dict[int, int | list[int]]]:
+        """{method: {instruction: debug handle, or those of its delegate's nodes}}."""
+        return self._maps.handles
+
+    @property
+    def delegate_map(self) -> dict[str, dict[int, DelegateMetadata]]:
+        """{method: {instruction: {"name": backend, "delegate_map": {place: debug handles}}}}."""
+        return self._maps.delegates
+
+    @property
+    def instruction_id_to_num_outs_map(self) -> dict[str, dict[int, int]]:
+        """{method: {instruction: how many values its delegate gives}}."""
+        return self._maps.outputs
 
     @property
     def instruction_nodes(self) -> dict[str, dict[int, tuple[str, list[int]]]]:

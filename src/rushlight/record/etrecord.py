@@ -8,19 +8,17 @@ import os
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import IO, Any, Protocol, runtime_checkable
 
 import torch
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch.export import ExportedProgram
 
+from rushlight.edge.operators import plain
 from rushlight.errors import Code, ExportError, LoadError
 from rushlight.files import replacing
 from rushlight.record.exir_json import Serialized, deserialized, serialized
-from rushlight.schema import program as schema
-from rushlight.schema.debug import DebugMethod
-from rushlight.schema.etrecord import EDGE, MARKER
+from rushlight.schema.etrecord import EDGE, MARKER, Entry
 from rushlight.serialize.etrecord import RecordArchive, Source, map_in
 
 AnyFile = str | os.PathLike[str] | IO[bytes]
@@ -50,48 +48,91 @@ class BundledCases(Protocol):
 
 
 Programs = ExportedProgram | Mapping[str, ExportedProgram] | EdgeManager
-_EXPORTED = "exported_program"
+_EXPORTED = Entry.EXPORTED_PROGRAM.value
 _COMPANIONS = ("", "_state_dict", "_constants", "_example_inputs")
 _MAPS = frozenset({"debug_handle_map", "delegate_map", "instruction_id_to_num_outs_map"})
-_GRAPH_ID = "export_graph_id"
+_GRAPH_ID = Entry.EXPORT_GRAPH_ID.value
 _JSON = (*sorted(_MAPS), _GRAPH_ID)
 _TENSORS = ("reference_outputs", "representative_inputs")
-_IMPLIED = (MARKER, *_JSON, *_TENSORS)
+Map = dict[str, dict[Any, Any]]
 
 
-@dataclass
+def _alias(name: str) -> Any:
+    """An attribute that is another one's value."""
+    return property(
+        lambda record: getattr(record, name), lambda record, value: setattr(record, name, value)
+    )
+
+
 class ETRecord:
-    """The programs, maps and test values of an export. Its names are ExecuTorch's.
+    """The programs, maps and test values of an export, under ExecuTorch's names.
 
-    Attributes:
+    Args:
         exported_program: the captured program; None if it is not recorded.
         export_graph_id: a number that tells its graph from others; None without one.
-        edge_dialect_program: by method, the program before delegation, with debug handles.
+        edge_dialect_program: the program before delegation, with debug handles, or several by
+            method.
         graph_map: further programs, by "NAME/METHOD".
-        debug_handle_map: {method: {instruction: handle, or those of the delegate's nodes}}.
+
+    Attributes:
+        exported_program, export_graph_id: as given.
+        edge_programs: the programs before delegation, by method.
+        debug_handle_map: {method: {instruction: handle, or those of the delegate's nodes}}; of a
+            record that was read, instructions are texts, as in the archive.
         delegate_map: {method: {instruction: {"name": backend, "delegate_map": {place: handles}}}}.
         instruction_id_to_num_outs_map: {method: {instruction: outputs of its delegate}}.
         reference_outputs: {method: the expected outputs of each of its test cases}.
         representative_inputs: the inputs of a test case of `forward`.
+
+    ExecuTorch's names of the last five, which it also takes as arguments, begin with underscores.
     """
 
-    exported_program: ExportedProgram | None = None
-    export_graph_id: int | None = None
-    edge_dialect_program: dict[str, ExportedProgram] = field(default_factory=dict)
-    graph_map: dict[str, ExportedProgram] = field(default_factory=dict)
-    debug_handle_map: dict[str, dict[str, Any]] | None = None
-    delegate_map: dict[str, dict[str, Any]] | None = None
-    instruction_id_to_num_outs_map: dict[str, dict[str, int]] | None = None
-    reference_outputs: dict[str, list[Any]] | None = None
-    representative_inputs: list[Any] | None = None
+    def __init__(
+        self,
+        exported_program: ExportedProgram | None = None,
+        export_graph_id: int | None = None,
+        edge_dialect_program: ExportedProgram | Mapping[str, ExportedProgram] | None = None,
+        graph_map: Mapping[str, ExportedProgram] | None = None,
+        _debug_handle_map: Map | None = None,
+        _delegate_map: Map | None = None,
+        _instruction_id_to_num_outs_map: Map | None = None,
+        _reference_outputs: dict[str, list[Any]] | None = None,
+        _representative_inputs: list[Any] | None = None,
+    ) -> None:
+        self.exported_program = exported_program
+        self.export_graph_id = export_graph_id
+        self.edge_programs = (
+            {} if edge_dialect_program is None else _by_method(edge_dialect_program)
+        )
+        self._further = dict(graph_map or {})
+        self.debug_handle_map = _debug_handle_map
+        self.delegate_map = _delegate_map
+        self.instruction_id_to_num_outs_map = _instruction_id_to_num_outs_map
+        self.reference_outputs = _reference_outputs
+        self.representative_inputs = _representative_inputs
+
+    @property
+    def edge_dialect_program(self) -> ExportedProgram | dict[str, ExportedProgram] | None:
+        """The program before delegation; by method if there are several, None if there is none."""
+        if len(self.edge_programs) == 1:
+            return next(iter(self.edge_programs.values()))
+        return self.edge_programs or None
+
+    @property
+    def graph_map(self) -> dict[str, ExportedProgram] | None:
+        """Further programs, by "NAME/METHOD"; None if there is none."""
+        return self._further or None
+
+    _debug_handle_map = _alias("debug_handle_map")
+    _delegate_map = _alias("delegate_map")
+    _instruction_id_to_num_outs_map = _alias("instruction_id_to_num_outs_map")
+    _reference_outputs = _alias("reference_outputs")
+    _representative_inputs = _alias("representative_inputs")
 
     def copy(self) -> ETRecord:
         """The record without what belongs to the finished program."""
         return ETRecord(
-            self.exported_program,
-            self.export_graph_id,
-            dict(self.edge_dialect_program),
-            dict(self.graph_map),
+            self.exported_program, self.export_graph_id, self.edge_programs, self._further
         )
 
     def add_exported_program(
@@ -102,12 +143,12 @@ class ETRecord:
         Raises:
             ExportError: there is one.
         """
+        if self.exported_program is not None or self.export_graph_id is not None:
+            raise _exists("an exported program, or the number of its graph")
         if isinstance(program, Mapping):
             program = program.get("forward")
         if program is None:
             return
-        if self.exported_program is not None:
-            raise _exists("an exported program")
         self.exported_program = program
         self.export_graph_id = id(program.graph)
 
@@ -117,9 +158,9 @@ class ETRecord:
         Raises:
             ExportError: there are some, or they call delegates.
         """
-        if self.edge_dialect_program:
+        if self.edge_programs:
             raise _exists("an edge program")
-        self.edge_dialect_program = _by_method(programs)
+        self.edge_programs = _by_method(programs)
 
     def add_extra_export_modules(self, modules: Mapping[str, Programs]) -> None:
         """Record further programs under names of the caller's.
@@ -128,49 +169,48 @@ class ETRecord:
             ExportError: a name is one of the record's own.
         """
         for name, programs in modules.items():
-            if name in (_EXPORTED, EDGE, *_IMPLIED) or "/" in name:
+            if "/" in name or any(entry in name for entry in Entry):
                 raise ExportError(
                     f"extra_recorded_export_modules has {name!r}, which the record uses itself: "
                     "give another name, without a slash",
                     code=Code.INVALID_ARGUMENT,
                 )
             for method, program in _by_method(programs).items():
-                self.graph_map[f"{name}/{method}"] = program
+                self._further[f"{name}/{method}"] = program
 
     def add_executorch_program(self, program: Any) -> None:
         """Record where the finished program's instructions come from.
 
         Args:
-            program: a `Program`, or an `ExecutorchProgramManager`.
+            program: a `Program`, an `ExecutorchProgramManager`, or a bundled program that was made
+                of one, whose test cases are recorded too.
 
         Raises:
             ExportError: there is one, or the Edge programs are not recorded yet.
         """
-        if self.debug_handle_map is not None:
+        taken = (self.debug_handle_map, self.delegate_map, self.instruction_id_to_num_outs_map)
+        if any(one is not None for one in taken):
             raise _exists("a finished program")
-        if not self.edge_dialect_program:
+        if not self.edge_programs:
             raise ExportError(
                 "the record has no edge program, whose nodes the finished program is told by: call "
                 "add_edge_dialect_program first",
                 code=Code.INVALID_STATE,
             )
+        if isinstance(program, BundledCases):
+            self.update_representative_inputs(program)
+            self.update_reference_outputs(program)
+            program = getattr(program, "executorch_program", None)
         manager = getattr(program, "manager", program)
-        self.debug_handle_map, self.delegate_map = {}, {}
-        self.instruction_id_to_num_outs_map = {}
-        for plan in manager.executorch_program.execution_plan:
-            if plan.name not in manager.methods or not plan.chains:
-                continue
-            nodes = manager.instruction_nodes.get(plan.name, {})
-            handles, delegates = instruction_maps(
-                plan,
-                manager.debug_handle_map.get(plan.name, {}),
-                manager.debug_map.method(plan.name),
+        if manager is None:
+            raise ExportError(
+                "the bundled program has the file of its program alone, which does not tell where "
+                "instructions come from: give what to_executorch returned",
+                code=Code.INVALID_ARGUMENT,
             )
-            self.debug_handle_map[plan.name] = handles
-            self.delegate_map[plan.name] = delegates
-            self.instruction_id_to_num_outs_map[plan.name] = {
-                at: len(nodes[int(at)][1]) for at in delegates if int(at) in nodes
-            }
+        self.debug_handle_map = manager.debug_handle_map
+        self.delegate_map = manager.delegate_map
+        self.instruction_id_to_num_outs_map = manager.instruction_id_to_num_outs_map
 
     def update_representative_inputs(self, inputs: Sequence[Any] | BundledCases) -> None:
         """Record the inputs of a test case of `forward`.
@@ -180,8 +220,7 @@ class ETRecord:
                 counts. Without one, none are recorded.
         """
         if isinstance(inputs, BundledCases):
-            cases = inputs.torch_cases("forward")
-            self.representative_inputs = cases[0][0] if cases else None
+            self.representative_inputs = inputs_of(inputs)
         else:
             self.representative_inputs = list(inputs)
 
@@ -198,15 +237,7 @@ class ETRecord:
             ExportError: a test case of the bundled program expects nothing.
         """
         if isinstance(outputs, BundledCases):
-            expected = {m: [case[1] for case in outputs.torch_cases(m)] for m in outputs.methods}
-            for method, cases in expected.items():
-                if not all(cases):
-                    raise ExportError(
-                        f"test case {cases.index([])} of {method!r} has no expected outputs: "
-                        "bundle it with some",
-                        code=Code.INVALID_ARGUMENT,
-                    )
-            self.reference_outputs = expected
+            self.reference_outputs = outputs_of(outputs)
         elif isinstance(outputs, Mapping):
             self.reference_outputs = {name: list(cases) for name, cases in outputs.items()}
         else:
@@ -223,7 +254,7 @@ class ETRecord:
                 that the format cannot say.
             OSError: the file cannot be written.
         """
-        if not self.edge_dialect_program or self.debug_handle_map is None:
+        if not self.edge_programs or self.debug_handle_map is None:
             raise ExportError(
                 "a record needs the edge program and the finished program: call "
                 "add_edge_dialect_program and add_executorch_program first",
@@ -240,10 +271,10 @@ class ETRecord:
             archive.writestr(MARKER, "")
             if self.exported_program is not None:
                 _write_program(archive, _EXPORTED, serialized(self.exported_program, edge=False))
-            for method, program in self.edge_dialect_program.items():
-                _write_program(archive, f"{EDGE}/{method}", serialized(program, edge=True))
-            for name, program in self.graph_map.items():
-                _write_program(archive, name, serialized(program, edge=True))
+            for method, program in self.edge_programs.items():
+                _write_program(archive, f"{EDGE}/{method}", serialized(plain(program), edge=True))
+            for name, program in self._further.items():
+                _write_program(archive, name, serialized(plain(program), edge=True))
             for name in _JSON:
                 if getattr(self, name) is not None:
                     archive.writestr(name, json.dumps(getattr(self, name)))
@@ -319,6 +350,29 @@ def generate_etrecord(
     record.save(et_record)
 
 
+def inputs_of(bundle: BundledCases) -> list[Any] | None:
+    """The inputs of the first test case of `forward`; None if it has none."""
+    cases = bundle.torch_cases("forward") if "forward" in bundle.methods else []
+    return cases[0][0] if cases else None
+
+
+def outputs_of(bundle: BundledCases) -> dict[str, list[Any]]:
+    """The expected outputs of all test cases, by method.
+
+    Raises:
+        ExportError: a test case expects nothing.
+    """
+    expected = {m: [case[1] for case in bundle.torch_cases(m)] for m in bundle.methods}
+    for method, cases in expected.items():
+        if not all(cases):
+            raise ExportError(
+                f"test case {cases.index([])} of {method!r} has no expected outputs: bundle it "
+                "with some",
+                code=Code.INVALID_ARGUMENT,
+            )
+    return expected
+
+
 def calls_delegates(program: ExportedProgram) -> bool:
     """Whether parts of a program are lowered to a backend."""
     return any(node.target is executorch_call_delegate for node in program.graph.nodes)
@@ -328,6 +382,12 @@ def _by_method(programs: Programs) -> dict[str, ExportedProgram]:
     if isinstance(programs, ExportedProgram):
         programs = {"forward": programs}
     elif not isinstance(programs, Mapping):
+        if not hasattr(programs, "to_backend"):
+            raise ExportError(
+                f"a record's programs are an ExportedProgram, some by method, or an "
+                f"EdgeProgramManager, not {type(programs).__name__}",
+                code=Code.INVALID_TYPE,
+            )
         programs = {name: programs.exported_program(name) for name in sorted(programs.methods)}
     for name, program in programs.items():
         if calls_delegates(program):
@@ -337,31 +397,6 @@ def _by_method(programs: Programs) -> dict[str, ExportedProgram]:
                 code=Code.INVALID_ARGUMENT,
             )
     return dict(programs)
-
-
-def instruction_maps(
-    plan: schema.ExecutionPlan,
-    by_instruction: Mapping[int, int],
-    debug: DebugMethod,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The debug handles of a plan's instructions, and of the places in its delegates."""
-    handles: dict[str, Any] = {}
-    delegates: dict[str, Any] = {}
-    for at, instruction in enumerate(plan.chains[0].instructions):
-        call = instruction.instr_args
-        if not isinstance(call, schema.DelegateCall):
-            if at in by_instruction:
-                handles[str(at)] = by_instruction[at]
-            continue
-        index = call.delegate_index
-        places = debug.delegates[index] if index < len(debug.delegates) else {}
-        inside = {
-            place: sorted({node.handle for node in nodes if node.handle})
-            for place, nodes in places.items()
-        }
-        handles[str(at)] = sorted({handle for some in inside.values() for handle in some})
-        delegates[str(at)] = {"name": plan.delegates[index].id, "delegate_map": inside}
-    return handles, delegates
 
 
 def _write_program(archive: zipfile.ZipFile, name: str, parts: Serialized) -> None:
@@ -383,7 +418,8 @@ def _can_be_read(archive: RecordArchive, name: str) -> bool:
 
 
 def _read_program(archive: RecordArchive, name: str) -> ExportedProgram:
-    return deserialized(Serialized(*(archive.read(f"{name}{part}") for part in _COMPANIONS)))
+    parts = Serialized(*(archive.read(f"{name}{part}") for part in _COMPANIONS))
+    return deserialized(parts, edge=name != _EXPORTED)
 
 
 def _read_tensors(archive: RecordArchive, name: str) -> Any:
@@ -402,9 +438,9 @@ def _take_program(record: ETRecord, name: str, program: ExportedProgram) -> None
     if name == _EXPORTED:
         record.exported_program = program
     elif graph == EDGE:
-        record.edge_dialect_program[method or "forward"] = program
+        record.edge_programs[method or "forward"] = program
     else:
-        record.graph_map[name] = program
+        record._further[name] = program
 
 
 def _exists(what: str) -> ExportError:

@@ -101,8 +101,12 @@ def serialized(program: ExportedProgram, *, edge: bool) -> Serialized:
     )
 
 
-def deserialized(parts: Serialized) -> ExportedProgram:
-    """The program that `serialized` wrote, or ExecuTorch; nodes have their debug handles.
+def deserialized(parts: Serialized, *, edge: bool) -> ExportedProgram:
+    """The program that `serialized` wrote, or ExecuTorch.
+
+    Args:
+        parts: what was written.
+        edge: whether nodes are to have their debug handles, which captured programs have not.
 
     Raises:
         LoadError: it is damaged, or calls operators that are not there.
@@ -137,7 +141,7 @@ def deserialized(parts: Serialized) -> ExportedProgram:
             code=Code.INVALID_EXTERNAL_DATA,
         ) from error
     for node in program.graph.nodes:
-        if node.name in handles:
+        if edge and node.name in handles:
             node.meta["debug_handle"] = handles[node.name]
     return program
 

@@ -15,7 +15,7 @@ from torch.export.graph_signature import OutputKind, OutputSpec, TensorArgument
 from torch.fx import Node
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.custom_ops.tap import FULL_TENSOR, Reducer, get_reducer, tap
+from rushlight.ir.custom_ops.tap import FULL_TENSOR, Reducer, SelectionError, get_reducer, tap
 from rushlight.ir.programs import copy_program
 from rushlight.ir.rewrite import KEPT_META, fake_mode_of
 from rushlight.tap.selectors import NodeSelector, modules_of, select_all_call_function
@@ -68,7 +68,7 @@ def tap_outputs(
         The program, whose outputs are the earlier ones and then the taps; and the taps.
 
     Raises:
-        ExportError: no node with tensors is selected.
+        SelectionError: no node with tensors is selected.
     """
     kept = get_reducer(reducer)
     selects = selector or select_all_call_function()
@@ -88,7 +88,7 @@ def tap_outputs(
         new.graph_signature.output_specs.append(OutputSpec(OutputKind.USER_OUTPUT, argument, None))
         taps.append(_told(node, name, kept, first + len(taps)))
     if not taps:
-        raise ExportError(
+        raise SelectionError(
             f"the selector selects no call that gives tensors; of {len(calls)} calls the first are "
             f"{', '.join(list(dict.fromkeys(str(n.target) for n in calls))[:5]) or 'none'}",
             code=Code.NOT_FOUND,

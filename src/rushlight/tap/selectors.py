@@ -8,7 +8,8 @@ from typing import Any
 
 from torch.fx import Node
 
-from rushlight.errors import Code, ExportError
+from rushlight.errors import Code
+from rushlight.ir.custom_ops.tap import SelectionError
 
 NodeSelector = Callable[[Node], bool]
 
@@ -27,7 +28,7 @@ def select_by_op_type(*op_targets: str) -> NodeSelector:
     """Calls of operators whose names end in one of `op_targets`, such as "aten.linear.default".
 
     Raises:
-        ExportError: there is no name.
+        SelectionError: there is no name.
     """
     _required(op_targets, "select_by_op_type", "the name of an operator, 'aten.linear.default'")
     return lambda node: node.op == "call_function" and str(node.target).endswith(op_targets)
@@ -41,7 +42,7 @@ def select_by_module_path(*patterns: str, output_only: bool = True) -> NodeSelec
         output_only: only those whose results leave the modules that match.
 
     Raises:
-        ExportError: there is no pattern.
+        SelectionError: there is no pattern.
     """
     _required(patterns, "select_by_module_path", "the path of a module, 'layers.*'")
 
@@ -60,7 +61,7 @@ def select_by_module_class(*class_names: str, output_only: bool = True) -> NodeS
         output_only: only those whose results leave the modules that match.
 
     Raises:
-        ExportError: there is no name.
+        SelectionError: there is no name.
     """
     _required(class_names, "select_by_module_class", "the name of a class, 'Linear'")
     return _in_modules(lambda path, kind: kind in class_names, output_only)
@@ -106,4 +107,6 @@ def _in_modules(matches: Callable[[str, str], bool], output_only: bool) -> NodeS
 
 def _required(given: tuple[str, ...], function: str, what: str) -> None:
     if not given:
-        raise ExportError(f"{function}() selects nothing: give {what}", code=Code.INVALID_ARGUMENT)
+        raise SelectionError(
+            f"{function}() selects nothing: give {what}", code=Code.INVALID_ARGUMENT
+        )

@@ -24,9 +24,10 @@ from rushlight.devtools.suites import (
     deserialize_from_flatbuffer_to_bundled_program,
     serialize_from_bundled_program_to_flatbuffer,
 )
-from rushlight.devtools.taps import TapRule
+from rushlight.devtools.taps import StatReducer, TapRule, strip_taps
 from rushlight.errors import ExportError
-from rushlight.tap import select_by_op_type
+from rushlight.exir.manager import to_edge
+from rushlight.tap import STATS, get_reducer, select_by_op_type
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +79,9 @@ def test_a_case_of_texts_and_a_bundle_of_nothing_are_refused() -> None:
 
 def test_a_node_follows_the_first_rule_that_selects_it(model: torch.nn.Module) -> None:
     exported = torch.export.export(model, (X,))
-    rules = [TapRule(select_by_op_type("aten.relu.default")), TapRule(lambda node: True, "STATS")]
+    rules = [TapRule(select_by_op_type("aten.relu.default")), (lambda node: True, "STATS")]
     tapped, taps = tap_intermediate_outputs(exported, rules)
+    assert tapped is exported
     assert [(tap.op_target, tap.reducer_name) for tap in taps] == [
         ("aten.relu.default", "FULL_TENSOR"),
         ("aten.linear.default", "STATS"),
@@ -94,6 +96,27 @@ def test_rules_that_select_nothing(model: torch.nn.Module) -> None:
     with pytest.raises(ExportError, match="selects no call"):
         tap_intermediate_outputs(exported, rule)
     assert tap_intermediate_outputs(exported, rule, error_on_empty=False) == (exported, [])
+
+
+def test_taps_are_stripped_in_either_spelling(model: torch.nn.Module) -> None:
+    for lower in (rl.to_edge, to_edge):
+        rule = (select_by_op_type("aten.relu.default"), "STATS")
+        tapped, [tap] = tap_intermediate_outputs(torch.export.export(model, (X,)), rule)
+        edge = lower(tapped)
+        [source] = [n.args[0].name for n in find_tap_nodes(edge.exported_program().graph_module)]
+        strip_taps(edge)
+        program = edge.exported_program()
+        assert find_tap_nodes(program.graph_module) == []
+        assert source in [node.name for node in program.graph.nodes]
+        torch.testing.assert_close(program.module()(X)[tap.output_index], STATS.eager(model(X)))
+        strip_taps(edge)
+        assert edge.exported_program() is program
+
+
+def test_a_reducer_in_executorch_s_form() -> None:
+    largest = StatReducer("greatest", ("max",), lambda graph, node: node, lambda v: v.amax()[None])
+    assert get_reducer(largest) is largest
+    assert float(largest.eager(torch.tensor([1.0, 3.0]))) == 3.0
 
 
 def test_comparators() -> None:

@@ -29,7 +29,6 @@ ABSENT: dict[str, str] = {
     "exir.capture": f"{_TRACE}; give its result to to_edge",
     "exir.common": "a helper of ExecuTorch's own sources; use torch's",
     "exir.control_flow": "use torch.cond and torch._higher_order_ops.while_loop",
-    "exir.debug_handle_utils": "nodes have their handles in meta['debug_handle']",
     "exir.dialects.edge.arg": _EDGE_CODE,
     "exir.dialects.edge.dtype": _EDGE_CODE,
     "exir.dialects.edge.op": _EDGE_CODE,

@@ -60,6 +60,41 @@ _COMPARATORS = dict.fromkeys(
     ),
     f"{_DEVTOOLS}.comparators",
 )
+_GRAPHS = f"{_DEVTOOLS}.operator_graph"
+_VALUES = f"{_DEVTOOLS}.values"
+_BASE_GRAPH = dict.fromkeys(("Node", "OperatorGraph", "OperatorNode", "ValueNode"), _GRAPHS)
+_EVENTS = "rushlight.inspect.trace.events"
+_INSPECTOR_TOOLS = {
+    **dict.fromkeys(
+        (
+            "DebugHandle",
+            "NodeFilter",
+            "calculate_cosine_similarity",
+            "calculate_mse",
+            "calculate_snr",
+            "convert_to_float_tensor",
+            "find_op_names",
+            "find_populated_event",
+            "get_aot_debug_handle_to_op_name_mapping",
+            "is_inference_output_equal",
+            "map_runtime_aot_intermediate_outputs",
+            "merge_runtime_overlapping_debug_handles",
+        ),
+        _VALUES,
+    ),
+    **dict.fromkeys(
+        (
+            "EDGE_DIALECT_GRAPH_KEY",
+            "create_debug_handle_to_op_node_mapping",
+            "gen_graphs_from_etrecord",
+        ),
+        _GRAPHS,
+    ),
+    "TimeScale": _EVENTS,
+    "calculate_time_scale_factor": f"{_EVENTS}:time_factor",
+    "compare_results": _INSPECT,
+    "propagate_back_debug_handle": "rushlight.record.handles",
+}
 _ETDUMP = "rushlight.schema.etdump"
 _RULES = {
     "TapRule": f"{_DEVTOOLS}.taps",
@@ -67,6 +102,8 @@ _RULES = {
     "find_tap_nodes": f"{_DEVTOOLS}.taps",
     "is_tap_node": f"{_DEVTOOLS}.taps",
     "tap_intermediate_outputs_": f"{_DEVTOOLS}.taps:tap_intermediate_outputs",
+    "strip_taps_": f"{_DEVTOOLS}.taps:strip_taps",
+    "StatReducer": f"{_DEVTOOLS}.taps",
 }
 
 MODULES: dict[str, dict[str, str]] = {
@@ -90,8 +127,46 @@ MODULES: dict[str, dict[str, str]] = {
         "DelegationInfo": _INSPECT,
         "get_delegation_info": _INSPECT,
     },
+    "devtools.debug_format.base_schema": dict(_BASE_GRAPH),
+    "devtools.debug_format.et_schema": {
+        **_BASE_GRAPH,
+        "FXOperatorGraph": _GRAPHS,
+        "RESERVED_METADATA_ARG": f"{_GRAPHS}:MetadataKey",
+    },
+    "devtools.inspector._inspector": {
+        **_INSPECTOR_TOOLS,
+        **dict.fromkeys(
+            (
+                "DebugEventSignature",
+                "EventSignature",
+                "InstructionEvent",
+                "InstructionEventSignature",
+                "ProfileEventSignature",
+                "is_debug_output",
+            ),
+            f"{_DEVTOOLS}.event_signatures",
+        ),
+        **dict.fromkeys(("Event", "EventBlock", "Inspector", "PerfData"), _INSPECT),
+        "DelegateMetadata": "rushlight.record.maps",
+        "ETRecord": _RECORD,
+        "IntermediateOutputCapturer": f"{_DEVTOOLS}.capturer",
+        "flatcc": "executorch.devtools.etdump:schema_flatcc",
+        "parse_etrecord": _RECORD,
+    },
+    "devtools.inspector._inspector_utils": _INSPECTOR_TOOLS,
+    "devtools.inspector._intermediate_output_capturer": {
+        "IntermediateOutputCapturer": f"{_DEVTOOLS}.capturer"
+    },
     "devtools.etrecord": {
         "ETRecord": _RECORD,
+        "generate_etrecord": _RECORD,
+        "parse_etrecord": _RECORD,
+    },
+    "devtools.etrecord._etrecord": {
+        "ETRecord": _RECORD,
+        "ETRecordReservedFileNames": "rushlight.schema.etrecord:Entry",
+        "_get_reference_outputs": f"{_RECORD}:outputs_of",
+        "_get_representative_inputs": f"{_RECORD}:inputs_of",
         "generate_etrecord": _RECORD,
         "parse_etrecord": _RECORD,
     },
@@ -106,7 +181,6 @@ MODULES: dict[str, dict[str, str]] = {
     "devtools.intermediate_output_tap": {
         **_TAP,
         **_RULES,
-        "StatReducer": "rushlight.tap:Reducer",
         "tap_compare": "rushlight.tap",
     },
     "devtools.bundled_program.config": dict(_SUITE_CONFIG),
@@ -146,6 +220,7 @@ MODULES: dict[str, dict[str, str]] = {
             _ETDUMP,
         ),
         "ETDumpFlatCC": f"{_ETDUMP}:ETDump",
+        "ScalarType": "rushlight.schema.common",
     },
     "devtools.etdump.serialize": {
         "deserialize_from_etdump_flatcc": f"{_ETDUMP}:unpack",
@@ -153,7 +228,7 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "devtools.inspector.numerical_comparator": {
         **_COMPARATORS,
-        "DebugHandle": f"{_DEVTOOLS}.comparators",
+        "DebugHandle": _VALUES,
     },
     "devtools.inspector.numerical_comparator.l1_numerical_comparator": {"L1Comparator": _DEVTOOLS},
     "devtools.inspector.numerical_comparator.mse_numerical_comparator": {
@@ -168,14 +243,22 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "devtools.intermediate_output_tap._selectors": dict(_TAP),
     "devtools.intermediate_output_tap._reducers": {
-        name: _TAP[name] for name in ("FULL_TENSOR", "STATS", "get_reducer")
+        **{name: _TAP[name] for name in ("FULL_TENSOR", "STATS", "get_reducer")},
+        "StatReducer": _RULES["StatReducer"],
+    },
+    "devtools.intermediate_output_tap._spec": {"TapSpec": _RULES["TapSpec"]},
+    "devtools.intermediate_output_tap._strip_pass": {"strip_taps_": _RULES["strip_taps_"]},
+    "devtools.intermediate_output_tap._tap_pass": {
+        name: _RULES[name]
+        for name in ("TapRule", "find_tap_nodes", "is_tap_node", "tap_intermediate_outputs_")
     },
 }
 
 ABSENT: dict[str, str] = {
     "devtools.bundled_program.serialize": "the file's tables are read and written by "
     "serialize_from_bundled_program_to_flatbuffer and its counterpart deserialize_from_flatbuffer…",
-    "devtools.debug_format": "a graph's nodes are read from EdgeProgramManager.exported_program()",
+    "devtools.debug_format": "a graph as plain data has nodes and graphs of nodes alone: "
+    "devtools.debug_format.base_schema",
     "devtools.etdump.schema_flatcc": "a trace keeps no such value: see rushlight.schema.etdump",
     "devtools.etdump.serialize": "the schema is schema/etdump.fbs of the repository",
     "devtools.inspector.inspector_cli": "use `rushlight profile`",
@@ -183,7 +266,6 @@ ABSENT: dict[str, str] = {
     "devtools.inspector.parse_vgf_neural_statistics_metadata": "there is no VGF backend",
     "devtools.inspector.vgf_neural_statistics": "there is no VGF backend",
     "devtools.intermediate_output_tap.custom_ops_lib": "the operator is torch.ops.rushlight.tap",
-    "devtools.intermediate_output_tap.strip_taps_": "to_executorch replaces taps by their reducers",
     "devtools.pte_tool": "use `rushlight diff`",
     "devtools.scripts": "use `rushlight profile`, and Inspector.save_data_to_tsv",
     "devtools.size_analysis_tool": "use `rushlight inspect`, which counts the bytes of every part",

@@ -49,6 +49,15 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.common": dict.fromkeys(
         ("extract_out_arguments", "get_schema_for_operators"), "rushlight.exir.operators"
     ),
+    "exir.debug_handle_utils": dict.fromkeys(
+        (
+            "DEBUG_HANDLE_KEY",
+            "FROM_NODE_KEY",
+            "UNSET_DEBUG_HANDLE",
+            "get_greatest_ancestor_node_identifier",
+        ),
+        "rushlight.record.handles",
+    ),
     "exir.dim_order_utils": dict.fromkeys(
         (
             "get_dim_order",

@@ -53,7 +53,7 @@ def _reduced(constants: Constants, node: Node, source: Node, reducer: Reducer) -
     value = source.meta["val"]
     try:
         with fake_mode_of(constants.graph), torch.no_grad():
-            traced = make_fx(reducer.function, decomposition_table())(value)
+            traced = make_fx(reducer.eager, decomposition_table())(value)
     except Exception as error:  # the caller's function raises what it likes
         reason = str(error).partition("\n")[0]
         raise ExportError(

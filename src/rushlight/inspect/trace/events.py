@@ -188,6 +188,21 @@ class EventBlock:
     method: str = ""
     memory: dict[str, int] = field(default_factory=dict)
 
+    @staticmethod
+    def _gen_from_etdump(
+        etdump: fb.ETDump,
+        source_time_scale: TimeScale = TimeScale.NS,
+        target_time_scale: TimeScale = TimeScale.MS,
+        output_buffer: Buffer | None = None,
+        delegate_metadata_parser: Parser | None = None,
+        delegate_time_scale_converter: Converter | None = None,
+    ) -> list[EventBlock]:
+        """`blocks_of`, by ExecuTorch's name."""
+        return blocks_of(
+            *(etdump, output_buffer, source_time_scale, target_time_scale),
+            *(delegate_time_scale_converter, delegate_metadata_parser),
+        )
+
     def to_dataframe(
         self, include_units: bool = False, include_delegate_debug_data: bool = False
     ) -> Any:

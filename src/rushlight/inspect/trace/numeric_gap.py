@@ -110,10 +110,7 @@ def compare_results(
                 f"metrics has {name!r}: choose some of {', '.join(_METRICS)}",
                 code=Code.INVALID_ARGUMENT,
             )
-    pairs = [
-        (_array(one), _array(other))
-        for one, other in zip(reference_output, run_output, strict=False)
-    ]
+    pairs = _pairs(reference_output, run_output)
     if len(reference_output) != len(run_output) or any(
         a is not None and b is not None and a.shape != b.shape for a, b in pairs
     ):
@@ -122,11 +119,22 @@ def compare_results(
             "expected: give outputs of the same method on the same inputs",
             code=Code.INVALID_ARGUMENT,
         )
-    results = {name: [_distance(_METRICS[name], *pair) for pair in pairs]
-               for name in metrics or _METRICS}  # fmt: skip
+    results = {n: distances(n, reference_output, run_output) for n in metrics or _METRICS}
     for name, values in results.items():
         print(f"{name}: {', '.join('-' if v is None else f'{v:.5g}' for v in values)}")
     return results
+
+
+def distances(
+    metric: str, reference_output: Sequence[Any], run_output: Sequence[Any]
+) -> list[float | None]:
+    """How far each output is from the one that is expected, as in `compare_results`."""
+    pairs = _pairs(reference_output, run_output)
+    return [_distance(_METRICS[metric], *pair) for pair in pairs]
+
+
+def _pairs(one: Sequence[Any], other: Sequence[Any]) -> list[tuple[Array | None, Array | None]]:
+    return [(_array(a), _array(b)) for a, b in zip(one, other, strict=False)]
 
 
 def _distance(metric: Distance, wanted: Array | None, value: Array | None) -> float | None:
@@ -151,9 +159,12 @@ def reference_of(record: ETRecord, graph: str | None) -> ExportedProgram:
     Raises:
         RunError: the record does not have it.
     """
-    programs = {f"{name}/{method}": p for name, method, p in _edge(record)} | record.graph_map
+    programs = {f"{name}/{method}": p for name, method, p in _edge(record)}
+    programs |= record.graph_map or {}
     if record.exported_program is not None:
         programs["exported_program"] = record.exported_program
+        if graph == "exported_program":
+            _give_handles(record.exported_program, record)
     wanted = graph or "edge_dialect_exported_program"
     for name in (wanted, f"{wanted}/forward", wanted.removesuffix("/forward")):
         if name in programs:
@@ -164,8 +175,16 @@ def reference_of(record: ETRecord, graph: str | None) -> ExportedProgram:
     )
 
 
+def _give_handles(captured: ExportedProgram, record: ETRecord) -> None:
+    from rushlight.record.handles import propagate_back_debug_handle
+
+    if "forward" in record.edge_programs:
+        graph_id = record.export_graph_id or 0
+        propagate_back_debug_handle(captured, graph_id, record.edge_programs["forward"], True)
+
+
 def _edge(record: ETRecord) -> Iterable[tuple[str, str, ExportedProgram]]:
-    for method, program in record.edge_dialect_program.items():
+    for method, program in record.edge_programs.items():
         yield "edge_dialect_exported_program", method, program
 
 

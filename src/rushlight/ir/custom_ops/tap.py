@@ -17,6 +17,10 @@ from rushlight.errors import Code, ExportError
 Tensor = torch.Tensor
 
 
+class SelectionError(ExportError, ValueError):
+    """What is to be tapped, or kept of it, does not exist; ExecuTorch raises a ValueError here."""
+
+
 @dataclass(frozen=True)
 class Reducer:
     """What is kept of a value.
@@ -24,13 +28,13 @@ class Reducer:
     Attributes:
         name: for tables; a process has one reducer of a name.
         fields: the names of the elements that it returns; empty if it returns the value itself.
-        function: of one tensor, in operators of torch, returns a tensor. It computes both eager's
+        eager: of one tensor, in operators of torch, returns a tensor. It computes both eager's
             results and, exported, the program's.
     """
 
     name: str
     fields: tuple[str, ...]
-    function: Callable[[Tensor], Tensor]
+    eager: Callable[[Tensor], Tensor]
 
 
 _STATISTICS = (
@@ -71,18 +75,18 @@ def get_reducer(reducer: str | Reducer) -> Reducer:
     """The reducer of a name, or one of the caller's, whose name is kept.
 
     Raises:
-        ExportError: there is none of that name, or another one has it.
+        SelectionError: there is none of that name, or another one has it.
     """
     if isinstance(reducer, str):
         if reducer not in _REDUCERS:
-            raise ExportError(
+            raise SelectionError(
                 f"there is no reducer {reducer!r}; there are {', '.join(sorted(_REDUCERS))}: "
                 f"choose one of them, or give a Reducer",
                 code=Code.INVALID_ARGUMENT,
             )
         return _REDUCERS[reducer]
     if _REDUCERS.setdefault(reducer.name, reducer) != reducer:
-        raise ExportError(
+        raise SelectionError(
             f"there is another reducer named {reducer.name!r}: give this one another name",
             code=Code.INVALID_ARGUMENT,
         )
@@ -90,7 +94,7 @@ def get_reducer(reducer: str | Reducer) -> Reducer:
 
 
 def _tap(value: Tensor, reducer: str) -> Tensor:
-    reduced = get_reducer(reducer).function(value)
+    reduced = get_reducer(reducer).eager(value)
     return reduced.clone() if reduced is value else reduced
 
 
