@@ -8,6 +8,7 @@ from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.programs import copy_program
 
 
 def get_fake_program(real_exported_program: ExportedProgram) -> ExportedProgram:
@@ -24,20 +25,14 @@ def get_fake_program(real_exported_program: ExportedProgram) -> ExportedProgram:
             "torch.export.export",
             code=Code.INVALID_ARGUMENT,
         )
-    module = copy.deepcopy(real_exported_program.graph_module)
-    return ExportedProgram(
-        root=module,
-        graph=module.graph,
-        graph_signature=copy.deepcopy(real_exported_program.graph_signature),
-        state_dict={
-            name: mode.from_tensor(tensor, static_shapes=True)
-            for name, tensor in real_exported_program.state_dict.items()
-        },
-        range_constraints=copy.deepcopy(real_exported_program.range_constraints),
-        module_call_graph=copy.deepcopy(real_exported_program.module_call_graph),
-        constants=real_exported_program.constants,
-        verifiers=[real_exported_program.verifier],
-    )
+    fake = copy_program(real_exported_program)
+    fake._module_call_graph = copy.deepcopy(real_exported_program.module_call_graph)
+    fake._constants = real_exported_program.constants
+    fake._state_dict = {
+        name: mode.from_tensor(tensor, static_shapes=True)
+        for name, tensor in real_exported_program.state_dict.items()
+    }
+    return fake
 
 
 def update_to_real_program(

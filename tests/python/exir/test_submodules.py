@@ -40,7 +40,10 @@ def test_new_values_of_buffers_come_first() -> None:
     module = torch.fx.GraphModule({"inner": inner_module}, outer)
     before = module(torch.tensor(3.0))
     kinds = (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION, OutputKind.USER_OUTPUT)
-    specs = [OutputSpec(kind, TensorArgument(name), None) for kind, name in zip(kinds, "abc")]
+    specs = [
+        OutputSpec(kind, TensorArgument(name), None)
+        for kind, name in zip(kinds, "abc", strict=True)
+    ]
     arrange_graph_outputs(inner_module, specs, call)
     module.recompile()
     assert [spec.arg.name for spec in specs] == ["b", "a", "c"]
