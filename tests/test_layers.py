@@ -53,6 +53,7 @@ PYTHON_LAYERS = (
     ("accuracy", "debug", "tap"),
     ("devtools", "exir"),
     ("llm",),
+    ("extension",),
     ("kernel_codegen",),
     ("peers", "selective"),
     ("cli",),
@@ -99,7 +100,7 @@ NEEDS_TORCH = (
         "accuracy",
         "debug",
     ),
-    *("tap", "kernel_codegen", "devtools", "exir"),
+    *("tap", "kernel_codegen", "devtools", "exir", "extension"),
 )
 CPP_CORE = (
     *("platform", "core", "events", "trace", "program", "kernel", "delegate", "engine", "method"),

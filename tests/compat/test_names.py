@@ -95,6 +95,24 @@ print(exir.to_edge.__module__)
     assert _printed(code).strip() == "rushlight.exir.manager"
 
 
+def test_language_models_are_built_by_our_classes() -> None:
+    code = """
+import torch
+import executorch.extension.llm.export.export_llm as command
+from executorch.extension.llm.custom_ops import custom_ops
+from executorch.extension.llm.export import LLMEdgeManager
+from executorch.extension.llm.export.config.llm_config import LlmConfig
+from executorch.extension.llm.export.gguf import QK_K, _Q4_K_BLOCK_BYTES, implements
+from executorch.extension.llm.runner import GenerationConfig, Stats
+import rushlight.extension.llm.command as ours
+assert command is ours and command.LlmConfig is LlmConfig and callable(implements)
+assert torch.ops.llama.sdpa_with_kv_cache and torch.ops.preprocess.tile_crop
+assert (QK_K, _Q4_K_BLOCK_BYTES, GenerationConfig().temperature) == (256, 144, 0.8)
+print(LLMEdgeManager.__module__)
+"""
+    assert _printed(code).strip() == "rushlight.extension.llm.builder"
+
+
 def test_the_runtime_needs_no_torch() -> None:
     code = """
 import sys
@@ -109,7 +127,14 @@ print("aten::add.out" in Runtime.get().operator_registry.operator_names)
     ("line", "text"),
     [
         ("from executorch.exir import Nothing", "exir.Nothing does not exist on Rushlight"),
-        ("import executorch.extension.training", "train in PyTorch, and export again"),
+        ("from executorch.extension.training import TrainingModule", "train in PyTorch, and"),
+        ("from executorch.extension.training import get_sgd_optimizer", "torch.optim.SGD"),
+        ("from executorch.extension.llm.runner import MultimodalRunner", "text with TextLLMRunner"),
+        ("from executorch.extension.llm.runner import make_token_input", "takes token ids"),
+        (
+            "from executorch.extension.llm.export.quantizer_lib import get_ov_quantizer",
+            "rushlight.llm.export(quantize='8da4w', backend='openvino')",
+        ),
         ("from executorch.extension.pybindings.aten_lib import x", "portable_lib"),
         ("import executorch.backends.qualcomm.utils", "needs the vendor's software"),
         ("import executorch.no.such", "docs/compat.md lists"),

@@ -77,8 +77,11 @@ class ExportPass:
                 self.output(_results(args[0]), dict(node.meta))
             elif node.op == "get_attr":
                 values[node] = self._emit_attribute(node, branches)
+            elif node.op == "call_module":  # what a captured module checks of its inputs
+                values[node] = self._emit_module(node, args, kwargs)
             else:
                 values[node] = self.call_operator(node.target, args, kwargs, dict(node.meta))
+        self._graph.set_codegen(graph_module.graph._codegen)  # how arguments are given
         result = GraphModule(graph_module, self._graph)
         for target, inner in branches.items():
             result.set_submodule(target, inner)
@@ -117,6 +120,13 @@ class ExportPass:
         # The condition of a `while_loop` returns one value and no sequence.
         many = isinstance(self._old.args[0], tuple | list)
         self._graph.output(returned if many else returned[0]).meta.update(meta)
+
+    def _emit_module(
+        self, node: Node, args: tuple[Argument, ...], kwargs: dict[str, Argument]
+    ) -> ProxyValue:
+        new = self._graph.call_module(str(node.target), *_nodes((args, kwargs)))
+        new.meta.update(node.meta)
+        return ProxyValue(node.meta.get("val"), new)
 
     def _emit_attribute(self, node: Node, branches: dict[str, GraphModule]) -> ProxyValue:
         value = node.meta.get("val")

@@ -139,6 +139,12 @@ class GgufFile:
                 return flat.reshape(info.shape)
         return torch.from_numpy(numbers_of(info.type, self._blocks(info)).reshape(info.shape))
 
+    def raw(self, name: str) -> Tensor:
+        """The blocks of a tensor as they lie in the file, copied: uint8 [rows, bytes of a row]."""
+        info = self.tensors[name]
+        rows = int(np.prod(info.shape[:-1]))
+        return torch.from_numpy(self._blocks(info).reshape(rows, -1).copy())
+
     def weight(self, name: str) -> Tensor | QuantizedWeight:
         """The weights of a linear layer or an embedding, as the file has them.
 

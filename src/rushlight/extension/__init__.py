@@ -1,0 +1,1 @@
+"""What only ExecuTorch's names below `executorch.extension` need."""

@@ -1,0 +1,1 @@
+"""Language models under ExecuTorch's names: the builder of exports, weights, and the runner."""
