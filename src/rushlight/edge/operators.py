@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -99,17 +100,15 @@ class EdgeOpOverloadPacket:
 
     def __init__(self, packet: OpOverloadPacket, dialect: str = "edge") -> None:
         self._packet = packet
-        self._make = edge_operator if dialect == "edge" else backend_operator
         self.__name__ = packet._qualified_op_name.replace("::", ".")
+        make = edge_operator if dialect == "edge" else backend_operator
+        for name in packet.overloads():  # now, since Dynamo cannot trace how they are made
+            setattr(self, name, make(getattr(packet, name)))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        value = getattr(self._packet, name)
-        if isinstance(value, OpOverload):
-            value = self._make(value)
-            setattr(self, name, value)
-        return value
+        return getattr(self._packet, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the overload that fits the arguments."""
@@ -122,10 +121,11 @@ class EdgeOpOverloadPacket:
         return hash(self._packet)
 
 
-class _Namespace:
-    """The operators of one library in a dialect."""
+class _Namespace(ModuleType):
+    """The operators of one library in a dialect: a module, whose names Dynamo looks up."""
 
     def __init__(self, namespace: Any, dialect: str) -> None:
+        super().__init__(namespace.name)
         self._namespace, self._dialect = namespace, dialect
 
     def __getattr__(self, name: str) -> Any:
@@ -136,10 +136,11 @@ class _Namespace:
         return value
 
 
-class _Dialect:
+class _Dialect(ModuleType):
     """The libraries of a dialect."""
 
     def __init__(self, name: str) -> None:
+        super().__init__(name)
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
@@ -150,10 +151,11 @@ class _Dialect:
         return value
 
 
-class _Operators:
+class _Operators(ModuleType):
     """The dialects, as `exir_ops` of ExecuTorch."""
 
     def __init__(self) -> None:
+        super().__init__("exir_ops")
         self.edge = _Dialect("edge")
         self.backend = _Dialect("backend")
 
@@ -193,8 +195,9 @@ def spell(program: ExportedProgram) -> ExportedProgram:
 
 
 def _name_of(node: Node) -> str:
-    """What a node is named by its operator, which is the Edge dialect's."""
-    return re.sub(r"[^0-9a-zA-Z]+", "_", node.target.__name__).lower()  # type: ignore[union-attr]
+    """How FX names a call by its operator, which is the Edge dialect's: `aten_sum_dim_int_list`."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.target.__name__)  # type: ignore[union-attr]
+    return re.sub(r"[^0-9a-zA-Z_]+", "_", words).lower()
 
 
 def _is_plain(node: Node) -> bool:
@@ -243,3 +246,6 @@ def put_back(spelled: dict[Node, EdgeOpOverload]) -> None:
     for node, operator in spelled.items():
         if node.target is operator._op:
             node.target = operator
+    for module in {node.graph.owning_module for node in spelled}:
+        if module is not None:
+            module.recompile()

@@ -159,8 +159,8 @@ def constant_prop_pass(
         return node.target not in skipped and computes_constant(node, known)
 
     fold(constants, is_foldable, lambda node: False)
-    put_back(spelled)
     new.graph_module.recompile()
+    put_back(spelled)
     return new
 
 

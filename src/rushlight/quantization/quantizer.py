@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -54,7 +54,7 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
         self, module_type: type[torch.nn.Module], config: QuantizationConfig | None
     ) -> CpuQuantizer:
         """Quantise the calls in modules of a class, with the modules inside them, by `config`."""
-        self._types[f"{module_type.__module__}.{module_type.__qualname__}"] = config
+        self._types[type_name(module_type)] = config
         return self
 
     def set_module_name(self, module_name: str, config: QuantizationConfig | None) -> CpuQuantizer:
@@ -140,18 +140,42 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
             )
 
     def _config_of(self, node: Node) -> QuantizationConfig | None:
-        stack = _modules_of(node)
-        for path, _ in reversed(stack):
-            if path in self._names:
-                return self._names[path]
-        for _, kind in reversed(stack):
-            name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-            if name in self._types:
-                return self._types[name]
-        for target in (node.target, getattr(node.target, "overloadpacket", None)):
-            if target in self._operators:
-                return self._operators[target]
-        return self._global
+        return chosen_config(node, self._names, self._types, self._operators, self._global)
+
+
+def chosen_config(
+    node: Node,
+    names: Mapping[str, QuantizationConfig | None],
+    types: Mapping[str, QuantizationConfig | None],
+    operators: Mapping[Any, QuantizationConfig | None],
+    whole: QuantizationConfig | None,
+) -> QuantizationConfig | None:
+    """The configuration of a call: that of the smallest part which has one.
+
+    Args:
+        node: the call.
+        names, types: of the modules that it is in, by path, and by the class as `type_name` names
+            it; the innermost module first.
+        operators: by overload, or by operator with all of its overloads.
+        whole: of the graph.
+    """
+    stack = _modules_of(node)
+    for path, _ in reversed(stack):
+        if path in names:
+            return names[path]
+    for _, kind in reversed(stack):
+        name = kind if isinstance(kind, str) else type_name(kind)
+        if name in types:
+            return types[name]
+    for target in (node.target, getattr(node.target, "overloadpacket", None)):
+        if target in operators:
+            return operators[target]
+    return whole
+
+
+def type_name(kind: type[torch.nn.Module]) -> str:
+    """The name of a class of modules in a graph's metadata."""
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _modules_of(node: Node) -> list[tuple[str, Any]]:

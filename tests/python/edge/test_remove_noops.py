@@ -62,3 +62,18 @@ return [%1]
 """,
     )
     assert len(shapes.guards) == guards
+
+
+def test_cat_joins_only_tensors_with_elements() -> None:
+    def joined(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, y, z])
+
+    x, y, empty = torch.ones(2, 3), torch.zeros(1, 3), torch.ones(0, 3)
+    # The dtype of an empty tensor counts, and one tensor must stay.
+    for tensors, count in (((x, empty, y), 2), ((x, empty.double(), y), 3), ((empty,) * 3, 3)):
+        program = traced(joined, *tensors)
+        remove_noops(program.graph)
+        remove_dead(program.graph)
+        (cat,) = (n for n in program.graph.nodes if n.target is torch.ops.aten.cat.default)
+        assert len(cat.args[0]) == count
+        assert torch.equal(run(program, *tensors)[0], joined(*tensors))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -12,6 +13,11 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 from rushlight.errors import ExportError
 from rushlight.exir import config, dim_orders, kinds, operators, print_program, tensors, transform
+from rushlight.exir.platforms import (
+    is_fbcode,
+    is_supported_platform_for_coreml_lowering,
+    is_supported_platform_for_qnn_lowering,
+)
 from rushlight.ir.spec import TensorSpec
 from rushlight.pipeline import to_edge
 
@@ -103,3 +109,8 @@ def test_options_that_would_change_the_program_are_refused() -> None:
 def test_errors_have_kinds() -> None:
     error = ExportError(kinds.ExportErrorType.NOT_SUPPORTED, "no complex numbers")
     assert str(error) == "[ExportErrorType.NOT_SUPPORTED]: no complex numbers"
+
+
+def test_scripts_are_told_what_can_be_compiled_here() -> None:
+    assert is_supported_platform_for_coreml_lowering() == (find_spec("coremltools") is not None)
+    assert not is_supported_platform_for_qnn_lowering() and not is_fbcode()

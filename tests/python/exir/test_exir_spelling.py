@@ -69,6 +69,44 @@ def test_programs_have_executorchs_names_and_still_become_files() -> None:
     assert not is_spelled(plain(program))
 
 
+def test_nodes_are_named_as_fx_names_them() -> None:
+    class Names(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(x, 0).sum(0, keepdim=True) ** 2
+
+    program = to_edge(torch.export.export(Names(), (X,))).exported_program()
+    calls = [n.name for n in program.graph.nodes if n.op == "call_function"]
+    # What FX would call them.
+    graph = torch.fx.Graph()
+    for node in program.graph.nodes:
+        if node.op == "call_function":
+            graph.create_node("call_function", node.target)
+    assert calls == [n.name for n in graph.nodes]
+    assert calls[:2] == ["aten__softmax_default", "aten_sum_dim_int_list"]
+
+
+def test_code_is_spelled_after_a_partitioner_that_takes_nothing() -> None:
+    edge = to_edge_transform_and_lower(exported(), partitioner=[TakesNothing()])
+    code = edge.exported_program().graph_module.code
+    assert code.count("executorch_exir_dialects_edge__ops_aten_add_Tensor") == 2
+
+
+class TakesNothing(AddMulPartitionerDemo):
+    """A partitioner of ours without partitions."""
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        return PartitionResult(exported_program, {})
+
+
+def test_dynamo_traces_operators_by_their_names() -> None:
+    class Named(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return ops.edge.aten.atan2.default(x, x)
+
+    traced = torch.export.export(Named(), (X,), strict=True)
+    assert torch.equal(traced.module()(X), torch.atan2(X, X))
+
+
 def test_passes_are_given_and_may_write_executorchs_operators() -> None:
     def to_products(module: GraphModule) -> PassResult:
         for node in module.graph.nodes:

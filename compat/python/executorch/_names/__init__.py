@@ -19,7 +19,7 @@ ABSENT: dict[str, str] = {
     **extension.ABSENT,
 }
 
-WHOLE: dict[str, str] = {**codegen.WHOLE, **extension.WHOLE}
+WHOLE: dict[str, str] = {**codegen.WHOLE, **export.WHOLE, **extension.WHOLE}
 
 
 def _with_parents(modules: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:

@@ -62,7 +62,6 @@ ABSENT: dict[str, str] = {
     "exir.backend.utils": "compare nodes by their targets and arguments",
     # export
     "export.recipe": "derive from RecipeType",
-    "export.utils": "rushlight.backends tells what is installed: `rushlight doctor`",
     # extension
     "extension.flat_tensor": "rushlight.serialize.ptd reads and writes data files (.ptd)",
     "extension.llm": _LLM,

@@ -33,24 +33,19 @@ MODULES: dict[str, dict[str, str]] = {
     ),
     "export.recipe_provider": _same("BackendRecipeProvider"),
     "export.recipe_registry": _same("RecipeRegistry", "recipe_registry"),
-    "export.stages": {
-        **_same("PipelineArtifact", "Stage"),
-        **dict.fromkeys(
-            (
-                "EdgeProgramManagerTransformStage",
-                "EdgeTransformAndLowerStage",
-                "ExecutorchStage",
-                "QuantizeStage",
-                "SourceTransformStage",
-                "ToBackendStage",
-                "ToEdgeStage",
-                "TorchExportStage",
-            ),
-            "rushlight.recipes.stages",
-        ),
-    },
     "export.types": _same("StageType"),
+    "export.utils": dict.fromkeys(
+        (
+            "is_fbcode",
+            "is_supported_platform_for_coreml_lowering",
+            "is_supported_platform_for_qnn_lowering",
+        ),
+        "rushlight.exir.platforms",
+    ),
 }
+
+# Ours as a whole, so that what its stages call can be patched.
+WHOLE: dict[str, str] = {"export.stages": "rushlight.recipes.stages"}
 
 ABSENT: dict[str, str] = {
     "export.target_recipes": "name the recipe of a backend, as XNNPackRecipeType.FP32",

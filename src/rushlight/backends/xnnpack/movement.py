@@ -237,12 +237,12 @@ OPERATORS: dict[Any, Operator] = {
     aten.permute_copy.default: Operator(_permute, moves=True, integers=KEEPS),
     aten.transpose_copy.int: Operator(_transpose, moves=True, integers=KEEPS),
     to_dim_order_copy: Operator(_converted, moves=True, integers=_cast_arithmetic),
-    aten.slice_copy.Tensor: Operator(_slice, _slice_why_not, moves=True, integers=KEEPS),
+    aten.slice_copy.Tensor: Operator(_slice, _slice_why_not, integers=KEEPS),
     aten.select_copy.int: Operator(_select, _select_why_not, moves=True, integers=KEEPS),
     aten.split_with_sizes_copy.default: Operator(
         _split, _split_why_not, moves=True, integers=KEEPS
     ),
     operator.getitem: Operator(_getitem, moves=True, integers=KEEPS),
-    aten.cat.default: Operator(_cat, moves=True, integers=KEEPS),
-    aten.constant_pad_nd.default: Operator(_pad, moves=True, integers=_pad_arithmetic),
+    aten.cat.default: Operator(_cat, integers=KEEPS),
+    aten.constant_pad_nd.default: Operator(_pad, _pad_why_not, integers=_pad_arithmetic),
 }

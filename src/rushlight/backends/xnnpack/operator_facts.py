@@ -35,7 +35,8 @@ class Operator(operators.Operator[Builder]):
     """An operator that XNNPACK has.
 
     Attributes:
-        moves: whether it only moves elements, which alone is not worth a delegate.
+        moves: whether it makes a view or another order of a value, which alone is not worth a
+            delegate: no node, or one that others take over.
         integers: how it is computed in integers, or a function of the call if that depends on its
             arguments; None if it is not.
     """

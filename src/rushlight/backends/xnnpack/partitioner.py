@@ -26,19 +26,31 @@ from rushlight.ir.quantized_values import affine_of, dequantizes
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
 from rushlight.partition.operators import SIZES, may_take
+from rushlight.partition.partitioner import TAG
+
+aten = torch.ops.aten
+
+_MOVING = frozenset(target for target, known in OPERATORS.items() if known.moves)
+# The arguments that are weights and biases, by operator.
+_WEIGHTS = {
+    aten.linear.default: (1, 2),
+    aten.addmm.default: (2, 0),
+    aten.mm.default: (1,),
+}
 
 
 class XnnpackPartitioner(SupportedOperatorPartitioner):
     """Takes every call that XNNPACK has a node for, in as few partitions as possible.
 
-    Calls of a partition that would only move data stay with the kernels.
+    Partitions that would only make views and permutations stay with the kernels.
 
     Args:
         configs: None; ExecuTorch's classes of one operator each do not exist here.
         config_precisions: the arithmetic of the calls to take, one or several; None for all.
         per_op_mode: a partition for each call, with the quantising calls around it.
         verbose: print why calls are not taken.
-        force_non_static_weights_for_f32_linear: False; weights are part of a delegate here.
+        force_non_static_weights_for_f32_linear: leave the weights and biases of float32 linear
+            layers to the program, which passes them at every call.
 
     Raises:
         ExportError: for an option with a value that is not supported.
@@ -52,13 +64,13 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
         verbose: bool = False,
         force_non_static_weights_for_f32_linear: bool = False,
     ) -> None:
-        if configs or force_non_static_weights_for_f32_linear:
-            name = "configs" if configs else "force_non_static_weights_for_f32_linear"
+        if configs:
             raise ExportError(
-                f"XnnpackPartitioner({name}=…) is not supported: leave it out, and choose calls by "
-                f"config_precisions or by a partitioner of your own",
+                "XnnpackPartitioner(configs=…) is not supported: leave it out, and choose calls by "
+                "config_precisions or by a partitioner of your own",
                 code=Code.NOT_SUPPORTED,
             )
+        self._passes_weights = force_non_static_weights_for_f32_linear
         one = isinstance(config_precisions, ConfigPrecisionType)
         chosen: Any = [config_precisions] if one else config_precisions
         self._precisions = frozenset(chosen or ConfigPrecisionType)
@@ -70,7 +82,7 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
             self._why_not,
             keep_whole=KEPT_WHOLE,
             own_state=False,
-            non_compute_ops=[*SIZES, *(t for t, known in OPERATORS.items() if known.moves)],
+            non_compute_ops=[*SIZES, *_MOVING],
             groups=lambda module: self._of(module.graph).groups(),
             one_each=per_op_mode,
         )
@@ -92,6 +104,8 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
         }
         self._integers = {}
         result = super().partition(exported_program)
+        if self._passes_weights:
+            _leave_weights(exported_program.graph)
         if self._verbose:
             for node, reason in result.declined.items():
                 print(f"XNNPACK does not take {node.name}: {reason}")
@@ -121,6 +135,18 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
             affine = affine_of(node)
             return affine is not None and affine.source in self._constants
         return isinstance(node, Node) and node in self._constants
+
+
+def _leave_weights(graph: Graph) -> None:
+    """Take the tags of float32 linear layers' weights and biases away."""
+    for node in graph.nodes:
+        if TAG in node.meta and node.target in _WEIGHTS:
+            for source in (node.args[i] for i in _WEIGHTS[node.target] if i < len(node.args)):
+                while isinstance(source, Node) and source.target in _MOVING:
+                    source = source.args[0]
+                is_weight = isinstance(source, Node) and source.op == "placeholder"
+                if is_weight and source.meta["val"].dtype == torch.float32:
+                    source.meta.pop(TAG, None)
 
 
 class XnnpackDynamicallyQuantizedPartitioner(XnnpackPartitioner):

@@ -46,8 +46,18 @@ def _is_noop(node: Node) -> bool:
     return False
 
 
+def _drop_empty(node: Node) -> None:
+    """Let cat join only tensors that have elements, if there are any."""
+    tensors, result = list(node.args[0]), node.meta["val"]  # type: ignore[arg-type]
+    kept = [t for t in tensors if 0 not in [s for s in t.meta["val"].shape if isinstance(s, int)]]
+    if kept and all(t.meta["val"].dtype == result.dtype for t in kept):
+        node.args = (kept, *node.args[1:])
+
+
 def _merge(node: Node) -> None:
     """Merge view(view(x)) into one view, and permute(permute(x)) into one permute."""
+    if node.target is aten.cat.default:
+        _drop_empty(node)
     source = node.args[0]
     if not isinstance(source, Node):
         return

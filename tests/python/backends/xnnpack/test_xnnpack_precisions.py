@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -52,9 +54,43 @@ def test_each_call_gets_its_own_delegate() -> None:
     assert delegates(model, x, XnnpackPartitioner(per_op_mode=True)) == 3
 
 
+def test_calls_that_copy_are_taken_alone_and_views_are_not() -> None:
+    class Copies(nn.Module):
+        def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+            super().__init__()
+            self.forward = function
+
+    x = torch.randn(2, 3, 4)
+    for copies in (
+        lambda x: x[:, 1:],
+        lambda x: torch.cat([x, x], -1),
+        lambda x: nn.functional.pad(x, (1, 1)),
+    ):
+        assert delegates(Copies(copies), x, XnnpackPartitioner()) == 1
+    assert delegates(Copies(lambda x: x.reshape(6, 4)), x, XnnpackPartitioner()) == 0
+    assert delegates(Copies(lambda x: x.permute(1, 0, 2)), x, XnnpackPartitioner()) == 0
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_weights_may_stay_in_the_program(has_bias: bool) -> None:
+    model, x = nn.Sequential(nn.Linear(8, 4, bias=has_bias), nn.ReLU()).eval(), torch.randn(2, 8)
+    partitioner = XnnpackPartitioner(force_non_static_weights_for_f32_linear=True)
+    lowered = to_edge_transform_and_lower(torch.export.export(model, (x,)), partitioner=partitioner)
+    program = lowered.exported_program()
+    assert len(program.graph_signature.parameters) == 1 + has_bias
+    (call,) = (n for n in program.graph.nodes if "call_delegate" in str(n.target))
+    assert len(call.args) == 3 + has_bias  # the module, x and the weights
+    method = Runtime.get().load_program(lowered.to_executorch().buffer).load_method("forward")
+    torch.testing.assert_close(method.execute([x])[0], model(x))
+    lowered = to_edge_transform_and_lower(
+        torch.export.export(model, (x,)), partitioner=XnnpackPartitioner()
+    )
+    assert not lowered.exported_program().graph_signature.parameters
+
+
 def test_options_without_counterpart_are_refused() -> None:
-    with pytest.raises(ExportError, match="force_non_static_weights_for_f32_linear"):
-        XnnpackPartitioner(force_non_static_weights_for_f32_linear=True)
+    with pytest.raises(ExportError, match="configs"):
+        XnnpackPartitioner(configs=[object])
 
 
 def test_the_pass_manager_runs_classes_and_passes() -> None:
@@ -89,3 +125,54 @@ def test_dynamic_scales_of_whole_tensors_are_annotated() -> None:
     assert code.count("choose_qparams.tensor(") == 2  # the linear layer and the dense convolution
     with pytest.raises(ExportError, match="set_filter_function"):
         XNNPACKQuantizer().set_module_name("linear", None)
+
+
+class Images(nn.Module):
+    """A transposed convolution, one with ReLU and padding by name, and a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.grouped = nn.ConvTranspose2d(2, 4, 3), nn.ConvTranspose2d(4, 4, 2, groups=2)
+        self.conv, self.linear = nn.Conv2d(4, 2, 3, padding="same"), nn.Linear(7, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(self.conv(self.grouped(self.up(x))).relu())
+
+
+def quantised(model: nn.Module, x: torch.Tensor, quantizer: XNNPACKQuantizer) -> GraphModule:
+    prepared = prepare_pt2e(torch.export.export(model, (x,)).module(), quantizer)
+    prepared(x)
+    return convert_pt2e(prepared)
+
+
+def test_transposed_convolutions_are_quantised_by_output_channel() -> None:
+    model, x = Images().eval(), torch.randn(1, 2, 4, 4)
+    converted = quantised(
+        model, x, XNNPACKQuantizer().set_global(xnnpack_config(is_per_channel=True))
+    )
+    weights = [n for n in converted.graph.nodes if "dequantize_per_channel" in str(n.target)]
+    axes = {next(iter(n.users)).target.__name__.partition(".")[0]: n.args[3] for n in weights}
+    assert axes == {"conv_transpose2d": 1, "conv2d": 0, "linear": 0}
+    assert len(weights) == 3  # XNNPACK's grouped transposed convolutions are of floats
+    torch.testing.assert_close(converted(x), model(x), atol=0.1, rtol=0.1)
+    lowered = to_edge_transform_and_lower(
+        torch.export.export(converted, (x,)), partitioner=XnnpackPartitioner()
+    )
+    method = Runtime.get().load_program(lowered.to_executorch().buffer).load_method("forward")
+    torch.testing.assert_close(method.execute([x])[0], converted(x), atol=0.02, rtol=0.02)
+
+
+def test_a_configuration_of_an_operator_is_for_its_calls_alone() -> None:
+    model, x = Images().eval(), torch.randn(1, 2, 4, 4)
+    quantizer = XNNPACKQuantizer().set_operator_type(
+        torch.ops.aten.linear.default, xnnpack_config(is_per_channel=True, is_dynamic=True)
+    )
+    code = quantised(model, x, quantizer).code
+    assert (
+        code.count("choose_qparams.tensor(") == code.count("dequantize_per_channel.default(") == 1
+    )
+    # A module's name wins over its operator, and what neither names is left alone.
+    quantizer.set_module_name("up", xnnpack_config())
+    code = quantised(model, x, quantizer).code
+    assert code.count("choose_qparams.tensor(") == 1
+    assert code.count(".quantize_per_tensor.default(") == 2  # around the transposed convolution
