@@ -56,8 +56,10 @@ class WordCache {
   struct alignas(64) Entry {
     uint64_t parts[3];
     uint32_t owner = 0;  // the tokenizer; 0: nobody
-    uint8_t size = 0, tokens = 0;
-    uint16_t limit = 0;  // for the model
+    uint8_t size = 0;
+    uint8_t tokens : 7;
+    uint8_t came_back : 1;  // since another word last wanted the place
+    uint16_t limit = 0;     // for the model
     int32_t token[kMostTokens];
 
     bool holds(const ShortWord& word, uint32_t tokenizer) const {
@@ -69,7 +71,8 @@ class WordCache {
       std::memcpy(parts, word.parts, sizeof parts);
       owner = tokenizer;
       size = word.size;
-      tokens = static_cast<uint8_t>(n);
+      tokens = static_cast<uint8_t>(n & 0x7F);
+      came_back = 0;
       if (n != 0) std::memcpy(token, first, n * sizeof(int32_t));
     }
   };

@@ -22,7 +22,7 @@ ConfigValue: TypeAlias = torch.Tensor | int | bool | float
 """What a case's inputs and outputs are made of."""
 MethodInputType: TypeAlias = Sequence[ConfigValue]
 MethodOutputType: TypeAlias = Sequence[torch.Tensor]
-DataContainer: TypeAlias = list[Any] | tuple[Any, ...] | dict[Any, Any]
+DataContainer: TypeAlias = list | tuple | dict  # type: ignore[type-arg]  # for isinstance
 
 supported_program_type_table: dict[type, type] = {
     schema.Tensor: torch.Tensor,

@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.dialect import LAYOUT_OPERATORS
 from rushlight.ir.spec import TensorSpec
 
 Config = TypeVar("Config", "EdgeCompileConfig", "ExecutorchBackendConfig", "MemoryPlanningPass")
@@ -51,6 +52,12 @@ class EdgeCompileConfig:
                     f"too",
                     code=Code.INVALID_ARGUMENT,
                 )
+
+    @property
+    def accepted(self) -> list[OpOverload]:
+        """The operators that are accepted although the dialect tables do not have them."""
+        layouts = LAYOUT_OPERATORS if self._skip_dim_order else ()
+        return [*self._core_aten_ops_exception_list, *layouts]
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,20 @@ from rushlight.ir.operators import out_variant
 from rushlight.ir.programs import copy_program
 
 _MODULE = "executorch.exir.dialects.{}._ops"
-# ExecuTorch leaves these as they are in every dialect.
-_OF_SIZES = frozenset(
+LEFT_PLAIN = frozenset(
     (
         torch.ops.aten.sym_size.int,
         torch.ops.aten.sym_stride.int,
         torch.ops.aten.sym_numel.default,
         torch.ops.aten._local_scalar_dense.default,
+        torch.ops.aten.sym_constrain_range.default,
+        torch.ops.aten.sym_constrain_range_for_size.default,
+        torch.ops.aten._assert_scalar.default,
+        torch.ops.aten._assert_async.msg,
+        torch.ops.aten.scalar_tensor.default,
     )
 )
+"""Operators that ExecuTorch leaves as they are in every dialect."""
 
 
 class EdgeOpOverload(OpOverload):
@@ -206,7 +211,7 @@ def _is_plain(node: Node) -> bool:
         node.op == "call_function"
         and isinstance(target, OpOverload)
         and not isinstance(target, EdgeOpOverload)
-        and target not in _OF_SIZES
+        and target not in LEFT_PLAIN
     )
 
 

@@ -39,6 +39,6 @@ def run_passes(
     new._graph_signature = copy.deepcopy(program.graph_signature)
     finish(new)
     if config._check_ir_validity:
-        excepted = config._core_aten_ops_exception_list
+        excepted = config.accepted
         verify(new.graph, EDGE, f"{name}: after transform passes", excepted)
     return new

@@ -217,7 +217,7 @@ def to_edge_dialect(
             brought to the dialect.
     """
     warn_if_untested()
-    excepted = config._core_aten_ops_exception_list
+    excepted = config.accepted
     verify(program.graph, ATEN, f"{method}: before decomposition")
     edge = to_core_aten(program, config.preserve_ops, config.decompositions, method, whole)
     bounds, symbols = Bounds.of(edge), told_symbols(input_sizes(edge))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-
-from torch.fx import GraphModule
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from rushlight import edge
 from rushlight.errors import Code, ExportError
+from rushlight.exir.graph_passes.shapes import HintBasedSymShapeEvalPass
+from rushlight.exir.planning.memory_pass import MemoryPlanningPass
 
 _Config = edge.ExecutorchBackendConfig
 
@@ -20,6 +19,8 @@ class ExecutorchBackendConfig(_Config):
     """How to make a program from Edge graphs.
 
     Attributes:
+        memory_planning_pass: a `MemoryPlanningPass` of ExecuTorch's or of ours, one for all methods
+            or one per method name.
         sym_shape_eval_pass: None, or `ConstraintBasedSymShapeEvalPass`: the greatest sizes are
             those that the program's constraints allow. With `HintBasedSymShapeEvalPass` they would
             be those of the example inputs, which is refused.
@@ -30,6 +31,7 @@ class ExecutorchBackendConfig(_Config):
         external_mutable_weights: False; True is refused.
     """
 
+    memory_planning_pass: Any = field(default_factory=MemoryPlanningPass)
     sym_shape_eval_pass: Any = None
     to_out_var_pass: Any = None
     do_quant_fusion_and_const_prop: bool = False
@@ -39,7 +41,10 @@ class ExecutorchBackendConfig(_Config):
     external_mutable_weights: bool = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        planning = self.memory_planning_pass
+        given = planning.values() if isinstance(planning, dict) else [planning]
+        if not all(isinstance(one, MemoryPlanningPass) for one in given):
+            super().__post_init__()
         shapes = self.sym_shape_eval_pass
         for one in shapes.values() if isinstance(shapes, dict) else [shapes]:
             if isinstance(one, HintBasedSymShapeEvalPass):
@@ -56,18 +61,26 @@ class ExecutorchBackendConfig(_Config):
                 code=Code.NOT_SUPPORTED,
             )
 
+    def planning_of(self, method: str) -> edge.MemoryPlanningPass:
+        """The options of our planner for one method.
 
-class ConstraintBasedSymShapeEvalPass(PassBase):
-    """Says that the greatest sizes are those that the program's constraints allow, as always."""
+        Raises:
+            ExportError: its pass has an algorithm or methods of the user's.
+        """
+        planning = self.pass_of(method)
+        if not isinstance(planning, MemoryPlanningPass):
+            return planning
+        if not planning.is_plain:
+            raise ExportError(
+                f"{type(planning).__name__} plans graphs of ExecuTorch's operators: call "
+                f"to_executorch of what rushlight.exir.manager.to_edge gives",
+                code=Code.NOT_SUPPORTED,
+            )
+        return planning.options()
 
-    def call(self, graph_module: GraphModule) -> PassResult:
-        """Leave the graph as it is: tensor specs have these sizes when they are made."""
-        return PassResult(graph_module, False)
-
-
-class HintBasedSymShapeEvalPass(PassBase):
-    """Says that the greatest sizes are those of the example inputs; see the configuration."""
-
-    def call(self, graph_module: GraphModule) -> PassResult:
-        """Leave the graph as it is."""
-        return PassResult(graph_module, False)
+    def pass_of(self, method: str) -> MemoryPlanningPass | edge.MemoryPlanningPass:
+        """The planning pass of one method."""
+        planning = self.memory_planning_pass
+        if isinstance(planning, dict):
+            planning = planning.get(method) or planning.get("") or MemoryPlanningPass()
+        return planning  # type: ignore[no-any-return]

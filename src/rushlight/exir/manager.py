@@ -13,9 +13,13 @@ from rushlight.edge import EdgeCompileConfig, PassManager
 from rushlight.edge.operators import is_spelled, spell
 from rushlight.edge.run_passes import Pass
 from rushlight.errors import names_internal_errors
+from rushlight.exir.config import ExecutorchBackendConfig
 from rushlight.exir.cord import Cord
 from rushlight.exir.emitted import EmitterOutput, emitter_output, whole_program
+from rushlight.exir.planning.memory_pass import MemoryPlanningPass
+from rushlight.exir.planning.methods import plan_by_passes, with_executorch_specs
 from rushlight.exir.print_program import pretty_print, print_program
+from rushlight.lower import LoweredMethod
 from rushlight.partition import NamedDataStore, Partitioner, get_lowered_submodules
 from rushlight.partition.tags import graphs_of
 from rushlight.pipeline.edge_manager import Programs, by_name
@@ -37,6 +41,15 @@ class ExecutorchProgramManager(_Finished):
     @cached_property
     def _emitter_output(self) -> EmitterOutput:
         return emitter_output(self._emitted, self.executorch_program)
+
+    def exported_program(self, method_name: str = "forward") -> ExportedProgram:
+        """The method `method_name` with its graph of out-variants and ExecuTorch's specs; with
+        control flow it cannot be run in Python."""
+        program = super().exported_program(method_name)
+        with_executorch_specs(program)
+        arenas = self._methods[method_name].arenas
+        program.graph_module.meta["non_const_buffer_sizes"] = [0, *(arenas or [0])]
+        return program
 
     def dump_executorch_program(self, verbose: bool = False, out: TextIO | None = None) -> None:
         """Print the program: its instructions, or all of its schema if `verbose`."""
@@ -111,6 +124,17 @@ class EdgeProgramManager(_Edge):
             contracts=self._contracts,
             etrecord=record,
         )
+
+    def _plan(self, lowered: Mapping[str, LoweredMethod], config: Any) -> None:
+        passes = {
+            name: planning
+            for name in lowered
+            if isinstance(config, ExecutorchBackendConfig)
+            and isinstance(planning := config.pass_of(name), MemoryPlanningPass)
+            and not planning.is_plain
+        }
+        plan_by_passes({name: lowered[name] for name in passes}, passes)
+        super()._plan({n: m for n, m in lowered.items() if n not in passes}, config)
 
 
 @names_internal_errors

@@ -6,7 +6,6 @@ import operator
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import GraphModule, Node
@@ -18,28 +17,9 @@ from rushlight.edge.passes.constant_fold import computes_constant, fold
 from rushlight.errors import Code, ExportError
 from rushlight.ir.programs import copy_program
 from rushlight.ir.rewrite import is_pure
-from rushlight.ir.spec import TensorSpec
 from rushlight.partition import LoweredBackendModule, get_lowered_submodules
 
 _OWNED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
-
-
-class SpecPropPass(PassBase):
-    """Gives each node of tensors the specs of its values, as `meta["spec"]`."""
-
-    def call(self, graph_module: GraphModule) -> PassResult:
-        """Write the specs."""
-        for node in graph_module.graph.nodes:
-            value = node.meta.get("val")
-            if node.op == "output":
-                value = pytree.tree_map_only(Node, lambda n: n.meta.get("val"), node.args[0])
-            if value is not None:
-                node.meta["spec"] = pytree.tree_map(_spec_of, value)
-        return PassResult(graph_module, True)
-
-
-def _spec_of(value: Any) -> Any:
-    return TensorSpec.from_tensor(value) if isinstance(value, torch.Tensor) else value
 
 
 class ConstPropPass(PassBase):
@@ -158,10 +138,33 @@ def constant_prop_pass(
     def is_foldable(node: Node, known: set[Node]) -> bool:
         return node.target not in skipped and computes_constant(node, known)
 
+    before = set(new.constants)
     fold(constants, is_foldable, lambda node: False)
+    constants.drop_unused()
+    _name_propagated(new, before)
     new.graph_module.recompile()
     put_back(spelled)
     return new
+
+
+def _name_propagated(program: ExportedProgram, before: set[str]) -> None:
+    """Give new constants ExecuTorch's names, and forget those that are not inputs any more."""
+    nodes = {n.name: n for n in program.graph.find_nodes(op="placeholder")}
+    specs = program.graph_signature.input_specs
+    added = [s for s in specs if s.kind == InputKind.CONSTANT_TENSOR and s.target not in before]
+    number = sum(name.startswith("_prop_tensor_constant") for name in before)
+    for spec in added:
+        name = f"_prop_tensor_constant{number}"
+        number += 1
+        node = nodes[spec.arg.name]
+        node._rename(name)
+        node.target = name
+        program.constants[name] = program.constants.pop(str(spec.target)).contiguous()
+        spec.arg, spec.target, spec.persistent = TensorArgument(name), name, True
+    kept = {s.target for s in specs}
+    for held in (program._state_dict, program._constants):
+        for name in [name for name in held if name not in kept]:
+            del held[name]
 
 
 def get_transform_passes(additional_passes: Any = None) -> list[Any]:

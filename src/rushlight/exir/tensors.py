@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.spec import SCALAR_TYPES, TensorSpec
+from rushlight.exir.specs import TensorSpec
+from rushlight.ir.spec import SCALAR_TYPES
 from rushlight.schema import program as schema
 
 _HALF = 32  # bits of each half of an offset
@@ -64,15 +67,23 @@ def make_tensor_value(
         spec: its dtype, sizes and layout.
     """
     return schema.Tensor(
-        scalar_type=spec.scalar_type,
+        scalar_type=scalar_type_enum(spec.dtype),
         sizes=[int(size) for size in spec.shape],
         dim_order=list(spec.dim_order),
         requires_grad=spec.requires_grad,
         data_buffer_idx=data_buffer_idx,
         allocation_info=allocation_info,
-        shape_dynamism=(
-            schema.TensorShapeDynamism.DYNAMIC_BOUND
-            if spec.dynamic
-            else schema.TensorShapeDynamism.STATIC
-        ),
+        shape_dynamism=spec.shape_dynamism,
+        extra_tensor_info=_with_device(spec),
+    )
+
+
+def _with_device(spec: TensorSpec) -> schema.ExtraTensorInfo | None:
+    info = spec.extra_tensor_info
+    if spec.device == schema.DeviceType.CPU:
+        return info
+    return replace(
+        info or schema.ExtraTensorInfo(),
+        device_type=spec.device,
+        device_index=spec.device_index,
     )

@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from rushlight.edge import EdgeCompileConfig
-from rushlight.edge.operators import EdgeOpOverload
+from rushlight.edge.operators import LEFT_PLAIN, EdgeOpOverload
 from rushlight.errors import ExportError
 from rushlight.ir.dialect import EDGE
 from rushlight.ir.verify import verify
@@ -47,7 +47,7 @@ class EXIREdgeDialectVerifier:
         self._excepted = [
             *(core_aten_ops_exception_list or ()),
             *(preserve_ops or ()),
-            *config._core_aten_ops_exception_list,
+            *config.accepted,
             *config.preserve_ops,
         ]
 
@@ -62,7 +62,7 @@ class EXIREdgeDialectVerifier:
         for node in program.graph.nodes:
             target = node.target
             is_plain = isinstance(target, OpOverload) and not isinstance(target, EdgeOpOverload)
-            if is_plain and "sym_" not in str(target) and target not in self._excepted:
+            if is_plain and target not in LEFT_PLAIN and target not in self._excepted:
                 raise SpecViolationError(
                     f"{node.name} calls {target}, which is not an operator of the Edge dialect: "
                     f"give a graph that to_edge() made"

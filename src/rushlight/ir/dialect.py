@@ -34,7 +34,8 @@ VIEW_NAMES = frozenset(
     """.split()
 )
 # Operators that set a layout; the Edge dialect has `dim_order_ops` instead.
-LAYOUT_NAMES = frozenset({"aten::_to_copy", "aten::clone"})
+LAYOUT_OPERATORS = (torch.ops.aten._to_copy.default, torch.ops.aten.clone.default)
+LAYOUT_NAMES = frozenset(operator._schema.name for operator in LAYOUT_OPERATORS)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ExportGraphSignature, OutputKind, OutputSpec
+from torch.export.graph_signature import ExportGraphSignature, OutputKind
 from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
 
@@ -28,8 +28,8 @@ _call_delegate = torch.ops.higher_order.executorch_call_delegate
 def shown_program(method: LoweredMethod) -> ExportedProgram:
     """The method with its graph of out-variants; tensor nodes have their specs in `meta["spec"]`.
 
-    Its outputs are those of the user: buffers are written in place. With jumps in it, as control
-    flow has, the graph is for inspection only.
+    It also returns the buffers that it has written in place. With jumps in it, as control flow has,
+    the graph is for inspection only.
     """
     shown = copy.copy(method.program)
     writer = _Writer(method)
@@ -37,10 +37,13 @@ def shown_program(method: LoweredMethod) -> ExportedProgram:
     shown._graph_module.meta.update(method.program.graph_module.meta)
     shown._graph_module.meta[_METHOD] = method
     signature = method.program.graph_signature
-    specs = [s for s in signature.output_specs if s.kind != OutputKind.BUFFER_MUTATION]
     shown._graph_signature = ExportGraphSignature(
-        copy.deepcopy(signature.input_specs), _named(specs, shown.graph.output_node())
+        copy.deepcopy(signature.input_specs), copy.deepcopy(signature.output_specs)
     )
+    returned: Any = shown.graph.output_node().args[0]
+    for spec, value in zip(shown.graph_signature.output_specs, returned, strict=True):
+        if isinstance(value, Node):
+            spec.arg.name = value.name
     return shown
 
 
@@ -48,14 +51,6 @@ def method_of(program: ExportedProgram) -> LoweredMethod | None:
     """The method that a program shows; None if it was not made by `shown_program`."""
     method: LoweredMethod | None = program.graph_module.meta.get(_METHOD)
     return method
-
-
-def _named(specs: list[OutputSpec], output: Node) -> list[OutputSpec]:
-    named = copy.deepcopy(specs)
-    for spec, value in zip(named, output.args[0], strict=True):  # type: ignore[arg-type]
-        if isinstance(value, Node):
-            spec.arg.name = value.name
-    return named
 
 
 class _Writer:
@@ -81,6 +76,8 @@ class _Writer:
                 self._view(out, base, size)
             elif node.target is call_delegate:
                 self._delegate(node)
+            elif node.op == "output":
+                self._output()
             else:
                 self._copy(node)
         for node in reversed(self.graph.nodes):
@@ -111,6 +108,19 @@ class _Writer:
         for i, out in enumerate(outs):
             self._is_result(out, self.graph.call_function(operator.getitem, (new, i)))
 
+    def _output(self) -> None:
+        method = self.method
+        buffers = {buffer.name: node for node, buffer in method.buffers.items()}
+        outputs = iter(method.outputs)
+        self.graph.output(
+            tuple(
+                self._map(buffers[str(spec.target)])
+                if spec.kind == OutputKind.BUFFER_MUTATION
+                else self._map(next(outputs))
+                for spec in method.program.graph_signature.output_specs
+            )
+        )
+
     def _rename(self, new: Node, node: Node) -> None:
         """Give a call the name and the example value of the Edge node that it comes from."""
         edge = self.edge.get(node.meta.get("edge_node", ""))
@@ -127,8 +137,12 @@ class _Writer:
     def _view(self, out: Node, base: Node, size: Any) -> None:
         spec = spec_of(out)
         assert spec is not None
+        base = self._map(base)
+        while base.target is view:
+            assert isinstance(base.args[0], Node)
+            base = base.args[0]
         order = () if spec.contiguous else (list(spec.dim_order),)
-        new = self.graph.call_function(view, (self._map(base), self._map(size), *order))
+        new = self.graph.call_function(view, (base, self._map(size), *order))
         new.meta.update({k: v for k, v in out.meta.items() if k != "base"})
         self._rename(new, out)
         self._is_result(out, new)

@@ -283,7 +283,7 @@ class EdgeProgramManager:
         programs = lower_cut(cut)
         for name, program in programs.items():
             if self._config._check_ir_validity:
-                excepted = self._config._core_aten_ops_exception_list
+                excepted = self._config.accepted
                 verify(program.graph, EDGE, f"{name}: after partitioning", excepted)
         return self._changed(programs, self._etrecord)
 
@@ -310,7 +310,7 @@ class EdgeProgramManager:
             progress(f"{name}: lower")
             lowered[name] = lower(program, method=name, remove_view_copy=config.remove_view_copy)
         progress("plan memory")
-        plan_methods(lowered, {name: config.planning_of(name) for name in lowered})
+        self._plan(lowered, config)
         progress("emit")
         emitted = emit(lowered, config, self._constant_methods)
         return self._finished(
@@ -321,6 +321,9 @@ class EdgeProgramManager:
             list(self._constant_methods),
             None if self._etrecord is None else self._etrecord.copy(),
         )
+
+    def _plan(self, lowered: Mapping[str, LoweredMethod], config: ExecutorchBackendConfig) -> None:
+        plan_methods(lowered, {name: config.planning_of(name) for name in lowered})
 
 
 def lowered_to_file(module: LoweredBackendModule, config: ExecutorchBackendConfig | None) -> bytes:

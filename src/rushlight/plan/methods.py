@@ -11,7 +11,7 @@ from rushlight.edge.config import MemoryPlanningPass
 from rushlight.errors import Code, ExportError
 from rushlight.ir.alloc import alloc, call_delegate
 from rushlight.ir.spec import TensorSpec
-from rushlight.lower.method import LoweredMethod, spec_of
+from rushlight.lower.method import Buffer, LoweredMethod, spec_of
 from rushlight.plan.block import Block, Plan
 from rushlight.plan.planner import plan_memory
 
@@ -73,6 +73,7 @@ def plan_methods(
     Raises:
         ExportError: if the user's planner returns a plan in which live tensors overlap.
     """
+    _read_shared(methods, options_of)
     shared = _shared_buffers(methods, options_of)
     for name, method in methods.items():
         options = options_of[name]
@@ -131,6 +132,21 @@ def _plan(name: str, spans: Mapping[TensorSpec, list[int]], options: MemoryPlann
         return plan_memory(blocks, planner=options.memory_planning_algo)
     except ExportError as error:
         raise ExportError(str(error), code=error.code, where=name) from error
+
+
+def _read_shared(
+    methods: Mapping[str, LoweredMethod], options_of: Mapping[str, MemoryPlanningPass]
+) -> None:
+    """Make buffers that a method only reads, and another one writes, state of both."""
+    sharing = [m for name, m in methods.items() if options_of[name].share_mutable_buffers]
+    written = {buffer.name for method in sharing for buffer in method.buffers.values()}
+    for method in sharing:
+        for node, constant in list(method.constants.items()):
+            spec = spec_of(node)
+            if constant.name in written and spec is not None:
+                del method.constants[node]
+                method.buffers[node] = Buffer(constant.name, constant.tensor)
+                spec.const = False
 
 
 def _shared_buffers(

@@ -12,6 +12,7 @@ from torch import nn
 import rushlight as rl
 from rushlight.devtools.capturer import IntermediateOutputCapturer
 from rushlight.devtools.event_signatures import EventSignature, InstructionEvent
+from rushlight.devtools.inspector import Inspector
 from rushlight.devtools.values import (
     UnfitError,
     calculate_cosine_similarity,
@@ -124,6 +125,20 @@ def test_equal_outputs() -> None:
     assert not is_inference_output_equal([one], [one, one])
     assert not is_inference_output_equal(one, one + 1)
     assert not is_inference_output_equal(one, 1)
+
+
+def test_recorded_values_are_tensors() -> None:
+    model, x = Small(), torch.randn(2, 4)
+    program = rl.export(model, (x,))
+    module = rl.load(program.buffer, trace=rl.runtime.TraceOptions(values="all"))
+    module(x)
+    dump, values = module.trace.to_bytes()
+    runs = [
+        b for b in Inspector(etdump_data=dump, debug_buffer=values).event_blocks if b.run_output
+    ]
+    torch.testing.assert_close(runs[0].run_output[0], model(x).detach())
+    recorded = [value for event in runs[0].events for value in event.debug_data]
+    assert recorded and all(isinstance(value, torch.Tensor) for value in recorded)
 
 
 def test_raw_events_of_a_trace_by_instruction() -> None:

@@ -13,12 +13,16 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 from rushlight.errors import ExportError
 from rushlight.exir import config, dim_orders, kinds, operators, print_program, tensors, transform
+from rushlight.exir.graph_passes.shapes import (
+    ConstraintBasedSymShapeEvalPass,
+    HintBasedSymShapeEvalPass,
+)
 from rushlight.exir.platforms import (
     is_fbcode,
     is_supported_platform_for_coreml_lowering,
     is_supported_platform_for_qnn_lowering,
 )
-from rushlight.ir.spec import TensorSpec
+from rushlight.exir.specs import TensorSpec
 from rushlight.pipeline import to_edge
 
 
@@ -96,12 +100,12 @@ def test_a_pass_changes_a_copy() -> None:
 
 
 def test_options_that_would_change_the_program_are_refused() -> None:
-    shapes = config.ConstraintBasedSymShapeEvalPass()
+    shapes = ConstraintBasedSymShapeEvalPass()
     program = to_edge(torch.export.export(Twice(), (torch.ones(2),)))
     made = program.to_executorch(config.ExecutorchBackendConfig(sym_shape_eval_pass=shapes))
     assert made.buffer
     with pytest.raises(ExportError, match="Dim"):
-        config.ExecutorchBackendConfig(sym_shape_eval_pass=config.HintBasedSymShapeEvalPass())
+        config.ExecutorchBackendConfig(sym_shape_eval_pass=HintBasedSymShapeEvalPass())
     with pytest.raises(ExportError, match="external_mutable_weights"):
         config.ExecutorchBackendConfig(external_mutable_weights=True)
 

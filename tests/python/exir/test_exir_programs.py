@@ -18,6 +18,7 @@ from rushlight.backends.xnnpack.quantizer import (
 )
 from rushlight.errors import ExportError
 from rushlight.exir import api_warnings, cord, passes, placeholders, quantized_io
+from rushlight.exir.graph_passes.spec_prop import SpecPropPass
 from rushlight.exir.interpreter import Interpreter
 from rushlight.exir.manager import EdgeProgramManager, to_edge
 from rushlight.exir.verifier import EXIREdgeDialectVerifier
@@ -71,8 +72,8 @@ def test_constants_are_computed_and_copied() -> None:
 
 
 def test_nodes_get_specs() -> None:
-    module = passes.SpecPropPass()(edge().exported_program().graph_module).graph_module
-    assert all(n.meta["spec"].shape == (2,) for n in module.graph.nodes if n.op == "call_function")
+    module = SpecPropPass()(edge().exported_program().graph_module).graph_module
+    assert all(n.meta["spec"].shape == [2] for n in module.graph.nodes if n.op == "call_function")
 
 
 def test_inputs_and_outputs_become_integers() -> None:

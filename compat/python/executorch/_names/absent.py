@@ -9,7 +9,6 @@ _LOWERING = "to_edge and to_executorch do this step themselves"
 _TRACE = "torch.export.export captures models"
 _SAVED = "torch.export.save and torch.export.load keep exported programs"
 _EDGE_CODE = "it makes ExecuTorch's own tables of operators; ours are in ops/ops.yaml"
-_SYMBOLS = "sizes are torch.SymInt, with their bounds in ExportedProgram.range_constraints"
 _OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
 _TRANSFORM = (
     "not needed by our backends, which take these operators as they are; write a pass with "
@@ -34,12 +33,10 @@ ABSENT: dict[str, str] = {
     "exir.dialects.edge.op": _EDGE_CODE,
     "exir.dialects.edge.spec": _EDGE_CODE,
     "exir.dim_order_utils": "rushlight.ir.spec.dim_order_of gives a tensor's dim order",
-    "exir.dynamic_shape": "sizes are planned for the bounds of torch.export.Dim",
     "exir.error": "use rushlight.errors.ExportError, which has ExecuTorch's codes",
     "exir.graph": _TRACE,
     "exir.graph_module": "get_control_flow_submodules gives all branches and bodies",
     "exir.lowered_backend_module": "a partition is extracted by to_backend itself",
-    "exir.memory_planning": "give MemoryPlanningPass a strategy: see docs/lower-and-plan.md",
     "exir.operator": "kernels with an out variant are found by name: see docs/custom-operators.md",
     "exir.pass_base": "a type of ExecuTorch's own sources; ExportPass has the methods to override",
     "exir.pass_manager": "PassManager runs passes over graphs",
@@ -48,7 +45,6 @@ ABSENT: dict[str, str] = {
     "exir.program": f"{_LOWERING}; {_TRACE}",
     "exir.schema": "a program's tables are those of rushlight.schema.program",
     "exir.serde": _SAVED,
-    "exir.sym_util": _SYMBOLS,
     "exir.tensor": "TensorSpec describes a value, and rushlight.ir.spec has the tables of dtypes",
     "exir.types": "TensorSpec describes a value",
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",

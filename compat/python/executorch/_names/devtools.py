@@ -110,7 +110,7 @@ MODULES: dict[str, dict[str, str]] = {
     "devtools": {
         "BundledProgram": _SUITES,
         "ETRecord": _RECORD,
-        "Inspector": _INSPECT,
+        "Inspector": f"{_DEVTOOLS}.inspector",
         "TimeScale": _INSPECT,
         "generate_etrecord": _RECORD,
         "parse_etrecord": _RECORD,
@@ -146,7 +146,8 @@ MODULES: dict[str, dict[str, str]] = {
             ),
             f"{_DEVTOOLS}.event_signatures",
         ),
-        **dict.fromkeys(("Event", "EventBlock", "Inspector", "PerfData"), _INSPECT),
+        **dict.fromkeys(("Event", "EventBlock", "PerfData"), _INSPECT),
+        "Inspector": f"{_DEVTOOLS}.inspector",
         "DelegateMetadata": "rushlight.record.maps",
         "ETRecord": _RECORD,
         "IntermediateOutputCapturer": f"{_DEVTOOLS}.capturer",
@@ -156,6 +157,25 @@ MODULES: dict[str, dict[str, str]] = {
     "devtools.inspector._inspector_utils": _INSPECTOR_TOOLS,
     "devtools.inspector._intermediate_output_capturer": {
         "IntermediateOutputCapturer": f"{_DEVTOOLS}.capturer"
+    },
+    "devtools.pte_tool.diff_pte": dict.fromkeys(
+        (
+            "EValueDiff",
+            "ElementDiff",
+            "ExecutionPlanDiff",
+            "FieldDiff",
+            "NamedDataDiff",
+            "OperatorUsage",
+            "PTEDiffResult",
+            "TensorDataDiff",
+            "TensorInfo",
+            "diff_pte",
+            "format_diff_result",
+        ),
+        f"{_DEVTOOLS}.pte_diff",
+    ),
+    "devtools.size_analysis_tool.size_analysis_tool": {
+        "generate_model_size_information": f"{_DEVTOOLS}.size_information"
     },
     "devtools.etrecord": {
         "ETRecord": _RECORD,
@@ -173,7 +193,7 @@ MODULES: dict[str, dict[str, str]] = {
     "devtools.inspector": {
         "Event": _INSPECT,
         "EventBlock": _INSPECT,
-        "Inspector": _INSPECT,
+        "Inspector": f"{_DEVTOOLS}.inspector",
         "PerfData": _INSPECT,
         "TimeScale": _INSPECT,
         "compare_results": _INSPECT,
@@ -223,8 +243,8 @@ MODULES: dict[str, dict[str, str]] = {
         "ScalarType": "rushlight.schema.common",
     },
     "devtools.etdump.serialize": {
-        "deserialize_from_etdump_flatcc": f"{_ETDUMP}:unpack",
-        "serialize_to_etdump_flatcc": f"{_ETDUMP}:pack",
+        "deserialize_from_etdump_flatcc": f"{_DEVTOOLS}.traces",
+        "serialize_to_etdump_flatcc": f"{_DEVTOOLS}.traces",
     },
     "devtools.inspector.numerical_comparator": {
         **_COMPARATORS,
@@ -266,8 +286,8 @@ ABSENT: dict[str, str] = {
     "devtools.inspector.parse_vgf_neural_statistics_metadata": "there is no VGF backend",
     "devtools.inspector.vgf_neural_statistics": "there is no VGF backend",
     "devtools.intermediate_output_tap.custom_ops_lib": "the operator is torch.ops.rushlight.tap",
-    "devtools.pte_tool": "use `rushlight diff`",
+    "devtools.pte_tool.diff_pte.main": "use `rushlight diff`",
     "devtools.scripts": "use `rushlight profile`, and Inspector.save_data_to_tsv",
-    "devtools.size_analysis_tool": "use `rushlight inspect`, which counts the bytes of every part",
+    "devtools.size_analysis_tool": "`rushlight inspect` counts the bytes of every part of a file",
     "devtools.visualization": "use `rushlight inspect --html`",
 }

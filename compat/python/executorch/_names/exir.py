@@ -10,7 +10,8 @@ _LOWERING = {
 }
 _PASSES = {
     "ConstPropPass": "rushlight.exir.passes",
-    "SpecPropPass": "rushlight.exir.passes",
+    "SpecPropPass": "rushlight.exir.graph_passes.spec_prop",
+    "ToOutVarPass": "rushlight.exir.graph_passes.out_variants",
     "remove_unused_parameters_pass": "rushlight.exir.passes",
 }
 _CONFIGS = {
@@ -18,12 +19,19 @@ _CONFIGS = {
     "ExecutorchBackendConfig": "rushlight.exir.config",
 }
 _SHAPES = {
-    "ConstraintBasedSymShapeEvalPass": "rushlight.exir.config",
-    "HintBasedSymShapeEvalPass": "rushlight.exir.config",
+    "ConstraintBasedSymShapeEvalPass": "rushlight.exir.graph_passes.shapes",
+    "HintBasedSymShapeEvalPass": "rushlight.exir.graph_passes.shapes",
 }
 _SCHEMA = "rushlight.schema.program"
 _PROGRAM_FILES = "rushlight.exir.program_files"
 _EMITTED = dict.fromkeys(("EmitterOutput", "emit_program"), "rushlight.exir.emitted")
+
+_GRAPH_PASSES = "rushlight.exir.graph_passes"
+
+
+def _pass_names(module: str, *names: str) -> dict[str, str]:
+    return dict.fromkeys(names, f"{_GRAPH_PASSES}.{module}")
+
 
 MODULES: dict[str, dict[str, str]] = {
     "exir": {
@@ -45,6 +53,7 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.program._program": {
         **_LOWERING,
         "_transform": "rushlight.exir.transform:transform",
+        "lift_constant_tensor_pass": "rushlight.exir.graph_passes.program_passes",
     },
     "exir.common": dict.fromkeys(
         ("extract_out_arguments", "get_schema_for_operators"), "rushlight.exir.operators"
@@ -102,6 +111,7 @@ MODULES: dict[str, dict[str, str]] = {
         "LoweredBackendModule": "rushlight.partition",
         "arrange_graph_outputs": "rushlight.exir.submodules",
         "get_lowered_backend_modules": "rushlight.exir.passes",
+        "create_submodule_from_nodes": "rushlight.exir.graph_passes.submodules",
         "get_lowered_submodules": "rushlight.partition",
     },
     "exir.memory": {
@@ -155,7 +165,9 @@ MODULES: dict[str, dict[str, str]] = {
     ),
     "exir.passes.constant_prop_pass": {"constant_prop_pass": "rushlight.exir.passes"},
     "exir.passes.const_prop_pass": {"ConstPropPass": "rushlight.exir.passes"},
-    "exir.passes.spec_prop_pass": {"SpecPropPass": "rushlight.exir.passes"},
+    "exir.passes.spec_prop_pass": dict.fromkeys(
+        ("SpecPropPass", "make_spec"), "rushlight.exir.graph_passes.spec_prop"
+    ),
     "exir.passes.quantize_io_pass": dict.fromkeys(
         (
             "QuantizeInputs",
@@ -173,12 +185,163 @@ MODULES: dict[str, dict[str, str]] = {
         **_SHAPES,
         **_PASSES,
         "ExportPass": "rushlight.edge",
-        "MemoryPlanningPass": "rushlight.edge",
+        "MemoryPlanningPass": "rushlight.exir.planning.memory_pass",
+        **_pass_names("out_variants", "make_alloc_node", "to_out_var_skiplist"),
+        **_pass_names(
+            "removals",
+            "PruneEmptyTensorsPass",
+            "RemoveNoopPass",
+            "RemoveToCopyPass",
+            "dead_code_elimination_pass",
+        ),
+        **_pass_names(
+            "respelling",
+            "NormalizeTransposePass",
+            "OpReplacePass",
+            "ReplaceBrokenOpsWithFunctionalOpsPass",
+            "ReplaceSymSizeOpPass",
+        ),
+        **_pass_names("numbers_to_tensors", "ScalarToTensorPass", "SymToTensorPass"),
+        **_pass_names("layouts", "LegalizePortableDimOrderPass", "MemoryFormatOpsPass"),
+        **_pass_names("handles", "DebugHandleGeneratorPass", "DebugPass"),
+        "DynamicMemoryPlanningMode": "rushlight.exir.graph_passes.shapes",
+        "EdgeToBackendOpsPass": f"{_GRAPH_PASSES}.backend_numbers",
+        "eval_shape_upper_bound": "rushlight.exir.symbols",
+        "executorch_call_delegate": "rushlight.partition",
+        "BackendOpOverload": "rushlight.edge.operators",
+        "EdgeOpOverload": "rushlight.edge.operators",
+        "InternalError": "rushlight.errors:ExportError",
+        "get_out_args_from_opoverload": "rushlight.exir.operators:out_names",
+        "is_out_variant": "rushlight.exir.operators",
+        "to_out_variant": "rushlight.exir.operators",
+        **_pass_names(
+            "program_passes",
+            "ToDevicePass",
+            "insert_write_back_for_buffers_pass",
+            "weights_to_outputs_pass",
+        ),
+        "propagate_dynamic_shape": "rushlight.exir.graph_passes.shapes",
     },
-    "exir.passes.memory_planning_pass": {"MemoryPlanningPass": "rushlight.edge"},
+    "exir.dynamic_shape": {"DynamicMemoryPlanningMode": "rushlight.exir.graph_passes.shapes"},
+    "exir.passes.convert_constant_dim_order_pass": _pass_names(
+        "layouts", "convert_constant_dim_order_pass"
+    ),
+    "exir.passes.cse_pass": _pass_names("removals", "CSEPass"),
+    "exir.passes.debug_handle_generator_pass": _pass_names(
+        "handles", "DebugHandleGeneratorPass", "generate_missing_debug_handles"
+    ),
+    "exir.passes.external_constants_pass": _pass_names(
+        "program_passes", "delegate_external_constants_pass_unlifted", "external_constants_pass"
+    ),
+    "exir.passes.init_mutable_pass": _pass_names("program_passes", "InitializedMutableBufferPass"),
+    "exir.passes.insert_write_back_for_buffers_pass": _pass_names(
+        "program_passes", "insert_write_back_for_buffers_pass"
+    ),
+    "exir.passes.legalize_portable_dim_order_pass": _pass_names(
+        "layouts", "LegalizePortableDimOrderPass"
+    ),
+    "exir.passes.memory_format_ops_pass": _pass_names(
+        "layouts", "DimOrderOpsRevertPass", "MemoryFormatOpsPass"
+    ),
+    "exir.passes.normalize_transpose_pass": _pass_names("respelling", "NormalizeTransposePass"),
+    "exir.passes.normalize_view_copy_base_pass": _pass_names("views", "NormalizeViewCopyBasePass"),
+    "exir.passes.pass_registry": _pass_names("program_passes", "PassRegistry"),
+    "exir.passes.prune_empty_tensors_pass": _pass_names("removals", "PruneEmptyTensorsPass"),
+    "exir.passes.remove_graph_asserts_pass": _pass_names(
+        "removals", "RemoveGraphAssertsPass", "RemoveNonCoreAtenOpGraphAssertsPass"
+    ),
+    "exir.passes.remove_mixed_type_operators": _pass_names(
+        "numbers_to_tensors", "RemoveMixedTypeOperators"
+    ),
+    "exir.passes.remove_noop_pass": _pass_names("removals", "RemoveNoopPass", "RemoveToCopyPass"),
+    "exir.passes.remove_unused_parameters_pass": {
+        "remove_unused_parameters_pass": "rushlight.exir.passes"
+    },
+    "exir.passes.replace_aten_with_edge_pass": _pass_names(
+        "respelling", "OpReplacePass", "aten_to_edge", "should_lower_to_edge"
+    ),
+    "exir.passes.replace_broken_ops_with_function_ops_pass": _pass_names(
+        "respelling", "ReplaceBrokenOpsWithFunctionalOpsPass"
+    ),
+    "exir.passes.replace_edge_with_backend_pass": _pass_names(
+        "backend_numbers", "EdgeToBackendOpsPass"
+    ),
+    "exir.passes.replace_sym_size_op_pass": _pass_names("respelling", "ReplaceSymSizeOpPass"),
+    "exir.passes.replace_view_copy_with_view_pass": _pass_names(
+        "views", "ReplaceViewCopyWithViewPass"
+    ),
+    "exir.passes.scalar_to_tensor_pass": _pass_names("numbers_to_tensors", "ScalarToTensorPass"),
+    "exir.passes.sym_to_tensor_pass": _pass_names("numbers_to_tensors", "SymToTensorPass"),
+    "exir.passes.to_device_pass": _pass_names("program_passes", "ToDevicePass"),
+    "exir.passes.weights_to_outputs_pass": _pass_names("program_passes", "weights_to_outputs_pass"),
+    "exir.passes.memory_planning_pass": {
+        "MemoryPlanningPass": "rushlight.exir.planning.memory_pass"
+    },
+    "exir.memory_planning": {
+        **dict.fromkeys(
+            (
+                "collect_specs_from_nodes",
+                "filter_nodes",
+                "get_cond_nodes",
+                "get_graph_input_tensors",
+                "get_graph_output_tensors",
+                "get_input_specs",
+                "get_map_nodes",
+                "get_node_tensor_specs",
+                "get_return_specs",
+                "get_scan_nodes",
+                "get_while_nodes",
+                "insert_calls_to_free",
+                "update_all_tensors_lifetime",
+                "update_tensor_lifetime",
+            ),
+            "rushlight.exir.planning.nodes",
+        ),
+        **dict.fromkeys(
+            (
+                "AllocationSpec",
+                "MemoryAlgoResult",
+                "MemoryPlanningAlgorithmSuite",
+                "REGISTERED_ALGOS",
+                "SharedObject",
+                "SpecAllocResult",
+                "greedy",
+                "materialize_buffer",
+                "naive",
+                "pick_shared_obj",
+            ),
+            "rushlight.exir.planning.algorithms",
+        ),
+        "Verifier": "rushlight.exir.planning.verify_plan",
+        "apply_algo": "rushlight.exir.planning.apply",
+        "_do_user_inputs_exist": "rushlight.exir.planning.nodes:do_user_inputs_exist",
+        "_is_inplace_node": "rushlight.exir.planning.nodes:is_inplace_node",
+        "_is_mutable_buffer": "rushlight.exir.planning.nodes:is_mutable_buffer",
+        "_is_out_var_node": "rushlight.exir.planning.nodes:is_out_var_node",
+    },
+    "exir.sym_util": dict.fromkeys(
+        (
+            "collect_free_symbols",
+            "eval_expr",
+            "eval_shape",
+            "eval_shape_upper_bound",
+            "eval_upper_bound",
+        ),
+        "rushlight.exir.symbols",
+    ),
+    "exir.capture._capture": {"patch_forward": "rushlight.exir.graph_passes.forwards"},
     "exir.scalar_type": {"ScalarType": _SCHEMA},
     "exir.tensor": {
-        "TensorSpec": "rushlight.ir.spec",
+        **dict.fromkeys(
+            (
+                "ALIGNMENT",
+                "TensorSpec",
+                "calculate_aligned_num_bytes",
+                "check_spec",
+                "determine_tensor_dynanism",
+            ),
+            "rushlight.exir.specs",
+        ),
         **dict.fromkeys(
             (
                 "contiguous_stride_from_shape",
@@ -207,6 +370,8 @@ MODULES: dict[str, dict[str, str]] = {
             "ContainerMetadata",
             "DataLocation",
             "DataSegment",
+            "DeviceType",
+            "NonConstBufferDevice",
             "DelegateCall",
             "DeviceType",
             "Double",

@@ -32,29 +32,42 @@ bool SpacedText::suits(const Table& table) {
          table.added.empty() && (table.charsmap_class(' ') & kKeptSpace) != 0;
 }
 
-// Neighbouring chunks that are not known wait, and are normalised together.
+// Neighbouring chunks that are not known wait, and are normalised together. The chunk after each
+// one is looked up first, so that its line of the cache has come by then.
 void SpacedText::encode(StringView text) {
   words_.begin_text();
   waiting_ = {};
-  for (size_t i = 0, end = 0;; i = end) {
-    while (i < text.size() && is_space(text.data()[i])) ++i;
-    if (i == text.size()) break;
-    end = next_space(text, i + 1);
-    const StringView chunk(text.data() + i, end - i);
-    if (chunk.size() <= ShortWord::kLongest && known(chunk)) continue;
+  size_t end = 0;
+  WordEncoder::LookUp next = next_chunk(text, &end);
+  while (!next.text.empty()) {
+    const WordEncoder::LookUp one = next;
+    next = next_chunk(text, &end);
+    if (one.entry != nullptr && known(one)) continue;
+    const StringView chunk = one.text;
     const char* begin = waiting_.empty() ? chunk.data() : waiting_.data();
     waiting_ = {begin, static_cast<size_t>(chunk.data() + chunk.size() - begin)};
   }
   flush(true);
 }
 
+// The chunk after the one that ends at `*end`, or nothing.
+WordEncoder::LookUp SpacedText::next_chunk(StringView text, size_t* end) {
+  size_t i = *end;
+  while (i < text.size() && is_space(text.data()[i])) ++i;
+  if (i == text.size()) return {};
+  *end = next_space(text, i + 1);
+  return words_.look_up_chunk({text.data() + i, *end - i});
+}
+
 // Whether the chunk's tokens are known, and were appended. Most chunks never come back: they are
-// stored when they come for the second time.
-bool SpacedText::known(StringView chunk) {
-  const WordEncoder::LookUp one = words_.look_up_chunk(chunk);
+// stored when they come for the second time, and once more often where another one came back that
+// stands there. To store a chunk takes twice as long as to search it with those that wait.
+bool SpacedText::known(const WordEncoder::LookUp& one) {
   if (words_.is_new(one)) {
-    if (!words_.was_seen(one)) return false;
-    words_.learn(one, normalize(chunk, false));
+    if (!words_.was_seen(one) || words_.keeps_place(one)) return false;
+    words_.learn(one, normalize(one.text, false));
+  } else {
+    words_.note(one);
   }
   if (!words_.is_known(one)) return false;
   flush(false);

@@ -25,7 +25,8 @@ class SpacedText {
  private:
   bool is_space(char c) const { return static_cast<uint8_t>(c) <= ' ' && (spaces_ >> c & 1) != 0; }
   size_t next_space(StringView text, size_t i) const;
-  bool known(StringView chunk);
+  WordEncoder::LookUp next_chunk(StringView text, size_t* end);
+  bool known(const WordEncoder::LookUp& one);
   void flush(bool is_last);
   const Letters& normalize(StringView text, bool is_last);
 

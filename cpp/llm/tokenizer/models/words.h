@@ -44,6 +44,16 @@ class WordEncoder {
   bool is_new(const LookUp& one) const { return !one.entry->holds(one.key, one.owner); }
   // Whether a part that is new was looked up before, as far as is known.
   bool was_seen(const LookUp& one) { return scratch_.cache.was_seen(one.key, one.owner); }
+  // Whether what stands in the place of a part that is new came back since this was last asked.
+  bool keeps_place(const LookUp& one) {
+    const bool came_back = one.entry->came_back != 0;
+    one.entry->came_back = 0;
+    return came_back;
+  }
+  // Notes that a part, which is not new, came back.
+  void note(const LookUp& one) {
+    if (one.entry->came_back == 0) one.entry->came_back = 1;
+  }
   // Whether the cache has the tokens of a part that is not new.
   bool is_known(const LookUp& one) const { return one.entry->tokens != 0; }
   // Stores the tokens of the part's normalised text; or that the cache can not have them: there are

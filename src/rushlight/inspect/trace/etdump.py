@@ -16,7 +16,7 @@ from rushlight.schema.codec import Buffer
 from rushlight.schema.common import ScalarType
 from rushlight.schema.etdump import ValueType
 
-_DTYPES = {
+DTYPES = {
     ScalarType.BYTE: np.uint8,
     ScalarType.CHAR: np.int8,
     ScalarType.SHORT: np.int16,
@@ -33,6 +33,7 @@ _DTYPES = {
     ScalarType.UINT32: np.uint32,
     ScalarType.UINT64: np.uint64,
 }
+"""NumPy's dtypes; it has none for bfloat16."""
 _IDENTIFIER = b"ED00"
 
 
@@ -126,7 +127,7 @@ def value_of(value: fb.Value, buffer: Buffer | None) -> Any:
 
 def _array(tensor: fb.Tensor, buffer: Buffer | None) -> np.ndarray[Any, Any] | None:
     is_bfloat16 = tensor.scalar_type == ScalarType.BFLOAT16
-    dtype = np.dtype(np.uint16 if is_bfloat16 else _DTYPES.get(tensor.scalar_type, np.void))
+    dtype = np.dtype(np.uint16 if is_bfloat16 else DTYPES.get(tensor.scalar_type, np.void))
     if dtype == np.void:
         raise LoadError(
             f"the trace has a tensor of dtype {tensor.scalar_type.name}, which cannot be shown",

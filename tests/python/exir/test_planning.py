@@ -1,0 +1,183 @@
+"""Planning by passes and algorithms of the user's own, as ExecuTorch's documents describe them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.export.graph_signature import ExportGraphSignature
+from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
+
+import rushlight as rl
+from rushlight.errors import ExportError
+from rushlight.exir.config import ExecutorchBackendConfig
+from rushlight.exir.graph_passes.out_variants import ToOutVarPass
+from rushlight.exir.graph_passes.spec_prop import SpecPropPass
+from rushlight.exir.manager import to_edge
+from rushlight.exir.planning.algorithms import (
+    MemoryAlgoResult,
+    MemoryPlanningAlgorithmSuite,
+    SpecAllocResult,
+    greedy,
+    naive,
+)
+from rushlight.exir.planning.apply import apply_algo
+from rushlight.exir.planning.memory_pass import MemoryPlanningPass
+from rushlight.exir.planning.verify_plan import Verifier
+
+aten = torch.ops.aten
+
+
+class Chain(nn.Module):
+    """Products and sums, one after the other, with a buffer that is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(8))
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            a = a * b + a
+        self.total += a
+        return a.view(2, 4) * 2
+
+
+INPUTS = (torch.linspace(-1, 1, 8), torch.linspace(0, 2, 8))
+
+
+class TwoMemories(MemoryPlanningPass):
+    """Sums in memory 2."""
+
+    def run(
+        self, graph_module: GraphModule, graph_signature: ExportGraphSignature | None = None
+    ) -> PassResult:
+        for node in graph_module.graph.nodes:
+            if node.target == aten.add.out:
+                node.meta["spec"].mem_id = 2
+        return super().run(graph_module, graph_signature)
+
+
+def planned(planning: MemoryPlanningPass) -> Any:
+    captured = torch.export.export(Chain(), INPUTS)
+    config = ExecutorchBackendConfig(memory_planning_pass=planning)
+    return to_edge(captured).to_executorch(config)
+
+
+def check_runs(program: Any) -> None:
+    module, eager = rl.load(program.buffer), Chain()
+    for _ in range(2):
+        torch.testing.assert_close(module(*INPUTS), eager(*INPUTS))
+
+
+def test_a_pass_gives_tensors_memories() -> None:
+    program = planned(TwoMemories())
+    plan = program.executorch_program.execution_plan[0]
+    assert len(plan.non_const_buffer_sizes) == 3
+    shown = program.exported_program().graph
+    sums = [n.meta["spec"].mem_id for n in shown.nodes if n.target == aten.add.out]
+    products = [n.meta["spec"].mem_id for n in shown.nodes if n.target == aten.mul.out]
+    assert (set(sums), set(products)) == ({2}, {1})
+    check_runs(program)
+
+
+@pytest.mark.parametrize("algorithm", [greedy, naive])
+def test_algorithms_of_a_suite_place_tensors(algorithm: Any) -> None:
+    suite = MemoryPlanningAlgorithmSuite([algorithm])
+    program = planned(MemoryPlanningPass(suite, alloc_graph_input=False))
+    values = program.executorch_program.execution_plan[0].values
+    used = program.executorch_program.execution_plan[0].inputs
+    assert all(values[i].val.allocation_info is None for i in used)
+    check_runs(program)
+
+
+def test_an_algorithm_of_the_user_is_run_and_checked() -> None:
+    def apart(
+        alignment: int, specs: Any, module: GraphModule, signature: Any, padding: int
+    ) -> MemoryAlgoResult:
+        result, end = MemoryAlgoResult({}, [0, 0]), 0
+        for spec in specs:
+            result.spec_dict[spec] = SpecAllocResult(1, 0, end)
+            end += spec.realign(alignment)
+        result.bufsizes[1] = end
+        return result
+
+    def at_once(*given: Any) -> MemoryAlgoResult:
+        result = apart(*given)
+        for place in result.spec_dict.values():
+            place.mem_offset = 0
+        return result
+
+    program = planned(MemoryPlanningPass(MemoryPlanningAlgorithmSuite([apart])))
+    check_runs(program)
+    with pytest.raises(ExportError, match="share bytes"):
+        planned(MemoryPlanningPass(MemoryPlanningAlgorithmSuite([at_once])))
+
+
+def prepared() -> GraphModule:
+    class Four(nn.Module):
+        def forward(self, a: torch.Tensor) -> torch.Tensor:
+            b = a + a
+            c = a * b
+            return c * (c + b)
+
+    module = to_edge(torch.export.export(Four(), (torch.ones(1),))).exported_program()
+    module = SpecPropPass()(module.graph_module).graph_module
+    return ToOutVarPass()(module).graph_module
+
+
+def test_sizes_are_those_that_executorch_plans() -> None:
+    # What ExecuTorch 1.4.1 gives for this graph, alignment 1: five tensors of 4 bytes.
+    for algorithm, size, pairs in ((naive, 20, 0), (greedy, 12, 2)):
+        module = prepared()
+        suite = MemoryPlanningAlgorithmSuite([algorithm])
+        assert apply_algo(suite, module, 1) == [0, size]
+        verifier = Verifier(module, True, True, True)
+        assert verifier.verify_storage_reuse() == pairs
+        torch.testing.assert_close(module(torch.tensor([3.0]))[0], torch.tensor([432.0]))
+
+
+def test_buffers_that_methods_share_lie_in_one_memory() -> None:
+    with pytest.raises(ValueError, match="alloc_mutable_buffers"):
+        MemoryPlanningPass(share_mutable_buffers=True, alloc_mutable_buffers=False)
+    captured = torch.export.export(Chain(), INPUTS)
+    planning = TwoMemories(share_mutable_buffers=True)
+    config = ExecutorchBackendConfig(memory_planning_pass=planning)
+    with pytest.raises(ExportError, match="memory 2"):
+        to_edge({"a": captured, "b": captured}).to_executorch(config)
+
+    class Other(MemoryPlanningPass):
+        def run(self, *given: Any) -> PassResult:
+            return super().run(*given)
+
+    config = ExecutorchBackendConfig(memory_planning_pass=Other(share_mutable_buffers=True))
+    made = to_edge({"a": captured, "b": captured}).to_executorch(config)
+    module, eager = rl.load(made.buffer), Chain()
+    for name in "ab":
+        torch.testing.assert_close(module[name](*INPUTS), eager(*INPUTS))
+
+
+class Reader(nn.Module):
+    """Returns a buffer that another method writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(8))
+
+    def forward(self) -> torch.Tensor:
+        return self.total
+
+
+def test_a_method_reads_state_that_another_one_writes() -> None:
+    programs = {
+        "forward": torch.export.export(Chain(), INPUTS),
+        "total": torch.export.export(Reader(), ()),
+    }
+    planning = MemoryPlanningPass(share_mutable_buffers=True)
+    config = ExecutorchBackendConfig(memory_planning_pass=planning)
+    module, eager = rl.load(to_edge(programs).to_executorch(config).buffer), Chain()
+    assert torch.as_tensor(module["total"]()).tolist() == [0.0] * 8
+    module(*INPUTS), eager(*INPUTS)
+    torch.testing.assert_close(torch.as_tensor(module["total"]()), eager.total)
