@@ -156,6 +156,10 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.control_flow": {"while_loop": "torch._higher_order_ops.while_loop"},
     "exir.serde.serialize": {"load": "torch.export", "save": "torch.export"},
+    "exir.tracer": {
+        "Value": "typing:Any",
+        "_default_decomposition_table": "rushlight.edge.decompositions:decomposition_table",
+    },
     "exir.tensor_layout": {"TensorLayout": "rushlight.schema.flat_tensor"},
     "exir._serialize.padding": dict.fromkeys(
         ("aligned_size", "pad_to", "padding_required"), "rushlight.exir.cord"
