@@ -41,7 +41,7 @@ MODULES: dict[str, dict[str, str]] = {
             "is_supported_platform_for_coreml_lowering",
             "is_supported_platform_for_qnn_lowering",
         ),
-        "rushlight.exir.platforms",
+        "rushlight.exir.target_recipes",
     ),
 }
 
