@@ -46,7 +46,10 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.capture": dict(_CONFIGS),
     "exir.capture._config": dict(_CONFIGS),
-    "exir.program": dict(_LOWERING),
+    "exir.program": {**_LOWERING, "get_fake_program": "rushlight.exir.fake_programs"},
+    "exir.program._fake_program": dict.fromkeys(
+        ("get_fake_program", "update_to_real_program"), "rushlight.exir.fake_programs"
+    ),
     "exir.program._program": {
         **_LOWERING,
         "_transform": "rushlight.exir.transform:transform",
@@ -100,9 +103,13 @@ MODULES: dict[str, dict[str, str]] = {
         "ExportError": "rushlight.errors",
         "InternalError": "rushlight.errors:ExportError",
     },
-    "exir.graph_module": {"get_control_flow_submodules": "rushlight.partition"},
+    "exir.graph_module": {
+        "_get_submodule": "rushlight.exir.submodules:submodule_of",
+        "get_control_flow_submodules": "rushlight.partition",
+    },
     "exir.lowered_backend_module": {
         "LoweredBackendModule": "rushlight.partition",
+        "arrange_graph_outputs": "rushlight.exir.submodules",
         "get_lowered_backend_modules": "rushlight.exir.passes",
         "create_submodule_from_nodes": "rushlight.exir.graph_passes.submodules",
         "get_lowered_submodules": "rushlight.partition",
@@ -149,6 +156,10 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.control_flow": {"while_loop": "torch._higher_order_ops.while_loop"},
     "exir.serde.serialize": {"load": "torch.export", "save": "torch.export"},
+    "exir.tracer": {
+        "Value": "typing:Any",
+        "_default_decomposition_table": "rushlight.edge.decompositions:decomposition_table",
+    },
     "exir.tensor_layout": {"TensorLayout": "rushlight.schema.flat_tensor"},
     "exir._serialize.padding": dict.fromkeys(
         ("aligned_size", "pad_to", "padding_required"), "rushlight.exir.cord"
@@ -197,6 +208,7 @@ MODULES: dict[str, dict[str, str]] = {
         **_pass_names("numbers_to_tensors", "ScalarToTensorPass", "SymToTensorPass"),
         **_pass_names("layouts", "LegalizePortableDimOrderPass", "MemoryFormatOpsPass"),
         **_pass_names("handles", "DebugHandleGeneratorPass", "DebugPass"),
+        **_pass_names("lists", "base_post_op_replace_passes", "base_pre_op_replace_passes"),
         "DynamicMemoryPlanningMode": "rushlight.exir.graph_passes.shapes",
         "EdgeToBackendOpsPass": f"{_GRAPH_PASSES}.backend_numbers",
         "eval_shape_upper_bound": "rushlight.exir.symbols",
