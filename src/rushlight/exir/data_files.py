@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
 from rushlight.exir.cord import Bytes, Cord
 from rushlight.partition.named_data import DataEntry, NamedDataStoreOutput
 from rushlight.serialize.ptd import NamedTensor, read_ptd, write_ptd
@@ -21,7 +23,7 @@ class DataPayload:
         named_data: by key, which buffer it is, and how it is read.
     """
 
-    buffers: list[bytes] = field(default_factory=list)
+    buffers: list[bytes | np.ndarray] = field(default_factory=list)
     named_data: dict[str, DataEntry] = field(default_factory=dict)
 
 

@@ -34,7 +34,7 @@ class ExecutorchProgramManager(_Finished):
     """A finished program: its bytes, its plan and its debug maps."""
 
     @cached_property
-    def executorch_program(self) -> schema.Program:  # type: ignore[override]
+    def executorch_program(self) -> schema.Program:
         """The program as the schema's dataclasses, with its constants and payloads."""
         return whole_program(self._emitted)
 

@@ -358,7 +358,7 @@ def serialize_for_executorch(
         layouts = _external_layouts(emitter_output.program)
         for tag, indices in emitter_output.external_constant_map.items():
             for name, index in indices.items():
-                content = emitter_output.external_constant_buffer[index]
+                content = bytes(emitter_output.external_constant_buffer[index])
                 collected.add_named_data(
                     name, content, external_tag=tag, tensor_layout=layouts[name]
                 )

@@ -31,6 +31,10 @@ def number_calls(module: GraphModule) -> None:
             made_by = node.args[0].meta.get("debug_handle")
             if made_by is not None:
                 node.meta["debug_handle"] = made_by
+        for node in one.graph.find_nodes(op="get_attr"):
+            handles = [h for user in node.users if (h := user.meta.get("debug_handle")) is not None]
+            if handles:
+                node.meta["debug_handle"] = handles[0]
 
 
 class DelegateMappingBuilder:

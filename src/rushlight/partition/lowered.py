@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Graph, Node
 
-from rushlight.edge.config import ExecutorchBackendConfig
+from rushlight.edge.config import ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.edge.to_edge import finish
 from rushlight.ir.programs import copy_node, copy_program, make_module
 from rushlight.ir.source import source_of
@@ -21,6 +21,7 @@ from rushlight.partition.debug_map import numbered_calls
 from rushlight.partition.flat import flatten
 from rushlight.partition.named_data import NamedDataStoreOutput
 from rushlight.partition.registry import find_stage
+from rushlight.schema import program as fb
 from rushlight.schema.program import CompileSpec
 from rushlight.schema.source import Source
 
@@ -86,7 +87,7 @@ class LoweredBackendModule(torch.nn.Module):
         computed = executorch_call_delegate(self, *(flat[i] for i in self._call.passed))
         return pytree.tree_unflatten(self._call.assemble(computed, flat), self._call.results)
 
-    def program(self) -> ExportedProgram:
+    def exported_program(self) -> ExportedProgram:
         """A program in the Edge dialect that consists of one call of this module."""
         program = copy_program(self._program)
         signature = program.graph_signature
@@ -127,6 +128,25 @@ class LoweredBackendModule(torch.nn.Module):
         """The module as a `.pte` file with one method, `forward`."""
         file: bytes = find_stage("lowered_to_file")(self, config)
         return file
+
+    def program(
+        self, emit_stacktrace: bool = False, memory_planning: MemoryPlanningPass | None = None
+    ) -> fb.Program:
+        """The module as a program of the schema, which holds its payload itself.
+
+        Args:
+            emit_stacktrace: store the Python line of the call.
+            memory_planning: how memory is planned; None: as always.
+        """
+        config = ExecutorchBackendConfig(
+            memory_planning_pass=memory_planning or MemoryPlanningPass(),
+            emit_stacktrace=emit_stacktrace,
+            extract_delegate_segments=False,
+        )
+        program = fb.unpack(self.buffer(config))
+        program.segments, program.named_data = [], []  # what only the file needs
+        program.constant_segment = fb.SubsegmentOffsets()
+        return program
 
     def set_places(self, numbers: Mapping[int | str, int | Iterable[int]]) -> None:
         """Record which calls the backend's own instructions were made from.

@@ -330,4 +330,4 @@ class EdgeProgramManager:
 
 def lowered_to_file(module: LoweredBackendModule, config: ExecutorchBackendConfig | None) -> bytes:
     """The `.pte` file of a lowered module; `LoweredBackendModule.buffer` finds it as a stage."""
-    return EdgeProgramManager({"forward": module.program()}).to_executorch(config).buffer
+    return EdgeProgramManager({"forward": module.exported_program()}).to_executorch(config).buffer

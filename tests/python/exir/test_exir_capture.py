@@ -16,8 +16,8 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 import rushlight as rl
 from rushlight.edge.operators import ops
-from rushlight.exir.capture import CaptureConfig, capture
-from rushlight.exir.common import (
+from rushlight.exir.older.capture import CaptureConfig, capture
+from rushlight.exir.older.common import (
     format_schema_name,
     internal_assert,
     override_logger,

@@ -20,7 +20,7 @@ def test_a_whole_program_is_one_call() -> None:
     program = traced(count, X, **COUNTED)
     module = to_backend("Untouched", program, [])
     assert_expected_inline(
-        text(module.program()),
+        text(module.exported_program()),
         """\
 x: float32[2, 2]
 %1 = lowered_module_0 for Untouched:
@@ -57,7 +57,7 @@ return [%1]
 def test_arguments_that_come_back_are_returned_by_the_caller() -> None:
     module = to_backend("Untouched", traced(lambda x, y: (x.sin(), y), X, X), [])
     assert_expected_inline(
-        text(module.program()),
+        text(module.exported_program()),
         """\
 x: float32[2, 2]
 y: float32[2, 2]

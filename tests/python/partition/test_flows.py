@@ -49,9 +49,12 @@ def test_a_lowered_module_is_saved_by_itself() -> None:
     lowered = to_backend("Interpreted", edge_of(Sine(), x), [])
     file = lowered.buffer()
     np.testing.assert_allclose(rl.load(file)(x.numpy()), np.sin(x.numpy()), rtol=1e-6)
-    plan = rl.EdgeProgramManager({"forward": lowered.program()}).to_executorch()
+    plan = rl.EdgeProgramManager({"forward": lowered.exported_program()}).to_executorch()
     [instruction] = plan.executorch_program.execution_plan[0].chains[0].instructions
     assert isinstance(instruction.instr_args, schema.DelegateCall)
+    program = lowered.program()
+    assert program.execution_plan[0].chains[0].instructions == [instruction]
+    assert [one.data for one in program.backend_delegate_data] == [lowered.processed_bytes]
 
 
 class Outputs(torch.nn.Module):
@@ -104,7 +107,7 @@ def test_parameters_of_a_whole_program_are_the_delegates() -> None:
     x = torch.randn(4, 3)
     lowered = to_backend("Interpreted", edge_of(model, x), [])
     assert len(lowered.original_module.state_dict) == 2
-    assert not lowered.program().state_dict
+    assert not lowered.exported_program().state_dict
     runs_like(model, rl.to_edge(torch.export.export(Wrap(lowered), (x,))), x)
 
 
@@ -163,7 +166,7 @@ def test_nested_delegates() -> None:
     assert seen == [["mm.default", "add.Tensor"]] * 2
     torch.testing.assert_close(whole(*args), AddMul()(*args))
     [instruction] = (
-        rl.EdgeProgramManager({"forward": whole.program()})
+        rl.EdgeProgramManager({"forward": whole.exported_program()})
         .to_executorch()
         .executorch_program.execution_plan[0]
         .chains[0]

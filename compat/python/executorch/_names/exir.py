@@ -22,8 +22,8 @@ _SHAPES = {
     "ConstraintBasedSymShapeEvalPass": "rushlight.exir.graph_passes.shapes",
     "HintBasedSymShapeEvalPass": "rushlight.exir.graph_passes.shapes",
 }
-_CAPTURE = dict.fromkeys(("CallSpec", "CaptureConfig", "capture"), "rushlight.exir.capture")
-_COMMON = "rushlight.exir.common"
+_CAPTURE = dict.fromkeys(("CallSpec", "CaptureConfig", "capture"), "rushlight.exir.older.capture")
+_COMMON = "rushlight.exir.older.common"
 _SCHEMA = "rushlight.schema.program"
 _PROGRAM_FILES = "rushlight.exir.program_files"
 _EMITTED = dict.fromkeys(("EmitterOutput", "emit_program"), "rushlight.exir.emitted")
@@ -40,7 +40,7 @@ MODULES: dict[str, dict[str, str]] = {
         **_LOWERING,
         **_CONFIGS,
         **_CAPTURE,
-        "ExirExportedProgram": "rushlight.exir.capture",
+        "ExirExportedProgram": "rushlight.exir.older.capture",
         **_EMITTED,
         "ExportedProgram": "torch.export",
         "ExportGraphSignature": "torch.export.graph_signature",
@@ -50,7 +50,10 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.capture": {**_CONFIGS, **_CAPTURE},
     "exir.capture._config": {**_CONFIGS, "CaptureConfig": _CAPTURE["CaptureConfig"]},
-    "exir.program": dict(_LOWERING),
+    "exir.program": {**_LOWERING, "get_fake_program": "rushlight.exir.fake_programs"},
+    "exir.program._fake_program": dict.fromkeys(
+        ("get_fake_program", "update_to_real_program"), "rushlight.exir.fake_programs"
+    ),
     "exir.program._program": {
         **_LOWERING,
         "_transform": "rushlight.exir.transform:transform",
@@ -101,9 +104,13 @@ MODULES: dict[str, dict[str, str]] = {
         "internal_assert": _COMMON,
         "InternalError": "rushlight.errors:ExportError",
     },
-    "exir.graph_module": {"get_control_flow_submodules": "rushlight.partition"},
+    "exir.graph_module": {
+        "_get_submodule": "rushlight.exir.submodules:submodule_of",
+        "get_control_flow_submodules": "rushlight.partition",
+    },
     "exir.lowered_backend_module": {
         "LoweredBackendModule": "rushlight.partition",
+        "arrange_graph_outputs": "rushlight.exir.submodules",
         "get_lowered_backend_modules": "rushlight.exir.passes",
         "create_submodule_from_nodes": "rushlight.exir.graph_passes.submodules",
         "get_lowered_submodules": "rushlight.partition",
@@ -170,6 +177,10 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.control_flow": {"while_loop": "torch._higher_order_ops.while_loop"},
     "exir.serde.serialize": {"load": "torch.export", "save": "torch.export"},
+    "exir.tracer": {
+        "Value": "typing:Any",
+        "_default_decomposition_table": "rushlight.edge.decompositions:decomposition_table",
+    },
     "exir.tensor_layout": {"TensorLayout": "rushlight.schema.flat_tensor"},
     "exir._serialize.padding": dict.fromkeys(
         ("aligned_size", "pad_to", "padding_required"), "rushlight.exir.cord"
@@ -218,6 +229,7 @@ MODULES: dict[str, dict[str, str]] = {
         **_pass_names("numbers_to_tensors", "ScalarToTensorPass", "SymToTensorPass"),
         **_pass_names("layouts", "LegalizePortableDimOrderPass", "MemoryFormatOpsPass"),
         **_pass_names("handles", "DebugHandleGeneratorPass", "DebugPass"),
+        **_pass_names("lists", "base_post_op_replace_passes", "base_pre_op_replace_passes"),
         "DynamicMemoryPlanningMode": "rushlight.exir.graph_passes.shapes",
         "EdgeToBackendOpsPass": f"{_GRAPH_PASSES}.backend_numbers",
         "eval_shape_upper_bound": "rushlight.exir.symbols",

@@ -1,0 +1,1 @@
+"""What only older scripts for ExecuTorch use."""
