@@ -9,9 +9,11 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+from rushlight.capture import capture
 from rushlight.edge.operators import is_spelled, plain, spell
 from rushlight.edge.passes.taps import taps_to_values
 from rushlight.ir.custom_ops.tap import SelectionError, tap
+from rushlight.partition import Partitioner
 from rushlight.pipeline import EdgeProgramManager
 from rushlight.tap import (
     FULL_TENSOR,
@@ -22,6 +24,7 @@ from rushlight.tap import (
     select_all_call_function,
     tap_outputs,
 )
+from rushlight.tap.compare import compare_tapped
 
 
 class TapRule(NamedTuple):
@@ -102,6 +105,28 @@ def tap_intermediate_outputs(
         raise refusal
     whole.__dict__.update(program.__dict__)
     return whole, taps
+
+
+def tap_compare(
+    model: torch.nn.Module,
+    example_inputs: tuple[Any, ...],
+    partitioner: Partitioner | Sequence[Partitioner] | None = None,
+    *,
+    rules: Rules | None = None,
+    error_on_empty: bool = True,
+) -> tuple[Any, list[Tap]]:
+    """`rushlight.tap.tap_compare` with rules.
+
+    Args:
+        model, example_inputs, partitioner: as there.
+        rules, error_on_empty: as for `tap_intermediate_outputs`.
+
+    Raises:
+        ExportError, RunError: as both.
+    """
+    program = capture(model, example_inputs)
+    tapped, taps = tap_intermediate_outputs(program, rules, error_on_empty=error_on_empty)
+    return compare_tapped(tapped, taps, example_inputs, partitioner), taps
 
 
 def strip_taps(edge: EdgeProgramManager) -> None:

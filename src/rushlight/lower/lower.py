@@ -177,6 +177,9 @@ class _Lowering:
 
     def _call(self, node: Node) -> None:
         target = node.target
+        if isinstance(target, OpOverload) and target._schema.is_mutable:
+            told = "it writes its arguments and has no functional variant: call one that returns"
+            fail(self.program.graph, node, self.method.name, f"{told} what it writes")
         args, kwargs = self._map(node.args), self._map(dict(node.kwargs))
         tensors = [s for n in node.all_input_nodes for s in _specs(self.values[n])]
         result = self.specs.of_results(node, tensors)

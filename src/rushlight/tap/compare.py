@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.export import ExportedProgram
 
 from rushlight.capture import capture
 from rushlight.check.eager import eager_results
@@ -47,13 +48,34 @@ def tap_compare(
         ExportError: the model cannot be exported, or nothing is selected.
         RunError: pandas is not installed.
     """
-    frame = pandas()  # before the work
+    pandas()  # before the work
     tapped, taps = tap_outputs(capture(model, example_inputs), selector, reducer)
+    return compare_tapped(tapped, taps, example_inputs, partitioner), taps
+
+
+def compare_tapped(
+    tapped: ExportedProgram,
+    taps: Sequence[Tap],
+    example_inputs: tuple[Any, ...],
+    partitioner: Partitioner | Sequence[Partitioner] | None = None,
+) -> Any:
+    """Run a tapped program, and compare its taps with eager's.
+
+    Args:
+        tapped, taps: what `tap_outputs` returned.
+        example_inputs, partitioner: as for `tap_compare`.
+
+    Returns:
+        The DataFrame of `compare_aot_runtime_dataframe`.
+
+    Raises:
+        ExportError: the program cannot be lowered.
+        RunError: pandas is not installed.
+    """
     wanted = eager_results(tapped, example_inputs, {})
     edge = to_edge_transform_and_lower(tapped, partitioner=partitioner)
     method = load(edge.to_executorch().buffer)["forward"]
-    got = method.call_flat(example_inputs, {})
-    return frame.DataFrame(_rows(taps, wanted, got)), taps
+    return compare_aot_runtime_dataframe(taps, wanted, method.call_flat(example_inputs, {}))
 
 
 def compare_aot_runtime_dataframe(

@@ -24,7 +24,7 @@ from rushlight.devtools.suites import (
     deserialize_from_flatbuffer_to_bundled_program,
     serialize_from_bundled_program_to_flatbuffer,
 )
-from rushlight.devtools.taps import StatReducer, TapRule, strip_taps
+from rushlight.devtools.taps import StatReducer, TapRule, strip_taps, tap_compare
 from rushlight.errors import ExportError
 from rushlight.exir.manager import to_edge
 from rushlight.tap import STATS, get_reducer, select_by_op_type
@@ -111,6 +111,17 @@ def test_taps_are_stripped_in_either_spelling(model: torch.nn.Module) -> None:
         torch.testing.assert_close(program.module()(X)[tap.output_index], STATS.eager(model(X)))
         strip_taps(edge)
         assert edge.exported_program() is program
+
+
+def test_taps_of_rules_are_compared_with_eager(model: torch.nn.Module) -> None:
+    rules = [(select_by_op_type("aten.relu.default"), "FULL_TENSOR"), (lambda node: True, "STATS")]
+    frame, taps = tap_compare(model, (X,), rules=rules)
+    assert [tap.reducer_name for tap in taps] == ["FULL_TENSOR", "STATS"]
+    assert frame.sqnr_db[0] > 100 and frame.aot_max[1] == pytest.approx(frame.rt_max[1])
+    nothing = (select_by_op_type("aten.sin.default"), "STATS")
+    with pytest.raises(ValueError, match="selects no call"):
+        tap_compare(model, (X,), rules=nothing)
+    assert tap_compare(model, (X,), rules=nothing, error_on_empty=False)[1] == []
 
 
 def test_a_reducer_in_executorch_s_form() -> None:

@@ -160,3 +160,20 @@ def test_constants_and_buffers_are_added_and_removed() -> None:
     program.graph_module.recompile()
     assert torch.equal(program.module()(X), X + 1)
     assert program.graph_signature.buffers_to_mutate == {"b_count": "count"}
+    another = placeholders.create_mutable_buffer(program, "b_more", torch.zeros(1))
+    assert list(program.graph_signature.buffers_to_mutate) == ["b_count", "b_more"]
+    assert program.graph_signature.buffers == ("count", "more")
+    assert torch.equal(placeholders.get_param_tensor(program, another), torch.zeros(1))
+    assert placeholders.is_param_node(program, buffer)
+    assert not placeholders.is_param_node(program, call)
+    with pytest.raises(ExportError, match="no parameter"):
+        placeholders.get_param_tensor(program, call)
+    with pytest.raises(ExportError, match="there already"):
+        placeholders.create_mutable_buffer(program, "b_more", torch.zeros(1))
+    with (
+        program.graph.inserting_before(call),
+        pytest.raises(ExportError, match="before the first one"),
+    ):
+        placeholders.create_constant_placeholder(
+            program, program.graph, "late", InputKind.CONSTANT_TENSOR, torch.ones(2)
+        )

@@ -19,7 +19,12 @@ ABSENT: dict[str, str] = {
     **extension.ABSENT,
 }
 
-WHOLE: dict[str, str] = {**codegen.WHOLE, **export.WHOLE, **extension.WHOLE}
+WHOLE: dict[str, str] = {
+    **codegen.WHOLE,
+    **backends.WHOLE,
+    **export.WHOLE,
+    **extension.WHOLE,
+}
 
 
 def _with_parents(modules: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:

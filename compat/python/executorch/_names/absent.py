@@ -10,10 +10,6 @@ _TRACE = "torch.export.export captures models"
 _SAVED = "torch.export.save and torch.export.load keep exported programs"
 _EDGE_CODE = "it makes ExecuTorch's own tables of operators; ours are in ops/ops.yaml"
 _OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
-_TRANSFORM = (
-    "not needed by our backends, which take these operators as they are; write a pass with "
-    "executorch.exir.pass_base.ExportPass"
-)
 _LLM = "rushlight.llm exports and runs language models: see docs/llm/"
 _XNNPACK_CONFIG = (
     "XnnpackPartitioner takes every operator that it can; leave calls out with "
@@ -70,7 +66,9 @@ ABSENT: dict[str, str] = {
     "backends.xnnpack.quantizer": "XNNPACKQuantizer annotates what the backend takes",
     "backends.xnnpack.recipes": "name a recipe of XNNPackRecipeType in ExportRecipe.get_recipe",
     "backends.xnnpack.utils": "a helper of ExecuTorch's compiler of payloads; ours needs none",
-    "backends.transforms": _TRANSFORM,
+    "backends.transforms.fuse_conv_with_clamp": (
+        "it makes calls of Vulkan's own operators; our backends fuse clamps into convolutions"
+    ),
     "backends.openvino.partitioner": "OpenvinoPartitioner takes every operator that it can",
     "backends.openvino.quantizer": _NNCF,
     "backends.openvino.OpenVINOQuantizer": _NNCF,

@@ -19,7 +19,84 @@ _CONFIGS = {
     "get_xnnpack_executorch_backend_config": "rushlight.backends.xnnpack.configs",
 }
 
+# Modules of `backends.transforms`, where their names are here, and these names.
+_TRANSFORMS = {
+    "addmm_mm_to_linear": (
+        "addmm_to_linear",
+        "AddmmToLinearTransform apply_addmm_mm_to_linear_transform get_dqlinear_input get_shape "
+        "replace_addmm_mm_with_linear replace_linear_view_copy_input_output",
+    ),
+    "aten_to_dialect_pass": (
+        "aten_to_dialect",
+        "AtenToDialectPass DialectNodeSpec SubstitutionFn",
+    ),
+    "convert_dtype_pass": ("convert_dtype", "ConvertDtypePass I64toI32"),
+    "decompose_channels_last_pass": ("decompose_channels_last", "DecomposeChannelsLastPass"),
+    "decompose_sdpa": ("decompose_attention", "DecomposeScaledDotProductAttention"),
+    "fuse_batch_norm_with_conv": ("fuse_batch_norm", "FuseBatchNormWithConvPass"),
+    "fuse_cascaded_transpose_or_permute_ops": (
+        "layout.fuse_cascaded_reorders",
+        "FuseCascadedTransposeOrPermuteOps",
+    ),
+    "fuse_cascaded_view_ops": ("layout.fuse_cascaded_views", "FuseCascadedViewOps"),
+    "fuse_transpose_or_permute_op_pairs_pass": (
+        "layout.fuse_reorder_pairs",
+        "FuseTransposeOrPermuteOpPairsPass",
+    ),
+    "fuse_view_copy": ("layout.fuse_views", "FuseViewCopyTransform"),
+    "mean_to_sum_div": ("mean_to_sum_div", "MeanToSumDiv"),
+    "postpone_permute_below_squeeze_view": (
+        "layout.postpone_permutes",
+        "PostponePermuteOpBelowSqueezeOrUnsqueezeLikeView",
+    ),
+    "quantize_fused_convbn_bias_pass": ("quantize_bias", "QuantizeFusedConvBnBiasAtenPass"),
+    "rank_0_to_rank_1": ("rank_0_to_rank_1", "Rank0ToRank1Pass"),
+    "remove_clone_ops": ("remove_clones", "RemoveCloneOpsTransform"),
+    "remove_getitem_op": ("remove_getitem", "RemoveGetItemPass"),
+    "remove_permutes_around_elementwise_ops": (
+        "layout.remove_permutes",
+        "RemovePermutesAroundElementwiseOps",
+    ),
+    "replace_nop_transpose_or_permute_with_view": (
+        "layout.reorders_to_views",
+        "ReplaceNopTransposeOrPermuteWithViewPass",
+    ),
+    "replace_scalar_with_tensor": ("scalars_to_tensors", "ReplaceScalarWithTensorArgPass"),
+    "view_copy_to_squeeze_unsqueeze": (
+        "layout.views_to_squeezes",
+        "ViewCopyToSqueezeUnsqueezePass",
+    ),
+}
+
 MODULES: dict[str, dict[str, str]] = {
+    **{
+        f"backends.transforms.{name}": dict.fromkeys(
+            names.split(), f"rushlight.exir.transforms.{ours}"
+        )
+        for name, (ours, names) in _TRANSFORMS.items()
+    },
+    "backends.transforms": dict.fromkeys(
+        ("apply_addmm_mm_to_linear_transform", "get_shape"),
+        "rushlight.exir.transforms.addmm_to_linear",
+    ),
+    "backends.transforms.permute_pass_utils": {
+        **dict.fromkeys(
+            (
+                "FuseOpPairsAcrossBranchesPass",
+                "HierarchicalInplacePassInterface",
+                "RemoveOrReplacePassInterface",
+            ),
+            "rushlight.exir.transforms.bases",
+        ),
+        **dict.fromkeys(
+            ("get_arg", "get_edge_overload_packet", "set_arg"),
+            "rushlight.exir.transforms.arguments",
+        ),
+        **dict.fromkeys(
+            ("get_permuted_dims", "get_shape", "get_transposed_dims"),
+            "rushlight.exir.transforms.layout.orders",
+        ),
+    },
     "backends.xnnpack": {
         **_XNNPACK,
         **_CONFIGS,
@@ -57,6 +134,9 @@ MODULES: dict[str, dict[str, str]] = {
             "create_constant_placeholder",
             "create_mutable_buffer",
             "delete_constant_placeholder",
+            "get_param_tensor",
+            "is_get_attr_node",
+            "is_param_node",
         ),
         "rushlight.exir.placeholders",
     ),
@@ -77,6 +157,11 @@ MODULES: dict[str, dict[str, str]] = {
         "CoreMLBackend": "rushlight.backends.coreml"
     },
     "backends.apple.coreml.compiler": {"CoreMLBackend": "rushlight.backends.coreml"},
+}
+
+WHOLE: dict[str, str] = {
+    # Importing it defines operators.
+    "backends.transforms.channels_last_ops": "rushlight.exir.transforms.channels_last_ops",
 }
 
 ABSENT: dict[str, str] = {

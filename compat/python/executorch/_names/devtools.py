@@ -104,6 +104,7 @@ _RULES = {
     "tap_intermediate_outputs_": f"{_DEVTOOLS}.taps:tap_intermediate_outputs",
     "strip_taps_": f"{_DEVTOOLS}.taps:strip_taps",
     "StatReducer": f"{_DEVTOOLS}.taps",
+    "tap_compare": f"{_DEVTOOLS}.taps",
 }
 
 MODULES: dict[str, dict[str, str]] = {
@@ -201,7 +202,6 @@ MODULES: dict[str, dict[str, str]] = {
     "devtools.intermediate_output_tap": {
         **_TAP,
         **_RULES,
-        "tap_compare": "rushlight.tap",
     },
     "devtools.bundled_program.config": dict(_SUITE_CONFIG),
     "devtools.bundled_program.core": {

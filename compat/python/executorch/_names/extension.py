@@ -112,9 +112,10 @@ MODULES: dict[str, dict[str, str]] = {
             f"{_LLM}.config.backends",
         ),
     },
-    "extension.llm.export.export_passes": dict.fromkeys(
-        ("RemoveRedundantTransposes", "ReplaceSDPAWithCustomSDPAPass"), f"{_LLM}.passes"
-    ),
+    "extension.llm.export.export_passes": {
+        "RemoveRedundantTransposes": f"{_LLM}.passes.remove_transposes",
+        "ReplaceSDPAWithCustomSDPAPass": f"{_LLM}.passes.custom_attention",
+    },
     "extension.llm.export.gguf": {
         **dict.fromkeys(
             (

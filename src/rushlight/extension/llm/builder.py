@@ -14,7 +14,8 @@ from torch.nn.attention import SDPBackend
 
 from rushlight.edge import EdgeCompileConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError
-from rushlight.exir.config import ConstraintBasedSymShapeEvalPass, ExecutorchBackendConfig
+from rushlight.exir.config import ExecutorchBackendConfig
+from rushlight.exir.graph_passes.shapes import ConstraintBasedSymShapeEvalPass
 from rushlight.exir.manager import (
     EdgeProgramManager,
     ExecutorchProgramManager,
@@ -22,7 +23,7 @@ from rushlight.exir.manager import (
 )
 from rushlight.extension.export_util import export_to_edge, save_pte_program
 from rushlight.extension.llm.calibration import Calibration
-from rushlight.extension.llm.passes import RemoveRedundantTransposes
+from rushlight.extension.llm.passes.remove_transposes import RemoveRedundantTransposes
 from rushlight.inspect import format_delegated_graph
 from rushlight.partition import Partitioner
 from rushlight.quantization import (

@@ -1,6 +1,9 @@
 """Exporting a language model by a configuration: a YAML file, words of a command line, or both.
 
-python -m executorch.extension.llm.export.export_llm --config FILE export.output_name=m.pte
+    python -m executorch.extension.llm.export.export_llm --config FILE +export.output_name=m.pte
+
+Words change fields of the file, and `+` adds one that it does not have. Without a file, all fields
+are there.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ class Stats:
     num_generated_tokens: int = 0
 
     SCALING_FACTOR_UNITS_PER_SECOND = 1000
+    _sampling_start = 0
 
     def on_sampling_begin(self) -> None:
         """A token is drawn from here on."""

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from rushlight.extension.llm.passes import RemoveRedundantTransposes, ReplaceSDPAWithCustomSDPAPass
+from rushlight.extension.llm.passes.custom_attention import ReplaceSDPAWithCustomSDPAPass
+from rushlight.extension.llm.passes.remove_transposes import RemoveRedundantTransposes
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 aten = torch.ops.aten

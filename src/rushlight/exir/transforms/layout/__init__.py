@@ -1,0 +1,1 @@
+"""Passes over transposes, permutes and views."""

@@ -1,0 +1,1 @@
+"""Passes over captured graphs of language models, one per file."""
