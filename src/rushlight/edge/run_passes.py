@@ -32,7 +32,7 @@ def run_passes(
         name: the method's name, for messages.
         config: says whether to verify the graph, and which operators to except.
     """
-    # A manager of torch.fx has a list of passes, too, which it would run on the caller's graph.
+    # A manager of torch.fx has a list of passes, too.
     listed = passes if isinstance(passes, PassManager) else getattr(passes, "passes", passes)
     manager = listed if isinstance(listed, PassManager) else PassManager(listed)
     result = manager(program.graph_module)
