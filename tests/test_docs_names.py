@@ -139,7 +139,9 @@ def _has(name: str, attribute: str) -> bool:
     if things is None:
         return True
     return any(
-        attribute in thing.attributes or any(_has(base, attribute) for base in thing.bases)
+        attribute in thing.attributes
+        # A class that is derived from one of the same name is here with it.
+        or any(_has(base, attribute) for base in thing.bases if base != name)
         for thing in things
     )
 

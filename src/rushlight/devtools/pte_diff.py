@@ -375,8 +375,14 @@ def _uses_of(plan: fb.ExecutionPlan) -> dict[int, list[OperatorUsage]]:
     return uses
 
 
-def format_diff_result(result: PTEDiffResult) -> str:
-    """The result as lines of text."""
+def format_diff_result(result: PTEDiffResult, verbose: bool = False) -> str:
+    """The result as lines of text.
+
+    Args:
+        result: what `diff_pte` found.
+        verbose: tell the sizes of the data of all tensors that differ, not of those alone whose
+            sizes do.
+    """
     lines = [
         f"{result.path_a} ({result.size_a:,} bytes), {result.path_b} ({result.size_b:,} bytes)"
     ]
@@ -388,14 +394,14 @@ def format_diff_result(result: PTEDiffResult) -> str:
     for side, names in (("A", result.extra_plans_in_a), ("B", result.extra_plans_in_b)):
         lines += [f"Method only in {side}: {name}" for name in names]
     for plan in result.plan_diffs:
-        lines += _plan_lines(plan)
+        lines += _plan_lines(plan, verbose)
     for data in result.named_data_diffs:
         where = f"only in {data.only_in}" if data.only_in else "other bytes"
         lines.append(f"Named data {data.key!r}: {where}")
     return "\n".join(lines)
 
 
-def _plan_lines(plan: ExecutionPlanDiff) -> Iterator[str]:
+def _plan_lines(plan: ExecutionPlanDiff, verbose: bool) -> Iterator[str]:
     yield f"Plan {plan.plan_index}:"
     for name in ("name", "non_const_buffer_sizes", "value_count", "instruction_count"):
         one, other = (getattr(plan, f"{name}_{side}") for side in "ab")
@@ -409,7 +415,7 @@ def _plan_lines(plan: ExecutionPlanDiff) -> Iterator[str]:
     if plan.tensor_diffs:
         yield f"  Differing tensors: {len(plan.tensor_diffs)}"
     for tensor in plan.tensor_diffs:
-        yield from _tensor_lines(tensor)
+        yield from _tensor_lines(tensor, verbose)
     if plan.evalue_diffs:
         yield f"  Differing values: {len(plan.evalue_diffs)}"
     for value in plan.evalue_diffs:
@@ -423,11 +429,11 @@ def _plan_lines(plan: ExecutionPlanDiff) -> Iterator[str]:
             yield f"  tensor only in {side}: {_named(info)}"
 
 
-def _tensor_lines(diff: TensorDataDiff) -> Iterator[str]:
+def _tensor_lines(diff: TensorDataDiff, verbose: bool) -> Iterator[str]:
     yield f"    {_named(diff.tensor_a)}{_uses(diff.tensor_a.operator_usages)}"
     yield from _field_lines(diff.metadata_diffs)
-    if diff.byte_size_a != diff.byte_size_b:
-        yield f"      bytes: {diff.byte_size_a:,} vs {diff.byte_size_b:,}"
+    if verbose or diff.byte_size_a != diff.byte_size_b:
+        yield f"      byte sizes: {diff.byte_size_a:,} vs {diff.byte_size_b:,}"
     if diff.num_differing:
         yield (
             f"      {diff.num_differing:,} of {diff.num_elements:,} elements differ, max_abs_diff "

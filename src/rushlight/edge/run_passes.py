@@ -28,11 +28,13 @@ def run_passes(
 
     Args:
         program: of the Edge dialect; not changed.
-        passes: the passes, in the order in which they run.
+        passes: the passes, in the order in which they run; or a manager, torch's included.
         name: the method's name, for messages.
         config: says whether to verify the graph, and which operators to except.
     """
-    manager = passes if isinstance(passes, PassManager) else PassManager(passes)
+    # A manager of torch.fx has a list of passes, too.
+    listed = passes if isinstance(passes, PassManager) else getattr(passes, "passes", passes)
+    manager = listed if isinstance(listed, PassManager) else PassManager(listed)
     result = manager(program.graph_module)
     new = copy.copy(program)
     new._graph_module = result.graph_module

@@ -56,6 +56,8 @@ def test_other_elements_of_a_constant() -> None:
     text = format_diff_result(result)
     assert "NOT bitwise equal" in text and "2 of 6 elements differ, max_abs_diff 2" in text
     assert "[0, 2]: 3 vs 3.5" in text and "taken by aten::mul.out as 1" in text
+    assert "byte sizes" not in text
+    assert "byte sizes: 24 vs 24" in format_diff_result(result, verbose=True)
     same = diff_pte(data, data, "one.pte", "other.pte")
     assert same.bitwise_equal and "bitwise equal" in format_diff_result(same)
 

@@ -17,12 +17,12 @@ from rushlight.exir.graph_passes.shapes import (
     ConstraintBasedSymShapeEvalPass,
     HintBasedSymShapeEvalPass,
 )
-from rushlight.exir.platforms import (
+from rushlight.exir.specs import TensorSpec
+from rushlight.exir.target_recipes import (
     is_fbcode,
     is_supported_platform_for_coreml_lowering,
     is_supported_platform_for_qnn_lowering,
 )
-from rushlight.exir.specs import TensorSpec
 from rushlight.pipeline import to_edge
 
 

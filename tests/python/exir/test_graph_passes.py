@@ -24,6 +24,10 @@ from rushlight.exir.graph_passes import (
     respelling,
     views,
 )
+from rushlight.exir.graph_passes.lists import (
+    base_post_op_replace_passes,
+    base_pre_op_replace_passes,
+)
 from rushlight.exir.graph_passes.spec_prop import SpecPropPass
 from rushlight.exir.graph_passes.submodules import create_submodule_from_nodes
 from rushlight.exir.manager import to_edge
@@ -252,3 +256,14 @@ def test_memory_formats_are_kept_where_dim_orders_are_not_wanted() -> None:
     manager = to_edge(torch.export.export(Last(), (X,)), compile_config=kept)
     assert aten._to_copy.default in targets(manager.exported_program().graph_module)
     torch.testing.assert_close(rl.load(manager.to_executorch().buffer)(X), Last()(X))
+
+
+def test_the_passes_of_the_lowering_keep_what_a_graph_computes() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return (x[0, 0].t() * 2.5 + 1).to(torch.float32)
+
+    module = traced(function, X)
+    for one in (*base_pre_op_replace_passes, *base_post_op_replace_passes):
+        module = one(module).graph_module
+    assert not any(target in (aten.t.default, aten.select.int) for target in targets(module))
+    torch.testing.assert_close(module(X), function(X))

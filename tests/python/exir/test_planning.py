@@ -24,7 +24,6 @@ from rushlight.exir.planning.algorithms import (
     greedy,
     naive,
 )
-from rushlight.exir.planning.apply import apply_algo
 from rushlight.exir.planning.memory_pass import MemoryPlanningPass
 from rushlight.exir.planning.verify_plan import Verifier
 
@@ -133,7 +132,8 @@ def test_sizes_are_those_that_executorch_plans() -> None:
     for algorithm, size, pairs in ((naive, 20, 0), (greedy, 12, 2)):
         module = prepared()
         suite = MemoryPlanningAlgorithmSuite([algorithm])
-        assert apply_algo(suite, module, 1) == [0, size]
+        MemoryPlanningPass(suite, alignment=1).run(module)
+        assert module.meta["non_const_buffer_sizes"] == [0, size]
         verifier = Verifier(module, True, True, True)
         assert verifier.verify_storage_reuse() == pairs
         torch.testing.assert_close(module(torch.tensor([3.0]))[0], torch.tensor([432.0]))

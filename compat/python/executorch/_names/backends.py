@@ -193,6 +193,18 @@ MODULES: dict[str, dict[str, str]] = {
         "CoreMLBackend": "rushlight.backends.coreml"
     },
     "backends.apple.coreml.compiler": {"CoreMLBackend": "rushlight.backends.coreml"},
+    "backends.apple.coreml.recipes": {
+        **dict.fromkeys(
+            ("CoreMLRecipeProvider", "CoreMLRecipeType"), "rushlight.backends.coreml.recipes"
+        ),
+        "recipe_registry": "rushlight.recipes",
+    },
+    "backends.apple.coreml.recipes.coreml_recipe_provider": {
+        "CoreMLRecipeProvider": "rushlight.backends.coreml.recipes"
+    },
+    "backends.apple.coreml.recipes.coreml_recipe_types": dict.fromkeys(
+        ("COREML_BACKEND", "CoreMLRecipeType"), "rushlight.backends.coreml.recipes"
+    ),
 }
 
 WHOLE: dict[str, str] = {

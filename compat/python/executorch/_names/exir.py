@@ -208,6 +208,7 @@ MODULES: dict[str, dict[str, str]] = {
         **_pass_names("numbers_to_tensors", "ScalarToTensorPass", "SymToTensorPass"),
         **_pass_names("layouts", "LegalizePortableDimOrderPass", "MemoryFormatOpsPass"),
         **_pass_names("handles", "DebugHandleGeneratorPass", "DebugPass"),
+        **_pass_names("lists", "base_post_op_replace_passes", "base_pre_op_replace_passes"),
         "DynamicMemoryPlanningMode": "rushlight.exir.graph_passes.shapes",
         "EdgeToBackendOpsPass": f"{_GRAPH_PASSES}.backend_numbers",
         "eval_shape_upper_bound": "rushlight.exir.symbols",

@@ -33,6 +33,7 @@ MODULES: dict[str, dict[str, str]] = {
     ),
     "export.recipe_provider": _same("BackendRecipeProvider"),
     "export.recipe_registry": _same("RecipeRegistry", "recipe_registry"),
+    "export.target_recipes": {"get_ios_recipe": "rushlight.exir.target_recipes"},
     "export.types": _same("StageType"),
     "export.utils": dict.fromkeys(
         (
@@ -40,7 +41,7 @@ MODULES: dict[str, dict[str, str]] = {
             "is_supported_platform_for_coreml_lowering",
             "is_supported_platform_for_qnn_lowering",
         ),
-        "rushlight.exir.platforms",
+        "rushlight.exir.target_recipes",
     ),
 }
 
