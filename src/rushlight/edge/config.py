@@ -38,7 +38,7 @@ class EdgeCompileConfig:
 
     _check_ir_validity: bool = True
     _skip_dim_order: bool = False
-    _core_aten_ops_exception_list: list[OpOverload] = field(default_factory=list)
+    _core_aten_ops_exception_list: list[OpOverload] | None = field(default_factory=list)
     preserve_ops: list[OpOverload] = field(default_factory=list)
     keep_asserts: bool = True
     decompositions: Mapping[OpOverload, Callable[..., Any]] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class EdgeCompileConfig:
     def accepted(self) -> list[OpOverload]:
         """The operators that are accepted although the dialect tables do not have them."""
         layouts = LAYOUT_OPERATORS if self._skip_dim_order else ()
-        return [*self._core_aten_ops_exception_list, *layouts]
+        return [*(self._core_aten_ops_exception_list or ()), *layouts]
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,15 @@ def run_passes(
 
     Args:
         program: of the Edge dialect; not changed.
-        passes: the passes, in the order in which they run, over graphs or over programs.
+        passes: over graphs or over programs, in the order in which they run; or a manager, torch's
+            included.
         name: the method's name, for messages.
         config: says whether to verify the graph, and which operators to except.
     """
     if not isinstance(passes, ExportedProgramPassManager):
-        passes = ExportedProgramPassManager([passes])
+        # A manager of torch.fx has a list of passes, too.
+        listed = passes if isinstance(passes, PassManager) else getattr(passes, "passes", passes)
+        passes = ExportedProgramPassManager([listed])
     new = passes(program).exported_program
     if config._check_ir_validity:
         excepted = config.accepted

@@ -19,6 +19,22 @@ _CONFIGS = {
     "get_xnnpack_executorch_backend_config": "rushlight.backends.xnnpack.configs",
 }
 
+_OPERATOR_CONFIGS = "rushlight.backends.xnnpack.operator_configs"
+_GENERIC = (
+    "Abs Add AvgPooling BMM Cat Ceil Clamp Clone CloneDimOrder ConstantPad Cos "
+    "DeQuantizedPerTensor Div Elu Exp Floor Gelu Hardswish Hardtanh LeakyReLU Log MaxPool2d "
+    "Maximum MeanDim Minimum Mul Neg Permute Pow QuantizedPerTensor ReLU ReciprocalSquareRoot "
+    "Sigmoid Sin SliceCopy Softmax SquareRoot Sub Tanh ToDimOrderCopy UnsqueezeCopy "
+    "UpsampleBilinear2d ViewCopy"
+)
+_WEIGHTED = "Addmm Convolution Linear MM"
+_OTHER = "BatchNorm MaxDim Prelu"
+
+
+def _operators(names: str) -> tuple[str, ...]:
+    return tuple(f"{name}Config" for name in names.split())
+
+
 # Modules of `backends.transforms`, where their names are here, and these names.
 _TRANSFORMS = {
     "addmm_mm_to_linear": (
@@ -102,8 +118,28 @@ MODULES: dict[str, dict[str, str]] = {
         **_CONFIGS,
     },
     "backends.xnnpack._passes": {"XNNPACKPassManager": "rushlight.backends.xnnpack.pass_manager"},
+    "backends.xnnpack.partition.config": dict.fromkeys(
+        (
+            *_operators(_GENERIC.replace(" Elu ", " ")),
+            *_operators(_WEIGHTED),
+            *_operators(_OTHER),
+            "ALL_PARTITIONER_CONFIGS",
+            "XNNPartitionerConfig",
+        ),
+        _OPERATOR_CONFIGS,
+    ),
+    "backends.xnnpack.partition.config.gemm_configs": dict.fromkeys(
+        ("GEMMConfig", *_operators(_WEIGHTED)), _OPERATOR_CONFIGS
+    ),
+    "backends.xnnpack.partition.config.generic_node_configs": dict.fromkeys(
+        ("GenericNodePartitionerConfig", *_operators(_GENERIC)), _OPERATOR_CONFIGS
+    ),
+    "backends.xnnpack.partition.config.node_configs": dict.fromkeys(
+        _operators(_OTHER), _OPERATOR_CONFIGS
+    ),
     "backends.xnnpack.partition.config.xnnpack_config": {
-        "ConfigPrecisionType": "rushlight.backends.xnnpack.precision"
+        "ConfigPrecisionType": "rushlight.backends.xnnpack.precision",
+        "XNNPartitionerConfig": _OPERATOR_CONFIGS,
     },
     "backends.xnnpack.partition.xnnpack_partitioner": dict(_PARTITIONERS),
     "backends.xnnpack.recipes": dict.fromkeys(

@@ -13,6 +13,7 @@ from torch.fx import Graph, Node
 from rushlight.backends.xnnpack.elementwise import KEPT_WHOLE
 from rushlight.backends.xnnpack.graph import DATATYPES
 from rushlight.backends.xnnpack.integers import IntegerValues, is_quantizing
+from rushlight.backends.xnnpack.operator_configs import Chosen
 from rushlight.backends.xnnpack.operators import (
     OPERATORS,
     arithmetic_of,
@@ -21,7 +22,6 @@ from rushlight.backends.xnnpack.operators import (
 )
 from rushlight.backends.xnnpack.precision import ConfigPrecisionType, precision_of
 from rushlight.backends.xnnpack.preprocess import XnnpackBackend
-from rushlight.errors import Code, ExportError
 from rushlight.ir.quantized_values import affine_of, dequantizes
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
@@ -45,7 +45,8 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
     Partitions that would only make views and permutations stay with the kernels.
 
     Args:
-        configs: None; ExecuTorch's classes of one operator each do not exist here.
+        configs: classes of `operator_configs`, such as `LinearConfig`: only the calls of their
+            operators are taken. None for all.
         config_precisions: the arithmetic of the calls to take, one or several; None for all.
         per_op_mode: a partition for each call, with the quantising calls around it.
         verbose: print why calls are not taken.
@@ -64,12 +65,7 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
         verbose: bool = False,
         force_non_static_weights_for_f32_linear: bool = False,
     ) -> None:
-        if configs:
-            raise ExportError(
-                "XnnpackPartitioner(configs=…) is not supported: leave it out, and choose calls by "
-                "config_precisions or by a partitioner of your own",
-                code=Code.NOT_SUPPORTED,
-            )
+        self._chosen = Chosen(configs) if configs else None
         self._passes_weights = force_non_static_weights_for_f32_linear
         one = isinstance(config_precisions, ConfigPrecisionType)
         chosen: Any = [config_precisions] if one else config_precisions
@@ -92,6 +88,8 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
     ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
         """The operators that stay whole, except for calls that are certainly not taken."""
         operators, _ = super().ops_to_not_decompose(ep)
+        if self._chosen is not None:
+            operators = [one for one in operators if self._chosen.names(one)]
         return operators, may_take(OPERATORS, DATATYPES, ep)
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
@@ -103,6 +101,7 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
             if str(spec.target) not in data.written
         }
         self._integers = {}
+        self._program = exported_program
         result = super().partition(exported_program)
         if self._passes_weights:
             _leave_weights(exported_program.graph)
@@ -115,11 +114,20 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
         if graph not in self._integers:
             self._integers[graph] = IntegerValues(
                 *(graph, self._constants.get, arithmetic_of),
-                lambda node: why_not_call(node, self._is_constant),
+                lambda node: self._why_not_chosen(node) or why_not_call(node, self._is_constant),
             )
         return self._integers[graph]
 
+    def _why_not_chosen(self, node: Node) -> str | None:
+        if self._chosen is None:
+            return None
+        precision = precision_of(node, self._is_constant)
+        return self._chosen.why_not(node, precision, self._program)
+
     def _why_not(self, node: Node) -> str | None:
+        reason = self._why_not_chosen(node)
+        if reason is not None:
+            return reason
         if len(self._precisions) < len(ConfigPrecisionType):
             precision = precision_of(node, self._is_constant)
             if precision not in self._precisions:

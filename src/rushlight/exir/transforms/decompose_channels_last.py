@@ -34,8 +34,8 @@ class DecomposeChannelsLastPass(ExportPass):
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], meta: Any
     ) -> Any:
         """Emit the permutes and the operator."""
-        if op is operator.getitem and isinstance(args[0], tuple):
-            return args[0][args[1]]  # a result of a call that is no more
+        if op is operator.getitem:
+            return self.call_getitem(*args, meta)
         if op == _last.permute_copy.default:
             return super().call_operator(_PERMUTE, args, kwargs, meta)
         if op not in _TARGETS:
@@ -44,13 +44,13 @@ class DecomposeChannelsLastPass(ExportPass):
         result = super().call_operator(_TARGETS[op], (image, *args[1:]), kwargs, meta)
         if op != _POOL:
             return self._last(result, meta)
-        parts = [
-            super(DecomposeChannelsLastPass, self).call_operator(
-                operator.getitem, (result, i), {}, meta
-            )
-            for i in range(2)
-        ]
-        return tuple(self._last(part, meta) for part in parts)
+        return tuple(self._last(self.call_getitem(result, i, meta), meta) for i in range(2))
+
+    def call_getitem(self, value: Any, key: int, meta: Any) -> Any:
+        """One result of a call; of one that this pass replaced, what took its place."""
+        if isinstance(value, tuple):
+            return value[key]
+        return super().call_operator(operator.getitem, (value, key), {}, meta)
 
     def _last(self, image: ProxyValue, meta: Any) -> ProxyValue:
         return super().call_operator(_PERMUTE, (image, TO_CHANNELS_LAST), {}, meta)

@@ -88,7 +88,7 @@ def test_weights_may_stay_in_the_program(has_bias: bool) -> None:
     assert not lowered.exported_program().graph_signature.parameters
 
 
-def test_options_without_counterpart_are_refused() -> None:
+def test_what_is_no_class_of_calls_is_refused() -> None:
     with pytest.raises(ExportError, match="configs"):
         XnnpackPartitioner(configs=[object])
 
