@@ -2,7 +2,7 @@
 
 The dtypes are those that our kernel takes (`ir/kernels.json`); which of them go together is what
 eager PyTorch computes (`dtype_trials.py`). An operator without a kernel, and one whose arguments
-are not found by trying, takes any.
+are not combined by trying, takes any.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ class FunctionDtypeConstraint:
         return any(self._fits(types, alternative) for alternative in self.type_constraint)
 
     def _fits(self, types: Mapping[str, torch.dtype | None], alternative: dict[str, str]) -> bool:
-        given = [(self.type_alias[alternative[name]], t) for name, t in types.items() if t]
+        pairs = [(self.type_alias[alternative[name]], t) for name, t in types.items() if t]
         try:
-            return all(alias.reduce_to(dtype) for alias, dtype in given)
+            return all(alias.reduce_to(dtype) for alias, dtype in pairs)
         finally:
-            for alias, _ in given:
+            for alias, _ in pairs:
                 alias.clear()
 
     def __contains__(self, key: object) -> bool:
@@ -147,8 +147,8 @@ def constraint_of(op: OpOverload) -> FunctionDtypeConstraint:
 
 def _derived(op: OpOverload, names: TensorNames) -> Aliases[torch.dtype]:
     taken = _taken(op, names)
-    found = combinations(op, taken) if taken and not op._schema.is_mutable else None
-    known = {one for one in found or () if all(dtype in NAMES for dtype in one)}
+    combined = combinations(op, taken) if taken and not op._schema.is_mutable else None
+    known = {one for one in combined or () if all(dtype in NAMES for dtype in one)}
     if known:
         return aggregate(known, key=NAMES.__getitem__)
     every = (*names.inputs, *names.results)
@@ -208,7 +208,7 @@ class EdgeDialectFunctionSchema:
 
     @cached_property
     def dtype_constraint(self) -> FunctionDtypeConstraint:
-        """The constraint, which is found out when it is first asked for."""
+        """The constraint, which is combined out when it is first asked for."""
         return constraint_of(self._op)
 
     def __getattr__(self, name: str) -> Any:

@@ -73,11 +73,11 @@ def combinations(
         dtypes: what to try for each input.
 
     Returns:
-        None if no arguments are found that the operator takes.
+        None if no arguments are allowed that the operator takes.
     """
     names = TensorNames.of(op._schema).inputs
     choices = [list(dtypes[name]) for name in names]
-    found: set[Combination] = set()
+    allowed: set[Combination] = set()
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         sample = next((s for s in _samples(op) if _works(op, s, choices)), None)
@@ -86,8 +86,8 @@ def combinations(
         for chosen in _choices(choices):
             results = _call(op, sample, chosen)
             if results is not None:
-                found.add((*chosen, *results))
-    return found
+                allowed.add((*chosen, *results))
+    return allowed
 
 
 def _choices(choices: list[list[torch.dtype]]) -> Iterator[Combination]:

@@ -178,14 +178,14 @@ class ExportPass(PassBase):
         """
         outer = getattr(self, "_frame", None)
         self._frame = _Frame(Graph(), next(iter(graph_module.graph.nodes)))
-        given = iter(_data(inputs))
+        examples = iter(_data(inputs))
         values = self._frame.values
         for node in graph_module.graph.nodes:
             self._frame.old = node
             meta = NodeMetadata(node.meta)
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: values[n])
             if node.op == "placeholder":
-                values[node] = self.placeholder(node.name, _input(meta, next(given)), meta)
+                values[node] = self.placeholder(node.name, _input(meta, next(examples)), meta)
             elif node.op == "output":
                 self.output(_results(args[0]), meta)
             elif node.op == "get_attr":
@@ -392,19 +392,19 @@ class ExportPass(PassBase):
         return node
 
 
-def _input(meta: NodeMetadata, given: Any) -> Any:
-    """An input's example value: its own, unless what is given has another dtype or size."""
+def _input(meta: NodeMetadata, value: Any) -> Any:
+    """An input's example value: its own, unless what is value has another dtype or size."""
     own = meta.get("val")
-    if own is None or (isinstance(own, torch.Tensor) and not _fits(own, given)):
-        meta.data["val"] = given
-        return given
+    if own is None or (isinstance(own, torch.Tensor) and not _fits(own, value)):
+        meta.data["val"] = value
+        return value
     return own
 
 
-def _fits(own: torch.Tensor, given: Any) -> bool:
-    if not isinstance(given, torch.Tensor) or own.dtype != given.dtype or own.dim() != given.dim():
+def _fits(own: torch.Tensor, value: Any) -> bool:
+    if not isinstance(value, torch.Tensor) or own.dtype != value.dtype or own.dim() != value.dim():
         return False
-    pairs = zip(own.shape, given.shape, strict=True)
+    pairs = zip(own.shape, value.shape, strict=True)
     return all(a == b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
 
 
@@ -416,8 +416,8 @@ def _sizes(graph_module: GraphModule) -> list[Any]:
         return tuple(str(p) if isinstance(p, _SYMBOLIC) else "" for p in parts)
 
     values = [n.meta.get("val") for n in graph_module.graph.find_nodes(op="placeholder")]
-    found = [pytree.tree_leaves(pytree.tree_map(of, v)) for v in values]
-    return [sizes if any(sizes) else () for sizes in found]
+    listed = [pytree.tree_leaves(pytree.tree_map(of, v)) for v in values]
+    return [sizes if any(sizes) else () for sizes in listed]
 
 
 def _check_inputs(old: GraphModule, new: GraphModule) -> None:

@@ -58,7 +58,6 @@ class PassManager:
             graph that it was given. Lists of passes are flattened.
         run_checks_after_each_pass: check the graph after every pass.
         suppress_check_failures: check nothing.
-        steps: run all of them so many times, or until none changes anything.
     """
 
     def __init__(
@@ -66,12 +65,10 @@ class PassManager:
         passes: Sequence[Any] | None = None,
         run_checks_after_each_pass: bool = False,
         suppress_check_failures: bool = False,
-        steps: int = 1,
     ) -> None:
         self.passes = _flat(passes or ())
         self.run_checks_after_each_pass = run_checks_after_each_pass
         self.suppress_check_failures = suppress_check_failures
-        self.steps = steps
 
     def check(self, module: GraphModule) -> None:
         """Raise if a graph is broken, or calls methods of objects.
@@ -95,16 +92,11 @@ class PassManager:
     def __call__(self, graph_module: GraphModule) -> PassResult:
         """Run the passes; `modified` is True if any of them changed something."""
         modified = False
-        for _ in range(self.steps):
-            changed = False
-            for one in self.passes:
-                result = _result(one, graph_module)
-                graph_module, changed = result.graph_module, changed or result.modified
-                if self.run_checks_after_each_pass:
-                    self.check(graph_module)
-            modified |= changed
-            if not changed:
-                break
+        for one in self.passes:
+            result = _result(one, graph_module)
+            graph_module, modified = result.graph_module, modified or result.modified
+            if self.run_checks_after_each_pass:
+                self.check(graph_module)
         return PassResult(graph_module, modified)
 
 
@@ -113,7 +105,7 @@ class ExportedProgramPassManager:
 
     Args:
         passes: `ExportedProgramPassBase`, and what `PassManager` takes.
-        run_checks_after_each_pass, suppress_check_failures, steps: as those of `PassManager`.
+        run_checks_after_each_pass, suppress_check_failures: as those of `PassManager`.
     """
 
     def __init__(
@@ -121,11 +113,8 @@ class ExportedProgramPassManager:
         passes: Sequence[Any] | None = None,
         run_checks_after_each_pass: bool = False,
         suppress_check_failures: bool = False,
-        steps: int = 1,
     ) -> None:
-        self._of_graphs = PassManager(
-            passes, run_checks_after_each_pass, suppress_check_failures, steps
-        )
+        self._of_graphs = PassManager(passes, run_checks_after_each_pass, suppress_check_failures)
 
     @property
     def passes(self) -> list[Any]:
@@ -148,22 +137,17 @@ class ExportedProgramPassManager:
         program, modified = _own(exported_program), False
         if override_verifiers:
             program._verifiers = list(override_verifiers)
-        for _ in range(self._of_graphs.steps):
-            changed = False
-            for one in self.passes:
-                if isinstance(one, ExportedProgramPassBase):
-                    made = one(program)
-                    program, did = made.exported_program, made.modified
-                else:
-                    result = _result(one, program.graph_module)
-                    program._graph_module, did = result.graph_module, result.modified
-                finish(program)
-                changed |= did
-                if self._of_graphs.run_checks_after_each_pass:
-                    self.check(program)
+        for one in self.passes:
+            if isinstance(one, ExportedProgramPassBase):
+                made = one(program)
+                program, changed = made.exported_program, made.modified
+            else:
+                result = _result(one, program.graph_module)
+                program._graph_module, changed = result.graph_module, result.modified
+            finish(program)
             modified |= changed
-            if not changed:
-                break
+            if self._of_graphs.run_checks_after_each_pass:
+                self.check(program)
         return ExportedProgramPassResult(program, modified)
 
 

@@ -97,10 +97,10 @@ def overloads(target: OpOverload) -> list[OpOverload]:
 
 def out_variant(target: OpOverload) -> OpOverload | None:
     """The out-variant of a functional operator, or None if there is none."""
-    found = _OUT_VARIANTS.get(target)
-    if found is None and (found := _find_out_variant(target)) is not None:
-        _OUT_VARIANTS[target] = found
-    return found
+    variant = _OUT_VARIANTS.get(target)
+    if variant is None and (variant := _find_out_variant(target)) is not None:
+        _OUT_VARIANTS[target] = variant
+    return variant
 
 
 def _find_out_variant(target: OpOverload) -> OpOverload | None:
