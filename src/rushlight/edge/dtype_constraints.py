@@ -2,7 +2,7 @@
 
 The dtypes are those that our kernel takes (`ir/kernels.json`); which of them go together is what
 eager PyTorch computes (`dtype_trials.py`). An operator without a kernel, and one whose arguments
-are not combined by trying, takes any.
+are not found by trying, takes any.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class EdgeDialectFunctionSchema:
 
     @cached_property
     def dtype_constraint(self) -> FunctionDtypeConstraint:
-        """The constraint, which is combined out when it is first asked for."""
+        """The constraint, which is found out when it is first asked for."""
         return constraint_of(self._op)
 
     def __getattr__(self, name: str) -> Any:

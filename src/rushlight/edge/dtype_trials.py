@@ -73,7 +73,7 @@ def combinations(
         dtypes: what to try for each input.
 
     Returns:
-        None if no arguments are allowed that the operator takes.
+        None if no arguments are found that the operator takes.
     """
     names = TensorNames.of(op._schema).inputs
     choices = [list(dtypes[name]) for name in names]

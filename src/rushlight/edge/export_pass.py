@@ -393,7 +393,7 @@ class ExportPass(PassBase):
 
 
 def _input(meta: NodeMetadata, value: Any) -> Any:
-    """An input's example value: its own, unless what is value has another dtype or size."""
+    """An input's example value: its own, unless `value` has another dtype or size."""
     own = meta.get("val")
     if own is None or (isinstance(own, torch.Tensor) and not _fits(own, value)):
         meta.data["val"] = value
