@@ -35,7 +35,7 @@ class DecomposeChannelsLastPass(ExportPass):
     ) -> Any:
         """Emit the permutes and the operator."""
         if op is operator.getitem:
-            return self.call_getitem(*args, meta)
+            return self.call_getitem(args[0], args[1], meta)
         if op == _last.permute_copy.default:
             return super().call_operator(_PERMUTE, args, kwargs, meta)
         if op not in _TARGETS:
