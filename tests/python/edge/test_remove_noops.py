@@ -47,6 +47,30 @@ return [%2]
     )
 
 
+def test_a_copy_into_row_major_order_stays_where_a_value_has_another() -> None:
+    def model(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        taken = (x * 2.0).contiguous()
+        # A permute is copied into row-major order, and its result needs no copy.
+        return taken.contiguous(), y.permute(0, 3, 1, 2).contiguous(), y.contiguous().neg()
+
+    x = torch.randn(1, 2, 3, 4).to(memory_format=torch.channels_last)
+    program = traced(model, x, torch.randn(1, 2, 3, 4))
+    remove_noops(program.graph)
+    remove_dead(program.graph)
+    assert_expected_inline(
+        text(program),
+        """\
+x: float32[1, 2, 3, 4]
+y: float32[1, 2, 3, 4]
+%1: float32[1, 2, 3, 4] = mul.Tensor(x, 2.0)
+%2: float32[1, 2, 3, 4] = clone(%1, memory_format=contiguous_format)
+%3: float32[1, 4, 2, 3] = permute(y, [0, 3, 1, 2])
+%4: float32[1, 2, 3, 4] = neg(y)
+return [%2, %3, %4]
+""",
+    )
+
+
 def test_dynamic_sizes_are_compared_without_adding_a_guard() -> None:
     program = traced(lambda x: x.view(x.shape[0], 4) + 1.0, torch.randn(3, 4), dynamic=True)
     shapes = program.graph.find_nodes(op="placeholder")[0].meta["val"].fake_mode.shape_env

@@ -8,10 +8,12 @@ import torch
 from torch.fx import Graph, Node
 
 from rushlight.ir.rewrite import replace
+from rushlight.ir.spec import dim_order_of
 
 aten = torch.ops.aten
 _VIEWS = {aten.view.default, aten.reshape.default, aten._unsafe_view.default}
 _SAME_IF_SHAPE = _VIEWS | {aten.expand.default, aten.repeat.default}
+_COPIES = {aten.clone.default, aten._to_copy.default}
 _KEEPING = (None, torch.contiguous_format, torch.preserve_format)
 
 
@@ -27,14 +29,34 @@ def _same_shape(a: torch.Tensor, b: torch.Tensor) -> bool:
     return True
 
 
-def _is_noop(node: Node) -> bool:
+def _takes_layout(node: Node, laid_out: set[Node]) -> bool:
+    """Whether a value may have another layout than the row-major one.
+
+    Such a layout comes from an input, from a constant, or from a copy into channels-last order; a
+    result takes the layout of its inputs of its rank, and views and permutes are copied row-major.
+    """
+    value = node.meta.get("val")
+    if node.op != "call_function":
+        tensor = isinstance(value, torch.Tensor) and value.layout is torch.strided
+        return tensor and dim_order_of(value) != tuple(range(value.dim()))
+    if node.target in _SAME_IF_SHAPE or node.target is aten.permute.default:
+        return False
+    if node.target in _COPIES and node.kwargs.get("memory_format") not in _KEEPING:
+        return True
+    if node.target in _COPIES and node.kwargs.get("memory_format") is torch.contiguous_format:
+        return False
+    return any(source in laid_out for source in node.all_input_nodes)
+
+
+def _is_noop(node: Node, laid_out: set[Node]) -> bool:
     target = node.target
     source: Any = node.args[0] if node.args else None
-    if target is aten.clone.default:
-        return node.kwargs.get("memory_format") in _KEEPING
-    if target is aten._to_copy.default:
-        same_dtype = node.meta["val"].dtype == source.meta["val"].dtype
-        return same_dtype and node.kwargs.get("memory_format") in _KEEPING
+    if target in _COPIES:
+        is_clone = target is aten.clone.default
+        same_dtype = is_clone or node.meta["val"].dtype == source.meta["val"].dtype
+        wanted = node.kwargs.get("memory_format")
+        same_layout = wanted is not torch.contiguous_format or source not in laid_out
+        return same_dtype and same_layout and wanted in _KEEPING
     if target in _SAME_IF_SHAPE:
         return _same_shape(node.meta["val"], source.meta["val"])
     if target is aten.constant_pad_nd.default:
@@ -72,13 +94,15 @@ def _merge(node: Node) -> None:
 def remove_noops(graph: Graph) -> None:
     """Let users of an operator that changes nothing use its input.
 
-    An operator that changes only the layout counts as one that changes nothing: every tensor of a
-    program is dense, and only `dim_order_ops` set a layout. This pass keeps those, and explicit
-    channels-last copies.
+    Every tensor of a program is dense, so that a copy into the row-major layout changes something
+    only where a value has another one; copies into channels-last order stay.
     """
+    laid_out: set[Node] = set()
     for node in list(graph.nodes):
-        if node.op != "call_function":
-            continue
-        _merge(node)
-        if _is_noop(node):
-            replace(node, node.args[0])
+        if node.op == "call_function":
+            _merge(node)
+            if _is_noop(node, laid_out):
+                replace(node, node.args[0])
+                continue
+        if _takes_layout(node, laid_out):
+            laid_out.add(node)

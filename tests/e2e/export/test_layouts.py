@@ -1,0 +1,38 @@
+"""Row-major outputs where the model asks for them, whatever layout its inputs and weights have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import rushlight as rl
+
+
+class Pixels(torch.nn.Module):
+    """Two convolutions, with a copy into row-major order after one of them, or both."""
+
+    def __init__(self, both: bool) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Conv2d(3, 4, 3), torch.nn.Conv2d(4, 5, 3)
+        self.both = both
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.first(x))
+        if self.both:
+            x = x.contiguous()
+        return torch.clone(self.second(x), memory_format=torch.contiguous_format)
+
+
+@pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
+@pytest.mark.parametrize("weights", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("both", [False, True])
+def test_contiguous_outputs_are_row_major(
+    both: bool, weights: torch.memory_format, backend: str
+) -> None:
+    model = Pixels(both).eval().to(memory_format=weights)
+    x = torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)
+    module = rl.load(rl.export(model, (x,), backend=backend).buffer)
+    result, eager = module(x.numpy()), model(x).detach().numpy()
+    assert result.strides == eager.strides
+    np.testing.assert_allclose(result, eager, rtol=1e-5, atol=1e-5)
