@@ -16,6 +16,7 @@ from rushlight.edge import (
 )
 from rushlight.edge.config import checked_config
 from rushlight.edge.operators import plain
+from rushlight.edge.passes.dim_order import with_dim_orders
 from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.passes.functional_calls import functional_calls
 from rushlight.edge.passes.groups_to_channels import groups_to_channels
@@ -307,7 +308,7 @@ class EdgeProgramManager:
             program = plain(program)
             if config.passes:
                 program = run_passes(program, config.passes, name, self._config)
-            program = functional_calls(program, name)
+            program = with_dim_orders(functional_calls(program, name))
             program = taps_to_values(groups_to_channels(fold_dequantized(program)))
             progress(f"{name}: lower")
             lowered[name] = lower(program, method=name, remove_view_copy=config.remove_view_copy)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import rushlight as rl
+from rushlight.edge import EdgeCompileConfig
 
 
 class Pixels(torch.nn.Module):
@@ -36,3 +37,22 @@ def test_contiguous_outputs_are_row_major(
     result, eager = module(x.numpy()), model(x).detach().numpy()
     assert result.strides == eager.strides
     np.testing.assert_allclose(result, eager, rtol=1e-5, atol=1e-5)
+
+
+class Copies(torch.nn.Module):
+    """The sum of its input with itself in one layout, and in another."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x + x
+        return y.contiguous(), y.to(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_memory_formats_that_edge_keeps_are_lowered(layout: torch.memory_format) -> None:
+    x = torch.randn(2, 3, 4, 5).to(memory_format=layout)
+    config = EdgeCompileConfig(_skip_dim_order=True)
+    edge = rl.to_edge(torch.export.export(Copies(), (x,)), compile_config=config)
+    results = rl.load(edge.to_executorch().buffer)(x.numpy())
+    for result, eager in zip(results, Copies()(x), strict=True):
+        assert result.strides == eager.numpy().strides
+        np.testing.assert_array_equal(result, eager.numpy())

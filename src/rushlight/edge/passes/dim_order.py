@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
+from rushlight.ir.branches import branches
 from rushlight.ir.custom_ops.dim_order import clone_dim_order, define, to_dim_order_copy
+from rushlight.ir.programs import copy_program
 from rushlight.ir.spec import dim_order_of
 
 aten = torch.ops.aten
@@ -23,6 +26,30 @@ def _dim_order(node: Node) -> list[int]:
     if memory_format is torch.contiguous_format:
         return list(range(value.dim()))
     return list(dim_order_of(value))
+
+
+def with_dim_orders(program: ExportedProgram) -> ExportedProgram:
+    """The program without memory formats, which `EdgeCompileConfig(_skip_dim_order=True)` leaves.
+
+    Args:
+        program: of the Edge dialect; not changed, and returned itself if it has no memory format.
+    """
+    if not any(_takes_format(node) for graph in _graphs(program) for node in graph.nodes):
+        return program
+    new = copy_program(program)
+    for graph in _graphs(new):
+        memory_format_to_dim_order(graph)
+    for module in (*branches(new.graph_module), new.graph_module):
+        module.recompile()
+    return new
+
+
+def _graphs(program: ExportedProgram) -> list[Graph]:
+    return [program.graph, *(module.graph for module in branches(program.graph_module))]
+
+
+def _takes_format(node: Node) -> bool:
+    return node.target in (aten._to_copy.default, aten.clone.default)
 
 
 def memory_format_to_dim_order(graph: Graph) -> None:
