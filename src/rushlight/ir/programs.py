@@ -26,6 +26,18 @@ def copy_program(program: ExportedProgram) -> ExportedProgram:
     return new
 
 
+def inputs_not_written(program: ExportedProgram) -> set[Node]:
+    """The inputs, constants among them, that the program does not write."""
+    signature = program.graph_signature
+    written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
+    inputs = program.graph.find_nodes(op="placeholder")
+    return {
+        node
+        for spec, node in zip(signature.input_specs, inputs, strict=True)
+        if (node.name if spec.kind is InputKind.USER_INPUT else spec.target) not in written
+    }
+
+
 def copy_node(graph: Graph, node: Node, env: Mapping[Node, Node] = MappingProxyType({})) -> Node:
     """A copy of `node` at the end of `graph`, under the same name if that is free.
 

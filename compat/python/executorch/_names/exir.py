@@ -273,6 +273,7 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.passes.normalize_view_copy_base_pass": _pass_names("views", "NormalizeViewCopyBasePass"),
     "exir.passes.pass_registry": _pass_names("program_passes", "PassRegistry"),
     "exir.passes.prune_empty_tensors_pass": _pass_names("removals", "PruneEmptyTensorsPass"),
+    "exir.passes.reinplace": _pass_names("reinplace", "DEFAULT_INPLACEABLE_OPS", "reinplace_pass"),
     "exir.passes.remove_graph_asserts_pass": _pass_names(
         "removals", "RemoveGraphAssertsPass", "RemoveNonCoreAtenOpGraphAssertsPass"
     ),

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.edge.to_edge import finish
-from rushlight.ir.programs import copy_program
+from rushlight.ir.programs import copy_program, inputs_not_written
 from rushlight.ir.rewrite import insert, replace
 from rushlight.ir.verify import fail
 
@@ -34,12 +34,13 @@ def functional_calls(program: ExportedProgram, method: str) -> ExportedProgram:
     if all(_functional(node) is None for node in program.graph.nodes):
         return program
     new = copy_program(program)
+    kept = inputs_not_written(new)
     for node in list(new.graph.nodes):
         functional = _functional(node)
         if functional is None:
             continue
         written: Any = node.args[0]
-        if written.op == "placeholder" and not _is_returned(written):
+        if written in kept and not _is_returned(written):
             told = (
                 f"it writes {written.name}, which the program does not return as written: make it "
                 f"a mutable buffer (create_mutable_buffer), or call {functional} and return it"
