@@ -134,20 +134,23 @@ class ExportedProgramPassManager:
             exported_program: not changed, unless a pass changes the graph that it is given.
             override_verifiers: verifiers of torch's that the new program gets.
         """
-        program, modified = _own(exported_program), False
-        if override_verifiers:
-            program._verifiers = list(override_verifiers)
+        program, modified = exported_program, False
+        graph = program.graph_module
         for one in self.passes:
             if isinstance(one, ExportedProgramPassBase):
-                made = one(program)
+                made = one(_own(program, graph))
                 program, changed = made.exported_program, made.modified
+                graph = program.graph_module
             else:
-                result = _result(one, program.graph_module)
-                program._graph_module, changed = result.graph_module, result.modified
-            finish(program)
+                # It may add constants to the program that it was made with, which are copied later.
+                result = _result(one, graph)
+                graph, changed = result.graph_module, result.modified
             modified |= changed
             if self._of_graphs.run_checks_after_each_pass:
-                self.check(program)
+                self._of_graphs.check(graph)
+        program = _own(program, graph)
+        if override_verifiers:
+            program._verifiers = list(override_verifiers)
         return ExportedProgramPassResult(program, modified)
 
 
@@ -155,11 +158,13 @@ def _flat(passes: Any) -> list[Any]:
     return [p for one in passes for p in (_flat(one) if isinstance(one, list | tuple) else (one,))]
 
 
-def _own(program: ExportedProgram) -> ExportedProgram:
-    """The program with signature, state and constants of its own, over the same graph."""
+def _own(program: ExportedProgram, graph: GraphModule) -> ExportedProgram:
+    """The program over a graph, with signature, state and constants of its own."""
     new = copy.copy(program)
+    new._graph_module = graph
     new._graph_signature = copy.deepcopy(program.graph_signature)
     new._state_dict, new._constants = dict(program.state_dict), dict(program.constants)
+    finish(new)
     return new
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 from torch._export.verifier import SpecViolationError
 from torch.export.graph_signature import InputKind
+from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from rushlight.backends.xnnpack.quantizer import (
@@ -177,3 +180,21 @@ def test_constants_and_buffers_are_added_and_removed() -> None:
         placeholders.create_constant_placeholder(
             program, program.graph, "late", InputKind.CONSTANT_TENSOR, torch.ones(2)
         )
+
+
+def test_passes_may_add_buffers_to_the_program_that_they_were_made_with() -> None:
+    made = to_edge(torch.export.export(Model(), (X,)))
+    program = made.exported_program()
+
+    def adding(name: str) -> Callable[[GraphModule], PassResult]:
+        def run(module: GraphModule) -> PassResult:
+            buffer = placeholders.create_mutable_buffer(program, name, torch.ones(2))
+            (call,) = module.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor)
+            call.args = (buffer, call.args[1])
+            return PassResult(module, True)
+
+        return run
+
+    new = made.transform([adding("b_first"), adding("b_second")]).exported_program()
+    assert new.graph_signature.buffers == ("first", "second")
+    assert torch.equal(new.module()(X), Model()(torch.ones(2)))
