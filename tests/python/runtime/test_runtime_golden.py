@@ -14,6 +14,7 @@ import rushlight as rl
 from rushlight import _core
 from rushlight.errors import Code
 from rushlight.runtime import Runtime
+from rushlight.schema.sizes import dtype_name
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "golden"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
@@ -41,7 +42,7 @@ def test_ones_in(case: str) -> None:
     inputs = [
         np.ones(
             [int(n) for n in shapes[i].split(",")] if shapes else meta.input_tensor_meta(i).sizes(),
-            meta.input_tensor_meta(i).dtype(),
+            dtype_name(meta.input_tensor_meta(i).dtype()),
         )
         for i in range(meta.num_inputs())
     ]

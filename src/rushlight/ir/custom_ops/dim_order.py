@@ -67,7 +67,22 @@ def _clone_dim_order(
     return _copy(self, None, dim_order)
 
 
-_KERNELS = {"_to_dim_order_copy": _to_dim_order_copy, "_clone_dim_order": _clone_dim_order}
+def _copy_into(
+    self: torch.Tensor,
+    *,
+    non_blocking: bool = False,
+    dim_order: Sequence[int] | None = None,
+    out: torch.Tensor,
+) -> torch.Tensor:
+    return out.copy_(self)  # `out` has its layout already
+
+
+_KERNELS = {
+    "_to_dim_order_copy": _to_dim_order_copy,
+    "_to_dim_order_copy.out": _copy_into,
+    "_clone_dim_order": _clone_dim_order,
+    "_clone_dim_order.out": _copy_into,
+}
 
 
 def define() -> None:
