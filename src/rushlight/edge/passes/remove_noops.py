@@ -35,10 +35,11 @@ def _takes_layout(node: Node, laid_out: set[Node]) -> bool:
     Such a layout comes from an input, from a constant, or from a copy into channels-last order; a
     result takes the layout of its inputs of its rank, and views and permutes are copied row-major.
     """
-    value = node.meta.get("val")
     if node.op != "call_function":
-        tensor = isinstance(value, torch.Tensor) and value.layout is torch.strided
-        return tensor and dim_order_of(value) != tuple(range(value.dim()))
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+            return False
+        return dim_order_of(value) != tuple(range(value.dim()))
     if node.target in _SAME_IF_SHAPE or node.target is aten.permute.default:
         return False
     if node.target in _COPIES and node.kwargs.get("memory_format") not in _KEEPING:

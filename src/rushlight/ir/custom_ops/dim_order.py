@@ -7,7 +7,7 @@ that ExecuTorch registers, so that programs interoperate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -77,7 +77,7 @@ def _copy_into(
     return out.copy_(self)  # `out` has its layout already
 
 
-_KERNELS = {
+_KERNELS: dict[str, Callable[..., torch.Tensor]] = {
     "_to_dim_order_copy": _to_dim_order_copy,
     "_to_dim_order_copy.out": _copy_into,
     "_clone_dim_order": _clone_dim_order,
