@@ -127,6 +127,11 @@ print("aten::add.out" in Runtime.get().operator_registry.operator_names)
     ("line", "text"),
     [
         ("from executorch.exir import Nothing", "exir.Nothing does not exist on Rushlight"),
+        ("from executorch.exir.serde.schema import Node", "torch._export.serde.schema has"),
+        ("from executorch.exir.serde.serialize import serialize", "torch.export.save and"),
+        ("from executorch.exir.tracer import dynamo_trace", "torch.export.export(model, inputs"),
+        ("from executorch.exir.tracer import TRACER", "make_fx"),
+        ("import executorch.extension.training.optimizer", "is not built: train in PyTorch"),
         ("from executorch.extension.training import TrainingModule", "train in PyTorch, and"),
         ("from executorch.extension.training import get_sgd_optimizer", "torch.optim.SGD"),
         ("from executorch.extension.llm.runner import MultimodalRunner", "text with TextLLMRunner"),

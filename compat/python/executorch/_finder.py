@@ -57,19 +57,25 @@ def _is_known(path: str) -> bool:
     return path in MODULES or path in WHOLE
 
 
-def _advice(path: str) -> str:
+def _advice(asked: str) -> str:
     """What to use in place of a name that does not exist here."""
-    while path:
-        if path in ABSENT:
-            return f"executorch.{path} does not exist on Rushlight: {ABSENT[path]}"
-        path, _, last = path.rpartition(".")
-        if path in MODULES:
-            names = ", ".join(sorted(MODULES[path])) or "none"
-            return (
-                f"executorch.{path}.{last} does not exist on Rushlight; executorch.{path} has: "
-                f"{names}"
-            )
-    return "this name of ExecuTorch does not exist on Rushlight: docs/compat.md lists those that do"
+    parts = asked.split(".")
+    above = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    module = next((path for path in above if path in MODULES), "")
+    advised = next((path for path in above if path in ABSENT), "")
+    if len(advised) > len(module):
+        return f"executorch.{advised} does not exist on Rushlight: {ABSENT[advised]}"
+    if not module:
+        return (
+            "this name of ExecuTorch does not exist on Rushlight: docs/compat.md lists those that "
+            "do"
+        )
+    said = f"executorch.{above[above.index(module) - 1]} does not exist on Rushlight"
+    if advised:
+        said += f": {ABSENT[advised]}"
+    if MODULES[module]:
+        said += f"; executorch.{module} has: {', '.join(sorted(MODULES[module]))}"
+    return said
 
 
 class _NamesFinder(MetaPathFinder, Loader):

@@ -24,7 +24,7 @@ ALIGNMENT = 16
 
 def calculate_aligned_num_bytes(num: int, alignment: int) -> int:
     """The least multiple of `alignment` that is not below `num`."""
-    return math.ceil(num / alignment) * alignment
+    return -(-num // alignment) * alignment
 
 
 def determine_tensor_dynanism(shape: Sequence[Any]) -> TensorShapeDynamism:
@@ -108,8 +108,9 @@ class TensorSpec:
         return self.scalar_type
 
     def nbytes(self) -> int:
-        """The bytes of the elements."""
-        return int(math.prod(self.shape) * self.dtype.itemsize)
+        """The bytes of the elements; symbolic as long as the sizes are."""
+        count: int = math.prod(self.shape)
+        return count * self.dtype.itemsize
 
     @property
     def allocated_memory(self) -> int:

@@ -28,6 +28,7 @@ from rushlight.exir.graph_passes.lists import (
     base_post_op_replace_passes,
     base_pre_op_replace_passes,
 )
+from rushlight.exir.graph_passes.shapes import ConstraintBasedSymShapeEvalPass
 from rushlight.exir.graph_passes.spec_prop import SpecPropPass
 from rushlight.exir.graph_passes.submodules import create_submodule_from_nodes
 from rushlight.exir.manager import to_edge
@@ -109,6 +110,31 @@ def test_a_pass_keeps_what_a_graph_computes(case: tuple[Any, Any, Any, int]) -> 
     assert targets(result.graph_module).count(target) == count
     is_layout = type(one).__module__.endswith("layouts")
     torch.testing.assert_close(result.graph_module(X), function(X), check_stride=is_layout)
+
+
+def test_an_empty_tensor_that_decides_the_dtype_stays() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x[:0].double(), x.int()])
+
+    result = removals.PruneEmptyTensorsPass()(traced(function, X))
+    assert not result.modified
+    torch.testing.assert_close(result.graph_module(X), function(X))
+
+
+def test_specs_do_not_fix_sizes_that_vary() -> None:
+    class Flat(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x + 1).view(-1).relu()
+
+    shapes = ({0: torch.export.Dim("n", max=9)},)
+    edge = to_edge(torch.export.export(Flat(), (torch.ones(3, 4),), dynamic_shapes=shapes))
+    module = SpecPropPass()(edge.exported_program().graph_module).graph_module
+    module = views.ReplaceViewCopyWithViewPass()(module).graph_module
+    assert view in targets(module)
+    specs = [node.meta["spec"] for node in module.graph.nodes if node.op == "call_function"]
+    assert all("shape=[" in spec.debug() for spec in specs)
+    ConstraintBasedSymShapeEvalPass()(module)
+    assert [spec.shape for spec in specs] == [[9, 4], [36], [36]]
 
 
 def test_views_share_their_bases() -> None:

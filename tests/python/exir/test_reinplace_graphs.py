@@ -62,6 +62,18 @@ def test_buffers_are_written_and_the_program_runs(written: bool) -> None:
         assert torch.equal(module(at, values), eager(at, values))
 
 
+def test_a_call_does_not_write_what_it_also_reads() -> None:
+    class Reordered(torch.nn.Module):
+        def forward(self, x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+            y = x + 1
+            return torch.index_put(y, (at,), y)
+
+    inputs = (torch.randn(4), torch.tensor([1, 2, 3, 0]))
+    edge = to_edge(torch.export.export(Reordered(), inputs))
+    program = reinplace_pass(edge.exported_program())
+    assert torch.equal(program.module()(*inputs), Reordered()(*inputs))
+
+
 def test_a_wrong_writing_form_is_refused() -> None:
     edge = to_edge(torch.export.export(Chain(), (torch.randn(4), torch.randn(4))))
     for wrong in (aten.mul_.Tensor, aten.relu_.default, aten.add.Tensor):

@@ -435,6 +435,25 @@ MODULES: dict[str, dict[str, str]] = {
     ),
 }
 
+_DYNAMO = "torch.export.export(strict=True) captures by TorchDynamo, strict=False without it"
+_CAPTURED = "torch.export.export(model, inputs, strict=…) captures the model"
+_PROXIES = "torch.fx.experimental.proxy_tensor.make_fx traces the calls of a function of tensors"
+
 ABSENT: dict[str, str] = {
-    "exir.tracer": "torch.export.export traces models",
+    "exir.tracer": _PROXIES,
+    **{
+        f"exir.tracer.{name}": _DYNAMO
+        for name in (
+            "ExirDynamoConfig",
+            "TORCHDYNAMO_ENABLED",
+            "torchdynamo_enabled",
+            "using_dynamo",
+        )
+    },
+    **{
+        f"exir.tracer.{name}": _CAPTURED
+        for name in ("dispatch_trace", "dynamo_trace", "flattened_dispatch_trace")
+    },
+    "exir.tracer.flatten_output": "torch.utils._pytree.tree_flatten flattens outputs",
+    "exir.tracer.get_stacktrace": "captured nodes have theirs in node.meta['stack_trace']",
 }

@@ -14,6 +14,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from rushlight.edge.operators import EdgeOpOverload, edge_operator
 from rushlight.edge.to_edge import finish
 from rushlight.errors import Code, ExportValueError
+from rushlight.exir.planning.nodes import filter_nodes
 from rushlight.ir.programs import inputs_not_written
 from rushlight.ir.rewrite import insert, replace
 
@@ -31,9 +32,9 @@ def reinplace_pass(
     """Replace functional calls by calls that write their first argument.
 
     A call is replaced if nothing after it reads that argument, the graph's outputs included; if the
-    argument has the result's sizes and dtype; and if it is no input of the program, or one that the
-    program writes. `to_executorch` makes such calls functional again and plans memory itself: the
-    pass serves graphs that a backend reads.
+    argument has the result's sizes and dtype, and is given once; and if it is no input of the
+    program, or one that the program writes. `to_executorch` makes such calls functional again and
+    plans memory itself: the pass serves graphs that a backend reads.
 
     Args:
         ep: of the Edge dialect; changed.
@@ -56,7 +57,7 @@ def reinplace_pass(
     for node in reversed(list(ep.graph.nodes)):
         sources = node.all_input_nodes
         form = forms.get(node.target) if node.op == "call_function" else None
-        if form is not None and _may_write(node, own | read_later):
+        if form is not None and _may_write(node, own, read_later):
             target = edge_operator(form) if isinstance(node.target, EdgeOpOverload) else form
             value = node.meta.get("val")
             replace(
@@ -97,11 +98,13 @@ def _checked(operator: OpOverload, form: OpOverload) -> OpOverload:
     return form
 
 
-def _may_write(node: Node, kept: set[Node]) -> bool:
-    """Whether a call's first argument is none of `kept`, and may hold the call's result."""
+def _may_write(node: Node, inputs: set[Node], read_later: set[Node]) -> bool:
+    """Whether a call's first argument is in neither set, and may hold the call's result."""
     written = node.args[0]
-    if not isinstance(written, Node) or written in kept:
+    if not isinstance(written, Node) or written in inputs or written in read_later:
         return False
+    if filter_nodes([node.args, dict(node.kwargs)]).count(written) > 1:
+        return False  # the call would read what it has written
     held, result = written.meta.get("val"), node.meta.get("val")
     return (
         isinstance(held, torch.Tensor)

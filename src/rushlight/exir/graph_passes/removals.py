@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -110,7 +111,7 @@ def _is_same(node: Node) -> bool:
 
 
 class PruneEmptyTensorsPass(GraphPass):
-    """Leaves tensors without elements out of concatenations."""
+    """Leaves tensors without elements out of concatenations whose dtype they do not decide."""
 
     in_place = True
 
@@ -122,17 +123,23 @@ class PruneEmptyTensorsPass(GraphPass):
                 continue
             given: Any = node.args[0]
             kept = [one for one in given if guard_or_true(one.meta["val"].numel() != 0)]
-            if len(kept) == len(given):
+            dtypes = {one.meta["val"].dtype for one in kept}
+            is_other = kept and functools.reduce(torch.promote_types, dtypes) != _dtype(node)
+            if len(kept) == len(given) or is_other:
                 continue
             changed = True
             node.args = (kept, *node.args[1:])
             if not kept:
-                value = node.meta["val"]
-                full = (tuple(value.shape), 0)
-                made = insert(graph, aten.full.default, full, {"dtype": value.dtype}, like=node)
+                full = (tuple(node.meta["val"].shape), 0)
+                made = insert(graph, aten.full.default, full, {"dtype": _dtype(node)}, like=node)
                 replace(node, made)
         graph.eliminate_dead_code()
         return changed
+
+
+def _dtype(node: Node) -> torch.dtype:
+    dtype: torch.dtype = node.meta["val"].dtype
+    return dtype
 
 
 class RemoveGraphAssertsPass(GraphPass):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from typing import Any
 
@@ -42,15 +43,15 @@ class FuseBatchNormWithConvPass(ExportPass):
 
     def call(self, graph_module: GraphModule) -> PassResult:
         """Change the graph, and the program's signature and state, in place."""
-        fused = 0
+        modified = False
         for conv in graph_module.graph.find_nodes(op="call_function", target=_CONVOLUTION):
             norm = next(iter(conv.users), None)
             if len(conv.users) != 1 or norm is None or norm.target not in _NORMS:
                 continue
             if self.can_fuse(conv, norm, self.exported_program):
-                self._fuse(graph_module, conv, norm, fused)
-                fused += 1
-        return PassResult(refresh(graph_module) if fused else graph_module, bool(fused))
+                self._fuse(graph_module, conv, norm)
+                modified = True
+        return PassResult(refresh(graph_module) if modified else graph_module, modified)
 
     @staticmethod
     def can_fuse(conv: Node, bn: Node, program: ExportedProgram) -> bool:
@@ -66,8 +67,10 @@ class FuseBatchNormWithConvPass(ExportPass):
         tensors = [*conv.args[1:3], *bn.args[1:5]]
         return all(is_param_node(program, n) for n in tensors if isinstance(n, Node))
 
-    def _fuse(self, graph_module: GraphModule, conv: Node, norm: Node, number: int) -> None:
+    def _fuse(self, graph_module: GraphModule, conv: Node, norm: Node) -> None:
         program, graph = self.exported_program, graph_module.graph
+        names = (f"{conv.name}_fused_with_bn_{{}}_{i}" for i in itertools.count())
+        name = next(one for one in names if one.format("weight") not in program.state_dict)
         weight, bias, gamma, beta, mean, variance = (
             get_param_tensor(program, n)  # type: ignore[arg-type]
             for n in (*conv.args[1:3], *norm.args[1:5])
@@ -79,12 +82,12 @@ class FuseBatchNormWithConvPass(ExportPass):
             made = fuse_conv_bn_weights(
                 weight, bias, mean, variance, eps, gamma, beta, transpose=transposed
             )
-        for place, (name, tensor) in enumerate(zip(("weight", "bias"), made, strict=True), 1):
+        for place, (kind, tensor) in enumerate(zip(("weight", "bias"), made, strict=True), 1):
             with graph.inserting_before(next(iter(graph.nodes))):
                 node = create_constant_placeholder(
                     program,
                     graph,
-                    f"{conv.name}_fused_with_bn_{name}_{number}",
+                    name.format(kind),
                     InputKind.PARAMETER,
                     tensor.detach(),
                 )

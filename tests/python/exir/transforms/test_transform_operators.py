@@ -247,6 +247,17 @@ def test_batch_norms_are_folded_into_convolutions(transposed: bool) -> None:
     assert not one(program.graph_module).modified
 
 
+def test_a_batch_norm_behind_a_folded_one_is_folded_next() -> None:
+    norms = [nn.BatchNorm2d(4), nn.BatchNorm2d(4)]
+    for norm in norms:
+        norm.running_mean.uniform_(), norm.running_var.uniform_(0.5, 2)
+    model, x = nn.Sequential(nn.Conv2d(3, 4, 3), *norms).eval(), torch.randn(1, 3, 9, 9)
+    program = export(model, (x,)).run_decompositions()
+    for modified in (True, True, False):
+        assert FuseBatchNormWithConvPass(program)(program.graph_module).modified is modified
+        torch.testing.assert_close(program.module()(x), model(x), rtol=1e-4, atol=1e-5)
+
+
 def test_arguments_by_their_names() -> None:
     b = Builder(X)
     node = b.call(aten.mean.dim, b.inputs[0], [1])
