@@ -78,10 +78,10 @@ def test_values_inside_a_decomposed_call_are_not_taken_for_its_result(
         lambda wanted, value: float(np.abs(wanted - value).max()), graph
     )
     assert len(gaps) >= 3 and all(gap.gap[0] < 1e-5 for gap in gaps)
-    found = [torch.tensor(gap.runtime_intermediate_output) for gap in gaps]
+    recorded = [torch.tensor(gap.runtime_intermediate_output) for gap in gaps]
     attended = nn.functional.scaled_dot_product_attention(q, k, k)
     for wanted in (attended, attended * 2, torch.tanh(nn.functional.silu(q))):
-        assert any(torch.allclose(value.reshape(q.shape), wanted, atol=1e-5) for value in found)
+        assert any(torch.allclose(value.reshape(q.shape), wanted, atol=1e-5) for value in recorded)
 
 
 def test_what_is_missing_is_said(folder: Path) -> None:
