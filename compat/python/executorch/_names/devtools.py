@@ -95,6 +95,28 @@ _INSPECTOR_TOOLS = {
     "compare_results": _INSPECT,
     "propagate_back_debug_handle": "rushlight.record.handles",
 }
+_GENERATED = "devtools.bundled_program.serialize.generated"
+_TABLE_MODULES = f"{_DEVTOOLS}.bundled_tables"
+# By table, its fields, and those that are vectors.
+_FIELDS = {
+    "Bool": ("BoolVal", ""),
+    "BundledMethodTestCase": ("Inputs ExpectedOutputs", "Inputs ExpectedOutputs"),
+    "BundledMethodTestSuite": ("MethodName TestCases", "TestCases"),
+    "BundledProgram": ("Version MethodTestSuites Program", "MethodTestSuites Program"),
+    "Double": ("DoubleVal", ""),
+    "Int": ("IntVal", ""),
+    "Tensor": ("ScalarType Sizes Data DimOrder", "Sizes Data DimOrder"),
+    "Value": ("ValType Val", ""),
+}
+
+
+def _table_module(table: str, fields: str, vectors: str) -> dict[str, str]:
+    functions = ["Start", "End", *(f"Add{field}" for field in fields.split())]
+    functions += [f"Start{field}Vector" for field in vectors.split()]
+    names = [table, f"{table}T", "np", *functions, *(f"{table}{name}" for name in functions)]
+    return {name: f"{_TABLE_MODULES}:{table}.{name}" for name in names}
+
+
 _ETDUMP = "rushlight.schema.etdump"
 _RULES = {
     "TapRule": f"{_DEVTOOLS}.taps",
@@ -216,6 +238,14 @@ MODULES: dict[str, dict[str, str]] = {
         "deserialize_from_flatbuffer_to_bundled_program": _SUITES,
         "serialize_from_bundled_program_to_flatbuffer": _SUITES,
     },
+    **{
+        f"{_GENERATED}.bundled_program_flatbuffer.{table}": _table_module(table, *fields)
+        for table, fields in _FIELDS.items()
+    },
+    f"{_GENERATED}.bundled_program_flatbuffer.ValueUnion": {
+        name: f"{_TABLE_MODULES}:ValueUnion.{name}" for name in ("ValueUnion", "ValueUnionCreator")
+    },
+    f"{_GENERATED}.executorch_flatbuffer.ScalarType": {"ScalarType": _TABLE_MODULES},
     "devtools.bundled_program.version": {
         "BUNDLED_PROGRAM_SCHEMA_VERSION": "rushlight.serialize.bundle:VERSION"
     },
