@@ -32,7 +32,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``trace dump= [values=] [etrecord=]``: what ExecuTorch's Inspector shows of an ETDump: the name,
   events and outputs of each block.
 * ``bundle``, ``read_bundle``, ``traced_cases`` and ``verify``: see ``bundle_side.py``.
-* ``tables``: see ``tables_side.py``.
+* ``tables`` and ``json_forms``: see ``tables_side.py``.
 * ``run_traced``: see ``trace_side.py``.
 * ``gaps dump= values= etrecord= distance=``: the numeric gaps that ExecuTorch's Inspector finds:
   pairs of the last node and the gap.
@@ -393,7 +393,7 @@ def gaps(dump: str, values: str, etrecord: str, distance: str) -> list[Any]:
 
 COMMANDS: dict[str, side.Command] = {
     **bundle_side.COMMANDS,
-    "tables": tables_side.tables,
+    **tables_side.COMMANDS,
     **trace_side.COMMANDS,
     "export": export,
     "export_apart": export_apart,

@@ -1,12 +1,17 @@
 """The modules of a bundled program's tables at work: ExecuTorch's, and ours in the tests' process.
 
 * ``tables bpte= folder=``: what they read in a file; writes what they make of it into the folder.
+* ``json_forms folder=``: the JSON that ExecuTorch makes of ``all.bpte`` there, and the JSON that
+  flatc makes of ``all.bpte`` and of ``all.etdp`` by the schemas there; writes ``made.bpte`` of
+  ``all.json``.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,9 +34,23 @@ def tables(bpte: str, folder: str) -> dict[str, Any]:
 
     serialize._install_fast_packers()  # which align bytes as the schema says
     # Its readers of vectors call the modules of these names in place of the classes in them.
-    for owner, name in zip(TABLES[:3], TABLES[1:4], strict=True):
+    for owner, name in pairwise(TABLES[:4]):
         setattr(modules(owner), name, getattr(modules(name), name))
     return told(modules, bpte, folder)
+
+
+def json_forms(folder: str) -> list[Any]:
+    from executorch.devtools.bundled_program import serialize
+    from executorch.exir._serialize._flatbuffer import _flatc_decompile
+
+    at = Path(folder)
+    made = serialize.convert_to_flatbuffer((at / "all.json").read_text())
+    (at / "made.bpte").write_bytes(made)
+    told = [json.loads(serialize.convert_from_flatbuffer((at / "all.bpte").read_bytes()))]
+    for schema, name in (("bundled_program_schema", "bpte"), ("etdump_schema_flatcc", "etdp")):
+        _flatc_decompile(folder, str(at / f"{schema}.fbs"), str(at / f"all.{name}"))
+        told.append(json.loads((at / "all.json").read_text()))
+    return told
 
 
 def told(modules: Modules, bpte: str, folder: str) -> dict[str, Any]:
@@ -166,3 +185,6 @@ def _valued(modules: Modules, builder: Any, name: str, offset: int) -> int:
     module.ValueAddValType(builder, getattr(modules("ValueUnion").ValueUnion, name))
     module.AddVal(builder, offset)
     return int(module.End(builder))
+
+
+COMMANDS = {"tables": tables, "json_forms": json_forms}

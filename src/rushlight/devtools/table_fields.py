@@ -313,7 +313,8 @@ class _Union(_Outside):
 
     def unpack(self, reader: Any) -> Names:
         kind = self._kind.unpack(reader)
-        return {**kind, self.attribute: self._read(*kind.values(), self._get(reader))}
+        number = kind[self._kind.attribute]
+        return {**kind, self.attribute: self._read(number, self._get(reader))}
 
     def pack(self, made: Any, builder: flatbuffers.Builder) -> Callable[[], None]:
         add_table = super().pack(made, builder)

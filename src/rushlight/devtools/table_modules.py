@@ -88,7 +88,7 @@ class TableModules:
         identifier = self._format.identifier
 
         def has_identifier(cls: type, buf: Any, offset: int, size_prefixed: bool = False) -> bool:
-            return util.BufferHasIdentifier(buf, offset, identifier, size_prefixed=size_prefixed)
+            return bool(util.BufferHasIdentifier(buf, offset, identifier, size_prefixed))
 
         name = table.__name__
         names: Names = {

@@ -1,7 +1,8 @@
-"""The modules of a bundled program's tables beside those that real ExecuTorch generates."""
+"""Bundled programs by the modules of their tables and as JSON, beside what real ExecuTorch has."""
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from peer import tables_side
-from rushlight.devtools import bundled_tables
+from rushlight.devtools import bundled_tables, schema_files
+from rushlight.errors import ExportError
 from rushlight.schema import bundled_program as fb
+from rushlight.schema import etdump
 from rushlight.schema.common import ScalarType
 
 if TYPE_CHECKING:
@@ -28,7 +31,14 @@ def _modules(name: str) -> Any:
 def _program(notes: bool) -> fb.BundledProgram:
     """Values of all kinds, empty ones, and a method without cases."""
     tensor = fb.Tensor(ScalarType.FLOAT, [2, 3], np.arange(6, dtype=np.float32).tobytes(), [1, 0])
-    values = [tensor, fb.Tensor(), fb.Int(-(1 << 40)), fb.Bool(True), fb.Bool(), fb.Double(0.1)]
+    values: list[Any] = [
+        tensor,
+        fb.Tensor(),
+        fb.Int(-(1 << 40)),
+        fb.Bool(True),
+        fb.Bool(),
+        fb.Double(0.1),
+    ]
     case = fb.BundledMethodTestCase([*map(fb.Value, values), fb.Value()], [fb.Value(tensor)])
     if notes:
         case.notes = fb.CaseNotes("first", "eager", [1e-3], [1e-4])
@@ -59,6 +69,41 @@ def test_our_modules_and_executorchs_read_and_write_the_same(
             assert not missing, (kind, table)
     _drop(ours["objects"], "notes")
     assert ours["objects"] == theirs["objects"]
+
+
+def test_our_json_and_schemas_are_executorchs(executorch: ExecuTorch, tmp_path: Path) -> None:
+    program = _program(notes=False)
+    text = schema_files.serialize_from_bundled_program_to_json(program)
+    (tmp_path / "all.json").write_text(text)
+    (tmp_path / "all.bpte").write_bytes(fb.pack(program))
+    value = etdump.Value(etdump.ValueType.TENSOR_LIST, tensor_list=etdump.TensorList())
+    event = etdump.Event(debug_event=etdump.DebugEvent(debug_entry=value))
+    trace = etdump.ETDump(0, [etdump.RunData("Execute", events=[event])])
+    (tmp_path / "all.etdp").write_bytes(etdump.pack(trace))
+    for name in ("bundled_program_schema", "etdump_schema_flatcc", "scalar_type"):
+        schema_files.write_schema(tmp_path, name)
+    theirs, by_schema, of_trace = executorch.call("json_forms", folder=tmp_path)
+    assert theirs == by_schema
+    ours = schema_files.convert_from_flatbuffer(fb.pack(_program(notes=True)))
+    _drop(told := json.loads(ours), "notes")
+    for tree in (theirs, told):
+        _drop(tree, "val_type")  # flatc names that of an absent value, too
+    assert told == theirs
+    [shown] = of_trace["run_data"][0]["events"]
+    assert shown["debug_event"]["debug_entry"] == {
+        "val": "TensorList",
+        "tensor_list": {"tensors": []},
+    }
+    # What either reads of the other's JSON, and of its files.
+    made = (tmp_path / "made.bpte").read_bytes()
+    assert fb.unpack(made) == program
+    assert schema_files.deserialize_from_json_to_bundled_program(ours) == _program(notes=True)
+    assert fb.unpack(schema_files.convert_to_flatbuffer(text)) == program
+
+
+def test_schemas_have_names() -> None:
+    with pytest.raises(ExportError, match=r"no schema 'program': choose one of bundled_program_s"):
+        schema_files.write_schema(".", "program")
 
 
 def _drop(tree: Any, key: str) -> None:
