@@ -18,7 +18,7 @@ from rushlight.ir.alloc import view
 from rushlight.lower import LoweredMethod
 from rushlight.lower.show import shown_program
 from rushlight.plan import Block, BlockId, check_plan
-from rushlight.plan.methods import lifetimes
+from rushlight.plan.methods import lifetimes, read_shared
 
 
 def with_executorch_specs(
@@ -60,7 +60,12 @@ def plan_by_passes(
     Args:
         methods: by name.
         passes: the pass of each of them.
+
+    Raises:
+        ExportError: a plan cannot be used.
     """
+    for one in passes.values():
+        one.forget_methods()
     programs = {name: shown_program(method) for name, method in methods.items()}
     specs = {name: with_executorch_specs(program) for name, program in programs.items()}
     for name, program in programs.items():
@@ -68,6 +73,7 @@ def plan_by_passes(
         program.graph_module.meta.update(result.graph_module.meta)
     for one in dict.fromkeys(passes.values()):
         one.run_multimethod()
+    read_shared(methods, passes)
     for name, method in methods.items():
         for own, planned in specs[name].items():
             own.mem_id, own.mem_offset = planned.mem_id or 0, planned.mem_offset or 0
