@@ -7,6 +7,7 @@ arguments changed.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -138,11 +139,13 @@ class _Frame:
         graph: the new graph.
         old: the node of the old graph that is being copied.
         values: what the old graph's nodes became.
+        taken: names of attributes that the old graph uses.
         held: the tensors, graphs and lowered modules that it uses, by the names of its attributes.
     """
 
     graph: Graph
     old: Node
+    taken: set[str]
     values: dict[Node, Any] = field(default_factory=dict)
     held: dict[str, Any] = field(default_factory=dict)
 
@@ -177,7 +180,9 @@ class ExportPass(PassBase):
             inputs: example values, or values of the graph that uses this one.
         """
         outer = getattr(self, "_frame", None)
-        self._frame = _Frame(Graph(), next(iter(graph_module.graph.nodes)))
+        nodes = graph_module.graph.nodes
+        taken = {str(n.target) for n in nodes if n.op in ("get_attr", "call_module")}
+        self._frame = _Frame(Graph(), next(iter(nodes)), taken)
         examples = iter(_data(inputs))
         values = self._frame.values
         for node in graph_module.graph.nodes:
@@ -382,7 +387,10 @@ class ExportPass(PassBase):
         frame = self._frame
         old = self._held_by.get(inner) if isinstance(inner, torch.nn.Module) else None
         kind = "_tensor_constant" if isinstance(inner, torch.Tensor) else "submodule_"
-        name = f"{kind}{len(frame.held)}" if old is None else str(old.target)
+        names = (f"{kind}{number}" for number in itertools.count(len(frame.held)))
+        free = next(name for name in names if name not in frame.taken)
+        name = free if old is None else str(old.target)
+        frame.taken.add(name)
         frame.held[name] = inner
         node = frame.graph.get_attr(name)
         if old is not None:

@@ -62,6 +62,7 @@ class _Writer:
         self.root = torch.nn.Module()
         self.values: dict[Node, Node] = {}
         self.edge = {n.name: n for n in method.program.graph.nodes if n.op == "call_function"}
+        self.edge_names: set[str] = set()  # that values have
         self.modules: dict[Any, str] = {}
         self.has_jumps = any(n.target in FLOW for n in method.graph.nodes)
 
@@ -126,8 +127,8 @@ class _Writer:
     def _rename(self, new: Node, node: Node) -> None:
         """Give a call the name and the example value of the Edge node that it comes from."""
         edge = self.edge.get(node.meta.get("edge_node", ""))
-        taken = edge is None or any(n.name == edge.name for n in self.graph.nodes)
-        if edge is not None and not taken:
+        if edge is not None and edge.name not in self.edge_names:
+            self.edge_names.add(edge.name)
             new._rename(edge.name)
             if "val" in edge.meta:
                 new.meta["val"] = edge.meta["val"]

@@ -73,7 +73,7 @@ def plan_methods(
     Raises:
         ExportError: if the user's planner returns a plan in which live tensors overlap.
     """
-    read_shared(methods, options_of)
+    share_read_buffers(methods, options_of)
     shared = _shared_buffers(methods, options_of)
     for name, method in methods.items():
         options = options_of[name]
@@ -134,13 +134,10 @@ def _plan(name: str, spans: Mapping[TensorSpec, list[int]], options: MemoryPlann
         raise ExportError(str(error), code=error.code, where=name) from error
 
 
-def read_shared(methods: Mapping[str, LoweredMethod], options_of: Mapping[str, Any]) -> None:
-    """Make buffers that a method only reads, and another one writes, state of both.
-
-    Args:
-        methods: by name.
-        options_of: for each of them, what has `share_mutable_buffers`.
-    """
+def share_read_buffers(
+    methods: Mapping[str, LoweredMethod], options_of: Mapping[str, MemoryPlanningPass]
+) -> None:
+    """Make buffers that a method only reads, and another one writes, state of both."""
     sharing = [m for name, m in methods.items() if options_of[name].share_mutable_buffers]
     written = {buffer.name for method in sharing for buffer in method.buffers.values()}
     for method in sharing:

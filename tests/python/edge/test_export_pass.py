@@ -253,3 +253,27 @@ def test_arguments_are_mapped_with_their_schemas() -> None:
     args, kwargs = map_args(torch.ops.aten.add.Tensor, named, (1, 2), {"alpha": 3})
     assert (args, kwargs) == (("self=1", "other=2"), {"alpha": "alpha=3"})
     assert seen == ["self", "other", "alpha"]
+
+
+class ThreeTimes(ExportPass):
+    def call_operator(
+        self, op: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument], meta: NodeMetadata
+    ) -> ProxyValue:
+        if op is torch.ops.aten.neg.default:
+            op, args = torch.ops.aten.mul.Tensor, (args[0], torch.tensor(3.0))
+        return super().call_operator(op, args, kwargs, meta)
+
+
+def test_tensors_that_a_pass_adds_take_no_name_of_the_graph() -> None:
+    mode = torch._subclasses.FakeTensorMode()
+    graph, held = Graph(), {f"_tensor_constant{i}": torch.tensor(float(i)) for i in range(3)}
+    value = graph.placeholder("x")
+    for name in held:
+        value = graph.call_function(torch.ops.aten.neg.default, (value,))
+        tensor = graph.get_attr(name)
+        value = graph.call_function(torch.ops.aten.add.Tensor, (value, tensor))
+    graph.output((value,))
+    for node in graph.nodes:
+        node.meta["val"] = mode.from_tensor(torch.ones(()))
+    rebuilt = ThreeTimes()(GraphModule(held, graph)).graph_module
+    assert rebuilt(torch.tensor(1.0))[0] == ((1.0 * 3 + 0) * 3 + 1) * 3 + 2

@@ -24,6 +24,7 @@ from torchao.testing.pt2e._xnnpack_quantizer import get_symmetric_quantization_c
 from torchao.testing.pt2e._xnnpack_quantizer_utils import (
     OP_TO_ANNOTATOR,
     QuantizationConfig,
+    get_new_attr_name_with_prefix,
     propagate_annotation,
 )
 
@@ -44,6 +45,7 @@ _CONVOLUTIONS = _TRANSPOSED | {
 _LINEAR = frozenset((aten.linear.default,))
 _ADD = frozenset((aten.add.Tensor, aten.add_.Tensor))
 _MUL = frozenset((aten.mul.Tensor, aten.mul_.Tensor))
+_WITH_SCALARS = (aten.add.Tensor, aten.mul.Tensor)
 # torchao's annotators in order, each with the operators whose configuration is meant.
 _Patterns = tuple[tuple[str, frozenset[Any] | None], ...]
 _DYNAMIC: _Patterns = (("linear", _LINEAR),)
@@ -97,6 +99,18 @@ class XNNPACKQuantizer(_xnnpack_quantizer.XNNPACKQuantizer):  # type: ignore[mis
         self.filter_fn = filter_fn
         return self
 
+    def transform_for_annotation(self, model: GraphModule) -> GraphModule:
+        """Make tensors of the scalars that floats are added to or multiplied by, so that they are
+        quantised, too. Those of integers stay: a result may be an index."""
+        for node in model.graph.nodes:
+            if node.target in _WITH_SCALARS and node.meta["val"].dtype.is_floating_point:
+                node.args = tuple(
+                    one if isinstance(one, Node) else _constant(model, node, one)
+                    for one in node.args
+                )
+        model.recompile()
+        return model
+
     def annotate(self, model: GraphModule) -> GraphModule:
         """Write the annotations of every call that a configuration is for."""
         types = {type_name(kind): config for kind, config in self.module_type_config.items()}
@@ -110,6 +124,17 @@ class XNNPACKQuantizer(_xnnpack_quantizer.XNNPACKQuantizer):  # type: ignore[mis
             _annotate(model, config, chosen)
         propagate_annotation(model)
         return model
+
+
+def _constant(model: GraphModule, user: Node, scalar: float) -> Node:
+    """A scalar as a tensor of the module, read before its user."""
+    name = get_new_attr_name_with_prefix("_tensor_constant_")(model)
+    value = torch.tensor(float(scalar))
+    model.register_buffer(name, value)
+    with model.graph.inserting_before(user):
+        made = model.graph.get_attr(name)
+    made.meta["val"] = user.meta["val"].fake_mode.from_tensor(value, static_shapes=True)
+    return made
 
 
 def _annotate(

@@ -35,7 +35,8 @@ def functional_calls(program: ExportedProgram, method: str) -> ExportedProgram:
         return program
     new = copy_program(program)
     kept = inputs_not_written(new)
-    for node in list(new.graph.nodes):
+    places = {node: place for place, node in enumerate(new.graph.nodes)}
+    for node, place in list(places.items()):
         functional = _functional(node)
         if functional is None:
             continue
@@ -48,9 +49,9 @@ def functional_calls(program: ExportedProgram, method: str) -> ExportedProgram:
             fail(new.graph, node, method, told)
         value = node.meta.get("val")
         call = insert(new.graph, functional, node.args, dict(node.kwargs), like=node, value=value)
-        later = set(_after(node))
+        places[call] = place
         written.replace_all_uses_with(
-            call, delete_user_cb=lambda user, later=later: user in later, propagate_meta=False
+            call, delete_user_cb=lambda user, p=place: places[user] > p, propagate_meta=False
         )
         replace(node, call)
     finish(new)
@@ -73,11 +74,6 @@ def _functional(node: Node) -> OpOverload | None:
 
 def _arguments(target: OpOverload) -> list[tuple[str, str]]:
     return [(a.name, str(a.type)) for a in target._schema.arguments]
-
-
-def _after(node: Node) -> list[Node]:
-    order = list(node.graph.nodes)
-    return order[order.index(node) + 1 :]
 
 
 def _is_returned(node: Node) -> bool:

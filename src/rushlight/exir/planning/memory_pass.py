@@ -184,7 +184,7 @@ class PlanningOptionError(ExportError, ValueError):
 def _give_allocations_specs(graph_module: GraphModule) -> None:
     """Give each `alloc` node the spec of the out-variant that writes it."""
     for node in graph_module.graph.nodes:
-        if not is_out_var_node(node):
+        if not is_out_var_node(node) or "spec" not in node.meta:  # with jumps, `alloc` has its own
             continue
         names = out_names(node.target)
         specs = iter(get_node_tensor_specs(node))

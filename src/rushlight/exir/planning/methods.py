@@ -18,7 +18,7 @@ from rushlight.ir.alloc import view
 from rushlight.lower import LoweredMethod
 from rushlight.lower.show import shown_program
 from rushlight.plan import Block, BlockId, check_plan
-from rushlight.plan.methods import lifetimes, read_shared
+from rushlight.plan.methods import lifetimes, share_read_buffers
 
 
 def with_executorch_specs(
@@ -66,6 +66,7 @@ def plan_by_passes(
     """
     for one in passes.values():
         one.forget_methods()
+    share_read_buffers(methods, {name: one.options() for name, one in passes.items()})
     programs = {name: shown_program(method) for name, method in methods.items()}
     specs = {name: with_executorch_specs(program) for name, program in programs.items()}
     for name, program in programs.items():
@@ -73,7 +74,6 @@ def plan_by_passes(
         program.graph_module.meta.update(result.graph_module.meta)
     for one in dict.fromkeys(passes.values()):
         one.run_multimethod()
-    read_shared(methods, passes)
     for name, method in methods.items():
         for own, planned in specs[name].items():
             own.mem_id, own.mem_offset = planned.mem_id or 0, planned.mem_offset or 0
@@ -91,7 +91,8 @@ def _check(method: LoweredMethod, planning: MemoryPlanningPass) -> None:
     unplaced = [s.name for s in spans if not s.mem_id]
     if unplaced and planning.alloc_mutable_buffers:
         raise ExportError(
-            f"{type(planning).__name__} gave no place to {', '.join(unplaced)}",
+            f"{type(planning).__name__} gave no place to {', '.join(unplaced)}: its algorithm must "
+            f"set mem_id and mem_offset of each spec that it is given",
             code=Code.INVALID_STATE,
             where=method.name,
         )

@@ -68,6 +68,30 @@ def test_each_step_of_a_script_leads_to_a_file(tmp_path: Path) -> None:
     assert b"XnnpackBackend" in Path(path).read_bytes()
 
 
+class Shifted(Small):
+    """Reads the row of the next position, as decoders of transformers compute indices."""
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        places = self.head.weight[torch.arange(tokens.shape[1]) + 1, :32]
+        return self.head(torch.relu(self.hidden(self.table(tokens) + places))) * 2.0
+
+
+def test_scalars_of_indices_stay_integers_in_quantised_models(tmp_path: Path) -> None:
+    model = Shifted().eval()
+    manager = manager_of(model).export()
+    manager.pt2e_quantize(
+        get_pt2e_quantizers(get_pt2e_quantization_params("xnnpack_dynamic"))
+    ).export_to_edge().to_executorch().save_to_pte(str(tmp_path / "shifted.pte"))
+    tokens = torch.tensor([[4, 3, 2, 1]])
+    wanted = model(tokens).detach()
+    torch.testing.assert_close(
+        rushlight.load(str(tmp_path / "shifted.pte"))(tokens),
+        wanted,
+        atol=0.05 * float(wanted.std()) + 0.02,
+        rtol=0,
+    )
+
+
 def test_lowering_at_once_gives_the_same_numbers(tmp_path: Path) -> None:
     model = Small().eval()
     manager = manager_of(model).export()
