@@ -102,12 +102,22 @@ def _unsupported(what: str, advice: str) -> ExportError:
 
 
 def _refuse_others(config: LlmConfig) -> None:
-    """Refuse fields that have other values than their defaults, and are not read."""
+    """Refuse fields that have other values than their defaults, and are not read, but not those of
+    backends that are not used: `--group_size` also sets one of OpenVINO's."""
     for path, value in _changed(config, LlmConfig()):
-        if path in _READ:
+        if path in _READ or _is_idle(config, path):
             continue
         at = max((a for a in _ADVICE if path.startswith(a)), key=len)
         raise _unsupported(f"{path}={value!r}", f"{_ADVICE[at]}; leave it out")
+
+
+def _is_idle(config: LlmConfig, path: str) -> bool:
+    """Whether a field is an option of a backend that is not used."""
+    section, _, rest = path.partition(".")
+    if section != "backend":
+        return False
+    backend = getattr(config.backend, rest.partition(".")[0])
+    return not getattr(backend, "enabled", True)
 
 
 def _changed(one: Any, other: Any, path: str = "") -> list[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,16 @@ def test_options_that_do_not_exist_here_are_refused_by_name(
     refused("quantization.pt2e_quantize", Pt2eQuantize.qnn_8a8w, "xnnpack_dynamic")
     refused("backend.openvino.enabled", True, "backend='openvino'")
     refused("backend.qnn.enabled", True, "ExecuTorch itself")
+    refused("backend.torchao.use_torchao_kernels_linear", True, "ExecuTorch itself")
+
+
+def test_options_of_unused_backends_change_nothing(
+    checkpoint: Path, program: Path, tmp_path: Path
+) -> None:
+    config = config_of(checkpoint, tmp_path)
+    config.backend.openvino = LlmConfig.from_args(Namespace(group_size=16)).backend.openvino
+    assert config.backend.openvino.nncf_compression_group_size == 16
+    assert Path(command.export_llama(config)).read_bytes() == program.read_bytes()
 
 
 def test_the_command_line_names_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
