@@ -281,7 +281,7 @@ class _Plans:
             diff = self._tensors(index, one, other)
             if diff.bytes_differ or diff.metadata_diffs:
                 self._result.tensor_diffs.append(diff)
-        elif one != other:
+        elif not _equal(one, other):
             a, b = self._uses
             self._result.evalue_diffs.append(
                 EValueDiff(
@@ -347,12 +347,17 @@ def _fields(one: Any, other: Any, prefix: str = "") -> Iterator[FieldDiff]:
     """The fields of two tables of the same kind that differ; of tables inside, "OUTER.INNER"."""
     for name in (prefix + each.name for each in dataclasses.fields(one)):
         a, b = (getattr(table, name.removeprefix(prefix)) for table in (one, other))
-        if a == b:
+        if _equal(a, b):
             continue
         if name == "extra_tensor_info" and a is not None and b is not None:
             yield from _fields(a, b, f"{name}.")
         else:
             yield FieldDiff(name, a, b)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two fields, or values of a plan, are equal; by their texts, a NaN is to another."""
+    return bool(one == other) or repr(one) == repr(other)
 
 
 def _operator(operator: fb.Operator) -> str:

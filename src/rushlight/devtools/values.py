@@ -92,14 +92,16 @@ def merge_runtime_overlapping_debug_handles(
         Values at places without common handles; those of later instructions stand last in a place.
     """
     merged: dict[DebugHandle, Recorded] = {}
+    place_of: dict[int, DebugHandle] = {}
     for place, recorded in runtime_intermediate_outputs.items():
-        known = [one for one in merged if not set(one).isdisjoint(place)]
+        known = dict.fromkeys(place_of[handle] for handle in place if handle in place_of)
         parts = [(place, recorded), *((one, merged.pop(one)) for one in known)]
         parts.sort(key=lambda part: part[1][0])
-        handles: list[int] = []
-        for some, _ in parts:
-            handles = [*(h for h in handles if h not in some), *dict.fromkeys(some)]
-        merged[tuple(handles)] = parts[-1][1]
+        # Each where it stands last.
+        handles = dict.fromkeys(h for some, _ in reversed(parts) for h in reversed(some))
+        whole = tuple(reversed(handles))
+        place_of |= dict.fromkeys(whole, whole)
+        merged[whole] = parts[-1][1]
     return merged
 
 

@@ -73,7 +73,7 @@ def plan_methods(
     Raises:
         ExportError: if the user's planner returns a plan in which live tensors overlap.
     """
-    _read_shared(methods, options_of)
+    share_read_buffers(methods, options_of)
     shared = _shared_buffers(methods, options_of)
     for name, method in methods.items():
         options = options_of[name]
@@ -134,7 +134,7 @@ def _plan(name: str, spans: Mapping[TensorSpec, list[int]], options: MemoryPlann
         raise ExportError(str(error), code=error.code, where=name) from error
 
 
-def _read_shared(
+def share_read_buffers(
     methods: Mapping[str, LoweredMethod], options_of: Mapping[str, MemoryPlanningPass]
 ) -> None:
     """Make buffers that a method only reads, and another one writes, state of both."""

@@ -166,13 +166,14 @@ class ETRecord:
         """Record further programs under names of the caller's.
 
         Raises:
-            ExportError: a name is one of the record's own.
+            ExportError: a name has a slash, or one of the record's own, in it.
         """
         for name, programs in modules.items():
-            if "/" in name or any(entry in name for entry in Entry):
+            taken = next((entry for entry in ("/", *Entry) if entry in name), None)
+            if taken is not None:
                 raise ExportError(
-                    f"extra_recorded_export_modules has {name!r}, which the record uses itself: "
-                    "give another name, without a slash",
+                    f"extra_recorded_export_modules has {name!r}: names of further programs are "
+                    f"without {str(taken)!r}, which the record uses itself",
                     code=Code.INVALID_ARGUMENT,
                 )
             for method, program in _by_method(programs).items():

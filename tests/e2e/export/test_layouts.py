@@ -1,4 +1,4 @@
-"""Row-major outputs where the model asks for them, whatever layout its inputs and weights have."""
+"""Outputs in the layout that the model asks for, whatever layout its inputs and weights have."""
 
 from __future__ import annotations
 
@@ -37,6 +37,32 @@ def test_contiguous_outputs_are_row_major(
     result, eager = module(x.numpy()), model(x).detach().numpy()
     assert result.strides == eager.strides
     np.testing.assert_allclose(result, eager, rtol=1e-5, atol=1e-5)
+
+
+class Turned(torch.nn.Module):
+    """A row-major computation, whose result is copied, or cloned, into channels-last order."""
+
+    def __init__(self, clones: bool) -> None:
+        super().__init__()
+        self.clones = clones
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.sigmoid(x) + x
+        if self.clones:
+            return torch.clone(y, memory_format=torch.channels_last)
+        return y.to(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
+@pytest.mark.parametrize("clones", [False, True])
+def test_channels_last_outputs_are_so(clones: bool, backend: str) -> None:
+    x, model = torch.randn(2, 3, 4, 5), Turned(clones)
+    program = rl.export(model, (x,), backend=backend)
+    result, eager = rl.load(program.buffer)(x.numpy()), model(x).numpy()
+    assert result.strides == eager.strides
+    np.testing.assert_allclose(result, eager, rtol=1e-5, atol=1e-5)
+    if backend == "xnnpack":
+        assert "XnnpackBackend" in str(program.report())
 
 
 class Copies(torch.nn.Module):

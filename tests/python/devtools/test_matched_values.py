@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,13 @@ def test_places_with_common_handles_are_one(
     recorded: dict[Any, Any], merged: dict[Any, Any]
 ) -> None:
     assert merge_runtime_overlapping_debug_handles(recorded) == merged
+
+
+def test_many_places_are_merged_in_linear_time() -> None:
+    recorded = {(handle,): (handle, "a", 1) for handle in range(40_000)}
+    began = time.process_time()
+    assert merge_runtime_overlapping_debug_handles(recorded) == recorded
+    assert time.process_time() - began < 30
 
 
 def test_the_last_values_of_a_place_are_those_of_its_last_handles() -> None:

@@ -76,6 +76,17 @@ def test_other_operators_and_methods() -> None:
     assert "Method only in B: more" in format_diff_result(result)
 
 
+def test_the_same_scalars_are_no_differences() -> None:
+    class Filled(Scaled):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.full((2, 3), float("nan")) + x * self.scale
+
+    other = Filled()
+    other.scale[0, 0] = 9
+    [plan] = diff_pte(file_of(Filled()), file_of(other)).plan_diffs
+    assert [len(plan.tensor_diffs), plan.evalue_diffs] == [1, []]
+
+
 def test_a_file_that_cannot_be_read() -> None:
     result = diff_pte(b"", file_of(Scaled()))
     assert result.error is not None and "has 0 bytes" in result.error
@@ -101,7 +112,9 @@ def test_the_bytes_of_a_program() -> None:
     }
     lowered = edge.to_backend(DemoPartitioner()).exported_program()
     told = generate_model_size_information(
-        lowered, {"DemoBackend": lambda data: {"first": data[0]}}
+        lowered, {"BackendWithCompilerDemo": lambda data: {"first": data[0]}}
     )
-    for blob in told["delegate_blob_data"]:
-        assert blob["num_bytes"] > 0 and ("first" in blob) == (blob["backend_id"] == "DemoBackend")
+    [blob] = told["delegate_blob_data"]
+    payload = lowered.graph_module.lowered_module_0.processed_bytes
+    assert (blob["num_bytes"], blob["first"]) == (len(payload), payload[0])
+    assert told["overview"]["total_delegate_blob_data_size"] == len(payload)

@@ -139,6 +139,13 @@ def test_sizes_are_those_that_executorch_plans() -> None:
         torch.testing.assert_close(module(torch.tensor([3.0]))[0], torch.tensor([432.0]))
 
 
+class Own(MemoryPlanningPass):
+    """A pass of the user's, which plans as its base does."""
+
+    def run(self, *given: Any) -> PassResult:
+        return super().run(*given)
+
+
 def test_buffers_that_methods_share_lie_in_one_memory() -> None:
     with pytest.raises(ValueError, match="alloc_mutable_buffers"):
         MemoryPlanningPass(share_mutable_buffers=True, alloc_mutable_buffers=False)
@@ -147,12 +154,7 @@ def test_buffers_that_methods_share_lie_in_one_memory() -> None:
     config = ExecutorchBackendConfig(memory_planning_pass=planning)
     with pytest.raises(ExportError, match="memory 2"):
         to_edge({"a": captured, "b": captured}).to_executorch(config)
-
-    class Other(MemoryPlanningPass):
-        def run(self, *given: Any) -> PassResult:
-            return super().run(*given)
-
-    config = ExecutorchBackendConfig(memory_planning_pass=Other(share_mutable_buffers=True))
+    config = ExecutorchBackendConfig(memory_planning_pass=Own(share_mutable_buffers=True))
     made = to_edge({"a": captured, "b": captured}).to_executorch(config)
     module, eager = rl.load(made.buffer), Chain()
     for name in "ab":
@@ -170,12 +172,13 @@ class Reader(nn.Module):
         return self.total
 
 
-def test_a_method_reads_state_that_another_one_writes() -> None:
+@pytest.mark.parametrize("kind", [MemoryPlanningPass, Own])
+def test_a_method_reads_state_that_another_one_writes(kind: type[MemoryPlanningPass]) -> None:
     programs = {
         "forward": torch.export.export(Chain(), INPUTS),
         "total": torch.export.export(Reader(), ()),
     }
-    planning = MemoryPlanningPass(share_mutable_buffers=True)
+    planning = kind(share_mutable_buffers=True)
     config = ExecutorchBackendConfig(memory_planning_pass=planning)
     module, eager = rl.load(to_edge(programs).to_executorch(config).buffer), Chain()
     assert torch.as_tensor(module["total"]()).tolist() == [0.0] * 8

@@ -197,6 +197,8 @@ def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
         record.add_edge_dialect_program(edge)
     with pytest.raises(ExportError, match="'debug_handle_map', which the record uses itself"):
         record.add_extra_export_modules({"debug_handle_map": edge})
+    with pytest.raises(ExportError, match=r"'my_exported_program': .* without 'exported_program'"):
+        record.add_extra_export_modules({"my_exported_program": edge})
     assert not path.exists()
 
 

@@ -24,6 +24,7 @@ from rushlight.backends.xnnpack.operator_facts import (
     arguments,
 )
 from rushlight.ir.custom_ops.dim_order import clone_dim_order, to_dim_order_copy
+from rushlight.ir.spec import dim_order_of
 from rushlight.partition.operators import beyond_window, val_of
 from rushlight.schema import xnnpack as fb
 from rushlight.schema.cpu_engine import Limit
@@ -73,6 +74,13 @@ def _transpose(b: Builder, node: Node) -> Value:
     one, other = (int(d) % value.rank for d in node.args[1:3])  # type: ignore[arg-type]
     dims[one], dims[other] = other, one
     return value.permuted(dims)
+
+
+def _order_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    order = dim_order_of(val_of(node))
+    if list(order) != sorted(order) and any(user.op == "output" for user in node.users):
+        return f"it returns its result in the dim order {list(order)}, and XNNPACK's are row-major"
+    return None
 
 
 def _converted(b: Builder, node: Node) -> Value:
@@ -221,7 +229,7 @@ def _pad_arithmetic(node: Node) -> Arithmetic | None:
 
 OPERATORS: dict[Any, Operator] = {
     **{
-        target: Operator(_same, moves=True, integers=KEEPS)
+        target: Operator(_same, _order_why_not, moves=True, integers=KEEPS)
         for target in (aten.alias_copy.default, clone_dim_order)
     },
     **{
@@ -236,7 +244,7 @@ OPERATORS: dict[Any, Operator] = {
     aten.expand_copy.default: Operator(_view, _expand_why_not, moves=True, integers=KEEPS),
     aten.permute_copy.default: Operator(_permute, moves=True, integers=KEEPS),
     aten.transpose_copy.int: Operator(_transpose, moves=True, integers=KEEPS),
-    to_dim_order_copy: Operator(_converted, moves=True, integers=_cast_arithmetic),
+    to_dim_order_copy: Operator(_converted, _order_why_not, moves=True, integers=_cast_arithmetic),
     aten.slice_copy.Tensor: Operator(_slice, _slice_why_not, integers=KEEPS),
     aten.select_copy.int: Operator(_select, _select_why_not, moves=True, integers=KEEPS),
     aten.split_with_sizes_copy.default: Operator(

@@ -18,7 +18,7 @@ from rushlight.ir.alloc import view
 from rushlight.lower import LoweredMethod
 from rushlight.lower.show import shown_program
 from rushlight.plan import Block, BlockId, check_plan
-from rushlight.plan.methods import lifetimes
+from rushlight.plan.methods import lifetimes, share_read_buffers
 
 
 def with_executorch_specs(
@@ -61,6 +61,7 @@ def plan_by_passes(
         methods: by name.
         passes: the pass of each of them.
     """
+    share_read_buffers(methods, {name: one.options() for name, one in passes.items()})
     programs = {name: shown_program(method) for name, method in methods.items()}
     specs = {name: with_executorch_specs(program) for name, program in programs.items()}
     for name, program in programs.items():
@@ -85,7 +86,8 @@ def _check(method: LoweredMethod, planning: MemoryPlanningPass) -> None:
     unplaced = [s.name for s in spans if not s.mem_id]
     if unplaced and planning.alloc_mutable_buffers:
         raise ExportError(
-            f"{type(planning).__name__} gave no place to {', '.join(unplaced)}",
+            f"{type(planning).__name__} gave no place to {', '.join(unplaced)}: its algorithm must "
+            f"set mem_id and mem_offset of each spec that it is given",
             code=Code.INVALID_STATE,
             where=method.name,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from rushlight.inspect.trace.events import Event, EventBlock
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
+    from torch.fx import Node
 
     from rushlight.record.etrecord import ETRecord
 
@@ -212,15 +213,9 @@ def gaps_of(
             code=Code.INVALID_STATE,
         )
     values = _values(program, inputs)
-    by_handle: dict[int, list[Any]] = {}
-    for node in program.graph.nodes:
-        if "debug_handle" in node.meta and node.name in values:
-            by_handle.setdefault(int(node.meta["debug_handle"]), []).append(node)
+    computed = [node for node in program.graph.nodes if node.name in values]
     gaps = []
-    for event in (event for block in blocks for event in block.events):
-        nodes = [node for handle in _handles(event) for node in by_handle.get(handle, ())]
-        if not nodes or event.name.endswith("_CALL"):
-            continue
+    for event, nodes in (pair for block in blocks for pair in _paired(block, computed)):
         wanted = _array(values[nodes[-1].name])
         value = next((v for v in map(_array, event.debug_data) if _fits(v, wanted)), None)
         if wanted is None or value is None:
@@ -236,6 +231,25 @@ def gaps_of(
             )
         )
     return gaps
+
+
+def _paired(block: EventBlock, nodes: Iterable[Node]) -> Iterator[tuple[Event, list[Node]]]:
+    """The events of a run whose values are those of nodes, each with its nodes in their order.
+
+    A value is its last node's. Of events with that node's handle, as all parts of a decomposed call
+    have, only the last one gives it: the values of the others have no counterpart.
+    """
+    by_handle: dict[int, list[tuple[int, Node]]] = {}
+    for at, node in enumerate(nodes):
+        if "debug_handle" in node.meta:
+            by_handle.setdefault(int(node.meta["debug_handle"]), []).append((at, node))
+    events = [event for event in block.events if not event.name.endswith("_CALL")]
+    last = {handle: event for event in events for handle in _handles(event)}
+    for event in events:
+        own = {handle: by_handle[handle] for handle in _handles(event) if handle in by_handle}
+        if own and last[max(own, key=lambda handle: own[handle][-1][0])] is event:
+            nodes_of_it = sorted(pair for some in own.values() for pair in some)
+            yield event, [node for _, node in nodes_of_it]
 
 
 def _handles(event: Event) -> list[int]:

@@ -54,6 +54,36 @@ def test_values_inside_a_delegate_are_near(folder: Path) -> None:
     assert len(captured) == 3 and all(gap.gap[0] < 1e-3 for gap in captured)
 
 
+class Decomposed(nn.Module):
+    """Calls that become several ones of equal sizes, which share a debug handle."""
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        attended = nn.functional.scaled_dot_product_attention(q, k, k)
+        return attended * 2, torch.tanh(nn.functional.silu(q))
+
+
+@pytest.mark.parametrize("backend", ["portable", "xnnpack"])
+@pytest.mark.parametrize("graph", [None, "exported_program"])
+def test_values_inside_a_decomposed_call_are_not_taken_for_its_result(
+    graph: str | None, backend: str, tmp_path: Path
+) -> None:
+    q, k = torch.randn(1, 2, 4, 4), torch.randn(1, 2, 4, 4)
+    program = rl.export(Decomposed(), (q, k), backend=backend, etrecord=tmp_path / "m.etrecord")
+    record = parse_etrecord(tmp_path / "m.etrecord")
+    record.update_representative_inputs([q, k])
+    module = rl.load(program.buffer, trace=TraceOptions(values="all"))
+    module(q, k)
+    dump, values = module.trace.to_bytes()
+    gaps = Inspector(etdump_data=dump, debug_buffer=values, etrecord=record).numeric_gaps(
+        lambda wanted, value: float(np.abs(wanted - value).max()), graph
+    )
+    assert len(gaps) >= 3 and all(gap.gap[0] < 1e-5 for gap in gaps)
+    recorded = [torch.tensor(gap.runtime_intermediate_output) for gap in gaps]
+    attended = nn.functional.scaled_dot_product_attention(q, k, k)
+    for wanted in (attended, attended * 2, torch.tanh(nn.functional.silu(q))):
+        assert any(torch.allclose(value.reshape(q.shape), wanted, atol=1e-5) for value in recorded)
+
+
 def test_what_is_missing_is_said(folder: Path) -> None:
     with pytest.raises(RunError, match="has no representative inputs"):
         inspector(folder, "m.etrecord").numeric_gaps("MSE")
