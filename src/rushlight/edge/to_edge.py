@@ -187,7 +187,8 @@ def _keep_state(program: ExportedProgram, state: Collection[str]) -> None:
     inputs = program.graph.find_nodes(op="placeholder")
     written = signature.buffers_to_mutate.values()
     for spec, node in zip(signature.input_specs, inputs, strict=True):
-        if spec.target in state and spec.target not in written and spec.kind in _STATE:
+        is_read = node.users and spec.kind in _STATE
+        if is_read and spec.target in state and spec.target not in written:
             if spec.kind is InputKind.PARAMETER:
                 spec.kind, spec.persistent = InputKind.BUFFER, True
             kept = OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(node.name), spec.target)
