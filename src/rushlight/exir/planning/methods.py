@@ -60,7 +60,12 @@ def plan_by_passes(
     Args:
         methods: by name.
         passes: the pass of each of them.
+
+    Raises:
+        ExportError: a plan cannot be used.
     """
+    for one in passes.values():
+        one.forget_methods()
     share_read_buffers(methods, {name: one.options() for name, one in passes.items()})
     programs = {name: shown_program(method) for name, method in methods.items()}
     specs = {name: with_executorch_specs(program) for name, program in programs.items()}
