@@ -51,8 +51,6 @@ ABSENT: dict[str, str] = {
     "exir.backend.canonical_partitioners": "constants of several partitions are copied already",
     "exir.backend.operator_support": "derive from torch's OperatorSupportBase",
     "exir.backend.utils": "compare nodes by their targets and arguments",
-    # export
-    "export.recipe": "derive from RecipeType",
     # extension
     "extension.flat_tensor": "rushlight.serialize.ptd reads and writes data files (.ptd)",
     "extension.llm": _LLM,
@@ -60,11 +58,7 @@ ABSENT: dict[str, str] = {
     # backends
     "backends.xnnpack": "see executorch.backends.xnnpack.partition.xnnpack_partitioner",
     "backends.xnnpack.partition.config": _XNNPACK_CONFIG,
-    "backends.xnnpack.partition.graphs": _XNNPACK_CONFIG,
     "backends.xnnpack.partition.xnnpack_partitioner": _XNNPACK_CONFIG,
-    "backends.xnnpack.quantizer": "XNNPACKQuantizer annotates what the backend takes",
-    "backends.xnnpack.recipes": "name a recipe of XNNPackRecipeType in ExportRecipe.get_recipe",
-    "backends.xnnpack.utils": "a helper of ExecuTorch's compiler of payloads; ours needs none",
     "backends.transforms.fuse_conv_with_clamp": (
         "it makes calls of Vulkan's own operators; our backends fuse clamps into convolutions"
     ),
