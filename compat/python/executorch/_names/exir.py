@@ -112,6 +112,8 @@ MODULES: dict[str, dict[str, str]] = {
         "LoweredBackendModule": "rushlight.partition",
         "arrange_graph_outputs": "rushlight.exir.submodules",
         "get_lowered_backend_modules": "rushlight.exir.passes",
+        "arrange_graph_placeholders": "rushlight.exir.backend.submodule_programs",
+        "create_exported_program_from_submodule": "rushlight.exir.backend.submodule_programs",
         "create_submodule_from_nodes": "rushlight.exir.graph_passes.submodules",
         "get_lowered_submodules": "rushlight.partition",
     },

@@ -63,4 +63,5 @@ def attention_graphs() -> list[GraphModule]:
 def _edge(module: torch.nn.Module, args: tuple[torch.Tensor, ...], skip: bool) -> GraphModule:
     program = torch.export.export(module, args, strict=True)
     edge = to_edge(program, compile_config=get_xnnpack_edge_compile_config(skip_dim_order=skip))
-    return edge.exported_program().graph_module
+    made: GraphModule = edge.exported_program().graph_module
+    return made
