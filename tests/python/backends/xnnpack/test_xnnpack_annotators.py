@@ -46,8 +46,8 @@ def halved() -> Iterator[str]:
         quantization_config: QuantizationConfig | None,
         filter_fn: Callable[[Node], bool] | None = None,
     ) -> list[list[Node]]:
-        found = [n for n in gm.graph.nodes if n.target == aten.sub.Tensor]
-        wanted = [n for n in found if filter_fn is None or filter_fn(n)]
+        calls = [n for n in gm.graph.nodes if n.target == aten.sub.Tensor]
+        wanted = [n for n in calls if filter_fn is None or filter_fn(n)]
         for node in wanted:
             node.meta[Q_ANNOTATION_KEY] = QuantizationAnnotation(
                 input_qspec_map={n: get_input_act_qspec(quantization_config) for n in node.args},
