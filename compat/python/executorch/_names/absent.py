@@ -44,8 +44,6 @@ ABSENT: dict[str, str] = {
     "exir.types": "TensorSpec describes a value",
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
     "exir.wrap": _TRACE,
-    # export
-    "export.recipe": "derive from RecipeType",
     # extension
     "extension.flat_tensor": "rushlight.serialize.ptd reads and writes data files (.ptd)",
     "extension.llm": _LLM,
@@ -53,11 +51,7 @@ ABSENT: dict[str, str] = {
     # backends
     "backends.xnnpack": "see executorch.backends.xnnpack.partition.xnnpack_partitioner",
     "backends.xnnpack.partition.config": _XNNPACK_CONFIG,
-    "backends.xnnpack.partition.graphs": _XNNPACK_CONFIG,
     "backends.xnnpack.partition.xnnpack_partitioner": _XNNPACK_CONFIG,
-    "backends.xnnpack.quantizer": "XNNPACKQuantizer annotates what the backend takes",
-    "backends.xnnpack.recipes": "name a recipe of XNNPackRecipeType in ExportRecipe.get_recipe",
-    "backends.xnnpack.utils": "a helper of ExecuTorch's compiler of payloads; ours needs none",
     "backends.transforms.fuse_conv_with_clamp": (
         "it makes calls of Vulkan's own operators; our backends fuse clamps into convolutions"
     ),
