@@ -12,6 +12,7 @@ from torch import nn
 
 import rushlight as rl
 from rushlight.edge import EdgeCompileConfig
+from rushlight.exir.config import ExecutorchBackendConfig
 from rushlight.exir.graph_passes.quant_fusion import (
     QuantFusionPass,
     quant_fusion_and_const_prop_pass,
@@ -153,6 +154,18 @@ def test_rows_of_quantised_tables_are_looked_up(
     assert (node.args[2] is None) == (not has_zeros)
     torch.testing.assert_close(program.module()(indices), wanted)
     torch.testing.assert_close(rl.load(edge.to_executorch().buffer)(indices), wanted)
+
+
+def test_the_config_asks_for_fused_calls() -> None:
+    model, indices = Rows(-128, 127, 1, False), torch.tensor([3, 0])
+    edge = lowered(model, indices)
+    before = names(edge.exported_program())
+    config = ExecutorchBackendConfig(do_quant_fusion_and_const_prop=True)
+    made = edge.to_executorch(config)
+    (operator,) = made.executorch_program.execution_plan[0].operators
+    assert (operator.name, operator.overload) == ("quantized_decomposed::embedding_byte", "out")
+    assert names(edge.exported_program()) == before
+    torch.testing.assert_close(rl.load(made.buffer)(indices), model(indices))
 
 
 def test_quantised_constants_are_kept_unless_asked_for() -> None:
