@@ -12,11 +12,13 @@ from torch.fx import GraphModule
 from torch.fx.passes.infra.pass_base import PassResult
 
 import rushlight as rl
+from rushlight.backends.cpu import CpuPartitioner
+from rushlight.backends.xnnpack import XnnpackPartitioner
 from rushlight.errors import ExportError
 from rushlight.exir.config import ExecutorchBackendConfig
 from rushlight.exir.graph_passes.out_variants import ToOutVarPass
 from rushlight.exir.graph_passes.spec_prop import SpecPropPass
-from rushlight.exir.manager import to_edge
+from rushlight.exir.manager import to_edge, to_edge_transform_and_lower
 from rushlight.exir.planning.algorithms import (
     MemoryAlgoResult,
     MemoryPlanningAlgorithmSuite,
@@ -162,28 +164,35 @@ def test_buffers_that_methods_share_lie_in_one_memory() -> None:
 
 
 class Reader(nn.Module):
-    """Returns a buffer that another method writes."""
+    """Returns a buffer that another method writes, and what follows from it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("total", torch.zeros(8))
 
-    def forward(self) -> torch.Tensor:
-        return self.total
+    def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.total, (self.total + 1) * 2
 
 
+@pytest.mark.parametrize("partitioner", [None, CpuPartitioner(), XnnpackPartitioner()])
 @pytest.mark.parametrize("kind", [MemoryPlanningPass, Own])
-def test_a_method_reads_state_that_another_one_writes(kind: type[MemoryPlanningPass]) -> None:
+def test_a_method_reads_state_that_another_one_writes(
+    kind: type[MemoryPlanningPass], partitioner: Any
+) -> None:
     programs = {
         "forward": torch.export.export(Chain(), INPUTS),
         "total": torch.export.export(Reader(), ()),
     }
     planning = kind(share_mutable_buffers=True)
     config = ExecutorchBackendConfig(memory_planning_pass=planning)
-    module, eager = rl.load(to_edge(programs).to_executorch(config).buffer), Chain()
-    assert torch.as_tensor(module["total"]()).tolist() == [0.0] * 8
-    module(*INPUTS), eager(*INPUTS)
-    torch.testing.assert_close(torch.as_tensor(module["total"]()), eager.total)
+    lowered = to_edge_transform_and_lower(programs, partitioner=partitioner)
+    module, eager = rl.load(lowered.to_executorch(config).buffer), Chain()
+    assert module["total"]()[1].tolist() == [2.0] * 8
+    for _ in range(2):
+        module(*INPUTS), eager(*INPUTS)
+        total, more = module["total"]()
+        torch.testing.assert_close(torch.as_tensor(total), eager.total)
+        torch.testing.assert_close(torch.as_tensor(more), (eager.total + 1) * 2)
 
 
 def naively(*given: Any) -> list[int]:

@@ -73,8 +73,6 @@ ABSENT: dict[str, str] = {
     "exir.serde.serialize": f"torch._export.serde.serialize has it; {_SAVED}",
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
     "exir.wrap": "torch.fx.experimental.proxy_tensor.make_fx gives tensors their proxies",
-    # export
-    "export.recipe": "derive from RecipeType",
     # extension
     "extension.flat_tensor": "rushlight.serialize.ptd reads and writes data files (.ptd)",
     "extension.llm": _LLM,
@@ -82,11 +80,7 @@ ABSENT: dict[str, str] = {
     # backends
     "backends.xnnpack": "see executorch.backends.xnnpack.partition.xnnpack_partitioner",
     "backends.xnnpack.partition.config": _XNNPACK_CONFIG,
-    "backends.xnnpack.partition.graphs": _XNNPACK_CONFIG,
     "backends.xnnpack.partition.xnnpack_partitioner": _XNNPACK_CONFIG,
-    "backends.xnnpack.quantizer": "XNNPACKQuantizer annotates what the backend takes",
-    "backends.xnnpack.recipes": "name a recipe of XNNPackRecipeType in ExportRecipe.get_recipe",
-    "backends.xnnpack.utils": "a helper of ExecuTorch's compiler of payloads; ours needs none",
     "backends.transforms.fuse_conv_with_clamp": (
         "it makes calls of Vulkan's own operators; our backends fuse clamps into convolutions"
     ),

@@ -189,8 +189,8 @@ MODULES: dict[str, dict[str, str]] = {
         "_serialize_pte_binary": f"{_PROGRAM_FILES}:serialize_pte_binary",
     },
     "exir._serialize._dataclass": {
-        "_DataclassEncoder": "rushlight.exir.json_text:DataclassEncoder",
-        "_json_to_dataclass": "rushlight.exir.json_text:json_to_dataclass",
+        "_DataclassEncoder": "rushlight.schema.json_text:DataclassEncoder",
+        "_json_to_dataclass": "rushlight.schema.json_text:json_to_dataclass",
     },
     "exir._serialize._flatbuffer_program": {
         "_flatbuffer_to_program": f"{_PROGRAM_FILES}:flatbuffer_to_program",
