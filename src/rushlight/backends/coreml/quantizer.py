@@ -85,15 +85,15 @@ def _configuration(options: Any) -> QuantizationConfig | None:
     return QuantizationConfig(activation, activation, weight, _BIAS)
 
 
-def _specification(options: Any, of: str, *, is_per_channel: bool) -> QuantizationSpec:
-    observer, dtype = getattr(options, f"{of}_observer"), getattr(options, f"{of}_dtype")
+def _specification(options: Any, kind: str, *, is_per_channel: bool) -> QuantizationSpec:
+    observer, dtype = getattr(options, f"{kind}_observer"), getattr(options, f"{kind}_dtype")
     if observer.value not in _OBSERVERS:
         raise ValueError(
-            f"{of}_observer={observer.value!r}: allowed are {', '.join(sorted(_OBSERVERS))}"
+            f"{kind}_observer={observer.value!r}: allowed are {', '.join(sorted(_OBSERVERS))}"
         )
     scheme = _SCHEMES[options.quantization_scheme.value][is_per_channel]
     limits: dict[str, int] = {}
-    if of == "weight" and options.weight_n_bits == 4:
+    if kind == "weight" and options.weight_n_bits == 4:
         limits = {"quant_min": -8, "quant_max": 7}
         if dtype == torch.quint8:
             limits = {"quant_min": 0, "quant_max": 15}
