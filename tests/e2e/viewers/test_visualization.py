@@ -25,8 +25,8 @@ Patch = pytest.MonkeyPatch
 def explorer(viewers: Path, monkeypatch: Patch) -> None:
     """Model Explorer in this process, after all packages that are here anyway."""
     sites = [viewers, ROOT / ".venv-executorch"]
-    found = [str(path) for site in sites for path in site.glob("lib/python*/site-packages")]
-    monkeypatch.setattr(sys, "path", [*sys.path, *found])
+    folders = [str(path) for site in sites for path in site.glob("lib/python*/site-packages")]
+    monkeypatch.setattr(sys, "path", [*sys.path, *folders])
     monkeypatch.setenv("PATH", f"{viewers / 'bin'}{os.pathsep}{os.environ['PATH']}")
 
 
