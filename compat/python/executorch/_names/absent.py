@@ -7,7 +7,7 @@ from __future__ import annotations
 
 _LOWERING = "to_edge and to_executorch do this step themselves"
 _TRACE = "torch.export.export captures models"
-_SAVED = "torch.export.save and torch.export.load keep exported programs"
+_SERIALIZER = "serialize and deserialize take whole programs: make one of the graph"
 _OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
 _LLM = "rushlight.llm exports and runs language models: see docs/llm/"
 _XNNPACK_CONFIG = (
@@ -31,16 +31,8 @@ ABSENT: dict[str, str] = {
     "exir.print_program": "use `rushlight inspect`",
     "exir.program": f"{_LOWERING}; {_TRACE}",
     "exir.schema": "a program's tables are those of rushlight.schema.program",
-    "exir.serde": _SAVED,
-    "exir.serde.export_serialize": f"torch._export.serde.serialize has it; {_SAVED}",
-    "exir.serde.schema": f"torch._export.serde.schema has the tables of such a file; {_SAVED}",
-    "exir.serde.schema.CompileSpec": "executorch.exir.backend.compile_spec_schema has CompileSpec",
-    "exir.serde.schema.ConstantInputSpec": "torch._export.serde.schema has it as "
-    "InputToConstantInputSpec",
-    "exir.serde.schema.LoweredBackendModule": "executorch.exir.lowered_backend_module has "
-    "LoweredBackendModule",
-    "exir.serde.schema_check": "torch._export.serde.schema_check has it",
-    "exir.serde.serialize": f"torch._export.serde.serialize has it; {_SAVED}",
+    "exir.serde.serialize.GraphModuleDeserializer": _SERIALIZER,
+    "exir.serde.serialize.GraphModuleSerializer": _SERIALIZER,
     "exir.tensor": "TensorSpec describes a value, and rushlight.ir.spec has the tables of dtypes",
     "exir.types": "TensorSpec describes a value",
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
