@@ -33,6 +33,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   events and outputs of each block.
 * ``save_program`` and ``load_program``: see ``serde_side.py``.
 * ``bundle``, ``read_bundle``, ``traced_cases`` and ``verify``: see ``bundle_side.py``.
+* ``tables`` and ``json_forms``: see ``tables_side.py``.
 * ``run_traced``: see ``trace_side.py``.
 * ``gaps dump= values= etrecord= distance=``: the numeric gaps that ExecuTorch's Inspector finds:
   pairs of the last node and the gap.
@@ -59,6 +60,7 @@ import bundle_side
 import numpy as np
 import serde_side
 import side
+import tables_side
 import torch
 import trace_side
 
@@ -393,6 +395,7 @@ def gaps(dump: str, values: str, etrecord: str, distance: str) -> list[Any]:
 
 COMMANDS: dict[str, side.Command] = {
     **bundle_side.COMMANDS,
+    **tables_side.COMMANDS,
     **trace_side.COMMANDS,
     "export": export,
     "export_apart": export_apart,

@@ -12,7 +12,7 @@ from rushlight import pipeline
 from rushlight.edge import EdgeCompileConfig, PassManager
 from rushlight.edge.operators import is_spelled, spell
 from rushlight.edge.run_passes import Pass
-from rushlight.errors import names_internal_errors
+from rushlight.errors import Code, ExportError, names_internal_errors
 from rushlight.exir.config import ExecutorchBackendConfig
 from rushlight.exir.cord import Cord
 from rushlight.exir.emitted import EmitterOutput, emitter_output, whole_program
@@ -133,8 +133,20 @@ class EdgeProgramManager(_Edge):
             and isinstance(planning := config.pass_of(name), MemoryPlanningPass)
             and not planning.is_plain
         }
+        _check_sharing([config.pass_of(name) for name in lowered] if passes else [])
         plan_by_passes({name: lowered[name] for name in passes}, passes)
         super()._plan({n: m for n, m in lowered.items() if n not in passes}, config)
+
+
+def _check_sharing(planning: Sequence[Any]) -> None:
+    """Refuse several passes each of which would place the buffers that methods share."""
+    sharing = {id(one) for one in planning if one.share_mutable_buffers}
+    if len(sharing) > 1:
+        raise ExportError(
+            "several memory planning passes have share_mutable_buffers: give all methods that "
+            "share buffers one and the same pass",
+            code=Code.INVALID_ARGUMENT,
+        )
 
 
 @names_internal_errors

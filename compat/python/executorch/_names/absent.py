@@ -24,7 +24,6 @@ ABSENT: dict[str, str] = {
     "exir.dim_order_utils": "rushlight.ir.spec.dim_order_of gives a tensor's dim order",
     "exir.graph": _TRACE,
     "exir.graph_module": "get_control_flow_submodules gives all branches and bodies",
-    "exir.lowered_backend_module": "a partition is extracted by to_backend itself",
     "exir.pass_base": "a type of ExecuTorch's own sources; ExportPass has the methods to override",
     "exir.pass_manager": "PassManager runs passes over graphs",
     "exir.passes": _OWN_PASS,
@@ -37,14 +36,6 @@ ABSENT: dict[str, str] = {
     "exir.types": "TensorSpec describes a value",
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
     "exir.wrap": _TRACE,
-    # exir.backend
-    "exir.backend.backend_api": "to_backend lowers all parts of a program, branches included",
-    "exir.backend.backend_details": "derive from BackendDetails: its preprocess is checked",
-    "exir.backend.canonical_partitioners": "constants of several partitions are copied already",
-    "exir.backend.operator_support": "derive from torch's OperatorSupportBase",
-    "exir.backend.utils": "compare nodes by their targets and arguments",
-    # export
-    "export.recipe": "derive from RecipeType",
     # extension
     "extension.flat_tensor": "rushlight.serialize.ptd reads and writes data files (.ptd)",
     "extension.llm": _LLM,
@@ -52,11 +43,7 @@ ABSENT: dict[str, str] = {
     # backends
     "backends.xnnpack": "see executorch.backends.xnnpack.partition.xnnpack_partitioner",
     "backends.xnnpack.partition.config": _XNNPACK_CONFIG,
-    "backends.xnnpack.partition.graphs": _XNNPACK_CONFIG,
     "backends.xnnpack.partition.xnnpack_partitioner": _XNNPACK_CONFIG,
-    "backends.xnnpack.quantizer": "XNNPACKQuantizer annotates what the backend takes",
-    "backends.xnnpack.recipes": "name a recipe of XNNPackRecipeType in ExportRecipe.get_recipe",
-    "backends.xnnpack.utils": "a helper of ExecuTorch's compiler of payloads; ours needs none",
     "backends.transforms.fuse_conv_with_clamp": (
         "it makes calls of Vulkan's own operators; our backends fuse clamps into convolutions"
     ),

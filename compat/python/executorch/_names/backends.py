@@ -20,6 +20,8 @@ _CONFIGS = {
 }
 
 _OPERATOR_CONFIGS = "rushlight.backends.xnnpack.operator_configs"
+_ANNOTATORS = "rushlight.backends.xnnpack.annotators"
+_PATTERNS = "rushlight.exir.xnnpack.patterns"
 _GENERIC = (
     "Abs Add AvgPooling BMM Cat Ceil Clamp Clone CloneDimOrder ConstantPad Cos "
     "DeQuantizedPerTensor Div Elu Exp Floor Gelu Hardswish Hardtanh LeakyReLU Log MaxPool2d "
@@ -29,6 +31,7 @@ _GENERIC = (
 )
 _WEIGHTED = "Addmm Convolution Linear MM"
 _OTHER = "BatchNorm MaxDim Prelu"
+_AFFINE = "ChooseQParamsAffine DeQuantizeAffine QuantizeAffine"
 
 
 def _operators(names: str) -> tuple[str, ...]:
@@ -123,6 +126,7 @@ MODULES: dict[str, dict[str, str]] = {
             *_operators(_GENERIC.replace(" Elu ", " ")),
             *_operators(_WEIGHTED),
             *_operators(_OTHER),
+            *_operators(_AFFINE),
             "ALL_PARTITIONER_CONFIGS",
             "XNNPartitionerConfig",
         ),
@@ -137,13 +141,22 @@ MODULES: dict[str, dict[str, str]] = {
     "backends.xnnpack.partition.config.node_configs": dict.fromkeys(
         _operators(_OTHER), _OPERATOR_CONFIGS
     ),
+    "backends.xnnpack.partition.config.quant_affine_configs": dict.fromkeys(
+        ("QDQAffineConfigs", *_operators(_AFFINE)), _OPERATOR_CONFIGS
+    ),
     "backends.xnnpack.partition.config.xnnpack_config": {
         "ConfigPrecisionType": "rushlight.backends.xnnpack.precision",
         "XNNPartitionerConfig": _OPERATOR_CONFIGS,
     },
+    "backends.xnnpack.partition.graphs.bilinear_2d": {
+        "get_graphs": f"{_PATTERNS}:resizing_graphs",
+        "get_graphs_dict": f"{_PATTERNS}:resizing",
+    },
+    "backends.xnnpack.partition.graphs.sdpa": {"get_graphs": f"{_PATTERNS}:attention_graphs"},
     "backends.xnnpack.partition.xnnpack_partitioner": dict(_PARTITIONERS),
     "backends.xnnpack.recipes": dict.fromkeys(
-        ("XNNPACKRecipeProvider", "XNNPackRecipeType"), "rushlight.backends.xnnpack.recipes"
+        ("XNNPACKRecipeProvider", "XNNPackRecipeType", "recipe_registry"),
+        "rushlight.backends.xnnpack.recipes",
     ),
     "backends.xnnpack.recipes.xnnpack_recipe_provider": {
         "XNNPACKRecipeProvider": "rushlight.backends.xnnpack.recipes"
@@ -156,14 +169,67 @@ MODULES: dict[str, dict[str, str]] = {
         **_CONFIGS,
         "get_transform_passes": "rushlight.exir.passes",
     },
+    "backends.xnnpack.utils.quant_utils": dict.fromkeys(
+        (
+            *("IS_IMPLICIT_Q_DQ_TAG", "is_tagged_as_implicit_q_dq", "tag_as_implicit_q_dq"),
+            *("is_affine_qdq", "is_dequant", "is_dynamic_qdq", "is_qparam", "is_quant"),
+            *("is_per_channel", "is_per_channel_group", "is_per_tensor", "is_per_token"),
+            *("is_tensor_subnormal", "validate_quant_scales", "validate_quant_zeropoints"),
+            "extract_qdq_affine_op_args_for_decomposed_ops",
+        ),
+        "rushlight.exir.xnnpack.quantizing",
+    ),
+    "backends.xnnpack.utils.utils": {
+        **dict.fromkeys(
+            (
+                *("PERM_NCHW_TO_NHWC", "PERM_NHWC_TO_NCHW", "check_or_raise", "get_input_node"),
+                *("get_relu_fused_node", "get_source_fn", "is_getitem", "is_node"),
+                "normalize_mean_dims",
+            ),
+            "rushlight.exir.xnnpack.nodes",
+        ),
+        **dict.fromkeys(
+            ("get_param_tensor", "get_tensor_name", "is_get_attr_node", "is_param_node"),
+            "rushlight.exir.placeholders",
+        ),
+        "get_groups_from_conv": _ANNOTATORS,
+        "is_depthwise_conv": "rushlight.backends.xnnpack.operator_facts",
+    },
     "kernels.portable": {},
     "kernels.quantized": {},
-    "backends.xnnpack.quantizer.xnnpack_quantizer": dict.fromkeys(
-        ("QuantizationConfig", "XNNPACKQuantizer", "get_symmetric_quantization_config"),
-        "rushlight.backends.xnnpack.quantizer",
-    ),
+    "backends.xnnpack.quantizer.xnnpack_quantizer": {
+        **dict.fromkeys(
+            (
+                *("QuantPattern", "QuantizationConfig", "XNNPACKQuantizer"),
+                "get_symmetric_quantization_config",
+            ),
+            "rushlight.backends.xnnpack.quantizer",
+        ),
+        **dict.fromkeys(
+            (
+                *("ADAPTIVE_AVG_POOL2D_TARGETS", "ADD_TARGETS", "CAT_TARGETS", "CONV_TARGETS"),
+                *("CONV_TRANSPOSE_TARGETS", "LINEAR_TARGETS", "MUL_TARGETS"),
+            ),
+            _ANNOTATORS,
+        ),
+    },
     "backends.xnnpack.quantizer.xnnpack_quantizer_utils": {
-        "QuantizationConfig": "rushlight.backends.xnnpack.quantizer"
+        **dict.fromkeys(
+            (
+                *("OperatorConfig", "OperatorPatternType", "QuantizationConfig"),
+                *("QuantizationSpec", "get_bias_qspec", "get_input_act_qspec"),
+                *("get_output_act_qspec", "get_weight_qspec"),
+            ),
+            "torchao.quantization.pt2e.quantizer",
+        ),
+        **dict.fromkeys(
+            (
+                *("AnnotatorType", "OP_TO_ANNOTATOR", "change_quantization_config"),
+                *("is_relu_node", "register_annotator"),
+            ),
+            _ANNOTATORS,
+        ),
+        "propagate_annotation": "rushlight.backends.xnnpack.quantizer",
     },
     "backends.transforms.utils": dict.fromkeys(
         (
@@ -209,6 +275,7 @@ MODULES: dict[str, dict[str, str]] = {
 
 WHOLE: dict[str, str] = {
     # Importing it defines operators.
+    "backends.xnnpack.utils.xnnpack_constants": "rushlight.backends.xnnpack.constants",
     "backends.transforms.channels_last_ops": "rushlight.exir.transforms.channels_last_ops",
 }
 

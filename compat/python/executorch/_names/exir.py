@@ -124,6 +124,8 @@ MODULES: dict[str, dict[str, str]] = {
         "LoweredBackendModule": "rushlight.partition",
         "arrange_graph_outputs": "rushlight.exir.submodules",
         "get_lowered_backend_modules": "rushlight.exir.passes",
+        "arrange_graph_placeholders": "rushlight.exir.backend.submodule_programs",
+        "create_exported_program_from_submodule": "rushlight.exir.backend.submodule_programs",
         "create_submodule_from_nodes": "rushlight.exir.graph_passes.submodules",
         "get_lowered_submodules": "rushlight.partition",
     },
@@ -166,8 +168,8 @@ MODULES: dict[str, dict[str, str]] = {
         "_serialize_pte_binary": f"{_PROGRAM_FILES}:serialize_pte_binary",
     },
     "exir._serialize._dataclass": {
-        "_DataclassEncoder": "rushlight.exir.json_text:DataclassEncoder",
-        "_json_to_dataclass": "rushlight.exir.json_text:json_to_dataclass",
+        "_DataclassEncoder": "rushlight.schema.json_text:DataclassEncoder",
+        "_json_to_dataclass": "rushlight.schema.json_text:json_to_dataclass",
     },
     "exir._serialize._flatbuffer_program": {
         "_flatbuffer_to_program": f"{_PROGRAM_FILES}:flatbuffer_to_program",

@@ -51,6 +51,18 @@ class GEMMConfig(XNNPartitionerConfig):
     fused_acts = ("relu.default", "hardtanh.default", "clamp.default")
 
 
+class QDQAffineConfigs(XNNPartitionerConfig):
+    """The base of the classes for torchao's operators that quantise blocks of values.
+
+    Lowering to the Edge dialect makes operators of `quantized_decomposed` of these, and the
+    products that they are for take them along: the classes choose no calls of their own.
+    """
+
+    def supported_precision_types(self) -> list[ConfigPrecisionType]:
+        """They are for products whose inputs get their scales at run time."""
+        return [ConfigPrecisionType.DYNAMIC_QUANT]
+
+
 def name_of(target: Any) -> str:
     """The name of an operator as `target_name` has it."""
     schema = getattr(target, "_schema", None)
@@ -118,6 +130,11 @@ _WEIGHTED = {
     "Linear": "linear.default",
     "MM": "mm.default",
 }
+_AFFINE = {
+    "ChooseQParamsAffine": "choose_qparams_affine.default",
+    "DeQuantizeAffine": "dequantize_affine.default",
+    "QuantizeAffine": "quantize_affine.default",
+}
 _OTHER = {
     "BatchNorm": "_native_batch_norm_legit_no_training.default",
     "MaxDim": "max.dim",
@@ -145,6 +162,7 @@ def _classes(
 CONFIGS: dict[str, type[XNNPartitionerConfig]] = {
     **_classes(GenericNodePartitionerConfig, _GENERIC),
     **_classes(GEMMConfig, _WEIGHTED),
+    **_classes(QDQAffineConfigs, _AFFINE),
     **_classes(XNNPartitionerConfig, _OTHER),
 }
 ALL_PARTITIONER_CONFIGS: list[type[XNNPartitionerConfig]] = list(CONFIGS.values())

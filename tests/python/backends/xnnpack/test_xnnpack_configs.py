@@ -97,6 +97,9 @@ def test_each_class_names_an_operator_that_xnnpack_takes() -> None:
         "clone.default",  # a copy with a dim order, in graphs
         "dequantize_per_tensor.default",  # these are taken with the calls between them
         "quantize_per_tensor.default",
+        "choose_qparams_affine.default",  # and lowering makes others of these
+        "dequantize_affine.default",
+        "quantize_affine.default",
     }
     with pytest.raises(AttributeError, match="OtherConfig"):
         _ = operator_configs.OtherConfig
