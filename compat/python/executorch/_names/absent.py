@@ -9,6 +9,14 @@ _LOWERING = "to_edge and to_executorch do this step themselves"
 _TRACE = "torch.export.export captures models"
 _SERIALIZER = "serialize and deserialize take whole programs: make one of the graph"
 _OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
+_SCRATCH = (
+    "kernels get scratch memory from their context: an operator needs no variant that takes it "
+    "as an argument"
+)
+_DEVICES = (
+    "programs keep tensors in the memory of the processor, and a delegate copies what its device "
+    "needs: leave propagate_device_config and the compile spec target_device out"
+)
 _LLM = "rushlight.llm exports and runs language models: see docs/llm/"
 _XNNPACK_CONFIG = (
     "XnnpackPartitioner takes every operator that it can; leave calls out with "
@@ -20,22 +28,43 @@ _COREML = "CoreMLPartitioner and CoreMLBackend give payloads; coremltools itself
 ABSENT: dict[str, str] = {
     # exir
     "exir": f"{_LOWERING}; {_TRACE}",
-    "exir.control_flow": "use torch.cond and torch._higher_order_ops.while_loop",
+    "exir.control_flow.shape": "x.shape gives sizes, and torch.tensor(x.shape) a tensor of them",
+    "exir.control_flow.tracing_context": "leave the decorator out: torch.cond, map and while_loop "
+    "trace branches and bodies with their own operands",
     "exir.dim_order_utils": "rushlight.ir.spec.dim_order_of gives a tensor's dim order",
     "exir.graph": _TRACE,
-    "exir.graph_module": "get_control_flow_submodules gives all branches and bodies",
     "exir.pass_base": "a type of ExecuTorch's own sources; ExportPass has the methods to override",
     "exir.pass_manager": "PassManager runs passes over graphs",
+    "exir.operator.convert.set_mapping_for_op": "to_out_variant looks operators up by itself",
+    "exir.operator.convert.to_scratch_op": _SCRATCH,
+    "exir.operator.manip": _SCRATCH,
+    "exir.operator.manip.attach_calculate_upper_bound_shape_fn": (
+        "ExecuTorch itself reads it nowhere; register_upper_bound_inference of "
+        "executorch.exir.passes.sym_shape_eval_pass takes the rule"
+    ),
     "exir.passes": _OWN_PASS,
-    "exir.print_program": "use `rushlight inspect`",
-    "exir.program": f"{_LOWERING}; {_TRACE}",
+    "exir.passes.constant_prop_pass": (
+        "constant_prop_pass does it; create_constant_placeholder and delete_constant_placeholder "
+        "of executorch.backends.transforms.utils add and remove one constant"
+    ),
+    "exir.passes.dynamic_shape_prop_pass": (
+        "ExecuTorch 1.4.1 cannot import this module of its own either; "
+        "ConstraintBasedSymShapeEvalPass gives specs their greatest sizes"
+    ),
+    "exir.passes.propagate_device_config": _DEVICES,
+    "exir.passes.propagate_device_pass": _DEVICES,
+    "exir.passes.to_scratch_op": _SCRATCH,
+    "exir.passes.to_scratch_op_pass": _SCRATCH,
+    "exir.passes.update_args": "node.update_arg and node.update_kwarg of torch.fx change one",
+    "exir.program.get_real_program": (
+        "ExecuTorch lists the name and does not define it; update_to_real_program of "
+        "executorch.exir.program._fake_program gives a fake program the weights"
+    ),
     "exir.schema": "a program's tables are those of rushlight.schema.program",
     "exir.serde.serialize.GraphModuleDeserializer": _SERIALIZER,
     "exir.serde.serialize.GraphModuleSerializer": _SERIALIZER,
-    "exir.tensor": "TensorSpec describes a value, and rushlight.ir.spec has the tables of dtypes",
-    "exir.types": "TensorSpec describes a value",
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
-    "exir.wrap": _TRACE,
+    "exir.wrap": "torch.fx.experimental.proxy_tensor.make_fx gives tensors their proxies",
     # extension
     "extension.flat_tensor": "rushlight.serialize.ptd reads and writes data files (.ptd)",
     "extension.llm": _LLM,
