@@ -35,8 +35,8 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``bundle``, ``read_bundle``, ``traced_cases`` and ``verify``: see ``bundle_side.py``.
 * ``tables`` and ``json_forms``: see ``tables_side.py``.
 * ``run_traced``: see ``trace_side.py``.
-* ``gaps dump= values= etrecord= distance=``: the numeric gaps that ExecuTorch's Inspector finds:
-  pairs of the last node and the gap.
+* ``gaps dump= values= etrecord= distance= [graph=]``: the numeric gaps that ExecuTorch's Inspector
+  finds: pairs of the nodes and the gap. `graph` is the reference, by default the Edge program.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
@@ -382,14 +382,18 @@ def trace(dump: str, values: str | None = None, etrecord: str | None = None) -> 
     ]
 
 
-def gaps(dump: str, values: str, etrecord: str, distance: str) -> list[Any]:
-    """The numeric gaps between a trace and the Edge program of its record."""
+def gaps(
+    dump: str,
+    values: str,
+    etrecord: str,
+    distance: str,
+    graph: str | None = "edge_dialect_exported_program",
+) -> list[Any]:
+    """The numeric gaps between a trace and a program of its record."""
     from executorch.devtools import Inspector
 
     inspector = Inspector(dump, etrecord=etrecord, debug_buffer_path=values)
-    frame = inspector.calculate_numeric_gap(
-        distance, reference_graph="edge_dialect_exported_program"
-    )
+    frame = inspector.calculate_numeric_gap(distance, reference_graph=graph)
     return [[list(row.aot_ops), float(row.gap[0])] for row in frame.itertuples()]
 
 

@@ -11,9 +11,12 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map_only
 
+from rushlight.devtools.values import UnfitError
 from rushlight.errors import Code, RunError
 from rushlight.inspect.trace import inspector as trace
 from rushlight.inspect.trace import numeric_gap
+from rushlight.inspect.trace.numeric_gap import Distance
+from rushlight.record.handles import propagate_back_debug_handle
 
 
 class Inspector(trace.Inspector):
@@ -30,6 +33,46 @@ class Inspector(trace.Inspector):
             block.reference_output = _tensors(block.reference_output)
             for event in block.events:
                 event.debug_data = _tensors(event.debug_data)
+
+    def calculate_numeric_gap(
+        self,
+        distance: str | Distance,
+        disable_debug_handle_valdiation: bool = False,
+        reference_graph: str | None = None,
+    ) -> Any:
+        """As there, with the values of the captured program, if it can be.
+
+        Args:
+            distance: as there.
+            disable_debug_handle_valdiation: take the captured program also if some nodes of the
+                Edge program were made of none of its calls.
+            reference_graph: as there; None: "exported_program" if the record has it and all nodes
+                of the Edge program lead back to it, else the Edge program.
+
+        Raises:
+            RunError: as there.
+            UnfitError: it is "exported_program", and the record does not have it, or some nodes do
+                not lead back to it.
+        """
+        if reference_graph in (None, "exported_program"):
+            if self._leads_back(disable_debug_handle_valdiation):
+                reference_graph = "exported_program"
+            elif reference_graph is not None:
+                raise UnfitError(
+                    "reference_graph='exported_program': the record has no captured program, or "
+                    "some nodes of the Edge program lead back to none of its calls; give "
+                    "disable_debug_handle_valdiation=True, or 'edge_dialect_exported_program'",
+                    code=Code.NOT_FOUND,
+                )
+        return super().calculate_numeric_gap(distance, reference_graph=reference_graph)
+
+    def _leads_back(self, disable_validation: bool) -> bool:
+        record = self._record()
+        captured, edge = record.exported_program, record.edge_programs.get("forward")
+        if captured is None or edge is None:
+            return False
+        graph = record.export_graph_id or 0
+        return propagate_back_debug_handle(captured, graph, edge, disable_validation)
 
 
 def _tensors(values: Any) -> Any:

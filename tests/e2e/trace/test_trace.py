@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import rushlight as rl
+from rushlight.devtools.inspector import Inspector as ScriptInspector
 from rushlight.inspect import Inspector, parse_etrecord
 from rushlight.runtime import TraceOptions
 
@@ -208,6 +209,35 @@ def test_numeric_gaps_are_those_of_executorch(
         for ops, gap in theirs:
             assert mine[ops[-1]] == pytest.approx(gap, rel=1e-3), (distance, ops)
     assert all(0.99 < gap.gap[0] <= 1.0 + 1e-9 for gap in ours.numeric_gaps("cosine"))
+
+
+def test_scripts_compare_with_the_captured_program_as_executorch_does(
+    executorch, tmp_path: Path
+) -> None:
+    torch.manual_seed(7)
+    x = torch.randn(1, 8, 16)
+    path, dump, values = (tmp_path / name for name in ("m.etrecord", "m.etdp", "m.etdp.values"))
+    program = rl.export(Attention().eval(), (x,), etrecord=path)
+    record = parse_etrecord(path)
+    record.update_representative_inputs([x + 0.01])
+    record.save(path)
+    recorded(bytes(program.buffer), x, tmp_path)
+    ours = ScriptInspector(dump, etrecord=record, debug_buffer_path=values)
+    frame = ours.calculate_numeric_gap("MSE")
+    mine = {row.aot_ops[-1]: row.gap[0] for row in frame.itertuples()}
+    theirs = executorch.call(
+        "gaps", dump=dump, values=values, etrecord=path, distance="MSE", graph=None
+    )
+    assert "scaled_dot_product_attention" in mine
+    assert {ops[-1] for ops, _ in theirs} <= set(mine)
+    for ops, gap in theirs:
+        assert mine[ops[-1]] == pytest.approx(gap, rel=1e-3), ops
+    edge = ours.calculate_numeric_gap("MSE", reference_graph="edge_dialect_exported_program")
+    assert len(edge.aot_ops.sum()) > len(frame.aot_ops.sum())
+    record.exported_program = None
+    assert ours.calculate_numeric_gap("MSE").aot_ops.tolist() == edge.aot_ops.tolist()
+    with pytest.raises(ValueError, match="no captured program"):
+        ours.calculate_numeric_gap("MSE", reference_graph="exported_program")
 
 
 def test_values_inside_a_delegate_are_eager_s(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -213,7 +214,12 @@ def gaps_of(
             code=Code.INVALID_STATE,
         )
     values = _values(program, inputs)
-    computed = [node for node in program.graph.nodes if node.name in values]
+    # A call with several results is compared by its first one, not by those that are taken of it.
+    computed = [
+        node
+        for node in program.graph.nodes
+        if node.name in values and node.target is not operator.getitem
+    ]
     gaps = []
     for event, nodes in (pair for block in blocks for pair in _paired(block, computed)):
         wanted = _array(values[nodes[-1].name])

@@ -84,6 +84,29 @@ def test_values_inside_a_decomposed_call_are_not_taken_for_its_result(
         assert any(torch.allclose(value.reshape(q.shape), wanted, atol=1e-5) for value in recorded)
 
 
+class Parts(nn.Module):
+    """The last part of a value is used, whose size is the first one's."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first, _, last = torch.split(x * 2, 2, -1)
+        return first.sin() + last.cos()
+
+
+@pytest.mark.parametrize("graph", [None, "exported_program"])
+def test_one_of_several_results_is_not_taken_for_another(graph: str | None, tmp_path: Path) -> None:
+    x = torch.randn(3, 6)
+    program = rl.export(Parts(), (x,), etrecord=tmp_path / "m.etrecord")
+    record = parse_etrecord(tmp_path / "m.etrecord")
+    record.update_representative_inputs([x])
+    module = rl.load(program.buffer, trace=TraceOptions(values="all"))
+    module(x)
+    dump, values = module.trace.to_bytes()
+    inspector = Inspector(etdump_data=dump, debug_buffer=values, etrecord=record)
+    gaps = inspector.numeric_gaps("MSE", graph)
+    assert any("split" in name for gap in gaps for name in gap.aot_ops)
+    assert all(gap.gap[0] < 1e-10 for gap in gaps)
+
+
 def test_what_is_missing_is_said(folder: Path) -> None:
     with pytest.raises(RunError, match="has no representative inputs"):
         inspector(folder, "m.etrecord").numeric_gaps("MSE")
