@@ -211,7 +211,7 @@ def test_a_library_given_by_its_path(libraries: Path, programs: Path, program: s
     done = subprocess.run(
         [
             *(sys.executable, "-m", "rushlight.cli", "run", programs / program),
-            *("--kernels", libraries / "libown_kernels.so", "--seed", "0"),
+            *("--kernels", libraries / "libown_kernels.so", "--random"),
         ],
         capture_output=True,
         text=True,
