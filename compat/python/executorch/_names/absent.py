@@ -7,7 +7,7 @@ from __future__ import annotations
 
 _LOWERING = "to_edge and to_executorch do this step themselves"
 _TRACE = "torch.export.export captures models"
-_SAVED = "torch.export.save and torch.export.load keep exported programs"
+_SERIALIZER = "serialize and deserialize take whole programs: make one of the graph"
 _OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
 _SCRATCH = (
     "kernels get scratch memory from their context: an operator needs no variant that takes it "
@@ -65,16 +65,8 @@ ABSENT: dict[str, str] = {
         "executorch.exir.program._fake_program gives a fake program the weights"
     ),
     "exir.schema": "a program's tables are those of rushlight.schema.program",
-    "exir.serde": _SAVED,
-    "exir.serde.export_serialize": f"torch._export.serde.serialize has it; {_SAVED}",
-    "exir.serde.schema": f"torch._export.serde.schema has the tables of such a file; {_SAVED}",
-    "exir.serde.schema.CompileSpec": "executorch.exir.backend.compile_spec_schema has CompileSpec",
-    "exir.serde.schema.ConstantInputSpec": "torch._export.serde.schema has it as "
-    "InputToConstantInputSpec",
-    "exir.serde.schema.LoweredBackendModule": "executorch.exir.lowered_backend_module has "
-    "LoweredBackendModule",
-    "exir.serde.schema_check": "torch._export.serde.schema_check has it",
-    "exir.serde.serialize": f"torch._export.serde.serialize has it; {_SAVED}",
+    "exir.serde.serialize.GraphModuleDeserializer": _SERIALIZER,
+    "exir.serde.serialize.GraphModuleSerializer": _SERIALIZER,
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
     "exir.wrap": "torch.fx.experimental.proxy_tensor.make_fx gives tensors their proxies",
     # extension
