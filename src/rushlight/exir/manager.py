@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TextIO
 
@@ -16,9 +17,11 @@ from rushlight.errors import Code, ExportError, names_internal_errors
 from rushlight.exir.config import ExecutorchBackendConfig
 from rushlight.exir.cord import Cord
 from rushlight.exir.emitted import EmitterOutput, emitter_output, whole_program
+from rushlight.exir.graph_passes.quant_fusion import quant_fusion_and_const_prop_pass
 from rushlight.exir.planning.memory_pass import MemoryPlanningPass
 from rushlight.exir.planning.methods import plan_by_passes, with_executorch_specs
 from rushlight.exir.print_program import pretty_print, print_program
+from rushlight.ir.programs import copy_program
 from rushlight.lower import LoweredMethod
 from rushlight.partition import NamedDataStore, Partitioner, get_lowered_submodules
 from rushlight.partition.tags import graphs_of
@@ -113,6 +116,20 @@ class EdgeProgramManager(_Edge):
                     if lowered.named_data_store_output is not None:
                         store.merge_named_data_store(lowered.named_data_store_output)
         return store
+
+    def to_executorch(
+        self, config: Any = None, *, progress: Callable[[str], None] = lambda stage: None
+    ) -> _Finished:
+        """Lower to out-variants, plan memory and emit, as that of `rushlight.pipeline` does; first
+        fuse quantised calls, if the config's `do_quant_fusion_and_const_prop` says so."""
+        if isinstance(config, ExecutorchBackendConfig) and config.do_quant_fusion_and_const_prop:
+            fused = {
+                name: quant_fusion_and_const_prop_pass(copy_program(program))
+                for name, program in self._programs.items()
+            }
+            config = replace(config, do_quant_fusion_and_const_prop=False)
+            return self._changed(fused, self._etrecord).to_executorch(config, progress=progress)
+        return super().to_executorch(config, progress=progress)
 
     def _changed(
         self, programs: Mapping[str, ExportedProgram], record: ETRecord | None

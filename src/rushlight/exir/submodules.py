@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
 import torch
 from torch.export.graph_signature import OutputKind, OutputSpec
 from torch.fx import GraphModule, Node
+
+from rushlight.partition import get_control_flow_submodules
 
 _WRITTEN = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
@@ -32,6 +35,30 @@ def submodule_of(
         raise ValueError(f"argument {arg_index} of {node.name} is {held!r}, not a submodule")
     name = str(held.target)
     return name, graph_module.get_submodule(name), node
+
+
+def get_cond_while_submodules(graph_module: GraphModule) -> list[tuple[str, GraphModule, Node]]:
+    """The branches of `cond` and the parts of `while_loop` that one graph runs: (name, graph,
+    call)."""
+    return _of_calls(graph_module, torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
+
+
+def get_scan_submodules(graph_module: GraphModule) -> list[tuple[str, GraphModule, Node]]:
+    """The bodies of `scan` that one graph runs: (name, graph, call)."""
+    return _of_calls(graph_module, torch.ops.higher_order.scan)
+
+
+def _of_calls(graph_module: GraphModule, *targets: object) -> list[tuple[str, GraphModule, Node]]:
+    return [one for one in get_control_flow_submodules(graph_module) if one[2].target in targets]
+
+
+def bfs_trace_with_node_process(gm: GraphModule, node_op: Callable[[Node], None]) -> None:
+    """Call a function with each node of a graph, then with those of its branches and bodies."""
+    graphs = [gm]
+    for module in graphs:
+        for node in module.graph.nodes:
+            node_op(node)
+        graphs += [inner for _, inner, _ in get_control_flow_submodules(module)]
 
 
 def arrange_graph_outputs(
