@@ -28,8 +28,8 @@ struct LexemeWalk::EnderSearch {
   const uint32_t from, base;       // the state before the text; one that needs the most counts
   std::vector<uint32_t> states;    // all that text may begin at, the base first
   size_t left;                     // ranges and nodes that it may come to
-  std::vector<Enders> sets;        // found, by counts; more than kMostSets are too many
-  std::vector<Counted> found;      // tokens, each once
+  std::vector<Enders> sets;        // the same, by counts; more than kMostSets are too many
+  std::vector<Counted> tokens;     // that need less, each once
   std::vector<uint32_t> is_known;  // bits: tokens that were tried
 };
 
@@ -79,7 +79,7 @@ const TextClass* LexemeWalk::take_text_by_least(uint32_t state, size_t taken, To
   set->text = text;
   set->least_of_text = least_of(base) + 1;
   set->enders = std::move(search.sets);
-  set->open.insert(set->open.end(), search.found.begin(), search.found.end());
+  set->open.insert(set->open.end(), search.tokens.begin(), search.tokens.end());
   return text;
 }
 
@@ -244,7 +244,7 @@ void LexemeWalk::add_ender(uint32_t token, uint32_t counts, uint32_t state, Ende
   if (has_bit(search->is_known.data(), token)) return;
   set_bit(search->is_known.data(), token);
   if (least_of(state) < least_of(search->base)) {
-    search->found.push_back({token, counts + least_of(state)});
+    search->tokens.push_back({token, counts + least_of(state)});
   }
 }
 
