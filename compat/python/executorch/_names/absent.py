@@ -7,7 +7,7 @@ from __future__ import annotations
 
 _LOWERING = "to_edge and to_executorch do this step themselves"
 _TRACE = "torch.export.export captures models"
-_SAVED = "torch.export.save and torch.export.load keep exported programs"
+_SERIALIZER = "serialize and deserialize take whole programs: make one of the graph"
 _OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
 _SCRATCH = (
     "kernels get scratch memory from their context: an operator needs no variant that takes it "
@@ -22,7 +22,11 @@ _XNNPACK_CONFIG = (
     "XnnpackPartitioner takes every operator that it can; leave calls out with "
     "executorch.exir.backend.operator_support.DontPartition"
 )
-_NNCF = "use the quantisers of executorch.backends.xnnpack, or rushlight.quantize"
+_NNCF_WEIGHTS = (
+    "rushlight.llm.export(..., quantize=...) quantises the weights of language models, and "
+    "rushlight.quantize(model, args, recipe='int4-weights') those of others"
+)
+_ONE_METHOD = "each method has a Core ML model of its own, with ModelMetadata; none has several"
 _COREML = "CoreMLPartitioner and CoreMLBackend give payloads; coremltools itself has the rest"
 
 ABSENT: dict[str, str] = {
@@ -61,16 +65,8 @@ ABSENT: dict[str, str] = {
         "executorch.exir.program._fake_program gives a fake program the weights"
     ),
     "exir.schema": "a program's tables are those of rushlight.schema.program",
-    "exir.serde": _SAVED,
-    "exir.serde.export_serialize": f"torch._export.serde.serialize has it; {_SAVED}",
-    "exir.serde.schema": f"torch._export.serde.schema has the tables of such a file; {_SAVED}",
-    "exir.serde.schema.CompileSpec": "executorch.exir.backend.compile_spec_schema has CompileSpec",
-    "exir.serde.schema.ConstantInputSpec": "torch._export.serde.schema has it as "
-    "InputToConstantInputSpec",
-    "exir.serde.schema.LoweredBackendModule": "executorch.exir.lowered_backend_module has "
-    "LoweredBackendModule",
-    "exir.serde.schema_check": "torch._export.serde.schema_check has it",
-    "exir.serde.serialize": f"torch._export.serde.serialize has it; {_SAVED}",
+    "exir.serde.serialize.GraphModuleDeserializer": _SERIALIZER,
+    "exir.serde.serialize.GraphModuleSerializer": _SERIALIZER,
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
     "exir.wrap": "torch.fx.experimental.proxy_tensor.make_fx gives tensors their proxies",
     # extension
@@ -84,8 +80,24 @@ ABSENT: dict[str, str] = {
     "backends.transforms.fuse_conv_with_clamp": (
         "it makes calls of Vulkan's own operators; our backends fuse clamps into convolutions"
     ),
-    "backends.openvino.partitioner": "OpenvinoPartitioner takes every operator that it can",
-    "backends.openvino.quantizer": _NNCF,
-    "backends.openvino.OpenVINOQuantizer": _NNCF,
+    "backends.openvino.partitioner.PatternNode": (
+        "it finds weights that NNCF packs in 4 bits; OpenvinoPartitioner takes those of "
+        "rushlight.quantize(model, args, recipe='int4-weights') without it"
+    ),
+    "backends.openvino.quantizer.apply_nncf_data_aware_compression": _NNCF_WEIGHTS,
+    "backends.openvino.quantizer.llm_compression": _NNCF_WEIGHTS,
+    "backends.openvino.quantizer.observers": (
+        "prepare_pt2e needs no observers of NNCF for weights alone: use "
+        "rushlight.quantize(model, args, recipe='int8-weights') or 'int4-weights'"
+    ),
     "backends.apple.coreml": _COREML,
+    "backends.apple.coreml.compiler.coreml_preprocess.MULTIMETHOD_WEIGHT_SHARING_STRATEGY": (
+        _ONE_METHOD
+    ),
+    "backends.apple.coreml.compiler.coreml_preprocess.MethodMetadata": _ONE_METHOD,
+    "backends.apple.coreml.compiler.coreml_preprocess.MultifunctionModelMetadata": _ONE_METHOD,
+    "backends.apple.coreml.compiler.torch_ops": (
+        "a rule by which coremltools converts an operator: coremltools' register_torch_op adds "
+        "rules, which CoreMLPartitioner asks for"
+    ),
 }

@@ -22,6 +22,9 @@ _CONFIGS = {
 _OPERATOR_CONFIGS = "rushlight.backends.xnnpack.operator_configs"
 _ANNOTATORS = "rushlight.backends.xnnpack.annotators"
 _PATTERNS = "rushlight.exir.xnnpack.patterns"
+_OPENVINO_QUANTIZER = "rushlight.backends.openvino.quantizer"
+_NNCF = ("OpenVINOQuantizer", "QuantizationMode", "quantize_model")
+_COREML_FILES = "rushlight.backends.coreml.files"
 _GENERIC = (
     "Abs Add AvgPooling BMM Cat Ceil Clamp Clone CloneDimOrder ConstantPad Cos "
     "DeQuantizedPerTensor Div Elu Exp Floor Gelu Hardswish Hardtanh LeakyReLU Log MaxPool2d "
@@ -246,18 +249,34 @@ MODULES: dict[str, dict[str, str]] = {
         "DuplicateDynamicQuantChainPass": "rushlight.quantization",
     },
     "backends.openvino": {
+        "OpenVINOQuantizer": _OPENVINO_QUANTIZER,
         "OpenvinoBackend": "rushlight.backends.openvino",
         "OpenvinoPartitioner": "rushlight.backends.openvino",
     },
-    "backends.openvino.partitioner": {"OpenvinoPartitioner": "rushlight.backends.openvino"},
+    "backends.openvino.partitioner": {
+        "OpenvinoOperatorsSupport": "rushlight.backends.openvino.partitioner",
+        "OpenvinoPartitioner": "rushlight.backends.openvino",
+    },
+    "backends.openvino.quantizer": dict.fromkeys(_NNCF, _OPENVINO_QUANTIZER),
+    "backends.openvino.quantizer.quantizer": {
+        **dict.fromkeys(_NNCF, _OPENVINO_QUANTIZER),
+        "QUANT_ANNOTATION_KEY": "torchao.quantization.pt2e.quantizer.quantizer:Q_ANNOTATION_KEY",
+    },
     "backends.openvino.preprocess": {"OpenvinoBackend": "rushlight.backends.openvino"},
     "backends.apple.coreml.partition": {"CoreMLPartitioner": "rushlight.backends.coreml"},
     "backends.apple.coreml.partition.coreml_partitioner": {
         "CoreMLPartitioner": "rushlight.backends.coreml"
     },
     "backends.apple.coreml.compiler.coreml_preprocess": {
-        "CoreMLBackend": "rushlight.backends.coreml"
+        "COMPILE_SPEC_KEYS": f"{_COREML_FILES}:SpecKey",
+        "CoreMLBackend": "rushlight.backends.coreml",
+        "MODEL_PATHS": f"{_COREML_FILES}:ModelPath",
+        "ModelDebugInfo": _COREML_FILES,
+        "ModelMetadata": _COREML_FILES,
     },
+    "backends.apple.coreml.compiler.torch_ops": {"is_fbcode": "rushlight.exir.target_recipes"},
+    "backends.apple.coreml.logging": {"get_coreml_log_level": "rushlight.backends.coreml.tools"},
+    "backends.apple.coreml.quantizer": {"CoreMLQuantizer": "rushlight.backends.coreml.quantizer"},
     "backends.apple.coreml.compiler": {"CoreMLBackend": "rushlight.backends.coreml"},
     "backends.apple.coreml.recipes": {
         **dict.fromkeys(

@@ -34,6 +34,18 @@ _PROGRAM_FILES = "rushlight.exir.program_files"
 _EMITTED = dict.fromkeys(("EmitterOutput", "emit_program"), "rushlight.exir.emitted")
 
 _GRAPH_PASSES = "rushlight.exir.graph_passes"
+_SERDE = "rushlight.record.exir_files"
+# Of the schema of exported programs, which torch has in a later version.
+_TABLES = (
+    "Argument BufferMutationSpec ConstantValue CustomObjArgument Device ExportedProgram "
+    "GradientToParameterSpec GradientToUserInputSpec Graph GraphArgument GraphModule "
+    "GraphSignature InputSpec InputToBufferSpec InputToCustomObjSpec InputToParameterSpec "
+    "InputToTensorConstantSpec InputTokenSpec Layout LossOutputSpec MemoryFormat ModuleCallEntry "
+    "ModuleCallSignature NamedArgument Node OptionalTensorArgument OutputSpec OutputTokenSpec "
+    "RangeConstraint ScalarType SchemaVersion SymBool SymBoolArgument SymExpr SymExprHint SymInt "
+    "SymIntArgument TREESPEC_VERSION TensorArgument TensorMeta TokenArgument "
+    "UserInputMutationSpec UserInputSpec UserOutputSpec"
+).split()
 
 
 def _pass_names(module: str, *names: str) -> dict[str, str]:
@@ -50,8 +62,8 @@ MODULES: dict[str, dict[str, str]] = {
         "ExportedProgram": "torch.export",
         "ExportGraphSignature": "torch.export.graph_signature",
         "Value": "typing:Any",
-        "load": "torch.export",
-        "save": "torch.export",
+        "load": _SERDE,
+        "save": _SERDE,
     },
     "exir.capture": {**_CONFIGS, **_CAPTURE},
     "exir.capture._config": {**_CONFIGS, "CaptureConfig": _CAPTURE["CaptureConfig"]},
@@ -211,7 +223,60 @@ MODULES: dict[str, dict[str, str]] = {
         "DataEntry": "rushlight.partition.named_data",
     },
     "exir.control_flow": {"while_loop": "torch._higher_order_ops.while_loop"},
-    "exir.serde.serialize": {"load": "torch.export", "save": "torch.export"},
+    "exir.serde.serialize": dict.fromkeys(
+        (
+            "ExportedProgramDeserializer",
+            "ExportedProgramSerializer",
+            "deserialize",
+            "load",
+            "save",
+            "serialize",
+        ),
+        _SERDE,
+    ),
+    "exir.serde.export_serialize": {
+        **dict.fromkeys(
+            (
+                "EnumEncoder",
+                "Final",
+                "GraphModuleDeserializer",
+                "GraphModuleSerializer",
+                "GraphState",
+                "MetaType",
+                "ST_DELIMITER",
+                "SerializedArtifact",
+                "canonicalize",
+                "deserialize_device",
+                "deserialize_torch_artifact",
+                "serialize_range_constraints",
+                "serialize_sym_bool",
+                "serialize_sym_int",
+                "serialize_tensor_meta",
+                "serialize_torch_artifact",
+            ),
+            "torch._export.serde.serialize",
+        ),
+        **dict.fromkeys(
+            (
+                "ExportedProgramDeserializer",
+                "ExportedProgramSerializer",
+                "deserialize",
+                "serialize",
+            ),
+            _SERDE,
+        ),
+        "SerializeError": "rushlight.errors:Error",
+    },
+    "exir.serde.schema": {
+        **dict.fromkeys(_TABLES, "torch._export.serde.schema"),
+        "CompileSpec": "rushlight.record.exir_lowered:CompileSpecTable",
+        "ConstantInputSpec": "torch._export.serde.schema:InputToConstantInputSpec",
+        "LoweredBackendModule": "rushlight.record.exir_lowered:LoweredTable",
+        "SCHEMA_VERSION": _SERDE,
+    },
+    "exir.serde.schema_check": dict.fromkeys(
+        ("SchemaUpdateError", "check", "update_schema"), "torch._export.serde.schema_check"
+    ),
     "exir.tracer": {
         "Value": "typing:Any",
         "_default_decomposition_table": "rushlight.edge.decompositions:decomposition_table",
