@@ -312,7 +312,7 @@ beside = rm -rf $(1); $(PY) -m venv $(1); \
 $(BACKENDS)/.done-$(KEY): $(STAMP)/env-$(KEY)
 	@$(call say,Set-up of $(BACKENDS): for the tests of backends; a minute or two)
 	@$(call timed,OpenVINO and coremltools in $(BACKENDS),\
-	  $(call beside,$(BACKENDS),openvino$(comma)coreml))
+	  $(call beside,$(BACKENDS),openvino$(comma)coreml$(comma)nncf))
 	@touch $@
 
 # Nothing of its own: it sees what is installed in both.

@@ -83,6 +83,10 @@ class ExportValueError(ExportError, ValueError):
     """A value is not one that may be given, which ExecuTorch tells by a `ValueError`."""
 
 
+class ExportNotImplementedError(ExportError, NotImplementedError):
+    """What is asked for is not built, which ExecuTorch tells by a `NotImplementedError`."""
+
+
 class LoadError(Error):
     """A file is not a program that this runtime can load.
 

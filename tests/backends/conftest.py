@@ -15,6 +15,6 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_VNNI")
 
 collect_ignore_glob = [
     f"test_{name}*.py"
-    for name, package in (("openvino", "openvino"), ("coreml", "coremltools"))
+    for name, package in (("openvino", "openvino"), ("coreml", "coremltools"), ("nncf", "nncf"))
     if find_spec(package) is None
 ]

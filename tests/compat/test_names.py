@@ -127,8 +127,10 @@ print("aten::add.out" in Runtime.get().operator_registry.operator_names)
     ("line", "text"),
     [
         ("from executorch.exir import Nothing", "exir.Nothing does not exist on Rushlight"),
-        ("from executorch.exir.serde.schema import Node", "torch._export.serde.schema has"),
-        ("from executorch.exir.serde.serialize import serialize", "torch.export.save and"),
+        (
+            "from executorch.exir.serde.serialize import GraphModuleSerializer",
+            "serialize and deserialize take whole programs",
+        ),
         ("from executorch.exir.tracer import dynamo_trace", "torch.export.export(model, inputs"),
         ("from executorch.exir.tracer import TRACER", "make_fx"),
         ("import executorch.extension.training.optimizer", "is not built: train in PyTorch"),

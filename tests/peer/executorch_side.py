@@ -31,7 +31,9 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   ETRecord of it.
 * ``trace dump= [values=] [etrecord=]``: what ExecuTorch's Inspector shows of an ETDump: the name,
   events and outputs of each block.
+* ``save_program`` and ``load_program``: see ``serde_side.py``.
 * ``bundle``, ``read_bundle``, ``traced_cases`` and ``verify``: see ``bundle_side.py``.
+* ``tables`` and ``json_forms``: see ``tables_side.py``.
 * ``run_traced``: see ``trace_side.py``.
 * ``gaps dump= values= etrecord= distance=``: the numeric gaps that ExecuTorch's Inspector finds:
   pairs of the last node and the gap.
@@ -56,7 +58,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src" / "rushlight"
 
 import bundle_side
 import numpy as np
+import serde_side
 import side
+import tables_side
 import torch
 import trace_side
 
@@ -391,6 +395,7 @@ def gaps(dump: str, values: str, etrecord: str, distance: str) -> list[Any]:
 
 COMMANDS: dict[str, side.Command] = {
     **bundle_side.COMMANDS,
+    **tables_side.COMMANDS,
     **trace_side.COMMANDS,
     "export": export,
     "export_apart": export_apart,
@@ -411,6 +416,8 @@ COMMANDS: dict[str, side.Command] = {
     "record": record,
     "trace": trace,
     "gaps": gaps,
+    "save_program": serde_side.save_program,
+    "load_program": serde_side.load_program,
 }
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ def _check_alone() -> None:
     )
 
 
+__rushlight__ = True  # tells Rushlight that modules of this package define no operators
+
 _check_alone()
 _finder.install()
 if os.environ.get("EXECUTORCH_TORCH_SHIMS") == "1":

@@ -99,6 +99,18 @@ def written_values(graph: Graph) -> Iterator[tuple[Node, Node]]:
                 yield write, base
 
 
+def written_state(program: ExportedProgram) -> set[str]:
+    """The names of the parameters, buffers and constants that a program of the ATen dialect
+    writes."""
+    kinds = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
+    signature = program.graph_signature
+    targets = {spec.arg.name: spec.target for spec in signature.input_specs if spec.target}
+    written = {
+        targets[base.name] for _, base in written_values(program.graph) if base.name in targets
+    }
+    return written | {str(spec.target) for spec in signature.output_specs if spec.kind in kinds}
+
+
 def mutated_input(name: str, source: Source) -> Finding:
     """The finding for one input, by the user's name for it."""
     return Finding(

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,8 +14,10 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from rushlight.files import write_text
 from rushlight.ir.branches import attribute, branches
 from rushlight.partition import LoweredBackendModule
+from rushlight.record.etrecord import parse_etrecord
 
 Deserializers = Mapping[str, Callable[[bytes], dict[str, Any]]]
 
@@ -75,3 +79,32 @@ def _blob(node: Node, lowered: LoweredBackendModule, told: Deserializers) -> dic
     payload = lowered.processed_bytes
     blob = {"name": node.name, "backend_id": lowered.backend_id, "num_bytes": len(payload)}
     return blob | (told[lowered.backend_id](payload) if lowered.backend_id in told else {})
+
+
+def parse_args() -> argparse.Namespace:
+    """The arguments of the command line: `etrecord_path` and `output_path`."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--etrecord_path", required=True, help="the record of an export")
+    parser.add_argument(
+        "--output_path", default="model_size_information.json", help="the file to write"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Write a list with `generate_model_size_information` of each further graph of a record, or
+    of its Edge programs if it has none.
+
+    Raises:
+        LoadError: the record cannot be read.
+        OSError: the file cannot be written.
+    """
+    options = parse_args()
+    record = parse_etrecord(options.etrecord_path)
+    graphs = record.graph_map or record.edge_programs
+    told = [generate_model_size_information(program) for program in graphs.values()]
+    write_text(options.output_path, json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

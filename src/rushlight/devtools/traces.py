@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
+
 from rushlight.inspect.trace.etdump import read_etdump
 from rushlight.schema import etdump as fb
 from rushlight.schema.codec import Buffer
+
+
+class EventName(Enum):
+    """The names of events of whole loads, runs and instructions."""
+
+    LOAD_MODEL = "Program::load_method"
+    RUN_MODEL = "Method::execute"
+    OPERATOR_CALL = "OPERATOR_CALL"
+    DELEGATE_CALL = "DELEGATE_CALL"
+
+
+@dataclass
+class Null:
+    """None among the values of ExecuTorch's schema, which no trace keeps."""
+
+
+@dataclass
+class String:
+    """A text among the values of ExecuTorch's schema, which no trace keeps."""
+
+    string_val: str
+
+
+@dataclass
+class ContainerMetadata:
+    """The structure of a method's inputs and outputs, which no trace keeps."""
+
+    encoded_inp_str: str
+    encoded_out_str: str
 
 
 def serialize_to_etdump_flatcc(etdump: fb.ETDump) -> bytes:

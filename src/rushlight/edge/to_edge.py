@@ -14,6 +14,7 @@ from torch.export.graph_signature import (
     ExportGraphSignature,
     InputKind,
     OutputKind,
+    OutputSpec,
     TensorArgument,
 )
 
@@ -39,7 +40,7 @@ from rushlight.edge.prepare_state import prepare_state
 from rushlight.edge.prepare_views import prepare_views
 from rushlight.edge.prepare_writes import prepare_writes
 from rushlight.edge.recurrence import recurrence_to_loops
-from rushlight.errors import ExportError, internal_error, raised_by_us
+from rushlight.errors import Code, ExportError, internal_error, raised_by_us
 from rushlight.ir.bounds import Bounds, example_outside, input_sizes, told_symbols
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
@@ -176,6 +177,25 @@ def _written_parameters_to_buffers(signature: ExportGraphSignature) -> None:
             spec.kind, spec.persistent = InputKind.BUFFER, True
 
 
+_STATE = (InputKind.BUFFER, InputKind.PARAMETER)
+
+
+def _keep_state(program: ExportedProgram, state: Collection[str]) -> None:
+    """Let the program write what it only reads of `state`, with what that holds: buffers of it."""
+    signature = program.graph_signature
+    output = program.graph.output_node()
+    inputs = program.graph.find_nodes(op="placeholder")
+    written = signature.buffers_to_mutate.values()
+    for spec, node in zip(signature.input_specs, inputs, strict=True):
+        is_read = node.users and spec.kind in _STATE
+        if is_read and spec.target in state and spec.target not in written:
+            if spec.kind is InputKind.PARAMETER:
+                spec.kind, spec.persistent = InputKind.BUFFER, True
+            kept = OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(node.name), spec.target)
+            signature.output_specs.insert(0, kept)
+            output.args = ((node, *output.args[0]),)
+
+
 def _refuse_effects(program: ExportedProgram) -> None:
     """Raise for operators that are ordered by tokens: they print, raise or write outside."""
     if all(spec.kind != InputKind.TOKEN for spec in program.graph_signature.input_specs):
@@ -199,6 +219,7 @@ def to_edge_dialect(
     *,
     method: str = "forward",
     whole: Collection[str] = (),
+    state: Collection[str] = (),
 ) -> ExportedProgram:
     """Lower one captured method to the Edge dialect.
 
@@ -207,6 +228,7 @@ def to_edge_dialect(
         config: what to keep and what to check.
         method: the method's name, for messages.
         whole: names of calls that a backend takes whole, so that they are not decomposed.
+        state: names of buffers that other methods write, so that none of them is a constant.
 
     Returns:
         A new program whose graph is functional, has views as copies, tensors where schemas say
@@ -220,6 +242,7 @@ def to_edge_dialect(
     excepted = config.accepted
     verify(program.graph, ATEN, f"{method}: before decomposition")
     edge = to_core_aten(program, config.preserve_ops, config.decompositions, method, whole)
+    _keep_state(edge, state)
     bounds, symbols = Bounds.of(edge), told_symbols(input_sizes(edge))
     names = symbol_names(edge, bounds)
     inner = branches(edge.graph_module)
@@ -259,13 +282,27 @@ def _to_edge(constants: Constants, config: EdgeCompileConfig) -> None:
 
 
 def finish(program: ExportedProgram) -> None:
-    """Bring the signature's names and the generated code up to date with the graph."""
+    """Bring the signature's names and the generated code up to date with the graph.
+
+    Raises:
+        ExportError: a pass has changed how many inputs or outputs the graph has.
+    """
     signature: ExportGraphSignature = program.graph_signature
     inputs = program.graph.find_nodes(op="placeholder")
+    returned: Any = program.graph.output_node().args[0]
+    has = (len(inputs), len(returned))
+    needs = (len(signature.input_specs), len(signature.output_specs))
+    if has != needs:
+        raise ExportError(
+            f"the graph has {has[0]} inputs and {has[1]} outputs, and the program's signature "
+            f"{needs[0]} and {needs[1]}: a pass over graphs must keep their number; to change it, "
+            f"write a pass over programs (ExportedProgramPassBase), which also changes "
+            f"graph_signature",
+            code=Code.INVALID_ARGUMENT,
+        )
     for entry, node in zip(signature.input_specs, inputs, strict=True):
         if isinstance(entry.arg, TensorArgument):
             entry.arg = TensorArgument(node.name)
-    returned: Any = program.graph.output_node().args[0]
     for spec, node in zip(signature.output_specs, returned, strict=True):
         if isinstance(spec.arg, TensorArgument) and hasattr(node, "name"):
             spec.arg = TensorArgument(node.name)

@@ -24,9 +24,10 @@ class ExecutorchBackendConfig(_Config):
         sym_shape_eval_pass: None, or `ConstraintBasedSymShapeEvalPass`: the greatest sizes are
             those that the program's constraints allow. With `HintBasedSymShapeEvalPass` they would
             be those of the example inputs, which is refused.
-        to_out_var_pass, do_quant_fusion_and_const_prop, run_reinplace_pass, reinplace_extra_ops:
-            what they do is always done here as far as there are kernels: their values change
-            nothing.
+        to_out_var_pass, run_reinplace_pass, reinplace_extra_ops: what they do is always done here
+            as far as there are kernels: their values change nothing.
+        do_quant_fusion_and_const_prop: let operators work on quantised values, and compute what
+            depends on constants alone: `quant_fusion_and_const_prop_pass`.
         enable_non_cpu_memory_planning: there is no memory of devices, so it changes nothing.
         external_mutable_weights: False; True is refused.
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TextIO
 
@@ -12,13 +13,15 @@ from rushlight import pipeline
 from rushlight.edge import EdgeCompileConfig, PassManager
 from rushlight.edge.operators import is_spelled, spell
 from rushlight.edge.run_passes import Pass
-from rushlight.errors import names_internal_errors
+from rushlight.errors import Code, ExportError, names_internal_errors
 from rushlight.exir.config import ExecutorchBackendConfig
 from rushlight.exir.cord import Cord
 from rushlight.exir.emitted import EmitterOutput, emitter_output, whole_program
+from rushlight.exir.graph_passes.quant_fusion import quant_fusion_and_const_prop_pass
 from rushlight.exir.planning.memory_pass import MemoryPlanningPass
 from rushlight.exir.planning.methods import plan_by_passes, with_executorch_specs
 from rushlight.exir.print_program import pretty_print, print_program
+from rushlight.ir.programs import copy_program
 from rushlight.lower import LoweredMethod
 from rushlight.partition import NamedDataStore, Partitioner, get_lowered_submodules
 from rushlight.partition.tags import graphs_of
@@ -114,6 +117,20 @@ class EdgeProgramManager(_Edge):
                         store.merge_named_data_store(lowered.named_data_store_output)
         return store
 
+    def to_executorch(
+        self, config: Any = None, *, progress: Callable[[str], None] = lambda stage: None
+    ) -> _Finished:
+        """Lower to out-variants, plan memory and emit, as that of `rushlight.pipeline` does; first
+        fuse quantised calls, if the config's `do_quant_fusion_and_const_prop` says so."""
+        if isinstance(config, ExecutorchBackendConfig) and config.do_quant_fusion_and_const_prop:
+            fused = {
+                name: quant_fusion_and_const_prop_pass(copy_program(program))
+                for name, program in self._programs.items()
+            }
+            config = replace(config, do_quant_fusion_and_const_prop=False)
+            return self._changed(fused, self._etrecord).to_executorch(config, progress=progress)
+        return super().to_executorch(config, progress=progress)
+
     def _changed(
         self, programs: Mapping[str, ExportedProgram], record: ETRecord | None
     ) -> EdgeProgramManager:
@@ -133,8 +150,20 @@ class EdgeProgramManager(_Edge):
             and isinstance(planning := config.pass_of(name), MemoryPlanningPass)
             and not planning.is_plain
         }
+        _check_sharing([config.pass_of(name) for name in lowered] if passes else [])
         plan_by_passes({name: lowered[name] for name in passes}, passes)
         super()._plan({n: m for n, m in lowered.items() if n not in passes}, config)
+
+
+def _check_sharing(planning: Sequence[Any]) -> None:
+    """Refuse several passes each of which would place the buffers that methods share."""
+    sharing = {id(one) for one in planning if one.share_mutable_buffers}
+    if len(sharing) > 1:
+        raise ExportError(
+            "several memory planning passes have share_mutable_buffers: give all methods that "
+            "share buffers one and the same pass",
+            code=Code.INVALID_ARGUMENT,
+        )
 
 
 @names_internal_errors

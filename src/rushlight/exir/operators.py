@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch._C import DispatchKey
@@ -13,6 +13,9 @@ from torch.library import Library
 from rushlight.edge.operators import backend_operator
 from rushlight.errors import Code, ExportError
 from rushlight.ir.operators import out_variant, overloads
+
+if TYPE_CHECKING:
+    from torchgen.model import FunctionSchema
 
 Pattern = TypeVar("Pattern", bound=Callable[..., Any])
 _MEANINGS = (
@@ -74,6 +77,35 @@ def _overload(qualified_opname: str, overload: str) -> OpOverload | None:
 def out_names(operator: OpOverload) -> tuple[str, ...]:
     """The arguments that an out variant writes to; () for another operator."""
     return tuple(a.name for a in operator._schema.arguments if a.is_out)
+
+
+def get_out_args_from_schema(out_var_schema: FunctionSchema) -> tuple[str, ...]:
+    """The arguments that an operator of an out variant's schema writes to.
+
+    Args:
+        out_var_schema: as torchgen parses it.
+    """
+    return tuple(argument.name for argument in out_var_schema.arguments.out)
+
+
+def schema_to_opoverload(schema: FunctionSchema) -> OpOverload:
+    """The operator of torch that a schema describes.
+
+    Args:
+        schema: as torchgen parses it, with the namespace in its name.
+
+    Raises:
+        ExportError: torch has no such operator in this process.
+    """
+    name, overload = str(schema.name.name), str(schema.name.overload_name)
+    found = _overload(name, overload)
+    if found is None:
+        raise ExportError(
+            f"torch has no operator {name} with the overload {overload or 'default'}: load its "
+            f"library",
+            code=Code.OPERATOR_MISSING,
+        )
+    return found
 
 
 def is_out_variant(qualified_opname: str, overload: str) -> bool:

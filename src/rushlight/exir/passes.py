@@ -6,13 +6,14 @@ import operator
 from typing import Any
 
 import torch
+import torch.ao.quantization.fx._decomposed  # its operators
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from rushlight.edge.constants import Constants
-from rushlight.edge.operators import make_plain, put_back
+from rushlight.edge.operators import edge_operator, make_plain, put_back
 from rushlight.edge.passes.constant_fold import computes_constant, fold
 from rushlight.errors import Code, ExportError
 from rushlight.ir.programs import copy_program
@@ -121,19 +122,27 @@ def _name_of(spec: InputSpec) -> str:
     return str(getattr(spec.arg, "name", ""))
 
 
+def get_default_skip_targets_no_quant() -> set[Any]:
+    """Operators whose results are not stored: they are larger than the calls."""
+    return {edge_operator(torch.ops.aten.full.default)}
+
+
 def constant_prop_pass(
     exported_program: ExportedProgram, custom_skip_targets: Any = None, **_: Any
 ) -> ExportedProgram:
-    """A program whose calls that have only constants as inputs are constants.
+    """Make calls that have only constants as inputs constants.
 
     Args:
-        exported_program: not changed.
-        custom_skip_targets: operators whose calls are kept.
+        exported_program: changed, and returned.
+        custom_skip_targets: operators whose calls are kept; default: `full`, and those that
+            quantise and dequantise.
     """
-    new = copy_program(exported_program)
+    new = exported_program
     spelled = make_plain(new)
     constants = Constants(new)
-    skipped = set(custom_skip_targets or ())
+    skipped = custom_skip_targets
+    if skipped is None:
+        skipped = default_skip_targets()
 
     def is_foldable(node: Node, known: set[Node]) -> bool:
         return node.target not in skipped and computes_constant(node, known)
@@ -145,6 +154,21 @@ def constant_prop_pass(
     new.graph_module.recompile()
     put_back(spelled)
     return new
+
+
+def default_skip_targets() -> set[Any]:
+    """Operators whose calls are kept, so that backends find quantised constants as such."""
+    library = torch.ops.quantized_decomposed
+    return get_default_skip_targets_no_quant() | {
+        library.dequantize_per_channel.default,
+        library.dequantize_per_tensor.default,
+        library.dequantize_per_tensor.tensor,
+        library.convert_element_type.no_fuse,
+        library.quantize_per_tensor.default,
+        library.quantize_per_tensor.tensor,
+        library.quantize_per_channel.default,
+        library.choose_qparams.tensor,
+    }
 
 
 def _name_propagated(program: ExportedProgram, before: set[str]) -> None:

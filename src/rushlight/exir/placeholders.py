@@ -181,5 +181,29 @@ def get_param_tensor(exp_prog: ExportedProgram, node: Node | None) -> torch.Tens
     )
 
 
+def get_tensor_name(exp_prog: ExportedProgram, node: Node | None) -> str:
+    """The name of a parameter, buffer or constant in its program, "blocks.0.weight".
+
+    Args:
+        exp_prog: the program.
+        node: its node; the target of any other node of a name, and "" for None.
+
+    Raises:
+        ExportError: the node is a call.
+    """
+    if node is None:
+        return ""
+    for spec in exp_prog.graph_signature.input_specs:
+        if _is_of(spec, node) and spec.kind in _OWNED:
+            return str(spec.target)
+    if not isinstance(node.target, str):
+        raise ExportError(
+            f"{node.name} is a call of {node.target}, which has no name in a program: give a "
+            f"parameter, buffer or constant",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return node.target
+
+
 def _is_of(spec: InputSpec, node: Node) -> bool:
     return getattr(spec.arg, "name", "") == node.name

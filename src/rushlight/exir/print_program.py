@@ -77,6 +77,15 @@ def print_program(
                 print(f"  {number}: {_instruction(instruction, plan, value)}", file=target)
 
 
+def pretty_print_stacktraces(obj: schema.FrameList) -> str:
+    """The Python lines that one instruction was made from, as Python shows a traceback."""
+    lines = ["Traceback (most recent call last):"]
+    for frame in obj.items:
+        lines.append(f'    File "{frame.filename}", line {frame.lineno}, in {frame.name}')
+        lines.append(frame.context)
+    return "\n".join(lines) + "\n"
+
+
 def _instruction(instruction: schema.Instruction, plan: schema.ExecutionPlan, value: Any) -> str:
     call = instruction.instr_args
     if isinstance(call, schema.KernelCall):

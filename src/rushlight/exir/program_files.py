@@ -17,11 +17,11 @@ from rushlight.exir.config import ExecutorchBackendConfig
 from rushlight.exir.cord import Cord
 from rushlight.exir.data_files import DataPayload, DataSerializer
 from rushlight.exir.emitted import EmitterOutput
-from rushlight.exir.json_text import DataclassEncoder
 from rushlight.partition.named_data import DataEntry, NamedDataStore, NamedDataStoreOutput
 from rushlight.schema import program as fb
 from rushlight.schema.codec import Buffer
 from rushlight.schema.flat_tensor import TensorLayout
+from rushlight.schema.json_text import DataclassEncoder
 from rushlight.serialize.pte import HEADER, MAGIC, MIN_HEADER_BYTES, image_of, split_pte
 from rushlight.serialize.segments import (
     HEAD_BYTES,

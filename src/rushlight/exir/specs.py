@@ -231,3 +231,9 @@ def check_spec(tensor: torch.Tensor, spec: TensorSpec) -> None:
                 f"the tensor has {name} {actual}, and its spec {wanted}",
                 code=Code.INVALID_ARGUMENT,
             )
+
+
+ScalarSpec = int | float
+LeafValueSpec = TensorSpec | ScalarSpec
+ValueSpec = LeafValueSpec | list[Any] | tuple[Any, ...]
+"""What describes a value of a graph: lists and tuples have descriptions in them."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -12,6 +14,31 @@ from rushlight.ir.spec import SCALAR_TYPES
 from rushlight.schema import program as schema
 
 _HALF = 32  # bits of each half of an offset
+
+
+enum_to_scalar_map = {number: dtype for dtype, number in SCALAR_TYPES.items()}
+"""The dtype that each number of files stands for."""
+_LAYOUTS = {torch.strided: 0, torch.sparse_coo: 1}
+_FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1}
+
+
+def layout_enum(layout: torch.layout) -> int:
+    """The number that a layout has in files; ExportError if it has none."""
+    return _number_of(layout, _LAYOUTS)
+
+
+def memory_format_enum(memory_format: torch.memory_format) -> int:
+    """The number by which arguments of kernels are memory formats; ExportError if it has none."""
+    return _number_of(memory_format, _FORMATS)
+
+
+def _number_of(one: Any, numbers: Mapping[Any, int]) -> int:
+    if one not in numbers:
+        raise ExportError(
+            f"{one} has no number: there are those of {', '.join(map(str, numbers))}",
+            code=Code.INVALID_TYPE,
+        )
+    return numbers[one]
 
 
 def scalar_type_enum(dtype: torch.dtype) -> schema.ScalarType:
@@ -31,10 +58,9 @@ def scalar_type_enum(dtype: torch.dtype) -> schema.ScalarType:
 def get_scalar_type(scalar_type: schema.ScalarType | int) -> torch.dtype:
     """The dtype that a file's number stands for."""
     wanted = schema.ScalarType(scalar_type)
-    for dtype, known in SCALAR_TYPES.items():
-        if known == wanted:
-            return dtype
-    raise ExportError(f"no dtype of torch is {wanted!r}", code=Code.INVALID_TYPE)
+    if wanted not in enum_to_scalar_map:
+        raise ExportError(f"no dtype of torch is {wanted!r}", code=Code.INVALID_TYPE)
+    return enum_to_scalar_map[wanted]
 
 
 def make_allocation_info(mem_id: int, mem_offset: int) -> schema.AllocationDetails:

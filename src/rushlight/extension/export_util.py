@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.export import ExportedProgram
 
 from rushlight.edge import EdgeCompileConfig
 from rushlight.exir.config import ExecutorchBackendConfig
@@ -41,7 +40,9 @@ def export_to_edge(
     Raises:
         ExportError: the module cannot be lowered.
     """
-    captured = _captured(model, example_inputs, example_kwarg_inputs, dynamic_shapes, strict)
+    captured = torch.export.export(
+        model, example_inputs, example_kwarg_inputs, dynamic_shapes=dynamic_shapes, strict=strict
+    )
     if verbose:
         _LOG.info("captured graph:\n%s", captured.graph)
     edge = to_edge(
@@ -52,16 +53,6 @@ def export_to_edge(
     if verbose:
         _LOG.info("graph in the Edge dialect:\n%s", edge.exported_program())
     return edge
-
-
-def _captured(
-    model: torch.nn.Module,
-    inputs: tuple[Any, ...],
-    keywords: dict[str, Any] | None,
-    shapes: Any,
-    strict: bool,
-) -> ExportedProgram:
-    return torch.export.export(model, inputs, keywords, dynamic_shapes=shapes, strict=strict)
 
 
 def export_to_exec_prog(
@@ -100,7 +91,7 @@ def export_to_exec_prog(
 
 
 def save_pte_program(prog: ExecutorchProgramManager, model_name: str, output_dir: str = "") -> str:
-    """Write a program to a file, and its data files beside `output_dir`.
+    """Write a program to a file, and its data files into `output_dir`.
 
     Args:
         prog: the program.

@@ -87,7 +87,9 @@ class Definitions:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Called for every import, as an import finder; it watches for `theirs`, finds nothing."""
-        if name in self._theirs:
+        package = sys.modules.get(name.partition(".")[0])
+        # Modules of a package that gives our own names under theirs define nothing.
+        if name in self._theirs and not hasattr(package, "__rushlight__"):
             self._give_way()
         return None
 

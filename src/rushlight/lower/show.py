@@ -92,6 +92,8 @@ class _Writer:
 
     def _copy(self, node: Node) -> None:
         new = self.graph.node_copy(node, self.values.__getitem__)
+        if node.op == "placeholder":  # constants of branches may have one target, but not one name
+            new.target = new.name
         new.meta.pop("outs", None)
         self.values[node] = new
         outs = node.meta.get("outs", [])

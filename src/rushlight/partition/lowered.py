@@ -25,6 +25,8 @@ from rushlight.schema import program as fb
 from rushlight.schema.program import CompileSpec
 from rushlight.schema.source import Source
 
+_TEXTS = ("notes", "schemas")  # of `meta`: texts by names
+
 
 class LoweredBackendModule(torch.nn.Module):
     """The result of `to_backend` for a program: the payload and the program it was made from.
@@ -175,3 +177,25 @@ class LoweredBackendModule(torch.nn.Module):
             key: [(node.name, str(node.target), source_of(node)) for node in nodes]
             for key, nodes in self._places.items()
         }
+
+    def facts(self) -> dict[str, Any]:
+        """What `to_backend` knows about the module besides its payload, as values of JSON, for
+        files that hold lowered modules."""
+        handles = self.meta.get("debug_handle_map", {})
+        return {
+            "overread": self.overread,
+            "places": {key: [node.name for node in nodes] for key, nodes in self._places.items()},
+            "debug_handle_map": [[key, list(numbers)] for key, numbers in handles.items()],
+            **{key: dict(self.meta[key]) for key in _TEXTS if key in self.meta},
+        }
+
+    def take_facts(self, facts: Mapping[str, Any]) -> None:
+        """Take what `facts` gave for a module of the same program; {} changes nothing."""
+        nodes = {node.name: node for node in self._flat.graph.nodes}
+        self.overread = facts.get("overread", self.overread)
+        for key, names in facts.get("places", {}).items():
+            self._places[key] = [nodes[name] for name in names]
+        if "debug_handle_map" in facts:
+            pairs = facts["debug_handle_map"]
+            self.meta["debug_handle_map"] = {key: tuple(handles) for key, handles in pairs}
+        self.meta.update({key: dict(facts[key]) for key in _TEXTS if key in facts})

@@ -114,8 +114,8 @@ def _(
     specs = list(compile_specs)
     shown = f"the whole program ({len(list(edge_program.graph.nodes))} nodes)"
     programs = {"forward": [flatten(copy_program(edge_program))[0]]}
-    results = _preprocess(details, programs, {"forward": [specs]}, {"forward": [shown]})
-    return _module(backend_id, copy_program(edge_program), specs, results["forward"][0])
+    results = run_preprocess(details, programs, {"forward": [specs]}, {"forward": [shown]})
+    return lowered_module(backend_id, copy_program(edge_program), specs, results["forward"][0])
 
 
 @to_backend.register
@@ -369,7 +369,7 @@ def _compile(methods: Mapping[str, _Method]) -> dict[Region, LoweredBackendModul
             of_backend.setdefault(name, []).append(part)
     modules = {}
     for backend_id, parts in by_backend.items():
-        results = _preprocess(
+        results = run_preprocess(
             find_backend(backend_id),
             {name: [copy_program(p.program) for p in mine] for name, mine in parts.items()},
             {name: [p.region.spec.compile_specs for p in mine] for name, mine in parts.items()},
@@ -378,16 +378,29 @@ def _compile(methods: Mapping[str, _Method]) -> dict[Region, LoweredBackendModul
         for name, mine in parts.items():
             for part, result in zip(mine, results[name], strict=True):
                 spec = part.region.spec
-                modules[part.region] = _module(backend_id, part.program, spec.compile_specs, result)
+                modules[part.region] = lowered_module(
+                    backend_id, part.program, spec.compile_specs, result
+                )
     return modules
 
 
-def _preprocess(
+def run_preprocess(
     details: type[BackendDetails],
     programs: dict[str, list[ExportedProgram]],
     specs: dict[str, list[list[CompileSpec]]],
     shown: Mapping[str, Sequence[str]],
 ) -> dict[str, list[PreprocessResult]]:
+    """Compile partitions by one call of a backend, and check what it returns.
+
+    Args:
+        details: the backend.
+        programs: the partitions, by method; the backend may change them.
+        specs: their options, likewise.
+        shown: how errors name them, likewise.
+
+    Raises:
+        ExportError: the backend raised, or returned something wrong.
+    """
     backend_id = details.__name__
     what = "; ".join(f"{name}: {', '.join(parts)}" for name, parts in shown.items())
     for program in (one for mine in programs.values() for one in mine):
@@ -418,12 +431,20 @@ def _preprocess(
     return {name: list(results[name]) for name in programs}
 
 
-def _module(
+def lowered_module(
     backend_id: str,
     program: ExportedProgram,
     specs: Sequence[CompileSpec],
     result: PreprocessResult,
 ) -> LoweredBackendModule:
+    """The lowered module of one partition.
+
+    Args:
+        backend_id: the backend.
+        program: the partition, with flat inputs and outputs or as the user has it.
+        specs: its options.
+        result: what the backend compiled it to.
+    """
     known = backend_class(backend_id)
     module = LoweredBackendModule(
         program,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from torch.export import ExportedProgram
 
 from rushlight.capture import capture, contract_of
+from rushlight.capture.mutations import written_state
 from rushlight.edge import (
     EdgeCompileConfig,
     ExecutorchBackendConfig,
@@ -60,6 +62,13 @@ def _captured(programs: Programs) -> dict[str, ExportedProgram]:
     return {name: capture(program, name=name) for name, program in by_name(programs).items()}
 
 
+def _state(captured: Mapping[str, ExportedProgram]) -> dict[str, set[str]]:
+    """By method, the names of what other methods write: planning may let it be one with its own."""
+    written = {name: written_state(program) for name, program in captured.items()}
+    count = Counter(state for names in written.values() for state in names)
+    return {name: {n for n in count if count[n] > (n in own)} for name, own in written.items()}
+
+
 @names_internal_errors
 def to_edge(
     programs: Programs,
@@ -83,9 +92,10 @@ def to_edge(
     """
     config = checked_config("compile_config", compile_config, EdgeCompileConfig)
     captured, edge = _captured(programs), {}
+    state = _state(captured)
     for name, program in captured.items():
         progress(f"{name}: edge")
-        edge[name] = to_edge_dialect(program, config, method=name)
+        edge[name] = to_edge_dialect(program, config, method=name, state=state[name])
     contracts = {name: contract_of(program) for name, program in captured.items()}
     record = _record(captured, edge) if generate_etrecord else None
     return EdgeProgramManager(edge, constant_methods, config, contracts=contracts, etrecord=record)
@@ -126,6 +136,7 @@ def to_edge_transform_and_lower(
     """
     config = checked_config("compile_config", compile_config, EdgeCompileConfig)
     captured = _captured(programs)
+    state = _state(captured)
     chosen = partitioners_of(partitioner, captured)
     whole = {name: wanted_whole(captured[name], chosen[name], config) for name in captured}
     turns = max(map(len, chosen.values()), default=0)
@@ -135,7 +146,9 @@ def to_edge_transform_and_lower(
         for name, program in captured.items():
             if name not in edge:
                 progress(f"{name}: edge")
-                edge[name] = to_edge_dialect(program, config, method=name, whole=whole[name])
+                edge[name] = to_edge_dialect(
+                    program, config, method=name, whole=whole[name], state=state[name]
+                )
         record = _record(captured, edge) if generate_etrecord else None
         manager = (manager_class or EdgeProgramManager)(
             edge, constant_methods, config, contracts=contracts, etrecord=record

@@ -11,7 +11,7 @@ from rushlight.edge.config import MemoryPlanningPass
 from rushlight.errors import Code, ExportError
 from rushlight.ir.alloc import alloc, call_delegate
 from rushlight.ir.spec import TensorSpec
-from rushlight.lower.method import Buffer, LoweredMethod, spec_of
+from rushlight.lower.method import LoweredMethod, spec_of
 from rushlight.plan.block import Block, Plan
 from rushlight.plan.planner import plan_memory
 
@@ -36,7 +36,7 @@ def lifetimes(method: LoweredMethod, options: MemoryPlanningPass) -> dict[Tensor
     if not options.alloc_graph_input:
         skipped |= {s.storage for n in method.inputs if (s := spec_of(n))}
     if not options.alloc_graph_output:
-        skipped |= _unplanned_outputs(method)
+        skipped |= unplanned_outputs(method)
     for node in method.inputs:
         touch(node, 0)
     calls = [n for n in method.graph.nodes if n.op == "call_function" and n.target is not alloc]
@@ -52,7 +52,7 @@ def lifetimes(method: LoweredMethod, options: MemoryPlanningPass) -> dict[Tensor
     return spans
 
 
-def _unplanned_outputs(method: LoweredMethod) -> set[TensorSpec]:
+def unplanned_outputs(method: LoweredMethod) -> set[TensorSpec]:
     """Outputs whose memory the caller provides. An output that shares memory with another value is
     not among them, because that value needs memory even if the caller provides none."""
     unplanned = set()
@@ -73,7 +73,6 @@ def plan_methods(
     Raises:
         ExportError: if the user's planner returns a plan in which live tensors overlap.
     """
-    share_read_buffers(methods, options_of)
     shared = _shared_buffers(methods, options_of)
     for name, method in methods.items():
         options = options_of[name]
@@ -90,18 +89,17 @@ def plan_methods(
         sizes = dict(plan.sizes)
         if shared:
             sizes[_SHARED] = max(s.mem_offset + s.nbytes for s in shared)
-        room = _overread(method)
-        method.arenas = [
-            size and size + room
-            for size in (sizes.get(k, 0) for k in range(1, max(sizes, default=1) + 1))
-        ]
+        method.arenas = arenas(
+            method, [sizes.get(k, 0) for k in range(1, max(sizes, default=1) + 1)]
+        )
         method.plan_stats = {k: (plan.strategy, low) for k, low in plan.lower_bound.items()}
 
 
-def _overread(method: LoweredMethod) -> int:
-    """The number of bytes that the method's delegates may read beyond the end of their tensors."""
+def arenas(method: LoweredMethod, sizes: Iterable[int]) -> list[int]:
+    """The arenas' sizes with the bytes that delegates may read beyond the end of their tensors."""
     calls = method.graph.find_nodes(op="call_function", target=call_delegate)
-    return max((getattr(call.args[0], "overread", 0) for call in calls), default=0)
+    room = max((getattr(call.args[0], "overread", 0) for call in calls), default=0)
+    return [size and size + room for size in sizes]
 
 
 def _memory_id(name: str, spec: TensorSpec, options: MemoryPlanningPass, shares: bool) -> int:
@@ -132,21 +130,6 @@ def _plan(name: str, spans: Mapping[TensorSpec, list[int]], options: MemoryPlann
         return plan_memory(blocks, planner=options.memory_planning_algo)
     except ExportError as error:
         raise ExportError(str(error), code=error.code, where=name) from error
-
-
-def share_read_buffers(
-    methods: Mapping[str, LoweredMethod], options_of: Mapping[str, MemoryPlanningPass]
-) -> None:
-    """Make buffers that a method only reads, and another one writes, state of both."""
-    sharing = [m for name, m in methods.items() if options_of[name].share_mutable_buffers]
-    written = {buffer.name for method in sharing for buffer in method.buffers.values()}
-    for method in sharing:
-        for node, constant in list(method.constants.items()):
-            spec = spec_of(node)
-            if constant.name in written and spec is not None:
-                del method.constants[node]
-                method.buffers[node] = Buffer(constant.name, constant.tensor)
-                spec.const = False
 
 
 def _shared_buffers(

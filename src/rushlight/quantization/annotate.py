@@ -372,8 +372,11 @@ def _along(spec: QuantizationSpec | None, axis: int) -> QuantizationSpec | None:
 
 
 def _has_integer_bias(config: QuantizationConfig) -> bool:
+    """Whether biases become integers: with static scales, unless the configuration has floats."""
     x, weight = config.input_activation, config.weight
-    return x is not None and not x.is_dynamic and weight is not None and weight.dtype == torch.int8
+    if x is None or x.is_dynamic or weight is None or weight.dtype != torch.int8:
+        return False
+    return config.bias is None or not config.bias.dtype.is_floating_point
 
 
 def _weight_of(node: Node, weight: Node, config: QuantizationConfig) -> QuantizationSpec | None:

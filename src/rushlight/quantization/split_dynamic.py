@@ -13,18 +13,27 @@ from rushlight.ir.quantized_values import chosen_of
 
 
 class DuplicateDynamicQuantChainPass(PassBase):
-    """Copies the calls that choose scales, quantise and dequantise, for each user but the first."""
+    """Copies the calls that choose scales, quantise and dequantise, for each user but the first.
+
+    Users share them where they read one dequantised tensor, and where they read several that are
+    dequantised from the same integers.
+    """
 
     def call(self, graph_module: GraphModule) -> PassResult:
         """Change the graph in place."""
         modified = False
+        taken: set[Node] = set()  # the calls that choose scales, which have a user of their own
         for node in list(graph_module.graph.nodes):
             chosen = chosen_of(node)
             if chosen is None:
                 continue
-            for user in list(node.users)[1:]:
+            users = list(node.users)
+            for user in users if chosen.calls[0] in taken else users[1:]:
                 _give(user, node, chosen.calls)
                 modified = True
+            taken.add(chosen.calls[0])
+            if users and not node.users:
+                graph_module.graph.erase_node(node)
         graph_module.recompile()
         return PassResult(graph_module, modified)
 

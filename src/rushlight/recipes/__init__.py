@@ -12,7 +12,7 @@ from rushlight.recipes.export_recipe import ExportRecipe, Mode
 from rushlight.recipes.lowering_recipe import LoweringRecipe
 from rushlight.recipes.provider import BackendRecipeProvider
 from rushlight.recipes.quantization_recipe import AOQuantizationConfig, QuantizationRecipe
-from rushlight.recipes.recipe_type import RecipeType
+from rushlight.recipes.recipe_type import RecipeType, RecipeTypeMeta
 from rushlight.recipes.registry import RecipeRegistry, recipe_registry
 from rushlight.recipes.session import ExportSession, export
 from rushlight.recipes.stage import PipelineArtifact, Stage
@@ -29,6 +29,7 @@ __all__ = [
     "QuantizationRecipe",
     "RecipeRegistry",
     "RecipeType",
+    "RecipeTypeMeta",
     "Stage",
     "StageType",
     "export",

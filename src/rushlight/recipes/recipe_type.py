@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from abc import ABCMeta
+from enum import Enum, EnumMeta
 
 
-class RecipeType(Enum):
+class RecipeTypeMeta(EnumMeta, ABCMeta):
+    """The metaclass of `RecipeType`: that of enumerations, which may have abstract bases, too."""
+
+
+class RecipeType(Enum, metaclass=RecipeTypeMeta):
     """The names of a backend's recipes; each backend derives an enumeration from it."""
 
     @classmethod

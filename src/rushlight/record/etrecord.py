@@ -5,19 +5,20 @@ from __future__ import annotations
 import io
 import json
 import os
-import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import IO, Any, Protocol, runtime_checkable
 
 import torch
+from torch._export.serde.serialize import SerializedArtifact
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch.export import ExportedProgram
 
-from rushlight.edge.operators import plain
+from rushlight.edge.operators import make_plain, plain
 from rushlight.errors import Code, ExportError, LoadError
 from rushlight.files import replacing
-from rushlight.record.exir_json import Serialized, deserialized, serialized
+from rushlight.ir.source import debug_handles
+from rushlight.record.exir_json import deserialized, serialized
 from rushlight.schema.etrecord import EDGE, MARKER, Entry
 from rushlight.serialize.etrecord import RecordArchive, Source, map_in
 
@@ -271,7 +272,7 @@ class ETRecord:
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr(MARKER, "")
             if self.exported_program is not None:
-                _write_program(archive, _EXPORTED, serialized(self.exported_program, edge=False))
+                _write_program(archive, _EXPORTED, _of_captured(self.exported_program))
             for method, program in self.edge_programs.items():
                 _write_program(archive, f"{EDGE}/{method}", serialized(plain(program), edge=True))
             for name, program in self._further.items():
@@ -289,8 +290,7 @@ class ETRecord:
 def parse_etrecord(path: AnyFile) -> ETRecord:
     """Read a record of Rushlight or ExecuTorch, with its programs.
 
-    `Inspector` reads records without torch; this is for what needs the programs. One that calls
-    delegates, as ExecuTorch's records may have, is left out with a warning.
+    `Inspector` reads records without torch; this is for what needs the programs.
 
     Raises:
         LoadError: it cannot be read, or is damaged.
@@ -298,7 +298,7 @@ def parse_etrecord(path: AnyFile) -> ETRecord:
     with RecordArchive(path) as archive:
         record = ETRecord()
         for name in sorted(archive.names):
-            if f"{name}_state_dict" in archive.names and _can_be_read(archive, name):
+            if f"{name}_state_dict" in archive.names:
                 _take_program(record, name, _read_program(archive, name))
         for name in _MAPS & archive.names:
             setattr(record, name, map_in(archive, name))
@@ -400,27 +400,28 @@ def _by_method(programs: Programs) -> dict[str, ExportedProgram]:
     return dict(programs)
 
 
-def _write_program(archive: zipfile.ZipFile, name: str, parts: Serialized) -> None:
-    contents = (parts.program, parts.state_dict, parts.constants, parts.example_inputs)
+def _write_program(archive: zipfile.ZipFile, name: str, parts: SerializedArtifact) -> None:
+    contents = (parts.exported_program, parts.state_dict, parts.constants, parts.example_inputs)
     for companion, content in zip(_COMPANIONS, contents, strict=True):
         archive.writestr(f"{name}{companion}", content)
 
 
-def _can_be_read(archive: RecordArchive, name: str) -> bool:
-    """Whether a program is one of torch alone: payloads of delegates are not read back."""
-    if b"higher_order.executorch_call_delegate" not in archive.read(name):
-        return True
-    warnings.warn(
-        f"the ETRecord's program {name!r} calls delegates and is left out: record the one before "
-        "delegation to compare values with it",
-        stacklevel=3,
-    )
-    return False
+def _of_captured(program: ExportedProgram) -> SerializedArtifact:
+    """A captured program, with the handles that the Edge program's nodes get from its."""
+    return serialized(program, handles=debug_handles(program.graph))
 
 
 def _read_program(archive: RecordArchive, name: str) -> ExportedProgram:
-    parts = Serialized(*(archive.read(f"{name}{part}") for part in _COMPANIONS))
-    return deserialized(parts, edge=name != _EXPORTED)
+    parts = SerializedArtifact(*(archive.read(f"{name}{part}") for part in _COMPANIONS))
+    try:
+        program = deserialized(parts)
+    except LoadError as error:
+        raise archive.damaged(f"its program {name!r} cannot be read ({error})") from error
+    make_plain(program)
+    if name == _EXPORTED:  # captured nodes have none
+        for node in program.graph.nodes:
+            node.meta.pop("debug_handle", None)
+    return program
 
 
 def _read_tensors(archive: RecordArchive, name: str) -> Any:

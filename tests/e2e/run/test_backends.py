@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="session")
 def backends_python() -> Path:
-    """A Python with OpenVINO and coremltools beside what this one has."""
+    """A Python with OpenVINO, NNCF and coremltools beside what this one has."""
     named = os.environ.get("RUSHLIGHT_BACKENDS_PYTHON")
     if named:
         return Path(named)
@@ -36,6 +36,7 @@ def backends_python() -> Path:
     [
         ("openvino", "not full"),
         ("coreml", "not full"),
+        ("nncf", "not full"),
         pytest.param("openvino", "full", marks=pytest.mark.full),
     ],
 )

@@ -258,6 +258,31 @@ def test_nodes_become_a_graph_of_their_own() -> None:
         create_submodule_from_nodes(module, nodes, "again")
 
 
+def test_calls_of_a_new_graph_are_in_order() -> None:
+    def steps(x: torch.Tensor) -> torch.Tensor:
+        first = x + 1
+        early = first * 2
+        second = first - 3
+        other = x * 5
+        return second + early + other
+
+    module = traced(steps, torch.ones(3))
+    wanted = module(torch.arange(3.0))
+    taken = (aten.add.Tensor, aten.sub.Tensor)
+    nodes = [n for n in module.graph.nodes if n.target in taken][:2]
+    _, call = create_submodule_from_nodes(module, nodes, "tag")
+    assert call in module.graph.nodes
+    module.graph.lint()  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(module(torch.arange(3.0)), wanted)
+
+
+def test_a_new_graph_does_not_need_its_own_results() -> None:
+    module = traced(lambda x: (x + 1).neg() - 2, torch.ones(3))
+    nodes = [n for n in module.graph.nodes if n.target in (aten.add.Tensor, aten.sub.Tensor)]
+    with pytest.raises(ExportError, match="fused_tag would need its own results, by neg"):
+        create_submodule_from_nodes(module, nodes, "tag")
+
+
 def test_propagated_constants_have_executorchs_names() -> None:
     class Doubled(nn.Module):
         def __init__(self) -> None:

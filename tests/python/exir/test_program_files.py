@@ -8,7 +8,6 @@ import math
 import pytest
 
 from rushlight.errors import LoadError
-from rushlight.exir.json_text import DataclassEncoder, json_to_dataclass
 from rushlight.exir.program_files import (
     ExtendedHeader,
     PTEFile,
@@ -21,6 +20,7 @@ from rushlight.exir.program_files import (
 )
 from rushlight.partition.named_data import DataEntry, NamedDataStoreOutput
 from rushlight.schema import program as fb
+from rushlight.schema.json_text import DataclassEncoder, json_to_dataclass
 from rushlight.serialize.pte import read_pte
 
 

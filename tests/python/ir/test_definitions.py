@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -83,3 +84,16 @@ class _Calls(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return getattr(torch.ops, self.namespace).twice(x)  # type: ignore[no-any-return]
+
+
+def test_ours_stay_where_theirs_is_another_name_for_ours(theirs: str) -> None:
+    ours = Definitions(theirs, [theirs])
+    ours.define(SCHEMA, lambda x: 2 * x)
+    module = ModuleType(theirs)
+    vars(module)["__rushlight__"] = True
+    sys.modules[theirs] = module
+    try:
+        ours.find_spec(theirs)
+    finally:
+        del sys.modules[theirs]
+    assert getattr(torch.ops, theirs).twice(torch.ones(1)) == 2

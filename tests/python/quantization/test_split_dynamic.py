@@ -40,6 +40,8 @@ def test_each_user_has_its_own() -> None:
     own = [node for node in module.graph.nodes if chosen_of(node) is not None]
     assert result.modified == (len(shared) < len(own))
     assert len(own) == 2 and all(len(node.users) == 1 for node in own)
+    chosen = {chosen_of(node).calls[0] for node in own}  # type: ignore[union-attr]
+    assert len(chosen) == 2
     torch.testing.assert_close(module(*x), wanted)
     assert not DuplicateDynamicQuantChainPass()(module).modified
 

@@ -221,7 +221,9 @@ def test_results_that_torch_cannot_serialise() -> None:
             return torch.topk(x, 2)
 
     edge = rl.to_edge(torch.export.export(Top(), (torch.ones(3),)), generate_etrecord=True)
-    with pytest.raises(ExportError, match=r"which the ETRecord is to hold: .*return_types.topk"):
+    with pytest.raises(
+        ExportError, match=r"cannot serialise the program: .*return_types.topk.*ETRecord"
+    ):
         saved(edge.to_executorch().get_etrecord())
 
 
@@ -275,7 +277,7 @@ def test_damaged_records(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="no program 'mine'; it has edge_dialect_exported_program"):
         Inspector(etdump_data=dump, etrecord=path, reference_graph_name="mine")
     for changes in ({"ETRECORD_V0": None}, {program: b"{}"}, {f"{program}_state_dict": b"abc"}):
-        with pytest.raises(LoadError, match=r"ETRecord|record's program"):
+        with pytest.raises(LoadError, match=r"ETRecord"):
             parse_etrecord(damaged(entries, path, **changes))
     path.write_bytes(b"not a zip archive")
     for read in (parse_etrecord, lambda p: Inspector(etdump_data=dump, etrecord=p)):

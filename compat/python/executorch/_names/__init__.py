@@ -33,6 +33,7 @@ ABSENT: dict[str, str] = {
 WHOLE: dict[str, str] = {
     **codegen.WHOLE,
     **backends.WHOLE,
+    **devtools.WHOLE,
     **export.WHOLE,
     **extension.WHOLE,
 }

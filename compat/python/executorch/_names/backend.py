@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 _PARTITION = "rushlight.partition"
+_NODES = "rushlight.exir.backend.nodes"
+_DUPLICATE = "rushlight.exir.backend.duplicate_dequantize"
+_SUBMODULES = "rushlight.exir.backend.lower_submodules"
 _CANONICAL = "exir.backend.canonical_partitioners"
 
 
@@ -11,23 +14,29 @@ def _same(*names: str) -> dict[str, str]:
 
 
 MODULES: dict[str, dict[str, str]] = {
-    "exir.backend.backend_api": _same(
-        "CompileSpec",
-        "LoweredBackendModule",
-        "MethodProgramsPartitionerSpec",
-        "disable_validation",
-        "to_backend",
-        "validation_disabled",
-    ),
+    "exir.backend.backend_api": {
+        **_same(
+            "CompileSpec",
+            "LoweredBackendModule",
+            "MethodProgramsPartitionerSpec",
+            "disable_validation",
+            "to_backend",
+            "validation_disabled",
+        ),
+        "lower_all_submodules_to_backend": _SUBMODULES,
+        "remove_used_metadata": _SUBMODULES,
+    },
     "exir.backend.backend_details": {
         **_same("BackendDetails", "CompileSpec", "PreprocessResult"),
+        "enforcedmethod": _NODES,
         "ExportedProgram": "torch.export",
     },
     "exir.backend.compile_spec_schema": _same("CompileSpec"),
     "exir.backend.partitioner": _same("DelegationSpec", "PartitionResult", "Partitioner"),
-    "exir.backend.operator_support": _same(
-        "DontPartition", "DontPartitionModule", "DontPartitionName"
-    ),
+    "exir.backend.operator_support": {
+        **_same("DontPartition", "DontPartitionModule", "DontPartitionName"),
+        "DontSupportBase": "rushlight.partition.support",
+    },
     "exir.backend.utils": {
         **_same(
             "DelegateMappingBuilder",
@@ -43,6 +52,8 @@ MODULES: dict[str, dict[str, str]] = {
             "tag_constant_data",
             "tag_mutated_buffer",
         ),
+        **dict.fromkeys(("T_DQuantPerTensor", "T_QuantPerTensor", "is_same_node"), _NODES),
+        "replace_quantized_partition_with_op": "rushlight.exir.backend.quantized_partition",
         "format_delegated_graph": "rushlight.inspect",
         "print_delegated_graph": "rushlight.inspect",
     },
@@ -51,10 +62,20 @@ MODULES: dict[str, dict[str, str]] = {
         "generate_partitions_from_list_of_nodes",
         "generate_pattern_op_partitions",
     ),
-    f"{_CANONICAL}.config_partitioner": _same(
-        "ConfigerationBasedPartitioner", "PartitionerConfig", "format_target_name"
-    ),
-    f"{_CANONICAL}.all_node_partitioner": _same("AllNodePartitioner"),
+    f"{_CANONICAL}.config_partitioner": {
+        **_same("ConfigerationBasedPartitioner", "PartitionerConfig", "format_target_name"),
+        "DSJ": _NODES,
+        "is_constant_data": _NODES,
+    },
+    f"{_CANONICAL}.all_node_partitioner": {
+        **_same("AllNodePartitioner"),
+        "is_non_tensor_placeholder": _NODES,
+    },
+    f"{_CANONICAL}.duplicate_dequant_node_pass": {
+        "DequantDuplicator": _DUPLICATE,
+        "DuplicateDequantNodePass": _DUPLICATE,
+        "T_DQuantPerTensor": _NODES,
+    },
     f"{_CANONICAL}.duplicate_constant_node_pass": {
         "duplicate_constant_node": "rushlight.exir.passes"
     },

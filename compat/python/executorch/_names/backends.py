@@ -20,6 +20,11 @@ _CONFIGS = {
 }
 
 _OPERATOR_CONFIGS = "rushlight.backends.xnnpack.operator_configs"
+_ANNOTATORS = "rushlight.backends.xnnpack.annotators"
+_PATTERNS = "rushlight.exir.xnnpack.patterns"
+_OPENVINO_QUANTIZER = "rushlight.backends.openvino.quantizer"
+_NNCF = ("OpenVINOQuantizer", "QuantizationMode", "quantize_model")
+_COREML_FILES = "rushlight.backends.coreml.files"
 _GENERIC = (
     "Abs Add AvgPooling BMM Cat Ceil Clamp Clone CloneDimOrder ConstantPad Cos "
     "DeQuantizedPerTensor Div Elu Exp Floor Gelu Hardswish Hardtanh LeakyReLU Log MaxPool2d "
@@ -29,6 +34,7 @@ _GENERIC = (
 )
 _WEIGHTED = "Addmm Convolution Linear MM"
 _OTHER = "BatchNorm MaxDim Prelu"
+_AFFINE = "ChooseQParamsAffine DeQuantizeAffine QuantizeAffine"
 
 
 def _operators(names: str) -> tuple[str, ...]:
@@ -123,6 +129,7 @@ MODULES: dict[str, dict[str, str]] = {
             *_operators(_GENERIC.replace(" Elu ", " ")),
             *_operators(_WEIGHTED),
             *_operators(_OTHER),
+            *_operators(_AFFINE),
             "ALL_PARTITIONER_CONFIGS",
             "XNNPartitionerConfig",
         ),
@@ -137,13 +144,22 @@ MODULES: dict[str, dict[str, str]] = {
     "backends.xnnpack.partition.config.node_configs": dict.fromkeys(
         _operators(_OTHER), _OPERATOR_CONFIGS
     ),
+    "backends.xnnpack.partition.config.quant_affine_configs": dict.fromkeys(
+        ("QDQAffineConfigs", *_operators(_AFFINE)), _OPERATOR_CONFIGS
+    ),
     "backends.xnnpack.partition.config.xnnpack_config": {
         "ConfigPrecisionType": "rushlight.backends.xnnpack.precision",
         "XNNPartitionerConfig": _OPERATOR_CONFIGS,
     },
+    "backends.xnnpack.partition.graphs.bilinear_2d": {
+        "get_graphs": f"{_PATTERNS}:resizing_graphs",
+        "get_graphs_dict": f"{_PATTERNS}:resizing",
+    },
+    "backends.xnnpack.partition.graphs.sdpa": {"get_graphs": f"{_PATTERNS}:attention_graphs"},
     "backends.xnnpack.partition.xnnpack_partitioner": dict(_PARTITIONERS),
     "backends.xnnpack.recipes": dict.fromkeys(
-        ("XNNPACKRecipeProvider", "XNNPackRecipeType"), "rushlight.backends.xnnpack.recipes"
+        ("XNNPACKRecipeProvider", "XNNPackRecipeType", "recipe_registry"),
+        "rushlight.backends.xnnpack.recipes",
     ),
     "backends.xnnpack.recipes.xnnpack_recipe_provider": {
         "XNNPACKRecipeProvider": "rushlight.backends.xnnpack.recipes"
@@ -156,14 +172,67 @@ MODULES: dict[str, dict[str, str]] = {
         **_CONFIGS,
         "get_transform_passes": "rushlight.exir.passes",
     },
+    "backends.xnnpack.utils.quant_utils": dict.fromkeys(
+        (
+            *("IS_IMPLICIT_Q_DQ_TAG", "is_tagged_as_implicit_q_dq", "tag_as_implicit_q_dq"),
+            *("is_affine_qdq", "is_dequant", "is_dynamic_qdq", "is_qparam", "is_quant"),
+            *("is_per_channel", "is_per_channel_group", "is_per_tensor", "is_per_token"),
+            *("is_tensor_subnormal", "validate_quant_scales", "validate_quant_zeropoints"),
+            "extract_qdq_affine_op_args_for_decomposed_ops",
+        ),
+        "rushlight.exir.xnnpack.quantizing",
+    ),
+    "backends.xnnpack.utils.utils": {
+        **dict.fromkeys(
+            (
+                *("PERM_NCHW_TO_NHWC", "PERM_NHWC_TO_NCHW", "check_or_raise", "get_input_node"),
+                *("get_relu_fused_node", "get_source_fn", "is_getitem", "is_node"),
+                "normalize_mean_dims",
+            ),
+            "rushlight.exir.xnnpack.nodes",
+        ),
+        **dict.fromkeys(
+            ("get_param_tensor", "get_tensor_name", "is_get_attr_node", "is_param_node"),
+            "rushlight.exir.placeholders",
+        ),
+        "get_groups_from_conv": _ANNOTATORS,
+        "is_depthwise_conv": "rushlight.backends.xnnpack.operator_facts",
+    },
     "kernels.portable": {},
     "kernels.quantized": {},
-    "backends.xnnpack.quantizer.xnnpack_quantizer": dict.fromkeys(
-        ("QuantizationConfig", "XNNPACKQuantizer", "get_symmetric_quantization_config"),
-        "rushlight.backends.xnnpack.quantizer",
-    ),
+    "backends.xnnpack.quantizer.xnnpack_quantizer": {
+        **dict.fromkeys(
+            (
+                *("QuantPattern", "QuantizationConfig", "XNNPACKQuantizer"),
+                "get_symmetric_quantization_config",
+            ),
+            "rushlight.backends.xnnpack.quantizer",
+        ),
+        **dict.fromkeys(
+            (
+                *("ADAPTIVE_AVG_POOL2D_TARGETS", "ADD_TARGETS", "CAT_TARGETS", "CONV_TARGETS"),
+                *("CONV_TRANSPOSE_TARGETS", "LINEAR_TARGETS", "MUL_TARGETS"),
+            ),
+            _ANNOTATORS,
+        ),
+    },
     "backends.xnnpack.quantizer.xnnpack_quantizer_utils": {
-        "QuantizationConfig": "rushlight.backends.xnnpack.quantizer"
+        **dict.fromkeys(
+            (
+                *("OperatorConfig", "OperatorPatternType", "QuantizationConfig"),
+                *("QuantizationSpec", "get_bias_qspec", "get_input_act_qspec"),
+                *("get_output_act_qspec", "get_weight_qspec"),
+            ),
+            "torchao.quantization.pt2e.quantizer",
+        ),
+        **dict.fromkeys(
+            (
+                *("AnnotatorType", "OP_TO_ANNOTATOR", "change_quantization_config"),
+                *("is_relu_node", "register_annotator"),
+            ),
+            _ANNOTATORS,
+        ),
+        "propagate_annotation": "rushlight.backends.xnnpack.quantizer",
     },
     "backends.transforms.utils": dict.fromkeys(
         (
@@ -180,18 +249,34 @@ MODULES: dict[str, dict[str, str]] = {
         "DuplicateDynamicQuantChainPass": "rushlight.quantization",
     },
     "backends.openvino": {
+        "OpenVINOQuantizer": _OPENVINO_QUANTIZER,
         "OpenvinoBackend": "rushlight.backends.openvino",
         "OpenvinoPartitioner": "rushlight.backends.openvino",
     },
-    "backends.openvino.partitioner": {"OpenvinoPartitioner": "rushlight.backends.openvino"},
+    "backends.openvino.partitioner": {
+        "OpenvinoOperatorsSupport": "rushlight.backends.openvino.partitioner",
+        "OpenvinoPartitioner": "rushlight.backends.openvino",
+    },
+    "backends.openvino.quantizer": dict.fromkeys(_NNCF, _OPENVINO_QUANTIZER),
+    "backends.openvino.quantizer.quantizer": {
+        **dict.fromkeys(_NNCF, _OPENVINO_QUANTIZER),
+        "QUANT_ANNOTATION_KEY": "torchao.quantization.pt2e.quantizer.quantizer:Q_ANNOTATION_KEY",
+    },
     "backends.openvino.preprocess": {"OpenvinoBackend": "rushlight.backends.openvino"},
     "backends.apple.coreml.partition": {"CoreMLPartitioner": "rushlight.backends.coreml"},
     "backends.apple.coreml.partition.coreml_partitioner": {
         "CoreMLPartitioner": "rushlight.backends.coreml"
     },
     "backends.apple.coreml.compiler.coreml_preprocess": {
-        "CoreMLBackend": "rushlight.backends.coreml"
+        "COMPILE_SPEC_KEYS": f"{_COREML_FILES}:SpecKey",
+        "CoreMLBackend": "rushlight.backends.coreml",
+        "MODEL_PATHS": f"{_COREML_FILES}:ModelPath",
+        "ModelDebugInfo": _COREML_FILES,
+        "ModelMetadata": _COREML_FILES,
     },
+    "backends.apple.coreml.compiler.torch_ops": {"is_fbcode": "rushlight.exir.target_recipes"},
+    "backends.apple.coreml.logging": {"get_coreml_log_level": "rushlight.backends.coreml.tools"},
+    "backends.apple.coreml.quantizer": {"CoreMLQuantizer": "rushlight.backends.coreml.quantizer"},
     "backends.apple.coreml.compiler": {"CoreMLBackend": "rushlight.backends.coreml"},
     "backends.apple.coreml.recipes": {
         **dict.fromkeys(
@@ -209,6 +294,7 @@ MODULES: dict[str, dict[str, str]] = {
 
 WHOLE: dict[str, str] = {
     # Importing it defines operators.
+    "backends.xnnpack.utils.xnnpack_constants": "rushlight.backends.xnnpack.constants",
     "backends.transforms.channels_last_ops": "rushlight.exir.transforms.channels_last_ops",
 }
 

@@ -92,10 +92,51 @@ _INSPECTOR_TOOLS = {
     ),
     "TimeScale": _EVENTS,
     "calculate_time_scale_factor": f"{_EVENTS}:time_factor",
-    "compare_results": _INSPECT,
+    "compare_results": f"{_DEVTOOLS}.inspector",
     "propagate_back_debug_handle": "rushlight.record.handles",
 }
+_GENERATED = "devtools.bundled_program.serialize.generated"
+_TABLE_MODULES = f"{_DEVTOOLS}.bundled_tables"
+# By table, its fields, and those that are vectors.
+_FIELDS = {
+    "Bool": ("BoolVal", ""),
+    "BundledMethodTestCase": ("Inputs ExpectedOutputs", "Inputs ExpectedOutputs"),
+    "BundledMethodTestSuite": ("MethodName TestCases", "TestCases"),
+    "BundledProgram": ("Version MethodTestSuites Program", "MethodTestSuites Program"),
+    "Double": ("DoubleVal", ""),
+    "Int": ("IntVal", ""),
+    "Tensor": ("ScalarType Sizes Data DimOrder", "Sizes Data DimOrder"),
+    "Value": ("ValType Val", ""),
+}
+
+
+def _table_module(table: str, fields: str, vectors: str) -> dict[str, str]:
+    functions = ["Start", "End", *(f"Add{field}" for field in fields.split())]
+    functions += [f"Start{field}Vector" for field in vectors.split()]
+    names = [table, f"{table}T", "np", *functions, *(f"{table}{name}" for name in functions)]
+    return {name: f"{_TABLE_MODULES}:{table}.{name}" for name in names}
+
+
 _ETDUMP = "rushlight.schema.etdump"
+_SCHEMAS = f"{_DEVTOOLS}.schema_files"
+_VGF = f"{_DEVTOOLS}.vgf_statistics"
+_STATISTICS = (
+    "DelegateMetadataBytes",
+    "SCHEMA",
+    "SCHEMA_VERSION",
+    "parse_vgf_neural_statistics_delegate_metadata",
+    "parse_vgf_neural_statistics_metadata",
+)
+_EXPLORER = dict.fromkeys(
+    (
+        "ModelExplorerServer",
+        "SingletonModelExplorerServer",
+        "visualize",
+        "visualize_graph",
+        "visualize_model_explorer",
+    ),
+    f"{_DEVTOOLS}.visualization",
+)
 _RULES = {
     "TapRule": f"{_DEVTOOLS}.taps",
     "TapSpec": "rushlight.tap:Tap",
@@ -127,6 +168,11 @@ MODULES: dict[str, dict[str, str]] = {
         "DelegationBreakdown": _INSPECT,
         "DelegationInfo": _INSPECT,
         "get_delegation_info": _INSPECT,
+    },
+    "devtools.visualization": dict(_EXPLORER),
+    "devtools.visualization.visualization_utils": {
+        **_EXPLORER,
+        "visualize_with_clusters": f"{_DEVTOOLS}.visualization",
     },
     "devtools.debug_format.base_schema": dict(_BASE_GRAPH),
     "devtools.debug_format.et_schema": {
@@ -175,9 +221,6 @@ MODULES: dict[str, dict[str, str]] = {
         ),
         f"{_DEVTOOLS}.pte_diff",
     ),
-    "devtools.size_analysis_tool.size_analysis_tool": {
-        "generate_model_size_information": f"{_DEVTOOLS}.size_information"
-    },
     "devtools.etrecord": {
         "ETRecord": _RECORD,
         "generate_etrecord": _RECORD,
@@ -197,8 +240,10 @@ MODULES: dict[str, dict[str, str]] = {
         "Inspector": f"{_DEVTOOLS}.inspector",
         "PerfData": _INSPECT,
         "TimeScale": _INSPECT,
-        "compare_results": _INSPECT,
+        "compare_results": f"{_DEVTOOLS}.inspector",
+        **{name: _VGF for name in _STATISTICS if name.startswith("parse")},
     },
+    "devtools.inspector.vgf_neural_statistics": dict.fromkeys(_STATISTICS, _VGF),
     "devtools.intermediate_output_tap": {
         **_TAP,
         **_RULES,
@@ -215,7 +260,27 @@ MODULES: dict[str, dict[str, str]] = {
         "BundledProgram": _SUITES,
         "deserialize_from_flatbuffer_to_bundled_program": _SUITES,
         "serialize_from_bundled_program_to_flatbuffer": _SUITES,
+        **dict.fromkeys(
+            (
+                "BUNDLED_PROGRAM_SCHEMA_NAME",
+                "SCALAR_TYPE_SCHEMA_NAME",
+                "convert_from_flatbuffer",
+                "convert_to_flatbuffer",
+                "deserialize_from_json_to_bundled_program",
+                "serialize_from_bundled_program_to_json",
+                "write_schema",
+            ),
+            _SCHEMAS,
+        ),
     },
+    **{
+        f"{_GENERATED}.bundled_program_flatbuffer.{table}": _table_module(table, *fields)
+        for table, fields in _FIELDS.items()
+    },
+    f"{_GENERATED}.bundled_program_flatbuffer.ValueUnion": {
+        name: f"{_TABLE_MODULES}:ValueUnion.{name}" for name in ("ValueUnion", "ValueUnionCreator")
+    },
+    f"{_GENERATED}.executorch_flatbuffer.ScalarType": {"ScalarType": _TABLE_MODULES},
     "devtools.bundled_program.version": {
         "BUNDLED_PROGRAM_SCHEMA_VERSION": "rushlight.serialize.bundle:VERSION"
     },
@@ -239,10 +304,15 @@ MODULES: dict[str, dict[str, str]] = {
             ),
             _ETDUMP,
         ),
+        **dict.fromkeys(("ContainerMetadata", "Null", "String"), f"{_DEVTOOLS}.traces"),
         "ETDumpFlatCC": f"{_ETDUMP}:ETDump",
+        "PROFILE_EVENT_ENUM": f"{_DEVTOOLS}.traces:EventName",
         "ScalarType": "rushlight.schema.common",
     },
     "devtools.etdump.serialize": {
+        "ETDUMP_FLATCC_SCHEMA_NAME": _SCHEMAS,
+        "SCALAR_TYPE_SCHEMA_NAME": _SCHEMAS,
+        "_write_schema": f"{_SCHEMAS}:write_schema",
         "deserialize_from_etdump_flatcc": f"{_DEVTOOLS}.traces",
         "serialize_to_etdump_flatcc": f"{_DEVTOOLS}.traces",
     },
@@ -261,6 +331,9 @@ MODULES: dict[str, dict[str, str]] = {
     "devtools.inspector.numerical_comparator.snr_numerical_comparator": {
         "SNRComparator": _DEVTOOLS
     },
+    "devtools.intermediate_output_tap.custom_ops_lib": {
+        "tap_tensor_impl": "rushlight.ir.custom_ops.tap:tap"
+    },
     "devtools.intermediate_output_tap._selectors": dict(_TAP),
     "devtools.intermediate_output_tap._reducers": {
         **{name: _TAP[name] for name in ("FULL_TENSOR", "STATS", "get_reducer")},
@@ -274,20 +347,19 @@ MODULES: dict[str, dict[str, str]] = {
     },
 }
 
+WHOLE: dict[str, str] = {
+    "devtools.inspector.inspector_cli": f"{_DEVTOOLS}.inspector_cli",
+    "devtools.scripts.generate_profiling_csv": f"{_DEVTOOLS}.profiling_csv",
+    "devtools.size_analysis_tool.size_analysis_tool": f"{_DEVTOOLS}.size_information",
+}
+
 ABSENT: dict[str, str] = {
     "devtools.bundled_program.serialize": "the file's tables are read and written by "
     "serialize_from_bundled_program_to_flatbuffer and its counterpart deserialize_from_flatbuffer…",
+    "devtools.bundled_program.serialize.generate_bundled_program": "the modules in "
+    "serialize.generated are made of the schema's tables when they are imported; "
+    "serialize.write_schema writes the schema for flatc",
     "devtools.debug_format": "a graph as plain data has nodes and graphs of nodes alone: "
     "devtools.debug_format.base_schema",
-    "devtools.etdump.schema_flatcc": "a trace keeps no such value: see rushlight.schema.etdump",
-    "devtools.etdump.serialize": "the schema is schema/etdump.fbs of the repository",
-    "devtools.inspector.inspector_cli": "use `rushlight profile`",
-    "devtools.inspector.parse_vgf_neural_statistics_delegate_metadata": "there is no VGF backend",
-    "devtools.inspector.parse_vgf_neural_statistics_metadata": "there is no VGF backend",
-    "devtools.inspector.vgf_neural_statistics": "there is no VGF backend",
-    "devtools.intermediate_output_tap.custom_ops_lib": "the operator is torch.ops.rushlight.tap",
     "devtools.pte_tool.diff_pte.main": "use `rushlight diff`",
-    "devtools.scripts": "use `rushlight profile`, and Inspector.save_data_to_tsv",
-    "devtools.size_analysis_tool": "`rushlight inspect` counts the bytes of every part of a file",
-    "devtools.visualization": "use `rushlight inspect --html`",
 }

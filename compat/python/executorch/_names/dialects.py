@@ -55,7 +55,14 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.operator.convert": {
         **dict.fromkeys(
-            ("is_inplace_variant", "is_out_variant", "to_out_variant", "unwrap_op_overload"),
+            (
+                "get_out_args_from_schema",
+                "is_inplace_variant",
+                "is_out_variant",
+                "schema_to_opoverload",
+                "to_out_variant",
+                "unwrap_op_overload",
+            ),
             _OPERATORS,
         ),
         **dict.fromkeys(

@@ -23,12 +23,29 @@ _SHAPES = {
     "HintBasedSymShapeEvalPass": "rushlight.exir.graph_passes.shapes",
 }
 _CAPTURE = dict.fromkeys(("CallSpec", "CaptureConfig", "capture"), "rushlight.exir.older.capture")
+_OLDER = {
+    "ExecutorchProgram": "rushlight.exir.manager:ExecutorchProgramManager",
+    "ExirExportedProgram": "rushlight.exir.older.capture",
+    "edge_to_executorch_passes": "rushlight.exir.graph_passes.lists",
+}
 _COMMON = "rushlight.exir.older.common"
 _SCHEMA = "rushlight.schema.program"
 _PROGRAM_FILES = "rushlight.exir.program_files"
 _EMITTED = dict.fromkeys(("EmitterOutput", "emit_program"), "rushlight.exir.emitted")
 
 _GRAPH_PASSES = "rushlight.exir.graph_passes"
+_SERDE = "rushlight.record.exir_files"
+# Of the schema of exported programs, which torch has in a later version.
+_TABLES = (
+    "Argument BufferMutationSpec ConstantValue CustomObjArgument Device ExportedProgram "
+    "GradientToParameterSpec GradientToUserInputSpec Graph GraphArgument GraphModule "
+    "GraphSignature InputSpec InputToBufferSpec InputToCustomObjSpec InputToParameterSpec "
+    "InputToTensorConstantSpec InputTokenSpec Layout LossOutputSpec MemoryFormat ModuleCallEntry "
+    "ModuleCallSignature NamedArgument Node OptionalTensorArgument OutputSpec OutputTokenSpec "
+    "RangeConstraint ScalarType SchemaVersion SymBool SymBoolArgument SymExpr SymExprHint SymInt "
+    "SymIntArgument TREESPEC_VERSION TensorArgument TensorMeta TokenArgument "
+    "UserInputMutationSpec UserInputSpec UserOutputSpec"
+).split()
 
 
 def _pass_names(module: str, *names: str) -> dict[str, str]:
@@ -40,22 +57,27 @@ MODULES: dict[str, dict[str, str]] = {
         **_LOWERING,
         **_CONFIGS,
         **_CAPTURE,
-        "ExirExportedProgram": "rushlight.exir.older.capture",
+        **_OLDER,
         **_EMITTED,
         "ExportedProgram": "torch.export",
         "ExportGraphSignature": "torch.export.graph_signature",
         "Value": "typing:Any",
-        "load": "torch.export",
-        "save": "torch.export",
+        "load": _SERDE,
+        "save": _SERDE,
     },
     "exir.capture": {**_CONFIGS, **_CAPTURE},
     "exir.capture._config": {**_CONFIGS, "CaptureConfig": _CAPTURE["CaptureConfig"]},
-    "exir.program": {**_LOWERING, "get_fake_program": "rushlight.exir.fake_programs"},
+    "exir.program": {
+        **_LOWERING,
+        **_OLDER,
+        "get_fake_program": "rushlight.exir.fake_programs",
+    },
     "exir.program._fake_program": dict.fromkeys(
         ("get_fake_program", "update_to_real_program"), "rushlight.exir.fake_programs"
     ),
     "exir.program._program": {
         **_LOWERING,
+        **_OLDER,
         "_transform": "rushlight.exir.transform:transform",
         "lift_constant_tensor_pass": "rushlight.exir.graph_passes.program_passes",
     },
@@ -93,10 +115,28 @@ MODULES: dict[str, dict[str, str]] = {
         "rushlight.exir.dim_orders",
     ),
     "exir.print_program": dict.fromkeys(
-        ("add_cursor_to_graph", "inspect_node", "pretty_print", "print_program"),
+        (
+            "add_cursor_to_graph",
+            "inspect_node",
+            "pretty_print",
+            "pretty_print_stacktraces",
+            "print_program",
+        ),
         "rushlight.exir.print_program",
     ),
-    "exir.passes.sym_shape_eval_pass": dict(_SHAPES),
+    "exir.passes.sym_shape_eval_pass": {
+        **_SHAPES,
+        **_pass_names(
+            "upper_bounds",
+            "index_Tensor",
+            "nonzero",
+            "register_upper_bound_inference",
+            "upper_bound_shape_inference_table",
+        ),
+    },
+    "exir.types": dict.fromkeys(
+        ("LeafValueSpec", "ScalarSpec", "ValueSpec"), "rushlight.exir.specs"
+    ),
     "exir.delegate": {"executorch_call_delegate": "rushlight.partition"},
     "exir.error": {
         "ExportErrorType": "rushlight.exir.kinds",
@@ -105,13 +145,20 @@ MODULES: dict[str, dict[str, str]] = {
         "InternalError": "rushlight.errors:ExportError",
     },
     "exir.graph_module": {
+        "LeafValue": "typing:Any",
         "_get_submodule": "rushlight.exir.submodules:submodule_of",
         "get_control_flow_submodules": "rushlight.partition",
+        **dict.fromkeys(
+            ("bfs_trace_with_node_process", "get_cond_while_submodules", "get_scan_submodules"),
+            "rushlight.exir.submodules",
+        ),
     },
     "exir.lowered_backend_module": {
         "LoweredBackendModule": "rushlight.partition",
         "arrange_graph_outputs": "rushlight.exir.submodules",
         "get_lowered_backend_modules": "rushlight.exir.passes",
+        "arrange_graph_placeholders": "rushlight.exir.backend.submodule_programs",
+        "create_exported_program_from_submodule": "rushlight.exir.backend.submodule_programs",
         "create_submodule_from_nodes": "rushlight.exir.graph_passes.submodules",
         "get_lowered_submodules": "rushlight.partition",
     },
@@ -154,8 +201,8 @@ MODULES: dict[str, dict[str, str]] = {
         "_serialize_pte_binary": f"{_PROGRAM_FILES}:serialize_pte_binary",
     },
     "exir._serialize._dataclass": {
-        "_DataclassEncoder": "rushlight.exir.json_text:DataclassEncoder",
-        "_json_to_dataclass": "rushlight.exir.json_text:json_to_dataclass",
+        "_DataclassEncoder": "rushlight.schema.json_text:DataclassEncoder",
+        "_json_to_dataclass": "rushlight.schema.json_text:json_to_dataclass",
     },
     "exir._serialize._flatbuffer_program": {
         "_flatbuffer_to_program": f"{_PROGRAM_FILES}:flatbuffer_to_program",
@@ -176,7 +223,60 @@ MODULES: dict[str, dict[str, str]] = {
         "DataEntry": "rushlight.partition.named_data",
     },
     "exir.control_flow": {"while_loop": "torch._higher_order_ops.while_loop"},
-    "exir.serde.serialize": {"load": "torch.export", "save": "torch.export"},
+    "exir.serde.serialize": dict.fromkeys(
+        (
+            "ExportedProgramDeserializer",
+            "ExportedProgramSerializer",
+            "deserialize",
+            "load",
+            "save",
+            "serialize",
+        ),
+        _SERDE,
+    ),
+    "exir.serde.export_serialize": {
+        **dict.fromkeys(
+            (
+                "EnumEncoder",
+                "Final",
+                "GraphModuleDeserializer",
+                "GraphModuleSerializer",
+                "GraphState",
+                "MetaType",
+                "ST_DELIMITER",
+                "SerializedArtifact",
+                "canonicalize",
+                "deserialize_device",
+                "deserialize_torch_artifact",
+                "serialize_range_constraints",
+                "serialize_sym_bool",
+                "serialize_sym_int",
+                "serialize_tensor_meta",
+                "serialize_torch_artifact",
+            ),
+            "torch._export.serde.serialize",
+        ),
+        **dict.fromkeys(
+            (
+                "ExportedProgramDeserializer",
+                "ExportedProgramSerializer",
+                "deserialize",
+                "serialize",
+            ),
+            _SERDE,
+        ),
+        "SerializeError": "rushlight.errors:Error",
+    },
+    "exir.serde.schema": {
+        **dict.fromkeys(_TABLES, "torch._export.serde.schema"),
+        "CompileSpec": "rushlight.record.exir_lowered:CompileSpecTable",
+        "ConstantInputSpec": "torch._export.serde.schema:InputToConstantInputSpec",
+        "LoweredBackendModule": "rushlight.record.exir_lowered:LoweredTable",
+        "SCHEMA_VERSION": _SERDE,
+    },
+    "exir.serde.schema_check": dict.fromkeys(
+        ("SchemaUpdateError", "check", "update_schema"), "torch._export.serde.schema_check"
+    ),
     "exir.tracer": {
         "Value": "typing:Any",
         "_default_decomposition_table": "rushlight.edge.decompositions:decomposition_table",
@@ -188,8 +288,48 @@ MODULES: dict[str, dict[str, str]] = {
     "exir._warnings": dict.fromkeys(
         ("ExperimentalWarning", "deprecated", "experimental"), "rushlight.exir.api_warnings"
     ),
-    "exir.passes.constant_prop_pass": {"constant_prop_pass": "rushlight.exir.passes"},
-    "exir.passes.const_prop_pass": {"ConstPropPass": "rushlight.exir.passes"},
+    "exir.passes.constant_prop_pass": {
+        "constant_prop_pass": "rushlight.exir.passes",
+        "get_default_skip_targets_no_quant": "rushlight.exir.passes",
+        **_pass_names(
+            "constant_values",
+            "get_constant_placeholder_dict",
+            "get_data",
+            "get_fake_mode",
+            "get_first_user_input",
+            "get_propagated_const_tensor_dict",
+            "is_const",
+            "is_constant_buffer",
+        ),
+    },
+    "exir.passes.const_prop_pass": {
+        "ConstPropPass": "rushlight.exir.passes",
+        "quantized_decomposed_lib": "torch.ao.quantization.fx._decomposed",
+    },
+    "exir.passes.quant_fusion_pass": {
+        **_pass_names("quant_fusion", "QuantFusionPass", "quant_fusion_and_const_prop_pass"),
+        "_get_node_value_dict": f"{_GRAPH_PASSES}.quant_fusion:values_of_inputs",
+    },
+    "exir.passes.executorch_prim_ops_registry": {
+        **{
+            name: f"operator:{name}"
+            for name in (
+                *("add", "eq", "floordiv", "ge", "gt", "le", "lt", "mod", "mul", "neg", "sub"),
+                "truediv",
+            )
+        },
+        **{
+            name: f"torch:{name}"
+            for name in (*("sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not"),)
+        },
+        "builtin_round": "builtins:round",
+        "ceil": "math:ceil",
+        "trunc": "math:trunc",
+        **_pass_names("backend_numbers", "executorch_prims_lib", "is_sym_op"),
+    },
+    "exir.passes.dim_order_ops_registry": _pass_names(
+        "layouts", "DimOrderOpsMap", "MemoryFormatOpsMap"
+    ),
     "exir.passes.spec_prop_pass": dict.fromkeys(
         ("SpecPropPass", "make_spec"), "rushlight.exir.graph_passes.spec_prop"
     ),
@@ -209,8 +349,16 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.passes": {
         **_SHAPES,
         **_PASSES,
+        "Argument": "rushlight.edge.export_pass",
         "ExportPass": "rushlight.edge",
+        "ExportedProgramPassManager": "rushlight.edge.pass_manager",
         "MemoryPlanningPass": "rushlight.exir.planning.memory_pass",
+        "PassType": "rushlight.edge.export_pass",
+        **_pass_names("quant_fusion", "QuantFusionPass"),
+        "control_flow": "executorch.exir:control_flow",
+        "memory": "executorch.exir:memory",
+        "memory_planning": "executorch.exir:memory_planning",
+        "override_logger": _COMMON,
         **_pass_names("out_variants", "make_alloc_node", "to_out_var_skiplist"),
         **_pass_names(
             "removals",
@@ -256,9 +404,15 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.passes.debug_handle_generator_pass": _pass_names(
         "handles", "DebugHandleGeneratorPass", "generate_missing_debug_handles"
     ),
-    "exir.passes.external_constants_pass": _pass_names(
-        "program_passes", "delegate_external_constants_pass_unlifted", "external_constants_pass"
-    ),
+    "exir.passes.external_constants_pass": {
+        **_pass_names(
+            "program_passes",
+            "delegate_external_constants_pass_unlifted",
+            "external_constants_pass",
+            "external_mutable_weights_pass",
+        ),
+        "is_param_node": "rushlight.exir.backend.nodes:is_constant_data",
+    },
     "exir.passes.init_mutable_pass": _pass_names("program_passes", "InitializedMutableBufferPass"),
     "exir.passes.insert_write_back_for_buffers_pass": _pass_names(
         "program_passes", "insert_write_back_for_buffers_pass"
@@ -280,12 +434,14 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.passes.remove_mixed_type_operators": _pass_names(
         "numbers_to_tensors", "RemoveMixedTypeOperators"
     ),
-    "exir.passes.remove_noop_pass": _pass_names("removals", "RemoveNoopPass", "RemoveToCopyPass"),
+    "exir.passes.remove_noop_pass": _pass_names(
+        "removals", "RemoveNoopPass", "RemoveToCopyPass", "eliminate_dq_q"
+    ),
     "exir.passes.remove_unused_parameters_pass": {
         "remove_unused_parameters_pass": "rushlight.exir.passes"
     },
     "exir.passes.replace_aten_with_edge_pass": _pass_names(
-        "respelling", "OpReplacePass", "aten_to_edge", "should_lower_to_edge"
+        "respelling", "DISALLOW_LIST", "OpReplacePass", "aten_to_edge", "should_lower_to_edge"
     ),
     "exir.passes.replace_broken_ops_with_function_ops_pass": _pass_names(
         "respelling", "ReplaceBrokenOpsWithFunctionalOpsPass"
@@ -293,7 +449,9 @@ MODULES: dict[str, dict[str, str]] = {
     "exir.passes.replace_edge_with_backend_pass": _pass_names(
         "backend_numbers", "EdgeToBackendOpsPass"
     ),
-    "exir.passes.replace_sym_size_op_pass": _pass_names("respelling", "ReplaceSymSizeOpPass"),
+    "exir.passes.replace_sym_size_op_pass": _pass_names(
+        "respelling", "ReplaceSymSizeOpPass", "replacements"
+    ),
     "exir.passes.replace_view_copy_with_view_pass": _pass_names(
         "views", "ReplaceViewCopyWithViewPass"
     ),
@@ -379,9 +537,19 @@ MODULES: dict[str, dict[str, str]] = {
             "rushlight.exir.dim_orders",
         ),
         **dict.fromkeys(
-            ("get_scalar_type", "make_allocation_info", "make_tensor_value", "scalar_type_enum"),
+            (
+                "enum_to_scalar_map",
+                "get_scalar_type",
+                "layout_enum",
+                "make_allocation_info",
+                "make_tensor_value",
+                "memory_format_enum",
+                "scalar_type_enum",
+            ),
             "rushlight.exir.tensors",
         ),
+        "AddressSpaceOverflowException": "rushlight.errors:ExportError",
+        "scalar_type_table": "rushlight.ir.spec:SCALAR_TYPES",
     },
     "exir.schema": dict.fromkeys(
         (

@@ -30,6 +30,7 @@ MODULES: dict[str, dict[str, str]] = {
         "Mode",
         "QuantizationRecipe",
         "RecipeType",
+        "RecipeTypeMeta",
     ),
     "export.recipe_provider": _same("BackendRecipeProvider"),
     "export.recipe_registry": _same("RecipeRegistry", "recipe_registry"),
@@ -49,5 +50,8 @@ MODULES: dict[str, dict[str, str]] = {
 WHOLE: dict[str, str] = {"export.stages": "rushlight.recipes.stages"}
 
 ABSENT: dict[str, str] = {
-    "export.target_recipes": "name the recipe of a backend, as XNNPackRecipeType.FP32",
+    "export.target_recipes.get_android_recipe": (
+        "it is for Qualcomm's processors, for which there is no backend: "
+        "ExportRecipe.get_recipe(XNNPackRecipeType.FP32) is for the CPUs of Android's devices"
+    ),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from rushlight.backends.coreml.preprocess import CoreMLBackend
 from rushlight.backends.coreml.specs import Options, read_specs
 from rushlight.backends.coreml.tools import coremltools as ct
 from rushlight.backends.coreml.tools import is_torch_fx_node_supported
+from rushlight.ir.quantized_values import affine_of
 from rushlight.ir.spec import dim_order_of
 from rushlight.partition import (
     CompileSpec,
@@ -49,13 +51,35 @@ def _why_not(node: Node, skipped: Collection[str], options: Options) -> str | No
         return f"skip_ops_for_coreml_delegation names {target}"
     if name in _WRONG:
         return f"coremltools does not convert {target} to what eager computes"
-    if name.endswith("_") or not is_torch_fx_node_supported(node):
+    if name.endswith("_") or not _has_rule(target):
         return f"coremltools has no rule for {target}"
     if target in (aten.add.Tensor, aten.sub.Tensor) and node.kwargs.get("alpha", 1) != 1:
         return "its alpha is not 1, and coremltools ignores it"
     if target in (aten.argmax.default, aten.argmin.default) and _dimension(node) is None:
         return "Core ML has no reduction over all dimensions that gives an index"
+    if target.namespace == _QUANTISING:
+        return _why_not_quantising(node, options) or _why_not_values(node, options)
     return _why_not_values(node, options)
+
+
+def _has_rule(target: OpOverload) -> bool:
+    """Whether coremltools has a rule for an operator; it looks for one by the whole name, while a
+    node of torch's would give it the name without its library."""
+    asked: Any = SimpleNamespace(op="call_function", target=target.name())
+    return bool(is_torch_fx_node_supported(asked))
+
+
+def _why_not_quantising(node: Node, options: Options) -> str | None:
+    """The reason against a call that quantises or dequantises; None if there is none."""
+    if options.target is None or options.target < ct.target.iOS17:
+        return (
+            "Core ML quantises from iOS 17 on: generate_compile_specs("
+            "minimum_deployment_target=coremltools.target.iOS17)"
+        )
+    affine = affine_of(node)
+    if affine is not None and affine.dtype not in _STORED:
+        return f"Core ML quantises to int8 and uint8, not {affine.dtype}".replace("torch.", "")
+    return None
 
 
 def _dimension(node: Node) -> Any:

@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,15 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.backends.coreml.directory import flatten
+from rushlight.backends.coreml.files import ModelDebugInfo, ModelMetadata, ModelPath
 from rushlight.backends.coreml.specs import ModelType, Options, read_specs, write_specs
 from rushlight.backends.coreml.tools import coremltools as ct
+from rushlight.backends.coreml.tools import get_coreml_log_level
 from rushlight.errors import Code, ExportError
 from rushlight.ir.source import source_of
 from rushlight.partition import BackendDetails, CompileSpec, PreprocessResult
 
 _ROOT = "lowered_module"
-_PACKAGE = "model.mlpackage"
 _MAPPING = "executorch_debug_handle_mapping.json"  # coremltools' name
 _CONVERTING = threading.Lock()  # coremltools and `_quiet` change what the whole process shares
 _DATE = "com.github.apple.coremltools.conversion_date"
@@ -70,15 +72,17 @@ class CoreMLBackend(BackendDetails):
         model = _convert(edge_program, options)
         with tempfile.TemporaryDirectory() as temporary:
             root = Path(temporary, _ROOT)
-            package = root / _PACKAGE
+            package = root / ModelPath.MODEL.value
             model.user_defined_metadata.pop(_DATE, None)  # equal programs make equal files
             model.save(str(package))
             _settle_manifest(package / "Manifest.json")
             info = _debug_info(package / _MAPPING)
-            (root / "debug_info.json").write_text(json.dumps(info))
+            (root / ModelPath.DEBUG_INFO.value).write_text(json.dumps(asdict(info)))
             _write_metadata(root, model.get_spec())
             payload = flatten(root)
-        handles = {name: tuple(numbers) for name, numbers in info["debugSymbolToHandles"].items()}
+        handles: dict[int | str, tuple[int, ...]] = {
+            name: tuple(numbers) for name, numbers in info.debugSymbolToHandles.items()
+        }
         return PreprocessResult(payload, handles)
 
 
@@ -101,9 +105,10 @@ def _convert(program: ExportedProgram, options: Options) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """While active, coremltools shows no progress bars and no advice about versions."""
+    """While active, coremltools shows no progress bars, and no messages that are no errors unless
+    `ET_COREML_LOG_LEVEL` asks for them."""
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(get_coreml_log_level(logging.ERROR) - 1)
     try:
         with redirect_stderr(io.StringIO()):
             yield
@@ -141,7 +146,7 @@ def _settle_manifest(path: Path) -> None:
     path.write_text(json.dumps(manifest, sort_keys=True))
 
 
-def _debug_info(path: Path) -> dict[str, Any]:
+def _debug_info(path: Path) -> ModelDebugInfo:
     """coremltools' {handle: paths of operations}, inverted as ExecuTorch's delegate reads it."""
     mapping = json.loads(path.read_text()) if path.exists() else {}
     paths: dict[str, Any] = {}
@@ -155,20 +160,17 @@ def _debug_info(path: Path) -> dict[str, Any]:
             paths[symbol] = operation_path
             handles.setdefault(symbol, []).append(int(handle))
     version = mapping.get("version", {})
-    return {
-        "versionInfo": version if isinstance(version, dict) else {"coremltools": version},
-        "debugSymbolToOperationPath": paths,
-        "debugSymbolToHandles": handles,
-    }
+    versions = version if isinstance(version, dict) else {"coremltools": version}
+    return ModelDebugInfo(versions, paths, handles)
 
 
 def _write_metadata(root: Path, spec: Any) -> None:
     """Write the names of inputs and outputs in order, and the id under which a device caches the
     model."""
     content = hashlib.sha256(flatten(root)).hexdigest()
-    metadata = {
-        "inputNames": [source.name for source in spec.description.input],
-        "outputNames": [result.name for result in spec.description.output],
-        "identifier": f"executorch_{uuid.uuid5(uuid.NAMESPACE_OID, content)}",
-    }
-    (root / "metadata.json").write_text(json.dumps(metadata))
+    metadata = ModelMetadata(
+        [source.name for source in spec.description.input],
+        [result.name for result in spec.description.output],
+        f"executorch_{uuid.uuid5(uuid.NAMESPACE_OID, content)}",
+    )
+    (root / ModelPath.METADATA.value).write_text(json.dumps(asdict(metadata)))

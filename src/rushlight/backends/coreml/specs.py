@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
+from rushlight.backends.coreml.files import SpecKey
 from rushlight.backends.coreml.tools import coremltools as ct
 from rushlight.errors import Code, ExportError
 from rushlight.partition import CompileSpec, spec_texts
@@ -59,12 +60,12 @@ def write_specs(
                 code=Code.INVALID_ARGUMENT,
             )
     values = {
-        "compute_units": units.name.lower(),
-        "min_deployment_target": "" if target is None else str(target.value),
-        "model_compute_precision": precision.value,
-        "model_type": kind.value,
+        SpecKey.COMPUTE_UNITS: units.name.lower(),
+        SpecKey.MIN_DEPLOYMENT_TARGET: "" if target is None else str(target.value),
+        SpecKey.MODEL_COMPUTE_PRECISION: precision.value,
+        SpecKey.MODEL_TYPE: kind.value,
     }
-    return [CompileSpec(key, value.encode()) for key, value in values.items()]
+    return [CompileSpec(key.value, value.encode()) for key, value in values.items()]
 
 
 def read_specs(specs: Sequence[CompileSpec]) -> Options:
@@ -74,11 +75,11 @@ def read_specs(specs: Sequence[CompileSpec]) -> Options:
         ExportError: for an unknown key or value; it lists the known ones.
     """
     texts = spec_texts(specs)
-    units = _one_of(texts, "compute_units", _UNITS, Options.units)
-    precision = _one_of(texts, "model_compute_precision", _PRECISIONS, Options.precision)
-    target = _one_of(texts, "min_deployment_target", {"": None, **_TARGETS}, None)
+    units = _one_of(texts, SpecKey.COMPUTE_UNITS, _UNITS, Options.units)
+    precision = _one_of(texts, SpecKey.MODEL_COMPUTE_PRECISION, _PRECISIONS, Options.precision)
+    target = _one_of(texts, SpecKey.MIN_DEPLOYMENT_TARGET, {"": None, **_TARGETS}, None)
     kinds = {kind.value: kind for kind in ModelType}
-    if _one_of(texts, "model_type", kinds, ModelType.MODEL) is ModelType.COMPILED_MODEL:
+    if _one_of(texts, SpecKey.MODEL_TYPE, kinds, ModelType.MODEL) is ModelType.COMPILED_MODEL:
         raise ExportError(
             "model_type=compiled_model needs Core ML's compiler, which is on macOS only: use "
             "model_type=model, which the device compiles when it loads the program",
@@ -93,13 +94,13 @@ def read_specs(specs: Sequence[CompileSpec]) -> Options:
     return Options(units, precision, target)
 
 
-def _one_of(texts: dict[str, str], key: str, allowed: dict[str, T], default: T) -> T:
-    value = texts.pop(key, None)
+def _one_of(texts: dict[str, str], key: SpecKey, allowed: dict[str, T], default: T) -> T:
+    value = texts.pop(key.value, None)
     if value is None:
         return default
     if value not in allowed:
         raise ExportError(
-            f"the compile spec {key} is {value!r}; allowed are {', '.join(sorted(allowed))}",
+            f"the compile spec {key.value} is {value!r}; allowed are {', '.join(sorted(allowed))}",
             code=Code.INVALID_ARGUMENT,
         )
     return allowed[value]

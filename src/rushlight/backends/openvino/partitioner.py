@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+import torch
 from torch.export import ExportedProgram
+from torch.fx import Node
+from torch.fx.passes.operator_support import OperatorSupportBase
 
 from rushlight.backends.openvino.operators import WHOLE, OpenvinoSupport
 from rushlight.backends.openvino.preprocess import OpenvinoBackend, read_specs
@@ -16,6 +19,34 @@ from rushlight.partition import (
     names_in,
 )
 from rushlight.partition.extract import data_of
+
+
+class OpenvinoOperatorsSupport(OperatorSupportBase):
+    """What OpenVINO takes, for a partitioner of torch's or of the user's own.
+
+    Args:
+        op_types_to_skip: operators to leave out, or their names.
+        op_names_to_skip: nodes to leave out, by name in the graph.
+        enabled_ops_by_name: nodes to take whatever they are, by name.
+    """
+
+    def __init__(
+        self,
+        op_types_to_skip: Collection[str] | None = None,
+        op_names_to_skip: Collection[str] | None = None,
+        enabled_ops_by_name: Collection[str] | None = None,
+    ) -> None:
+        self._openvino = OpenvinoSupport(
+            names_in("op_types_to_skip", op_types_to_skip or ()),
+            names_in("op_names_to_skip", op_names_to_skip or ()),
+        )
+        self._enabled = names_in("enabled_ops_by_name", enabled_ops_by_name or ())
+
+    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
+        """Whether OpenVINO takes a call."""
+        if node.op != "call_function":
+            return False
+        return node.name in self._enabled or self._openvino.why_not(node) is None
 
 
 class OpenvinoPartitioner(SupportedOperatorPartitioner):

@@ -12,6 +12,10 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from rushlight.backends.xnnpack.constants import (
+    XNN_VALUE_FLAG_EXTERNAL_INPUT,
+    XNN_VALUE_FLAG_EXTERNAL_OUTPUT,
+)
 from rushlight.backends.xnnpack.graph import (
     DATATYPES,
     NHWC,
@@ -115,7 +119,7 @@ class Builder:
             quantizations = (self.integers.values.get(user) for user in node.users)
             elements = self._elements(val.dtype, next(filter(None, quantizations), None))
             stored = Stored(dims, elements.datatype, None, elements.quantization)
-            stored.external, stored.flags = self.arguments, 1
+            stored.external, stored.flags = self.arguments, XNN_VALUE_FLAG_EXTERNAL_INPUT
             self._values[node] = Value(stored, tuple(val.shape), order)
         self.arguments += 1
 
@@ -160,7 +164,7 @@ class Builder:
         stored = self._of_dtype(self.in_order(value, identity(value.rank)), node).stored
         if stored.flags or stored.data is not None:
             stored = self.emit_one(fb.Copy(), stored.dims, stored.elements, input_id=stored)
-        stored.external, stored.flags = self.arguments, 2
+        stored.external, stored.flags = self.arguments, XNN_VALUE_FLAG_EXTERNAL_OUTPUT
         self.arguments += 1
         return stored
 

@@ -73,7 +73,8 @@ class Stored:
         quantization: scale and zero point of quantised elements; else None.
         scales: the scales of a constant with one for each channel or group; else None.
         external: the index of the delegate's argument that it is; else None.
-        flags: 1 for an argument that is read, 2 for one that is written.
+        flags: `XNN_VALUE_FLAG_EXTERNAL_INPUT` for an argument that is read, `…_OUTPUT` for one that
+            is written.
         node: the payload's node that computes it; None if no node does.
     """
 

@@ -9,6 +9,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
+from rushlight.backends.xnnpack.constants import XNN_FLAG_ALIGN_CORNERS, XNN_FLAG_KEEP_DIMS
 from rushlight.backends.xnnpack.graph import Stored, Value, dynamic_sizes
 from rushlight.backends.xnnpack.norms import norm_after
 from rushlight.backends.xnnpack.operator_facts import (
@@ -18,6 +19,7 @@ from rushlight.backends.xnnpack.operator_facts import (
     Operator,
     arguments,
     dims_of,
+    is_depthwise_conv,
     pair,
     used_results,
 )
@@ -29,8 +31,6 @@ from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
-_KEEP_DIMS = 64
-_ALIGN_CORNERS = 8
 _SIDES = ("padding_left", "padding_right", "padding_top", "padding_bottom")
 
 _SLIDING = ("kernel_size", "stride", "padding", "dilation")
@@ -148,7 +148,8 @@ def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
     top, left = _of_sides(args["padding"], sides, 0)
     stride, dilation = (_of_sides(args[n], sides, 1) for n in ("stride", "dilation"))
     adjustment = _of_sides(args["output_padding"], sides, 0) if transposed else [0, 0]
-    kind: type[_Convolution] = fb.Conv2d if inputs > 1 else fb.DepthwiseConv2d
+    is_depthwise = is_depthwise_conv(weight.shape, groups)
+    kind: type[_Convolution] = fb.DepthwiseConv2d if is_depthwise else fb.Conv2d
     return (fb.ConvTranspose2d if transposed else kind)(
         padding_top=top,
         padding_bottom=top,
@@ -245,7 +246,7 @@ def _max_pool(b: Builder, node: Node) -> list[Value]:
             window[f"padding_{last}"] = max(int(reach - padded), 0)
     height, width = dilation
     operation = fb.MaxPooling2d(
-        **window, dilation_height=height, dilation_width=width, flags=_KEEP_DIMS
+        **window, dilation_height=height, dilation_width=width, flags=XNN_FLAG_KEEP_DIMS
     )
     return [_pool(b, node, operation, b.images(value), shape)]
 
@@ -276,7 +277,7 @@ def _avg_pool(b: Builder, node: Node) -> Value:
             input_id=source,
         )
         window |= {f"padding_{side}": 0 for side in ("top", "right", "bottom", "left")}
-    operation = fb.AvgPooling2d(**window, flags=_KEEP_DIMS)
+    operation = fb.AvgPooling2d(**window, flags=XNN_FLAG_KEEP_DIMS)
     return _pool(b, node, operation, source, tuple(val_of(node).shape))
 
 
@@ -408,7 +409,9 @@ def _mean(b: Builder, node: Node) -> Value:
     source = b.images(value)
     batch, _, _, channels = source.dims
     stored = b.emit_one(
-        *(fb.GlobalAvgPooling2d(flags=_KEEP_DIMS), [batch, 1, 1, channels], b.elements(node)),
+        fb.GlobalAvgPooling2d(flags=XNN_FLAG_KEEP_DIMS),
+        [batch, 1, 1, channels],
+        b.elements(node),
         input_id=source,
     )
     return b.viewed(b.from_images(stored, (batch, channels, *[1] * (value.rank - 2))), shape)
@@ -427,7 +430,7 @@ def _mean_arithmetic(node: Node) -> Arithmetic | None:
 def _resize(b: Builder, node: Node) -> Value:
     source = b.images(b.value(node.args[0]))
     shape = tuple(val_of(node).shape)
-    flags = _ALIGN_CORNERS if arguments(node)["align_corners"] else 0
+    flags = XNN_FLAG_ALIGN_CORNERS if arguments(node)["align_corners"] else 0
     operation = fb.StaticResizeBilinear2D(shape[2], shape[3], flags=flags)
     stored = b.emit_one(operation, _image_dims(shape), b.elements(node), input_id=source)
     return b.from_images(stored, shape)

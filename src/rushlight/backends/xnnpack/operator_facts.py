@@ -20,6 +20,7 @@ __all__ = [
     "Operator",
     "arguments",
     "dims_of",
+    "is_depthwise_conv",
     "pair",
     "used_results",
 ]
@@ -55,6 +56,22 @@ def pair(numbers: int | Sequence[int]) -> list[int]:
     """The numbers as a list of two; a single number is used for both."""
     listed = [numbers] if isinstance(numbers, int) else list(numbers)
     return listed * 2 if len(listed) == 1 else listed
+
+
+def is_depthwise_conv(
+    kernel_shape: Sequence[int], groups: int = 1, is_transpose: bool = False
+) -> bool:
+    """Whether every group of a convolution has one input channel.
+
+    Args:
+        kernel_shape: the sizes of the weights: [out, in / groups, …], or [in, out / groups, …] for
+            a transposed convolution.
+        groups: the number of groups.
+        is_transpose: whether it is a transposed convolution.
+    """
+    if len(kernel_shape) < 2 or groups < 1:
+        return False
+    return (kernel_shape[0] // groups if is_transpose else kernel_shape[1]) == 1
 
 
 def dims_of(dims: int | Sequence[int] | None, value: torch.Tensor) -> list[int]:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rushlight.backends.xnnpack.constants import XNN_FLAG_TRANSPOSE_WEIGHTS, XNN_INVALID_VALUE_ID
 from rushlight.inspect.model import Actual, Work
 from rushlight.inspect.payloads import PayloadNode, PayloadReader
 from rushlight.schema import xnnpack as fb
@@ -17,8 +18,6 @@ from rushlight.schema.codec import Buffer
 
 _MAGIC, _MAGIC_AT = b"XH00", 4
 _PLACE, _PLACE_AT = struct.Struct("<II"), 10  # the graph's offset and size
-_NONE = 0xFFFFFFFF
-_TRANSPOSED = 1  # a fully connected layer's flag
 _BITS = {
     **dict.fromkeys((fb.Datatype.FP16, fb.Datatype.BF16), 16),
     **dict.fromkeys((fb.Datatype.QINT8, fb.Datatype.QUINT8, fb.Datatype.QCINT8), 8),
@@ -63,7 +62,7 @@ def xnnpack_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list
     known = all(
         tensor.external_id < len(inputs) and _is(inputs[tensor.external_id], tensor.dims)
         for tensor in (value.tensor for value in values.values())
-        if tensor.external_id != _NONE
+        if tensor.external_id != XNN_INVALID_VALUE_ID
     )
     nodes = [_node(node.xnode_union, values if known else {}) for node in graph.xnodes]
     _link(nodes, [node.xnode_union for node in graph.xnodes], values)
@@ -86,14 +85,14 @@ def _link(
                 continue
             dims = ", ".join(map(str, value.tensor.dims or ()))
             node.results.append(f"{value.datatype.name.lower()}[{dims}]")
-            if value.tensor.external_id != _NONE:
+            if value.tensor.external_id != XNN_INVALID_VALUE_ID:
                 node.outputs.append(value.tensor.external_id)
 
 
 def _argument(value: _Value | None) -> int | None:
     """-1 - i for the delegate's argument i; None for a constant."""
     external = None if value is None else value.tensor.external_id
-    return None if external is None or external == _NONE else -1 - external
+    return None if external is None or external == XNN_INVALID_VALUE_ID else -1 - external
 
 
 def _values(graph: fb.Graph) -> Iterator[tuple[int, _Value]]:
@@ -151,7 +150,7 @@ def _operands(operation: object) -> tuple[list[int], list[int]]:
     reads, writes = [], []
     for name in getattr(operation, "__dataclass_fields__", ()):
         number = getattr(operation, name)
-        if not name.endswith("_id") or number == _NONE:
+        if not name.endswith("_id") or number == XNN_INVALID_VALUE_ID:
             continue
         if name.startswith("output"):
             writes.append(number)
@@ -174,7 +173,7 @@ def _flops(operation: object, dims: Sequence[Sequence[int]]) -> int | None:
     """Multiplications and additions of products; other operators have no agreed number."""
     out = math.prod(dims[-1])
     if isinstance(operation, fb.FullyConnected):
-        return 2 * out * dims[1][0 if operation.flags & _TRANSPOSED else 1]
+        return 2 * out * dims[1][0 if operation.flags & XNN_FLAG_TRANSPOSE_WEIGHTS else 1]
     if isinstance(operation, fb.BatchMatrixMultiply):
         return 2 * out * dims[0][-1]
     if isinstance(operation, fb.Conv2d | fb.DepthwiseConv2d | fb.ConvTranspose2d):

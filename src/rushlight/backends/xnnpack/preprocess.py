@@ -9,6 +9,12 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
+from rushlight.backends.xnnpack.constants import (
+    UINT64_MAX,
+    XNN_INVALID_VALUE_ID,
+    XNN_VALUE_FLAG_EXTERNAL_INPUT,
+    XNN_VALUE_FLAG_EXTERNAL_OUTPUT,
+)
 from rushlight.backends.xnnpack.graph import UNLIMITED, PayloadNode, Stored
 from rushlight.backends.xnnpack.operators import OPERATORS, arithmetic_of
 from rushlight.backends.xnnpack.payload import write_payload
@@ -26,9 +32,7 @@ from rushlight.schema import xnnpack as fb
 from rushlight.schema.cpu_engine import Limit
 from rushlight.schema.sizes import XNNPACK_OVERREAD
 
-_NONE = 2**32 - 1
 _NO_HANDLE = 65535
-_NOT_READ = 2**64 - 1
 _ALIGNMENT = 16
 
 
@@ -91,7 +95,10 @@ class Writer:
         """
         check_arguments(arguments, Limit.ARGUMENTS)
         nodes = [self._node(payload_node) for payload_node in payload_nodes]
-        ends = {flag: [s for s in self._numbers if s.flags == flag] for flag in (1, 2)}
+        ends = {
+            flag: [s for s in self._numbers if s.flags == flag]
+            for flag in (XNN_VALUE_FLAG_EXTERNAL_INPUT, XNN_VALUE_FLAG_EXTERNAL_OUTPUT)
+        }
         inputs, outputs = (
             [self._numbers[s] for s in sorted(tensors, key=lambda s: s.external or 0)]
             for tensors in ends.values()
@@ -104,7 +111,8 @@ class Writer:
     def _node(self, payload_node: PayloadNode) -> fb.Node:
         operation = payload_node.operation
         for name, stored in (*payload_node.inputs.items(), *payload_node.outputs.items()):
-            setattr(operation, name, _NONE if stored is None else self._number(stored))
+            number = XNN_INVALID_VALUE_ID if stored is None else self._number(stored)
+            setattr(operation, name, number)
         limits = None if payload_node.limits == UNLIMITED else fb.OutputMinMax(*payload_node.limits)
         handle = next(_handles(payload_node), _NO_HANDLE)
         return fb.Node(xnode_union=operation, debug_handle=handle, output_min_max=limits)
@@ -121,7 +129,7 @@ class Writer:
             num_dims=len(stored.dims),
             dims=[self._bounds.upper(size, "a size") for size in stored.dims],
             constant_buffer_idx=self._constant(stored),
-            external_id=_NONE if stored.external is None else stored.external,
+            external_id=XNN_INVALID_VALUE_ID if stored.external is None else stored.external,
             flags=stored.flags,
             id_out=len(self._values),
         )
@@ -142,5 +150,5 @@ class Writer:
         data = raw_bytes(tensor.contiguous())
         key = prefix + digest(data).hex()
         self._store.add_named_data(key, data, alignment=_ALIGNMENT)
-        self._constants.append(fb.ConstantDataOffset(_NOT_READ, data.nbytes, key))
+        self._constants.append(fb.ConstantDataOffset(UINT64_MAX, data.nbytes, key))
         return len(self._constants) - 1

@@ -9,6 +9,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
+from rushlight.backends.xnnpack.constants import XNN_FLAG_TRANSPOSE_WEIGHTS
 from rushlight.backends.xnnpack.elementwise import binary
 from rushlight.backends.xnnpack.graph import Elements, Stored, Value, identity
 from rushlight.backends.xnnpack.norms import norm_after
@@ -18,8 +19,6 @@ from rushlight.partition.operators import val_of
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten
-
-_TRANSPOSE_WEIGHTS = 1
 
 
 def _linear(b: Builder, node: Node) -> Value:
@@ -90,7 +89,7 @@ def _fully_connected(
         rows = b.converted(rows, elements)
     shape = tuple(val_of(node).shape)
     stored = b.emit_one(
-        fb.FullyConnected(flags=_TRANSPOSE_WEIGHTS if weight.order == (1, 0) else 0),
+        fb.FullyConnected(flags=XNN_FLAG_TRANSPOSE_WEIGHTS if weight.order == (1, 0) else 0),
         [shape[d] for d in rows.order],
         b.elements(node),
         input1_id=rows.stored,

@@ -5,63 +5,87 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch.fx import GraphModule, Node
-from torchao.quantization.pt2e.quantizer import (
-    get_bias_qspec,
-    get_input_act_qspec,
-    get_output_act_qspec,
-    get_weight_qspec,
-)
-from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
+from torchao.quantization.pt2e.quantizer import QuantizationConfig
 from torchao.testing.pt2e import _xnnpack_quantizer
-from torchao.testing.pt2e._xnnpack_quantizer import get_symmetric_quantization_config
 from torchao.testing.pt2e._xnnpack_quantizer_utils import (
-    OP_TO_ANNOTATOR,
-    QuantizationConfig,
     get_new_attr_name_with_prefix,
     propagate_annotation,
 )
 
+from rushlight.backends.xnnpack.annotators import (
+    ADAPTIVE_AVG_POOL2D_TARGETS,
+    ADD_TARGETS,
+    CAT_TARGETS,
+    CONV_TARGETS,
+    CONV_TRANSPOSE_TARGETS,
+    LINEAR_TARGETS,
+    MUL_TARGETS,
+    OP_TO_ANNOTATOR,
+)
 from rushlight.errors import Code, ExportError
-from rushlight.quantization.annotate import is_annotated, mark
 from rushlight.quantization.quantizer import chosen_config, type_name
 
-__all__ = ["QuantizationConfig", "XNNPACKQuantizer", "get_symmetric_quantization_config"]
+__all__ = [
+    "QuantPattern",
+    "QuantizationConfig",
+    "XNNPACKQuantizer",
+    "get_symmetric_quantization_config",
+    "propagate_annotation",
+]
 
 aten = torch.ops.aten
-_PER_CHANNEL = (torch.per_channel_symmetric, torch.per_channel_affine)
-_RELU = frozenset((aten.relu.default, aten.relu_.default))
-_TRANSPOSED = frozenset((aten.conv_transpose1d.default, aten.conv_transpose2d.input))
-_CONVOLUTIONS = _TRANSPOSED | {
-    *(aten.conv1d.default, aten.conv1d.padding),
-    *(aten.conv2d.default, aten.conv2d.padding),
-}
-_LINEAR = frozenset((aten.linear.default,))
-_ADD = frozenset((aten.add.Tensor, aten.add_.Tensor))
-_MUL = frozenset((aten.mul.Tensor, aten.mul_.Tensor))
 _WITH_SCALARS = (aten.add.Tensor, aten.mul.Tensor)
-# torchao's annotators in order, each with the operators whose configuration is meant.
-_Patterns = tuple[tuple[str, frozenset[Any] | None], ...]
-_DYNAMIC: _Patterns = (("linear", _LINEAR),)
-_TRAINED: _Patterns = tuple(
-    (f"{name}{activation}", _CONVOLUTIONS)
-    for name in ("conv_bn", "conv_transpose_bn")
-    for activation in ("_relu", "")
-)
-_STATIC: _Patterns = (
-    *(("linear_relu", _LINEAR), ("linear", _LINEAR)),
-    ("adaptive_avg_pool2d", frozenset((aten.adaptive_avg_pool2d.default,))),
-    ("gru_io_only", None),
-    *(("add_relu", _ADD), ("add", _ADD)),
-    *(("mul_relu", _MUL), ("mul", _MUL)),
-    ("cat", frozenset((aten.cat.default,))),
-)
+
+
+@dataclass
+class QuantPattern:
+    """Calls that one annotator annotates.
+
+    Attributes:
+        name: of the annotator, in `OP_TO_ANNOTATOR`.
+        is_dynamic: whether it is for configurations with dynamic scales, too.
+        is_qat: whether it is for configurations of training alone.
+        op_overloads: the operators for which a user's configuration is asked; the other operators
+            of the pattern follow them. Empty if there is none of these.
+    """
+
+    name: str
+    is_dynamic: bool
+    is_qat: bool
+    op_overloads: frozenset[Any] | set[Any]
+
+
+@functools.lru_cache
+def get_symmetric_quantization_config(
+    is_per_channel: bool = False,
+    is_qat: bool = False,
+    is_dynamic: bool = False,
+    act_qmin: int = -128,
+    act_qmax: int = 127,
+    weight_qmin: int = -127,
+    weight_qmax: int = 127,
+) -> QuantizationConfig:
+    """int8 with symmetric weights, by torchao's observers.
+
+    Args:
+        is_per_channel: a scale for each output channel of a weight, or one for all.
+        is_qat: fake-quantise for training, instead of observers.
+        is_dynamic: scales of whole activations that are found at run time.
+        act_qmin, act_qmax: the range of activations.
+        weight_qmin, weight_qmax: the range of weights.
+    """
+    made = _xnnpack_quantizer.get_symmetric_quantization_config(
+        is_per_channel, is_qat, is_dynamic, act_qmin, act_qmax, weight_qmin, weight_qmax
+    )
+    return QuantizationConfig(**vars(made))  # a class of torchao's tests, with the same fields
 
 
 class XNNPACKQuantizer(_xnnpack_quantizer.XNNPACKQuantizer):  # type: ignore[misc]  # no types
@@ -70,6 +94,27 @@ class XNNPACKQuantizer(_xnnpack_quantizer.XNNPACKQuantizer):  # type: ignore[mis
     A configuration of a module's name wins over one of its class, that over one of an operator,
     and that over the global one.
     """
+
+    SUPPORTED_PATTERNS: ClassVar[list[QuantPattern]] = [
+        QuantPattern("conv_bn_relu", False, True, CONV_TARGETS),
+        QuantPattern("conv_bn", False, True, CONV_TARGETS),
+        QuantPattern("conv_transpose_bn_relu", False, True, CONV_TRANSPOSE_TARGETS),
+        QuantPattern("conv_transpose_bn", False, True, CONV_TRANSPOSE_TARGETS),
+        QuantPattern("linear_relu", False, False, LINEAR_TARGETS),
+        QuantPattern("linear", True, False, LINEAR_TARGETS),
+        QuantPattern("adaptive_avg_pool2d", False, False, ADAPTIVE_AVG_POOL2D_TARGETS),
+        QuantPattern("gru_io_only", False, False, set()),
+        QuantPattern("add_relu", False, False, ADD_TARGETS),
+        QuantPattern("add", False, False, ADD_TARGETS),
+        QuantPattern("mul_relu", False, False, MUL_TARGETS),
+        QuantPattern("mul", False, False, MUL_TARGETS),
+        QuantPattern("cat", False, False, CAT_TARGETS),
+        QuantPattern("conv_relu", False, False, CONV_TARGETS),
+        QuantPattern("conv", True, False, CONV_TARGETS),
+        QuantPattern("conv_transpose_relu", False, False, CONV_TRANSPOSE_TARGETS),
+        QuantPattern("conv_transpose", True, False, CONV_TRANSPOSE_TARGETS),
+    ]
+    """What is annotated, in this order; an annotation stays as it is."""
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
@@ -121,9 +166,29 @@ class XNNPACKQuantizer(_xnnpack_quantizer.XNNPACKQuantizer):  # type: ignore[mis
             if node.op == "call_function" and (self.filter_fn is None or self.filter_fn(node))
         }
         for config in dict.fromkeys(config for config in chosen.values() if config is not None):
-            _annotate(model, config, chosen)
+            self._annotate(model, config, chosen)
         propagate_annotation(model)
         return model
+
+    def _annotate(
+        self,
+        model: GraphModule,
+        config: QuantizationConfig,
+        chosen: Mapping[Node, QuantizationConfig | None],
+    ) -> None:
+        """Annotate the calls whose configuration is `config`."""
+        is_dynamic = config.input_activation is not None and config.input_activation.is_dynamic
+        for pattern in self.SUPPORTED_PATTERNS:
+            if (is_dynamic and not pattern.is_dynamic) or (pattern.is_qat and not config.is_qat):
+                continue
+
+            # An activation that a pattern fuses is quantised as what it follows.
+            def wanted(node: Node, asked: Any = pattern.op_overloads) -> bool:
+                if node.op != "call_function" or node not in chosen:
+                    return node.op != "call_function"
+                return bool(asked and node.target not in asked) or chosen[node] == config
+
+            OP_TO_ANNOTATOR[pattern.name](model, config, wanted)
 
 
 def _constant(model: GraphModule, user: Node, scalar: float) -> Node:
@@ -135,63 +200,3 @@ def _constant(model: GraphModule, user: Node, scalar: float) -> Node:
         made = model.graph.get_attr(name)
     made.meta["val"] = user.meta["val"].fake_mode.from_tensor(value, static_shapes=True)
     return made
-
-
-def _annotate(
-    model: GraphModule,
-    config: QuantizationConfig,
-    chosen: Mapping[Node, QuantizationConfig | None],
-) -> None:
-    """Annotate the calls whose configuration is `config`."""
-    is_dynamic = config.input_activation is not None and config.input_activation.is_dynamic
-    patterns = _DYNAMIC if is_dynamic else _TRAINED * bool(config.is_qat) + _STATIC
-    for name, targets in patterns:
-        # An activation that a pattern fuses is quantised as what it follows.
-        def wanted(node: Node, targets: Any = targets) -> bool:
-            if node.op != "call_function" or node not in chosen:
-                return node.op != "call_function"
-            return (targets is not None and node.target not in targets) or chosen[node] == config
-
-        OP_TO_ANNOTATOR[name](model, config, wanted)
-    for node in model.graph.nodes:
-        if node.target in _CONVOLUTIONS and chosen.get(node) == config:
-            _annotate_convolution(node, config, is_dynamic, chosen)
-
-
-def _annotate_convolution(
-    node: Node,
-    config: QuantizationConfig,
-    is_dynamic: bool,
-    chosen: Mapping[Node, QuantizationConfig | None],
-) -> None:
-    """Annotate a convolution together with the ReLU that alone reads it, if it is one that XNNPACK
-    computes with integers."""
-    weight = node.args[1]
-    if is_annotated(node) or not isinstance(weight, Node) or not _is_taken(node, is_dynamic):
-        return
-    spec = get_weight_qspec(config)
-    if node.target in _TRANSPOSED and spec is not None and spec.qscheme in _PER_CHANNEL:
-        spec = replace(spec, ch_axis=1)  # where a transposed convolution has its output channels
-    inputs: dict[Any, Any] = {node.args[0]: get_input_act_qspec(config), weight: spec}
-    bias = node.args[2] if len(node.args) > 2 else None
-    if isinstance(bias, Node):
-        inputs[bias] = get_bias_qspec(config)
-    users = [] if is_dynamic else list(node.users)
-    fuses = len(users) == 1 and users[0].target in _RELU and users[0] in chosen
-    last = users[0] if fuses else node
-    for one in (node, last, weight, bias):
-        if isinstance(one, Node):
-            mark(one)
-    node.meta[Q_ANNOTATION_KEY].input_qspec_map = inputs
-    last.meta[Q_ANNOTATION_KEY].output_qspec = get_output_act_qspec(config)
-
-
-def _is_taken(node: Node, is_dynamic: bool) -> bool:
-    """Whether XNNPACK has the convolution for these scales: transposed ones without groups, and
-    with dynamic scales those of images whose inputs have several channels."""
-    weight: Any = node.args[1]
-    shape: Any = getattr(weight.meta.get("val"), "shape", ())
-    if node.target in _TRANSPOSED:
-        groups = node.args[6] if len(node.args) > 6 else node.kwargs.get("groups", 1)
-        return bool(groups == 1 and (not is_dynamic or len(shape) == 4))
-    return not is_dynamic or (len(shape) == 4 and int(shape[1]) > 1)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from rushlight.backends.xnnpack.constants import XNN_MIN_BLOCKSIZE
 from rushlight.backends.xnnpack.graph import Elements, Stored
 from rushlight.ir.mapped_weights import Filled, rows_at_once
 from rushlight.ir.quantized_values import Affine, Constant, affine_of, chosen_of, dequantizes
@@ -17,7 +18,6 @@ from rushlight.schema import xnnpack as fb
 aten = torch.ops.aten
 
 _FOUR_BITS = (-8, 7)
-_GROUPS_OF = 32
 _MAX_RATIO = 256
 _MAX_INT32 = 2**31 - 1
 _LEAST_NORMAL = torch.finfo(torch.float32).smallest_normal
@@ -134,10 +134,10 @@ def _weights(node: Node, affine: Affine, data: torch.Tensor, scales: torch.Tenso
         )
     if not affine.group:
         return Weights(affine.source, bits, scales.reshape(-1))
-    if affine.group % _GROUPS_OF or width % affine.group:
+    if affine.group % XNN_MIN_BLOCKSIZE or width % affine.group:
         return (
             f"its weights have groups of {affine.group}, and XNNPACK's are a multiple of "
-            f"{_GROUPS_OF} that divides the width, {width}"
+            f"{XNN_MIN_BLOCKSIZE} that divides the width, {width}"
         )
     if bits != 4:
         return "XNNPACK's groups are of 4 bits: take one scale of each output for 8 bits"

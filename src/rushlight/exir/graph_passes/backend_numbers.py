@@ -19,10 +19,26 @@ _BOOLEAN = ("eq", "gt", "lt", "ge", "le", "sym_not")
 _UNARY = ("neg", "sym_not", "sym_float", "sym_int", "ceil", "trunc", "round")
 
 
+_SIZES = (
+    torch.ops.aten.sym_stride.int,
+    torch.ops.aten.sym_size.int,
+    torch.ops.aten.sym_numel.default,
+    torch.ops.aten._local_scalar_dense.default,
+    torch.ops.aten.sym_constrain_range_for_size.default,
+    torch.ops.aten.sym_constrain_range.default,
+)
+executorch_prims_lib = Library("executorch_prim", "FRAGMENT")
+
+
+def is_sym_op(target: Any) -> bool:
+    """Whether a target of a graph computes with sizes and numbers, not with tensors."""
+    return target in PRIMS or target in _SIZES or target in _numbers().values()
+
+
 @cache
 def _numbers() -> dict[Any, BackendOpOverload]:
     """The operator for each function on numbers; torch knows them once this was called."""
-    library = Library("executorch_prim", "FRAGMENT")
+    library = executorch_prims_lib
     found: dict[Any, BackendOpOverload] = {}
     for function, kernel in PRIMS.items():
         name = kernel.partition("::")[2]
@@ -33,11 +49,7 @@ def _numbers() -> dict[Any, BackendOpOverload]:
         bind_pattern_to_op(library, f"{name}({arguments}) -> {result}")(function)
         packet = getattr(torch.ops.executorch_prim, own)
         found[function] = backend_operator(packet.Scalar)
-    _LIBRARIES.append(library)  # torch forgets operators of a library that is gone
     return found
-
-
-_LIBRARIES: list[Library] = []
 
 
 class EdgeToBackendOpsPass(PassBase):

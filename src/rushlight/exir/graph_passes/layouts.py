@@ -9,6 +9,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph
 
+from rushlight.edge.operators import edge_operator
 from rushlight.edge.passes.dim_order import memory_format_to_dim_order
 from rushlight.exir.dim_orders import get_memory_format
 from rushlight.exir.graph_passes.base import GraphPass
@@ -26,6 +27,17 @@ _ROW_MAJOR = frozenset(
         aten.sum.dim_IntList,
     )
 )
+
+DimOrderOpsMap = {
+    edge_operator(aten._to_copy.default): edge_operator(to_dim_order_copy),
+    edge_operator(aten.empty.memory_format): edge_operator(
+        torch.ops.dim_order_ops._empty_dim_order.default
+    ),
+    edge_operator(aten.clone.default): edge_operator(clone_dim_order),
+}
+"""The operator that takes a dim order for each that takes a memory format."""
+MemoryFormatOpsMap = {order: format for format, order in DimOrderOpsMap.items()}
+"""The same, the other way round."""
 
 
 class MemoryFormatOpsPass(GraphPass):

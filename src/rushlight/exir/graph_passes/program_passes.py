@@ -120,6 +120,30 @@ def external_constants_pass(
     return PassResult(gm, changed)
 
 
+def external_mutable_weights_pass(gm: GraphModule, ep: ExportedProgram) -> PassResult:
+    """Mark the parameters that have gradients, as `meta["constant_tag"]`.
+
+    Args:
+        gm: its inputs have specs.
+        ep: the program, whose signature says which parameters have gradients.
+    """
+    parameters = ep.graph_signature.inputs_to_parameters
+    trained = {
+        s.target
+        for s in ep.graph_signature.output_specs
+        if s.kind == OutputKind.GRADIENT_TO_PARAMETER
+    }
+    changed = False
+    for module in graphs_in(gm):
+        for node in module.graph.find_nodes(op="placeholder"):
+            spec = node.meta.get("spec")
+            is_weight = isinstance(spec, TensorSpec) and spec.const
+            if is_weight and parameters.get(node.name) in trained:
+                node.meta["constant_tag"] = _DEFAULT_TAG
+                changed = True
+    return PassResult(gm, changed)
+
+
 def delegate_external_constants_pass_unlifted(
     module: torch.nn.Module, gen_tag_fn: Callable[[Node], str | None] | None = None
 ) -> PassResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -62,8 +63,7 @@ class RemoveNoopPass(GraphPass):
                 dequantized.append(source)
             replace(node, source)
             changed = True
-        for source in dequantized:
-            _skip_requantization(source)
+        _skip_requantization(dequantized)
         graph.eliminate_dead_code()
         return changed
 
@@ -80,11 +80,22 @@ def _passes_through(node: Node) -> bool:
     return node.target is aten.slice_copy.Tensor and is_static and before.shape == after.shape
 
 
-def _skip_requantization(dequantize: Node) -> None:
-    """Let users of a value that is quantised again as it was before use the first one."""
-    for user in list(dequantize.users):
-        if _is_quantization(user, _QUANTIZE) and user.args[1:] == dequantize.args[1:]:
-            user.replace_all_uses_with(dequantize.args[0])  # type: ignore[arg-type]
+def eliminate_dq_q(graph_module: GraphModule, dequant_nodes: Iterable[Node]) -> None:
+    """Let users of values that are quantised again as they were before use the first ones.
+
+    Args:
+        graph_module: the graph, which is changed; calls without users stay.
+        dequant_nodes: the calls that dequantise.
+    """
+    _skip_requantization(dequant_nodes)
+    graph_module.recompile()
+
+
+def _skip_requantization(dequantized: Iterable[Node]) -> None:
+    for source in dequantized:
+        for user in list(source.users):
+            if _is_quantization(user, _QUANTIZE) and user.args[1:] == source.args[1:]:
+                user.replace_all_uses_with(source.args[0])  # type: ignore[arg-type]
 
 
 class RemoveToCopyPass(GraphPass):

@@ -15,11 +15,18 @@ from rushlight.exir.graph_passes.base import GraphPass, graphs_in
 from rushlight.ir.programs import copy_graph_module
 
 aten = torch.ops.aten
-_PACKETS: dict[Any, OpOverload] = {
+replacements: dict[Any, OpOverload] = {
     aten.sym_size: aten.sym_size.int,
     aten.sym_stride: aten.sym_stride.int,
     aten.sym_numel: aten.sym_numel.default,
 }
+"""The overload that stands for each operator of sizes."""
+DISALLOW_LIST = [
+    aten._assert_scalar.default,
+    aten._assert_async.msg,
+    aten.scalar_tensor.default,
+]
+"""Operators that take no tensors, which the Edge dialect leaves as they are."""
 
 
 class ReplaceSymSizeOpPass(PassBase):
@@ -30,8 +37,8 @@ class ReplaceSymSizeOpPass(PassBase):
         changed = False
         for module in graphs_in(graph_module):
             for node in module.graph.nodes:
-                if node.op == "call_function" and node.target in _PACKETS:
-                    node.target, changed = _PACKETS[node.target], True
+                if node.op == "call_function" and node.target in replacements:
+                    node.target, changed = replacements[node.target], True
         return PassResult(graph_module, changed)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.passes.tools_common import legalize_graph
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import attribute
@@ -28,7 +27,8 @@ def create_submodule_from_nodes(
         The new graph, which returns a list, and the node that calls it.
 
     Raises:
-        ExportError: there are no nodes, or some are not of this graph.
+        ExportError: there are no nodes, or some are not of this graph, or a path between two of
+            them leads outside.
     """
     wanted = set(node_list)
     nodes = [node for node in gm.graph.nodes if node in wanted]
@@ -58,9 +58,31 @@ def create_submodule_from_nodes(
     for node in reversed(nodes):
         gm.graph.erase_node(node)
     if not skip_legalize_graph:
-        legalize_graph(gm)
+        _sort_behind(call)
     gm.recompile()
     return inner, call
+
+
+def _sort_behind(call: Node) -> None:
+    """Move what needs a call's results behind it; the order is otherwise kept."""
+    later: dict[Node, None] = {}
+    todo = [call]
+    while todo:
+        new = [user for user in todo.pop().users if user not in later]
+        later.update(dict.fromkeys(new))
+        todo += new
+    outside = [node.name for node in call.all_input_nodes if node in later]
+    if outside:
+        raise ExportError(
+            f"{call.name} would need its own results, by {', '.join(outside)}: take all nodes of "
+            f"the paths between its nodes",
+            code=Code.INVALID_ARGUMENT,
+        )
+    place = max(call.users, default=call)  # the results are selected right behind the call
+    for node in list(call.graph.nodes):
+        if node in later and node < call:
+            place.append(node)
+            place = node
 
 
 def _is_several(node: Node) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import GraphModule, Node
 
-from rushlight.errors import Code, ExportError
+from rushlight.errors import Code, ExportNotImplementedError
 from rushlight.exir.planning.nodes import (
     collect_specs_from_nodes,
     get_cond_nodes,
@@ -55,7 +55,7 @@ def apply_algo(
         The bytes of each memory; memory 0 has constants.
 
     Raises:
-        ExportError: tensors of devices and memory ids of the user's are mixed.
+        ExportNotImplementedError: tensors of devices and memory ids of the user's are mixed.
     """
     update_all_tensors_lifetime(graph_module, graph_signature)
     specs = list(
@@ -103,17 +103,13 @@ def _by_device(specs: list[TensorSpec], separate: bool) -> dict[_Device, list[Te
         groups[spec.device, spec.device_index].append(spec)
     is_away = any(kind != DeviceType.CPU for kind, _ in groups)
     if is_away and any(spec.mem_id is not None for spec in specs):
-        raise DevicePoolsError(
+        raise ExportNotImplementedError(
             "tensors of other devices are planned in memories of their own, whose ids may be those "
             "that a pass has given to other tensors: leave out memory ids, or "
             "enable_non_cpu_memory_planning",
             code=Code.NOT_SUPPORTED,
         )
     return groups
-
-
-class DevicePoolsError(ExportError, NotImplementedError):
-    """Memory ids of the user's are mixed with memories of devices."""
 
 
 def _overread(graph_module: GraphModule) -> int:

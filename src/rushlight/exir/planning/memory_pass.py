@@ -78,7 +78,8 @@ class MemoryPlanningPass(PassBase):
         """Whether nothing but the options is the user's: no algorithm, and no method."""
         algorithm: Any = self.memory_planning_algo
         is_suite = isinstance(algorithm, MemoryPlanningAlgorithmSuite)
-        own = (type(self).run, type(self).call) == (MemoryPlanningPass.run, MemoryPlanningPass.call)
+        methods = ("run", "call", "run_multimethod")
+        own = all(getattr(type(self), m) is getattr(MemoryPlanningPass, m) for m in methods)
         return own and is_suite and algorithm.algo_list == [greedy] and self.alloc_mutable_buffers
 
     def options(self) -> edge.MemoryPlanningPass:
@@ -130,11 +131,15 @@ class MemoryPlanningPass(PassBase):
             verifier.verify_storage_reuse()
         return PassResult(graph_module, True)
 
+    def forget_methods(self) -> None:
+        """Forget the methods of a planning that failed before `run_multimethod`."""
+        self._graphs = []
+
     def run_multimethod(self) -> None:
         """Give buffers that methods share their memory, after `run` for each method.
 
         Raises:
-            ExportError: other tensors are not all in memory 1.
+            ExportError: other tensors are not all in memory 1, or a buffer's sizes differ.
         """
         graphs, self._graphs = self._graphs, []
         written = {
@@ -143,7 +148,7 @@ class MemoryPlanningPass(PassBase):
             for node in module.graph.nodes
             if is_mutable_buffer(node, signature)
         }
-        offsets: dict[str, int] = {}
+        places: dict[str, tuple[int, int]] = {}
         end = 0
         for module, signature in graphs:
             for node in module.graph.nodes:
@@ -152,7 +157,14 @@ class MemoryPlanningPass(PassBase):
                     continue
                 for spec in get_node_tensor_specs(node):
                     size = spec.realign(self.alignment)
-                    spec.mem_id, spec.mem_offset = _SHARED, offsets.setdefault(name, end)
+                    spec.mem_id = _SHARED
+                    spec.mem_offset, known = places.setdefault(name, (end, size))
+                    if size != known:
+                        raise ExportError(
+                            f"buffer {name!r} has {known} bytes in one method and {size} in "
+                            f"another: methods share only buffers of one shape",
+                            code=Code.INVALID_ARGUMENT,
+                        )
                     end = max(end, spec.mem_offset + size)
         for module, _ in graphs:
             sizes = module.meta["non_const_buffer_sizes"]
@@ -172,7 +184,7 @@ class PlanningOptionError(ExportError, ValueError):
 def _give_allocations_specs(graph_module: GraphModule) -> None:
     """Give each `alloc` node the spec of the out-variant that writes it."""
     for node in graph_module.graph.nodes:
-        if not is_out_var_node(node):
+        if not is_out_var_node(node) or "spec" not in node.meta:  # with jumps, `alloc` has its own
             continue
         names = out_names(node.target)
         specs = iter(get_node_tensor_specs(node))

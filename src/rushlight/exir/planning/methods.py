@@ -18,7 +18,7 @@ from rushlight.ir.alloc import view
 from rushlight.lower import LoweredMethod
 from rushlight.lower.show import shown_program
 from rushlight.plan import Block, BlockId, check_plan
-from rushlight.plan.methods import lifetimes, share_read_buffers
+from rushlight.plan.methods import arenas, lifetimes, unplanned_outputs
 
 
 def with_executorch_specs(
@@ -60,11 +60,19 @@ def plan_by_passes(
     Args:
         methods: by name.
         passes: the pass of each of them.
+
+    Raises:
+        ExportError: a plan cannot be used.
     """
-    share_read_buffers(methods, {name: one.options() for name, one in passes.items()})
+    for one in passes.values():
+        one.forget_methods()
     programs = {name: shown_program(method) for name, method in methods.items()}
     specs = {name: with_executorch_specs(program) for name, program in programs.items()}
     for name, program in programs.items():
+        if not passes[name].alloc_graph_output:
+            _place_shared_outputs(
+                program, {specs[name][s] for s in unplanned_outputs(methods[name])}
+            )
         result = passes[name].run(program.graph_module, program.graph_signature)
         program.graph_module.meta.update(result.graph_module.meta)
     for one in dict.fromkeys(passes.values()):
@@ -76,8 +84,17 @@ def plan_by_passes(
             spec = node.meta.get("spec")
             if isinstance(spec, ours.TensorSpec) and spec.alias_of is not None:
                 spec.mem_id, spec.mem_offset = spec.storage.mem_id, spec.storage.mem_offset
-        method.arenas = list(programs[name].graph_module.meta["non_const_buffer_sizes"][1:])
+        sizes = programs[name].graph_module.meta["non_const_buffer_sizes"][1:]
+        method.arenas = arenas(method, sizes)
         _check(method, passes[name])
+
+
+def _place_shared_outputs(program: ExportedProgram, unplanned: set[TensorSpec]) -> None:
+    """Hide from a pass that outputs are that share memory with other values, which need it."""
+    output = program.graph.output_node()
+    output.meta["spec"] = pytree.tree_map(
+        lambda spec: spec if spec in unplanned else None, output.meta["spec"]
+    )
 
 
 def _check(method: LoweredMethod, planning: MemoryPlanningPass) -> None:
@@ -93,10 +110,11 @@ def _check(method: LoweredMethod, planning: MemoryPlanningPass) -> None:
         )
     if planning.allow_lifetime_and_storage_overlap:
         return
+    names = {spec: f"{spec.name}, value {i}" for i, spec in enumerate(spans)}
     blocks = [
-        Block(spec.name, spec.nbytes, start, end, spec.mem_id, alignment=1)
+        Block(names[spec], spec.nbytes, start, end, spec.mem_id, alignment=1)
         for spec, (start, end) in spans.items()
         if spec.mem_id
     ]
-    offsets: dict[BlockId, int] = {spec.name: spec.mem_offset for spec in spans}
+    offsets: dict[BlockId, int] = {names[spec]: spec.mem_offset for spec in spans}
     check_plan(blocks, offsets, dict(enumerate(method.arenas, 1)))

@@ -160,6 +160,12 @@ class LLMEdgeManager:
         """The sizes that may vary; None if none may."""
         if not self.enable_dynamic_shape:
             return None
+        if self.max_seq_len < 3:
+            raise ExportError(
+                f"max_seq_len={self.max_seq_len}: with enable_dynamic_shape, texts have up to "
+                f"max_seq_len - 1 tokens, which must be more than one: give 3 or more",
+                code=Code.INVALID_ARGUMENT,
+            )
         tokens = {1: Dim("token_dim", max=self.max_seq_len - 1)}
         return (tokens, {"input_pos": {0: 1}}) if self.use_kv_cache else (tokens,)
 
@@ -189,9 +195,19 @@ class LLMEdgeManager:
         return self
 
     def source_transform(self, transforms: Sequence[Callable[[Module], Module]]) -> LLMEdgeManager:
-        """Change the module by functions of a module that return one, in order."""
+        """Change the module by functions of a module that return one, in order.
+
+        Raises:
+            ExportError: a function returns something else.
+        """
         for transform in transforms:
-            self.model = transform(self.model)
+            made: Any = transform(self.model)
+            if not isinstance(made, Module):
+                raise ExportError(
+                    f"source_transform(): {transform} returned {made!r}: return the module",
+                    code=Code.INVALID_TYPE,
+                )
+            self.model = made
         if self.verbose:
             _LOG.info("module after source transforms:\n%s", self.model)
         return self
@@ -280,8 +296,10 @@ class LLMEdgeManager:
             quantizers: which calls are quantised, and how; none: the module stays as it is.
 
         Raises:
-            ExportError: nothing is captured yet, or it is lowered already.
+            ExportError: nothing is captured yet, it is lowered already, or `quantizers` is no list
+                of quantisers.
         """
+        _check_list("quantizers", quantizers, _is_quantizer)
         if not quantizers:
             return self
         if self.edge_manager is not None:
@@ -331,8 +349,10 @@ class LLMEdgeManager:
             partitioners: say which; None among them is passed over.
 
         Raises:
-            ExportError: the program is not lowered yet, or a backend fails.
+            ExportError: the program is not lowered yet, `partitioners` is no list of partitioners,
+                or a backend fails.
         """
+        _check_list("partitioners", partitioners, _is_partitioner)
         for partitioner in partitioners or ():
             if partitioner is None:
                 continue
@@ -355,8 +375,10 @@ class LLMEdgeManager:
             transform_passes: passes over the graph before.
 
         Raises:
-            ExportError: it cannot be lowered, or a backend fails.
+            ExportError: it cannot be lowered, `partitioners` is no list of partitioners, or a
+                backend fails.
         """
+        _check_list("partitioners", partitioners, _is_partitioner)
         self.edge_manager = to_edge_transform_and_lower(
             self._export(self.pre_autograd_graph_module),
             transform_passes=transform_passes,
@@ -411,8 +433,11 @@ class LLMEdgeManager:
         """
         if self.export_program is None:
             raise _too_early("save_to_pte", "to_executorch")
-        if not output_name:
-            raise ExportError("save_to_pte(''): give a name", code=Code.INVALID_ARGUMENT)
+        if not isinstance(output_name, str) or not output_name:
+            raise ExportError(
+                f"save_to_pte({output_name!r}): give a name, such as 'model'",
+                code=Code.INVALID_ARGUMENT,
+            )
         self._saved_pte_filename = save_pte_program(
             self.export_program, output_name, self.output_dir
         )
@@ -427,6 +452,22 @@ def _capturing() -> Iterator[None]:
     """Attention is captured as operators that every backend knows, and nothing is trained."""
     with torch.nn.attention.sdpa_kernel([SDPBackend.MATH]), torch.no_grad():
         yield
+
+
+def _is_quantizer(one: Any) -> bool:
+    return hasattr(one, "annotate")  # those of other packages have a class of their own
+
+
+def _is_partitioner(one: Any) -> bool:
+    return one is None or isinstance(one, Partitioner)
+
+
+def _check_list(name: str, given: Any, is_one: Callable[[Any], bool]) -> None:
+    """Check that what was given is None, or a list of what `is_one` accepts."""
+    if given is not None and not (isinstance(given, list | tuple) and all(map(is_one, given))):
+        raise ExportError(
+            f"{name}={given!r}: give a list of {name}, or None", code=Code.INVALID_TYPE
+        )
 
 
 def _too_early(step: str, before: str) -> ExportError:

@@ -12,8 +12,9 @@ import argparse
 import os
 import sys
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rushlight.errors import Code, ExportError
 from rushlight.extension.llm.config.export import Pt2eQuantize
@@ -21,6 +22,7 @@ from rushlight.extension.llm.config.llm import LlmConfig
 from rushlight.extension.llm.config.model import DtypeOverride
 from rushlight.llm import export
 
+Chosen = TypeVar("Chosen", bound=Enum)
 # Fields that are read, and such as change nothing: what they ask for is always so.
 _READ = frozenset(
     """
@@ -102,12 +104,22 @@ def _unsupported(what: str, advice: str) -> ExportError:
 
 
 def _refuse_others(config: LlmConfig) -> None:
-    """Refuse fields that have other values than their defaults, and are not read."""
+    """Refuse fields that have other values than their defaults, and are not read, but not those of
+    backends that are not used: `--group_size` also sets one of OpenVINO's."""
     for path, value in _changed(config, LlmConfig()):
-        if path in _READ:
+        if path in _READ or _is_idle(config, path):
             continue
         at = max((a for a in _ADVICE if path.startswith(a)), key=len)
         raise _unsupported(f"{path}={value!r}", f"{_ADVICE[at]}; leave it out")
+
+
+def _is_idle(config: LlmConfig, path: str) -> bool:
+    """Whether a field is an option of a backend that is not used."""
+    section, _, rest = path.partition(".")
+    if section != "backend":
+        return False
+    backend = getattr(config.backend, rest.partition(".")[0])
+    return not getattr(backend, "enabled", True)
 
 
 def _changed(one: Any, other: Any, path: str = "") -> list[tuple[str, Any]]:
@@ -149,7 +161,8 @@ def _name(config: LlmConfig) -> str:
 
 def _weights(config: LlmConfig) -> dict[str, Any]:
     """How weights are stored, as `rushlight.llm.export` takes it."""
-    quantised, dtype = config.quantization, config.model.dtype_override
+    quantised = config.quantization
+    dtype = _member(DtypeOverride, "model.dtype_override", config.model.dtype_override)
     group = quantised.group_size or 32
     made: dict[str, Any] = {}
     embedding = quantised.embedding_quantize
@@ -161,6 +174,7 @@ def _weights(config: LlmConfig) -> dict[str, Any]:
     if graph is not None and layers is not None:
         raise _unsupported("quantization.qmode with pt2e_quantize", "give one of them")
     if graph is not None:
+        graph = _member(Pt2eQuantize, "quantization.pt2e_quantize", graph)
         if graph != Pt2eQuantize.xnnpack_dynamic:
             raise _unsupported(
                 f"quantization.pt2e_quantize={graph.value!r}",
@@ -180,6 +194,17 @@ def _weights(config: LlmConfig) -> dict[str, Any]:
             "what is not quantised is computed in fp32",
         )
     return {**made, "quantize": layers}
+
+
+def _member(kind: type[Chosen], path: str, value: Any) -> Chosen:
+    """The member of an enumeration that a field has, or whose value it has."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(repr(member.value) for member in kind)
+        raise ExportError(
+            f"{path}={value!r}: give one of {known}", code=Code.INVALID_ARGUMENT
+        ) from None
 
 
 def _embedding(text: str, group_size: int) -> str:

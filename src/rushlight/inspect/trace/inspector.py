@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -216,11 +215,11 @@ class Inspector:
 
     def print_data_tabular(
         self,
-        file: IO[str] = sys.stdout,
+        file: IO[str] | None = None,
         include_units: bool = True,
         include_delegate_debug_data: bool = False,
     ) -> None:
-        """Print a table of the operators of all blocks."""
+        """Print a table of the operators of all blocks to a file, or else to standard output."""
         frame = self._shown(include_units, include_delegate_debug_data)
         print(frame.to_string(), file=file)
 

@@ -23,6 +23,9 @@ _SCHEMAS = (
     "int[]? dim_order=None) -> Tensor",
     "_to_dim_order_copy.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, "
     "Tensor(a!) out) -> Tensor(a!)",
+    "_empty_dim_order(int[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None, int[]? dim_order=None) -> Tensor",
+    "_empty_dim_order.out(int[] size, *, int[]? dim_order=None, Tensor(a!) out) -> Tensor(a!)",
     "_clone_dim_order(Tensor self, *, bool non_blocking=False, int[]? dim_order=None) -> Tensor",
     "_clone_dim_order.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, "
     "Tensor(a!) out) -> Tensor(a!)",
@@ -61,6 +64,25 @@ def _to_dim_order_copy(
     return _copy(self, dtype, dim_order)
 
 
+def _empty_dim_order(
+    size: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+    dim_order: Sequence[int] | None = None,
+) -> torch.Tensor:
+    order = list(range(len(size))) if dim_order is None else list(dim_order)
+    return torch.empty_strided(size, strides_of(size, order), dtype=dtype, device=device)
+
+
+def _empty_into(
+    size: Sequence[int], *, dim_order: Sequence[int] | None = None, out: torch.Tensor
+) -> torch.Tensor:
+    return out.resize_(size) if out.shape != torch.Size(size) else out
+
+
 def _clone_dim_order(
     self: torch.Tensor, *, non_blocking: bool = False, dim_order: Sequence[int] | None = None
 ) -> torch.Tensor:
@@ -80,6 +102,8 @@ def _copy_into(
 _KERNELS: dict[str, Callable[..., torch.Tensor]] = {
     "_to_dim_order_copy": _to_dim_order_copy,
     "_to_dim_order_copy.out": _copy_into,
+    "_empty_dim_order": _empty_dim_order,
+    "_empty_dim_order.out": _empty_into,
     "_clone_dim_order": _clone_dim_order,
     "_clone_dim_order.out": _copy_into,
 }

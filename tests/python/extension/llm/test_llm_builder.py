@@ -58,6 +58,8 @@ def test_each_step_of_a_script_leads_to_a_file(tmp_path: Path) -> None:
     manager.to_backend([get_xnnpack_partitioner(), None]).to_executorch().save_to_pte("small")
     path = manager.get_saved_pte_filename()
     assert path == str(tmp_path / "small.pte")
+    with pytest.raises(ExportError, match=r"save_to_pte\(3\): give a name"):
+        manager.save_to_pte(3)  # type: ignore[arg-type]
     module = rushlight.load(path)
     assert (module.get_max_seq_len(), module.get_bos_id()) == (16, 5)
     tokens = torch.tensor([[0, 7, 3, 3, 2, 1]])
@@ -141,6 +143,21 @@ def test_what_is_too_early_or_not_there_is_refused() -> None:
         tasks.pt2e_quantize(quantizers)
     with pytest.raises(ExportError, match="generate_full_logits"):
         manager.pt2e_calibrate(Small(), None, None, 4, "the", "none")
+    [quantizer] = quantizers
+    captured = manager_of(Small()).export()
+    with pytest.raises(ExportError, match="give a list of quantizers"):
+        captured.pt2e_quantize(quantizer)  # type: ignore[arg-type]
+    with pytest.raises(ExportError, match="give a list of quantizers"):
+        captured.pt2e_quantize(["xnnpack_dynamic"])  # type: ignore[list-item]
+    with pytest.raises(ExportError, match="give a list of partitioners"):
+        captured.to_backend(get_xnnpack_partitioner())  # type: ignore[arg-type]
+    with pytest.raises(ExportError, match="give a list of partitioners"):
+        captured.to_edge_transform_and_lower(["xnnpack"])  # type: ignore[list-item]
+    with pytest.raises(ExportError, match="returned None: return the module"):
+        manager.source_transform([lambda m: None])  # type: ignore[list-item]
+    tokens = (torch.tensor([[1, 2]]),)
+    with pytest.raises(ExportError, match="give 3 or more"):
+        LLMEdgeManager(Small(), "small", 2, False, tokens, enable_dynamic_shape=True)
     with pytest.raises(AssertionError, match="a member of DType"):
         manager.to_dtype("fp32")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="float64"):

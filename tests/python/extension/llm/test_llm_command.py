@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from rushlight.errors import ExportError, RunError
 from rushlight.extension.llm import command
 from rushlight.extension.llm.config.export import Pt2eQuantize
 from rushlight.extension.llm.config.llm import LlmConfig
+from rushlight.extension.llm.config.model import DtypeOverride
 from rushlight.extension.llm.runner import TextLLMRunner
 from rushlight.extension.llm.stats import GenerationConfig, Stats
 
@@ -155,8 +157,21 @@ def test_options_that_do_not_exist_here_are_refused_by_name(
     refused("quantization.qmode", "4w", "'8da4w' or 'int8'")
     refused("quantization.embedding_quantize", "4,64", "8,0, 4,32")
     refused("quantization.pt2e_quantize", Pt2eQuantize.qnn_8a8w, "xnnpack_dynamic")
+    refused("quantization.pt2e_quantize", "qnn_8a8w", "'qnn_8a8w' is not supported")
+    refused("model.dtype_override", "fp99", "give one of 'fp32', 'fp16', 'bf16'")
     refused("backend.openvino.enabled", True, "backend='openvino'")
     refused("backend.qnn.enabled", True, "ExecuTorch itself")
+    refused("backend.torchao.use_torchao_kernels_linear", True, "ExecuTorch itself")
+
+
+def test_options_of_unused_backends_change_nothing(
+    checkpoint: Path, program: Path, tmp_path: Path
+) -> None:
+    config = config_of(checkpoint, tmp_path)
+    config.model.dtype_override = cast("DtypeOverride", "fp32")  # as YAML readers may give it
+    config.backend.openvino = LlmConfig.from_args(Namespace(group_size=16)).backend.openvino
+    assert config.backend.openvino.nncf_compression_group_size == 16
+    assert Path(command.export_llama(config)).read_bytes() == program.read_bytes()
 
 
 def test_the_command_line_names_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def iter_checkpoint(
     """
     seen: set[str] = set()
     owed: dict[str, Tensor] = {}
+    ties = tie_map or {}
     for found, weight in (raw_iter or _reader_of(path))(path):
         name = key_map(found) if key_map is not None else found
         if name is None:
@@ -59,9 +60,8 @@ def iter_checkpoint(
         made = maybe_cast(convert(name, weight), dtype)
         seen.add(name)
         yield name, made
-        if name in (tie_map or {}):
-            assert tie_map is not None
-            other, is_copy = tie_map[name]
+        if name in ties:
+            other, is_copy = ties[name]
             owed[other] = made.clone() if is_copy else made
     yield from ((name, weight) for name, weight in owed.items() if name not in seen)
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torchao.quantization import IntxUnpackedToInt8Tensor
 
+from rushlight.errors import Code, ExportNotImplementedError
 from rushlight.extension.llm.weights.int4 import ExportableInt4Tensor, pack
 from rushlight.extension.llm.weights.packed import INT4, INT5, PackedWeight, Tensor, wrap
 from rushlight.llm.gguf.blocks import (
@@ -40,12 +41,13 @@ def _type_of(ggml_type: str) -> TensorType:
     """A type by its name.
 
     Raises:
-        NotImplementedError: it is none of those that tensors keep.
+        ExportNotImplementedError: it is none of those that tensors keep.
     """
     if ggml_type not in _TYPES:
-        raise NotImplementedError(
+        raise ExportNotImplementedError(
             f"ggml_type={ggml_type!r}: give one of {', '.join(map(repr, _TYPES))}; files of other "
-            f"types are exported by rushlight.llm.export"
+            f"types are exported by rushlight.llm.export",
+            code=Code.NOT_IMPLEMENTED,
         )
     return _TYPES[ggml_type]
 
@@ -123,7 +125,7 @@ class ExportableGGUFTensor(PackedWeight):
 
         Raises:
             ValueError: the tensor is no matrix of bytes, or its rows are no whole blocks.
-            NotImplementedError: `ggml_type` is another one.
+            ExportNotImplementedError: `ggml_type` is another one.
         """
         if raw.dim() != 2 or raw.dtype != torch.uint8:
             raise ValueError(
@@ -190,12 +192,13 @@ class ExportableGGUFTensor(PackedWeight):
             output_dtype: of scales, zero points and numbers; None: `orig_dtype`.
 
         Raises:
-            NotImplementedError: its integers have more than 4 bits.
+            ExportNotImplementedError: its integers have more than 4 bits.
         """
         if self.ggml_type != "q4_k":
-            raise NotImplementedError(
+            raise ExportNotImplementedError(
                 f"a tensor of {self.ggml_type} has integers of more than 4 bits: use "
-                f"to_intx_unpacked_to_int8_tensor()"
+                f"to_intx_unpacked_to_int8_tensor()",
+                code=Code.NOT_IMPLEMENTED,
             )
         dtype = output_dtype or self.orig_dtype
         integers, scales, zeros, group = self._parts()
@@ -235,7 +238,7 @@ def iter_gguf(path: str) -> Iterator[tuple[str, Any]]:
 
     Raises:
         ExportError: the file cannot be read or is damaged.
-        NotImplementedError: a tensor has another type than those of `ExportableGGUFTensor`.
+        ExportNotImplementedError: a tensor has another type than those of `ExportableGGUFTensor`.
     """
     file = GgufFile(Path(path))
     for name, info in file.tensors.items():

@@ -15,7 +15,7 @@ from torchao.quantization import IntxUnpackedToInt8Tensor, IntxWeightOnlyConfig,
 from torchao.quantization.granularity import PerGroup
 
 import rushlight
-from rushlight.errors import ExportError
+from rushlight.errors import ExportError, ExportNotImplementedError
 from rushlight.extension.llm.weights.gguf import ExportableGGUFTensor, iter_gguf, merged_groups
 from rushlight.extension.llm.weights.int4 import ExportableInt4Tensor
 from rushlight.extension.llm.weights.layers import quantize_model_
@@ -80,7 +80,7 @@ def test_blocks_of_4_bits_are_packed_again() -> None:
     weight = ExportableGGUFTensor.from_raw(blocks_of("q4_k"), "q4_k", torch.float32)
     packed = weight.to_exportable_int4_tensor()
     torch.testing.assert_close(packed.dequantize(), weight.dequantize(), atol=1e-4, rtol=1e-4)
-    with pytest.raises(NotImplementedError, match="more than 4 bits"):
+    with pytest.raises(ExportNotImplementedError, match="more than 4 bits"):
         ExportableGGUFTensor.from_raw(blocks_of("q6_k"), "q6_k").to_exportable_int4_tensor()
 
 
@@ -173,5 +173,5 @@ def test_what_is_no_block_is_refused() -> None:
         ExportableGGUFTensor.from_raw(raw.float(), "q4_k")
     with pytest.raises(ValueError, match="whole blocks"):
         ExportableGGUFTensor.from_raw(raw[:, 1:], "q4_k")
-    with pytest.raises(NotImplementedError, match="q2_k"):
+    with pytest.raises(ExportNotImplementedError, match="q2_k"):
         ExportableGGUFTensor.from_raw(raw, "q2_k")
