@@ -15,6 +15,7 @@ import torch
 
 import rushlight as rl
 from rushlight import runtime
+from rushlight.runtime.registries import registered_kernels
 from shared_files import SharedFiles
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -140,7 +141,7 @@ def programs(shared_files: SharedFiles) -> Path:
                 verify=False,
             )
             program.save(folder / f"{name}.pte", quiet=True)
-            for kernel in runtime.registries.registered_kernels():
+            for kernel in registered_kernels():
                 runtime.unregister_kernel(kernel)
         results = Model("")(X, Y)
         np.savez(folder / "expected.npz", *(result.numpy() for result in results))
@@ -224,10 +225,12 @@ LOADED = """
 if sys.argv[3] == "first":
     ctypes.CDLL(str(own))
 import rushlight as rl
+from rushlight.runtime.registries import operator_registry
+
 if sys.argv[3] != "first":
     refused(lambda: rl.load(programs / "typed.pte"), "3 operators missing in this runtime")
     ctypes.CDLL(str(own))
-assert "compat_shared::kinds_any.out" in rl.runtime.registries.operator_registry.operator_names
+assert "compat_shared::kinds_any.out" in operator_registry.operator_names
 for name in ("typed", "any", "cpu"):
     agrees(rl.load(programs / f"{name}.pte")(x, y))
     agrees(rl.load(programs / f"{name}.pte", kernels=[own])(x, y))
