@@ -204,7 +204,7 @@ class _AnyOperator(Verifier):
     dialect = "RUSHLIGHT_ANY_OPERATOR"
 
     def allowed_op_types(self) -> tuple[type, ...]:
-        return (object,)
+        return (Callable,)  # type: ignore[return-value]
 
 
 def visualize_with_clusters(

@@ -148,12 +148,53 @@ def test_executorch_reads_a_record(backend: str, executorch, tmp_path: Path) -> 
     assert backend == "portable" or any(event["backend"] is not None for event in run)
 
 
-def test_numeric_gaps_are_those_of_executorch(executorch, tmp_path: Path) -> None:
-    # Not inside delegates, whose values ExecuTorch compares only if they have eager's shapes.
+class Attention(nn.Module):
+    """A block whose attention becomes many calls, which share a debug handle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.last = nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, tokens, size = x.shape
+        parts = self.qkv(x).split(size, -1)
+        q, k, v = (part.view(batch, tokens, 2, size // 2).transpose(1, 2) for part in parts)
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + self.last(mixed.transpose(1, 2).reshape(batch, tokens, size))
+
+
+class Flat(nn.Module):
+    """Layers whose values have the same shapes inside of a delegate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.last(nn.functional.silu(self.first(x)))
+
+
+# Inside delegates ExecuTorch compares values only if they have eager's shapes.
+@pytest.mark.parametrize(
+    ("model", "sizes", "backend", "least"),
+    [
+        (Network, (1, 3, 16, 16), "portable", 3),
+        (Attention, (1, 8, 16), "portable", 3),
+        (Flat, (8, 16), "xnnpack", 2),
+    ],
+)
+def test_numeric_gaps_are_those_of_executorch(
+    model: type[nn.Module],
+    sizes: tuple[int, ...],
+    backend: str,
+    least: int,
+    executorch,
+    tmp_path: Path,
+) -> None:
     torch.manual_seed(6)
-    model, x = Network().eval(), torch.randn(1, 3, 16, 16)
+    x = torch.randn(sizes)
     path = tmp_path / "m.etrecord"
-    program = rl.export(model, (x,), etrecord=path)
+    program = rl.export(model().eval(), (x,), backend=backend, etrecord=path)
     record = parse_etrecord(path)
     record.update_representative_inputs([x + 0.01])
     record.save(path)
@@ -163,7 +204,7 @@ def test_numeric_gaps_are_those_of_executorch(executorch, tmp_path: Path) -> Non
     for distance in ("MSE", "L1", "SNR"):
         theirs = executorch.call("gaps", dump=dump, values=values, etrecord=path, distance=distance)
         mine = {gap.aot_ops[-1]: gap.gap[0] for gap in ours.numeric_gaps(distance)}
-        assert len(theirs) >= 3
+        assert len(theirs) >= least
         for ops, gap in theirs:
             assert mine[ops[-1]] == pytest.approx(gap, rel=1e-3), (distance, ops)
     assert all(0.99 < gap.gap[0] <= 1.0 + 1e-9 for gap in ours.numeric_gaps("cosine"))
