@@ -51,8 +51,9 @@ class EXIRATenDialectVerifierBase(Verifier):
         Raises:
             SpecViolationError: it is not of the dialect.
         """
-        is_program = isinstance(program, ExportedProgram)
-        self._check_graph_module(program.graph_module if is_program else program)
+        if isinstance(program, ExportedProgram):
+            program = program.graph_module
+        self._check_graph_module(program)
 
 
 def EXIRATenDialectVerifier(  # noqa: N802 - ExecuTorch's own name
