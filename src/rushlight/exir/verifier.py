@@ -51,9 +51,8 @@ class EXIRATenDialectVerifierBase(Verifier):
         Raises:
             SpecViolationError: it is not of the dialect.
         """
-        if isinstance(program, ExportedProgram):
-            program = program.graph_module
-        self._check_graph_module(program)
+        module: Any = program.graph_module if isinstance(program, ExportedProgram) else program
+        self._check_graph_module(module)
 
 
 def EXIRATenDialectVerifier(  # noqa: N802 - ExecuTorch's own name
