@@ -193,7 +193,7 @@ def _keep_state(program: ExportedProgram, state: Collection[str]) -> None:
                 spec.kind, spec.persistent = InputKind.BUFFER, True
             kept = OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(node.name), spec.target)
             signature.output_specs.insert(0, kept)
-            output.args = ((node, *output.args[0]),)  # type: ignore[misc]
+            output.args = ((node, *output.args[0]),)
 
 
 def _refuse_effects(program: ExportedProgram) -> None:
