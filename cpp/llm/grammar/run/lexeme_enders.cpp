@@ -31,6 +31,7 @@ struct LexemeWalk::EnderSearch {
   std::vector<Enders> sets;        // the same, by counts; more than kMostSets are too many
   std::vector<Counted> tokens;     // that need less, each once
   std::vector<uint32_t> is_known;  // bits: tokens that were tried
+  std::vector<std::pair<uint32_t, uint32_t>> last_bytes;  // by state: see last_byte_of
 };
 
 // Tokens with the same end: the states that it leads to, the first of them from the base.
@@ -73,7 +74,7 @@ const TextClass* LexemeWalk::take_text_by_least(uint32_t state, size_t taken, To
   if (!has(states, state)) states.push_back(state);
   const auto text_class = static_cast<size_t>(text - trie_.classes().data());
   EnderSearch search = {*text, text_class, state, base, std::move(states), EnderSearch::kMost,
-                        {},    {},         {}};
+                        {},    {},         {},    {}};
   search.is_known.resize(words_);
   if (!find_enders(&search)) return nullptr;
   set->text = text;
@@ -147,9 +148,11 @@ bool LexemeWalk::find_enders(EnderSearch* search) {
 bool LexemeWalk::take_enders(const SameEnd& at, EnderSearch* search) {
   const uint32_t state = at.states[0];
   const bool stays = reach_.stays(search->text_class, state);
-  size_t bytes = 0;  // of ASCII, that lead to other states than the base
+  const uint32_t last_byte = last_byte_of(state, search);
+  size_t bytes = 0;  // that lead to other states than the base
   for (const Edge& edge : automaton_.states[state].edges) {
-    if (edge.target != search->base && edge.high < 0x80) bytes += edge.high - edge.low + size_t{1};
+    if (edge.target == search->base || edge.low > last_byte) continue;
+    bytes += std::min<uint32_t>(edge.high, last_byte) - edge.low + size_t{1};
   }
   const bool is_few = at.range.last - at.range.first <= 2 * EnderSearch::kTries * bytes;
   const bool is_last = stays || is_few || at.depth == Suffixes::kSorted;
@@ -171,13 +174,26 @@ bool LexemeWalk::take_enders(const SameEnd& at, EnderSearch* search) {
   return is_last;
 }
 
+// The last byte after which a state may lead to others than the base: what is not ASCII leads to
+// it, mostly.
+uint32_t LexemeWalk::last_byte_of(uint32_t state, EnderSearch* search) {
+  for (const auto& [known, last] : search->last_bytes) {
+    if (known == state) return last;
+  }
+  const bool leads = std::all_of(beyond_ascii_.begin(), beyond_ascii_.end(),
+                                 [this, state, search](const ByteSequence& bytes) {
+                                   return leads_back(state, bytes, 0, search->base);
+                                 });
+  search->last_bytes.push_back({state, leads ? 0x7Fu : 0xFFu});
+  return search->last_bytes.back().second;
+}
+
 void LexemeWalk::add_longer_ends(const SameEnd& at, EnderSearch* search,
                                  std::vector<SameEnd>* open) {
-  // What is not ASCII leads back to the base, mostly.
-  const bool ascii_only = at.depth == 0 && (row_of(search->base).loops & kBeyondAscii) != 0;
+  const uint32_t last_byte = last_byte_of(at.states[0], search);
   for (const Edge& edge : automaton_.states[at.states[0]].edges) {
     if (edge.target == search->base) continue;
-    const uint32_t last = ascii_only ? std::min<uint32_t>(edge.high, 0x7F) : edge.high;
+    const uint32_t last = std::min<uint32_t>(edge.high, last_byte);
     for (uint32_t byte = edge.low; byte <= last; ++byte) {
       if (!search->text.bytes[byte] || byte == 0) continue;
       if (search->left == 0) return;

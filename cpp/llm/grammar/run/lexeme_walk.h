@@ -106,6 +106,7 @@ class LexemeWalk {
   bool find_enders(EnderSearch* search);
   bool take_enders(const SameEnd& at, EnderSearch* search);
   void add_longer_ends(const SameEnd& at, EnderSearch* search, std::vector<SameEnd>* open);
+  uint32_t last_byte_of(uint32_t state, EnderSearch* search);
   Enders* enders_of(uint32_t least, EnderSearch* search);
   void add_enders(const Suffixes::Range& range, uint32_t least, EnderSearch* search);
   void try_ender(uint32_t token, EnderSearch* search);
