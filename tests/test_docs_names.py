@@ -181,8 +181,8 @@ def _wrong_keywords(code: str) -> list[str]:
 def _is_ours(function: ast.expr) -> bool:
     """Whether a function is a plain name, or one of `rl` or `rushlight`; methods of objects are not
     looked up."""
-    root = ast.unparse(function).split(".")[0]
-    return isinstance(function, ast.Name) or root in ("rl", "rushlight")
+    path = re.fullmatch(r"(\w+)(\.\w+)*", ast.unparse(function))
+    return isinstance(function, ast.Name) or (path is not None and path[1] in ("rl", "rushlight"))
 
 
 @pytest.mark.parametrize("page", _pages("python"))

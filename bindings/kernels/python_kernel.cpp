@@ -14,10 +14,12 @@
 #include "backends/exceptions.h"
 #include "failure.h"
 #include "gil.h"
+#include "kernels/loaded_libraries.h"
 #include "program/session.h"
 #include "rushlight/kernel/foreign_kernel.h"
 #include "rushlight/module/kernel_library.h"
 #include "rushlight/module/module.h"
+#include "rushlight/platform/platform.h"
 
 namespace rushlight::python {
 
@@ -148,6 +150,7 @@ Status PythonKernel::run(KernelContext& ctx, EValue* const* args) {
 struct Owned {
   std::vector<PythonKernel*> python;
   std::vector<KernelLibrary*> libraries;
+  std::vector<std::string> refused;  // why kernels of loaded libraries are not in the table
 };
 
 Owned& owned() {
@@ -218,8 +221,35 @@ nb::set names_in_delegates() {
 
 }  // namespace
 
+namespace {
+
+// Libraries whose kernels serve the whole process as soon as it has loaded them.
+void add_loaded_libraries(KernelTable& table) {
+  for (const std::string& path : new_libraries_with(RL_KERNEL_V1_LOADED_SYMBOL)) {
+    auto library = std::make_unique<KernelLibrary>();
+    Message message;
+    Status status = library->open(path.c_str(), message, RL_KERNEL_V1_LOADED_SYMBOL);
+    if (status.code() == Code::NotFound) continue;  // it has the function, but no kernels
+    if (status.ok()) {
+      status = library->add_to(table, message);
+      if (!status.ok()) message.prepend("%s: ", path.c_str());
+    }
+    if (status.ok()) {
+      owned().libraries.push_back(library.release());
+      continue;
+    }
+    owned().refused.emplace_back(message.text());
+    const std::string line =
+        "kernels of a library that is loaded are left out: " + owned().refused.back();
+    log_line(LogLevel::Warning, line.c_str(), line.size());
+  }
+}
+
+}  // namespace
+
 KernelTable& kernel_table() {
   static KernelTable table = default_kernels() != nullptr ? *default_kernels() : KernelTable();
+  add_loaded_libraries(table);
   return table;
 }
 
@@ -231,6 +261,7 @@ void init_kernel_table(nb::module_& m) {
   m.def("unregister_kernel", unregister, nb::arg("name"));
   m.def("unregister_kernel_library", unregister_library, nb::arg("number"));
   m.def("kernels_in_delegates", names_in_delegates);
+  m.def("refused_kernel_libraries", [] { return owned().refused; });
 }
 
 }  // namespace rushlight::python

@@ -13,9 +13,10 @@ namespace rushlight::python {
 
 namespace nb = nanobind;
 
-// The kernels of the runtime and those that were registered. Lives as long as the process, as all
-// that is ever in it does: methods may use a kernel after it was taken out. Changed and asked with
-// the GIL held.
+// The kernels of the runtime, those that were registered, and those of libraries that export
+// rl_get_loaded_kernel_v1 and were loaded by whatever means, which are looked for now. Lives as
+// long as the process, as all that is ever in it does: methods may use a kernel after it was taken
+// out. Changed and asked with the GIL held.
 KernelTable& kernel_table();
 
 // Defines the functions that change and ask it.

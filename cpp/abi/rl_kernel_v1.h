@@ -9,6 +9,10 @@
  * that returns its kernels, index 0 first, and NULL behind the last. What the pointer leads to, and
  * all that it points to, must stay as it is until the library is unloaded.
  *
+ * A library may export the same function as rl_get_loaded_kernel_v1, too: its kernels serve all
+ * programs of a process that has loaded the library, by whatever means. Python's runtime looks for
+ * it; others are given the library's path.
+ *
  * Rules. Functions return 0 or one of the codes of rl_value_v1.h. They must not let an exception
  * out. Texts are pointer and length. Every struct has its size as its maker knew it, first or
  * behind the version: a reader uses only fields within that size, so that fields can be added at
@@ -27,6 +31,7 @@ extern "C" {
 
 #define RL_KERNEL_V1_VERSION 1u
 #define RL_KERNEL_V1_SYMBOL "rl_get_kernel_v1"
+#define RL_KERNEL_V1_LOADED_SYMBOL "rl_get_loaded_kernel_v1"
 
 /* It may be called inside a delegate, between operators of the cpu backend. Then the sizes of its
  * results are those that the operator's reference in Python gives for the sizes and numbers of its
@@ -66,7 +71,7 @@ typedef struct rl_kernel_call_v1 {
   uint32_t reserved;
   const rl_kernel_host_v1* host;
   void* context;
-  size_t n_args; /* as many as the schema of the out-variant has */
+  size_t n_args; /* as many as the schema of the out-variant has; for "*" as the program's call */
 } rl_kernel_call_v1;
 
 typedef struct rl_kernel_v1 {
@@ -79,7 +84,9 @@ typedef struct rl_kernel_v1 {
    *   t Tensor   w Tensor that is written   T Tensor[]  W Tensor[] that is written  O Tensor?[]
    *   i int      d float    b bool    s Scalar    S str    I int[]    D float[]    B bool[]
    * acme::snake.out(Tensor x, float a, *, Tensor(a!) out) has "tdw=". A program whose schema of
-   * the operator differs is refused. */
+   * the operator differs is refused.
+   * Or "*": the kernel takes whatever arguments the call in the program has, what it returns last,
+   * and checks their number and kinds by itself. */
   const char* signature;
   /* NULL, or the dtypes and dim orders that it is for: docs/custom-operators.md. */
   const char* key;

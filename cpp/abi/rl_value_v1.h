@@ -54,7 +54,8 @@ enum {
 typedef struct rl_value_v1 {
   uint32_t size; /* set by who asks: sizeof(rl_value_v1) */
   uint32_t kind;
-  int64_t i;       /* RL_INT; RL_BOOL as 0 or 1; RL_DOUBLE cut, within 64 bits */
+  int64_t i;       /* RL_INT; RL_BOOL as 0 or 1; RL_DOUBLE cut, within 64 bits; RL_LIST: the kind of
+                    * its items, RL_NONE where some of its tensors may be absent */
   double d;        /* RL_DOUBLE; RL_INT and RL_BOOL as a double */
   rl_text_v1 text; /* RL_STRING */
   /* RL_TENSOR: */

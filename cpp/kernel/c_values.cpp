@@ -1,6 +1,24 @@
 #include "rushlight/kernel/c_values.h"
 
 namespace rushlight::c_values {
+namespace {
+
+int64_t kind_of_items(Tag list) {
+  switch (list) {
+    case Tag::TensorList:
+      return RL_TENSOR;
+    case Tag::IntList:
+      return RL_INT;
+    case Tag::DoubleList:
+      return RL_DOUBLE;
+    case Tag::BoolList:
+      return RL_BOOL;
+    default:
+      return RL_NONE;
+  }
+}
+
+}  // namespace
 
 rl_value_v1 value_of(const Tensor& tensor) {
   rl_value_v1 to = {};
@@ -37,6 +55,7 @@ rl_value_v1 value_of(const EValue& value) {
       break;
     default:
       to.kind = RL_LIST;
+      to.i = kind_of_items(value.tag);
       to.n_items = value.size();
   }
   return to;

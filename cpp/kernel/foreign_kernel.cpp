@@ -39,8 +39,17 @@ Status fail_memory(const Kernel& kernel, KernelContext& ctx, EValue* const* args
 
 }  // namespace
 
+Status ForeignKernel::learn(size_t n_args, Message& message) const {
+  uint32_t known = 0;
+  const auto count = static_cast<uint32_t>(n_args);
+  if (n_args_.compare_exchange_strong(known, count) || known == count) return {};
+  return message.fail(Code::InvalidProgram, "%lu arguments, but an earlier call had %lu",
+                      static_cast<unsigned long>(count), static_cast<unsigned long>(known));
+}
+
 Status run_guarded(const Kernel& kernel, KernelContext& ctx, EValue* const* args,
                    ArenaShadow shadow) {
+  if (takes_any(kernel)) return kernel.fn(ctx, args);  // what its results are is not known
   shadow.copy();
   const Status status = kernel.fn(ctx, args);
   for_each_result(kernel, args, [&](size_t, const Tensor& result) { shadow.accept(result); });

@@ -62,9 +62,15 @@ int32_t item(void* context, size_t index, size_t k, rl_value_v1* to) {
   return RL_OK;
 }
 
+bool is_tensor_list(Tag tag) { return tag == Tag::TensorList || tag == Tag::OptionalTensorList; }
+
 // The letter of an argument.
 char letter_of(const Call& call, size_t index) {
   const char* at = call.signature;
+  if (*at == *kAnyArguments) {
+    const Tag tag = call.args[index]->tag;
+    return tag == Tag::Tensor ? 'w' : is_tensor_list(tag) ? 'W' : 's';
+  }
   for (; *at == '?' || index > 0; ++at) {
     if (*at != '?') --index;
   }
@@ -118,20 +124,27 @@ bool is_text(const char* text) {
   return n > 0 && n <= kMaxText;
 }
 
-// A tensor that the kernel writes may be a constant of a hostile program.
+bool has_constant(const EValue& value) {
+  if (value.is_tensor()) return value.tensor().read_only;
+  for (size_t k = 0; is_tensor_list(value.tag) && k < value.size(); ++k) {
+    const Tensor* tensor = value.tensor_at(k);
+    if (tensor != nullptr && tensor->read_only) return true;
+  }
+  return false;
+}
+
+// A tensor that the kernel writes may be a constant of a hostile program. Of a kernel that takes
+// any arguments, only the last one is known to be written.
 Status check_writable(const Call& call) {
+  const bool any = *call.signature == *kAnyArguments;
   const char* at = call.signature;
-  for (size_t i = 0; i < call.n_args; ++i, ++at) {
-    if (*at == '?') ++at;
-    const size_t count = *at == 'w' ? 1 : *at == 'W' ? call.args[i]->size() : 0;
-    for (size_t k = 0; k < count; ++k) {
-      const EValue& value = *call.args[i];
-      const Tensor* tensor = *at == 'w' ? value.tensor_or_null() : value.tensor_at(k);
-      if (tensor == nullptr || !tensor->read_only) continue;
-      return call.ctx->fail(Code::InvalidProgram,
-                            "argument %zu, which the operator writes, is a constant of the program",
-                            i);
-    }
+  for (size_t i = 0; i < call.n_args; ++i) {
+    if (!any && *at == '?') ++at;
+    const char letter = !any ? *at++ : i + 1 == call.n_args ? 'w' : 't';
+    if ((letter != 'w' && letter != 'W') || !has_constant(*call.args[i])) continue;
+    return call.ctx->fail(Code::InvalidProgram,
+                          "argument %zu, which the operator writes, is a constant of the program",
+                          i);
   }
   return {};
 }
@@ -150,7 +163,7 @@ bool is_key(const char* key) {
   return key[3 + std::strspn(key + 3, "0123456789;,|")] == '\0';
 }
 
-// Counts the arguments of a signature; 0 if it is none. It ends with "=".
+// Counts the arguments of a signature of letters; 0 if it is none. It ends with "=".
 size_t count_arguments(const char* signature) {
   if (!is_text(signature)) return 0;
   size_t count = 0;
@@ -189,11 +202,13 @@ Status PluginKernel::adopt(const rl_kernel_v1* kernel, Message& message) {
                         kMaxText);
   }
   const size_t n_args = count_arguments(kernel->signature);
-  if (n_args == 0) {
+  const bool any =
+      kernel->signature != nullptr && std::strcmp(kernel->signature, kAnyArguments) == 0;
+  if (n_args == 0 && !any) {
     return message.fail(Code::InvalidArgument,
                         "the signature of %s must have a letter for each argument, one that is "
-                        "written among them, and \"=\" behind them, as in \"tdw=\"; see "
-                        "rl_kernel_v1.h",
+                        "written among them, and \"=\" behind them, as in \"tdw=\", or be \"*\"; "
+                        "see rl_kernel_v1.h",
                         kernel->name);
   }
   if (kernel->key != nullptr && !is_key(kernel->key)) {
@@ -209,7 +224,7 @@ Status PluginKernel::adopt(const rl_kernel_v1* kernel, Message& message) {
   const size_t known = kernel->size < sizeof(kernel_) ? kernel->size : sizeof(kernel_);
   std::memcpy(&kernel_, kernel, known);
   n_args_ = n_args;
-  in_delegates = (kernel_.flags & RL_KERNEL_IN_DELEGATES) != 0;
+  in_delegates = (kernel_.flags & RL_KERNEL_IN_DELEGATES) != 0 && !any;
   entry_ = {kernel_.name, kernel_.signature, run, kernel_.key, this};
   return {};
 }
@@ -223,13 +238,14 @@ bool PluginKernel::is_same(const Kernel& other) const {
 
 Status PluginKernel::run(KernelContext& ctx, EValue* const* args) {
   const auto& self = *static_cast<const PluginKernel*>(ctx.kernel()->self);
-  Call call = {&ctx, self.entry_.signature, args, self.n_args_};
+  const size_t n_args = takes_any(self.entry_) ? self.n_args() : self.n_args_;
+  Call call = {&ctx, self.entry_.signature, args, n_args};
   RL_TRY(check_writable(call));
   rl_kernel_call_v1 to = {};
   to.size = sizeof(to);
   to.host = &kHost;
   to.context = &call;
-  to.n_args = self.n_args_;
+  to.n_args = n_args;
   const Status status =
       status_of(self.kernel_.run(self.kernel_.self, &to), ctx.message(), "kernel");
   return status.code() == Code::EndOfMethod ? Status(Code::Internal) : status;

@@ -27,7 +27,7 @@ class PluginKernel : public ForeignKernel {
 
   rl_kernel_v1 kernel_ = {};
   Kernel entry_ = {};
-  size_t n_args_ = 0;
+  size_t n_args_ = 0;  // 0 if it takes any number
 };
 
 }  // namespace rushlight

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "rushlight/kernel/foreign_kernel.h"
 #include "rushlight/kernel/kernel.h"
 
 namespace rushlight {
@@ -36,7 +37,8 @@ bool match_key(const Kernel& kernel, EValue* const* args, size_t n_args) {
     if (*at++ != *prefix) return false;
   }
   const size_t n_letters = std::strlen(kernel.signature);
-  const bool has_alias = n_letters > 0 && kernel.signature[n_letters - 1] == '=';
+  const bool has_alias =
+      takes_any(kernel) || (n_letters > 0 && kernel.signature[n_letters - 1] == '=');
   if (has_alias && n_args > 0) --n_args;
   bool first = true;
   for (size_t i = 0; i < n_args; ++i) {
@@ -135,6 +137,7 @@ bool KernelTable::has(StringView name) const {
 }
 
 Status check_arguments(const Kernel& kernel, EValue* const* args, size_t n_args, Message& message) {
+  if (takes_any(kernel)) return {};
   size_t i = 0;
   for (const char* at = kernel.signature; *at != '\0'; ++at, ++i) {
     const bool optional = *at == '?';

@@ -409,6 +409,9 @@ Status MethodLoader::check_kernel_arguments() {
     Status status;
     if (kernel.self != nullptr) {
       status = kernel.self->check(kernel, method_.meta_.program(), message_);
+      if (status.ok() && takes_any(kernel)) {
+        status = kernel.self->learn(instruction.n_args, message_);
+      }
     }
     if (status.ok()) {
       status = check_arguments(kernel, instruction.args, instruction.n_args, message_);

@@ -214,7 +214,10 @@ size_t Method::first_written(uint32_t pc) const {
   const Instruction& instruction = parts_.instructions[pc];
   switch (instruction.kind) {
     case InstructionKind::Kernel:
-      return parts_.kernels[pc] != nullptr ? first_result(*parts_.kernels[pc]) : instruction.n_args;
+      if (parts_.kernels[pc] == nullptr) return instruction.n_args;
+      if (takes_any(*parts_.kernels[pc]))
+        return instruction.n_args > 0 ? instruction.n_args - 1 : 0;
+      return first_result(*parts_.kernels[pc]);
     case InstructionKind::Delegate:
       return instruction.n_inputs;
     case InstructionKind::Move:

@@ -21,8 +21,8 @@ const Kernel* find_twin(const KernelTable& table, const Kernel& kernel) {
 
 KernelLibrary::~KernelLibrary() { delete[] kernels_; }
 
-Status KernelLibrary::open(const char* path, Message& message) {
-  RL_TRY(library_.open(path, RL_KERNEL_V1_SYMBOL, "kernels", message));
+Status KernelLibrary::open(const char* path, Message& message, const char* symbol) {
+  RL_TRY(library_.open(path, symbol, "kernels", message));
   return adopt(reinterpret_cast<rl_get_kernel_v1_fn>(library_.symbol()), path, message);
 }
 

@@ -26,8 +26,9 @@ class KernelLibrary {
 
   // One of these may be called, once for each object. `name` is for messages. Returns what
   // SharedLibrary::open() returns, InvalidArgument for a kernel that cannot be used here, and
-  // NotFound without kernels; the message says why. After a failure there are no kernels.
-  Status open(const char* path, Message& message);
+  // NotFound without kernels; the message says why. After a failure there are no kernels. `symbol`
+  // is the function that a library exports.
+  Status open(const char* path, Message& message, const char* symbol = RL_KERNEL_V1_SYMBOL);
   Status adopt(rl_get_kernel_v1_fn get, const char* name, Message& message);
   Status adopt(Span<const rl_kernel_v1* const> kernels, const char* name, Message& message);
   size_t size() const { return size_; }

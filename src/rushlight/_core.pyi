@@ -211,6 +211,9 @@ def operator_names(own: bool = False) -> set[str]:
 def kernels_in_delegates() -> set[str]:
     """The operators that have registered kernels, all of which may be called inside a delegate."""
 
+def refused_kernel_libraries() -> list[str]:
+    """Why kernels of libraries that the process has loaded are left out: a sentence for each."""
+
 def register_kernel(
     name: str, signature: str, n_results: int, function: Any, in_delegates: bool
 ) -> None:

@@ -20,10 +20,11 @@ from torch.utils import _pytree as pytree
 import rushlight
 from delegates import declined, lowered_modules
 from rushlight.backends.openvino import PARTITIONER, OpenvinoPartitioner
+from rushlight.backends.openvino.partitioner import OpenvinoOperatorsSupport
 from rushlight.backends.openvino.payload import Payload, read_payload, write_payload
 from rushlight.errors import ExportError, LoadError
 from rushlight.partition import CompileSpec, LoweredBackendModule
-from rushlight.pipeline import EdgeProgramManager, to_edge_transform_and_lower
+from rushlight.pipeline import EdgeProgramManager, to_edge, to_edge_transform_and_lower
 
 
 def lowered(module: nn.Module, args: tuple[Any, ...], **options: Any) -> EdgeProgramManager:
@@ -249,6 +250,20 @@ def test_operators_and_nodes_can_be_left_out() -> None:
     assert len(delegates(manager)) == 2
     with load(manager) as module:
         same(module(IMAGE), model(IMAGE))
+
+
+def test_what_it_takes_can_be_asked_by_other_partitioners() -> None:
+    graph = to_edge(torch.export.export(Integers(), (IMAGE, torch.arange(3)))).exported_program()
+    calls = {node.name: node for node in graph.graph.nodes if node.op == "call_function"}
+
+    def taken(**options: Any) -> set[str]:
+        support = OpenvinoOperatorsSupport(**options)
+        return {name for name, node in calls.items() if support.is_node_supported({}, node)}
+
+    assert "relu" in taken() and "mul" not in taken()
+    assert "relu" not in taken(op_types_to_skip={"aten.relu.default"})
+    assert "relu" not in taken(op_names_to_skip={"relu"})
+    assert "mul" in taken(enabled_ops_by_name={"mul"})
 
 
 def test_buffers_that_the_model_writes_stay_with_the_program() -> None:

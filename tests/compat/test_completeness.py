@@ -15,7 +15,7 @@ ALIAS = ROOT / "compat" / "python"
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 REAL = ROOT / ".venv-executorch" / "lib" / VERSION / "site-packages" / "executorch"
 # Fewer would mean that names are refused rather than given.
-LEAST_PRESENT = 1196
+LEAST_PRESENT = 1220
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "exported_kernels.h"
 #include "rushlight/module/module.h"
-#include "rushlight/program/program_fb.h"
 #include "values.h"
 
 namespace executorch::runtime {
@@ -16,42 +16,10 @@ namespace {
 // Arguments of a common call fit here; others take scratch memory.
 constexpr size_t kStackBytes = 1024;
 
-// As many arguments of any kind as the text has letters.
-constexpr char kAnyArguments[] = "================================================================";
-constexpr size_t kMaxArguments = sizeof(kAnyArguments) - 1;
-
-::rushlight::Status run_unguarded(const ::rushlight::Kernel& kernel,
-                                  ::rushlight::KernelContext& context,
-                                  ::rushlight::EValue* const* args, ::rushlight::ArenaShadow) {
-  return kernel.fn(context, args);
-}
-
 size_t count_letters(const char* signature) {
   size_t count = 0;
   for (; *signature != '\0'; ++signature) count += *signature != '?' ? 1 : 0;
   return count;
-}
-
-// How many arguments a method's calls of an operator have; 0 if it does not call it.
-size_t count_arguments(const ::rushlight::MethodMeta& meta, ::rushlight::StringView name) {
-  const auto plan = meta.plan();
-  for (size_t i = 0; i < plan.operators().size(); ++i) {
-    char buffer[256];
-    if (meta.operator_name(i).join(buffer, sizeof(buffer)) != name) continue;
-    for (size_t c = 0; c < plan.chains().size(); ++c) {
-      const auto instructions = plan.chains()[c].instructions();
-      for (size_t k = 0; k < instructions.size(); ++k) {
-        const auto call = instructions[k].instr_args_as_KernelCall();
-        if (call.present() && call.op_index() == static_cast<int32_t>(i)) return call.args().size();
-      }
-    }
-  }
-  return 0;
-}
-
-::rushlight::Status check_nothing(const ::rushlight::Kernel&, const ::rushlight::NamedData&,
-                                  ::rushlight::Message&) {
-  return {};
 }
 
 // A tensor that the kernel writes may be a constant of a hostile program.
@@ -66,10 +34,10 @@ bool writes_constant(const ::rushlight::Kernel& kernel, ::rushlight::EValue* con
     return false;
   };
   const char* at = kernel.signature;
-  if (*at == '=') return is_constant(*args[n_args - 1]);
+  if (::rushlight::takes_any(kernel)) return n_args > 0 && is_constant(*args[n_args - 1]);
   for (size_t i = 0; i < n_args; ++i, ++at) {
     if (*at == '?') ++at;
-    if (*at == 'w' && is_constant(*args[i])) return true;
+    if ((*at == 'w' || *at == 'W') && is_constant(*args[i])) return true;
   }
   return false;
 }
@@ -87,6 +55,7 @@ struct Registry {
 
   Kernel kernels[kCapacity];
   AdoptedKernel adopted[kCapacity];
+  rl_kernel_v1 exported[kCapacity];
   size_t size = 0;
   size_t in_table = SIZE_MAX;  // how many the table has
   ::rushlight::KernelTable table;
@@ -108,28 +77,17 @@ void add_unless_known(::rushlight::KernelTable& table, const ::rushlight::Kernel
 const ::rushlight::Kernel& AdoptedKernel::adopt(const Kernel& kernel) {
   op_ = kernel.op_;
   const bool is_typed = kernel.signature_ != nullptr;
-  n_args_ = is_typed ? count_letters(kernel.signature_) : 0;
-  entry_ = {kernel.name_, is_typed ? kernel.signature_ : "", run, kernel.kernel_key_.data(), this};
-  if (!is_typed) {
-    check = check_nothing;
-    ForeignKernel::run = run_unguarded;
-  }
+  n_letters_ = is_typed ? count_letters(kernel.signature_) : 0;
+  entry_ = {kernel.name_, is_typed ? kernel.signature_ : ::rushlight::kAnyArguments, run,
+            kernel.kernel_key_.data(), this};
   return entry_;
-}
-
-void AdoptedKernel::learn_arguments(const ::rushlight::MethodMeta& meta) {
-  if (n_args_ != 0) return;
-  const size_t count = count_arguments(meta, entry_.name);
-  if (count == 0 || count > kMaxArguments) return;
-  n_args_ = count;
-  entry_.signature = kAnyArguments + kMaxArguments - count;
 }
 
 ::rushlight::Status AdoptedKernel::run(::rushlight::KernelContext& context,
                                        ::rushlight::EValue* const* args) {
   const ::rushlight::Kernel& kernel = *context.kernel();
   const auto& self = *static_cast<const AdoptedKernel*>(kernel.self);
-  const size_t n_args = self.n_args_;
+  const size_t n_args = ::rushlight::takes_any(kernel) ? self.n_args() : self.n_letters_;
   if (writes_constant(kernel, args, n_args)) {
     return context.fail(Error::InvalidProgram,
                         "an argument that the operator writes is a constant of the program");
@@ -161,12 +119,6 @@ Error fill_table(Span<const Kernel> kernels, AdoptedKernel* adopted,
   const ::rushlight::KernelTable& registered = registered_table();
   for (size_t i = 0; i < registered.size(); ++i) add_unless_known(table, registered[i], &error);
   return error;
-}
-
-void learn_arguments(const ::rushlight::MethodMeta& meta) {
-  Registry& all = registry();
-  (void)registered_table();
-  for (size_t i = 0; i < all.size; ++i) all.adopted[i].learn_arguments(meta);
 }
 
 const ::rushlight::KernelTable& registered_table() {
@@ -230,7 +182,9 @@ Error register_kernels(const Span<const Kernel> kernels) {
       ET_CHECK_MSG(!same_kernel(all.kernels[i], kernel.name_, kernel.kernel_key_),
                    "kernel %s is registered twice", kernel.name_);
     }
-    all.kernels[all.size++] = kernel;
+    all.kernels[all.size] = kernel;
+    all.exported[all.size] = internal::export_kernel(all.kernels[all.size]);
+    ++all.size;
   }
   return Error::Ok;
 }
@@ -266,3 +220,18 @@ Result<OpFunction> get_op_function_from_registry(const char* name, Span<const Te
 }
 
 }  // namespace executorch::runtime
+
+// What a shared library of kernels exports. Weak, since the library may have a table of its own.
+#if defined(_WIN32)
+#define RUSHLIGHT_EXPORT_WEAK
+#else
+#define RUSHLIGHT_EXPORT_WEAK __attribute__((weak, visibility("default")))
+#endif
+
+extern "C" RUSHLIGHT_EXPORT_WEAK const rl_kernel_v1* rl_get_loaded_kernel_v1(uint32_t index) {
+  const auto& all = executorch::runtime::internal::registry();
+  return index < all.size ? &all.exported[index] : nullptr;
+}
+extern "C" RUSHLIGHT_EXPORT_WEAK const rl_kernel_v1* rl_get_kernel_v1(uint32_t index) {
+  return rl_get_loaded_kernel_v1(index);
+}

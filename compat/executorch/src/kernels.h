@@ -5,7 +5,6 @@
 
 #include "rushlight/kernel/foreign_kernel.h"
 #include "rushlight/kernel/kernel.h"
-#include "rushlight/program/method_meta.h"
 
 namespace executorch::runtime::internal {
 
@@ -18,10 +17,6 @@ class AdoptedKernel : public ::rushlight::ForeignKernel {
   // For a table; this object must stay where it is.
   const ::rushlight::Kernel& adopt(const Kernel& kernel);
   const ::rushlight::Kernel& entry() const { return entry_; }
-  // A kernel that was made from no function with types takes as many arguments as the first method
-  // that calls it says, and of any kinds: it checks them by itself. To be called before a method is
-  // loaded.
-  void learn_arguments(const ::rushlight::MethodMeta& meta);
 
  private:
   static ::rushlight::Status run(::rushlight::KernelContext& context,
@@ -29,7 +24,7 @@ class AdoptedKernel : public ::rushlight::ForeignKernel {
 
   ::rushlight::Kernel entry_ = {};
   OpFunction op_ = nullptr;
-  size_t n_args_ = 0;
+  size_t n_letters_ = 0;
 };
 
 // Fills a table with `adopted` kernels, those that are registered, and the runtime's own, as far as
@@ -38,7 +33,5 @@ Error fill_table(Span<const Kernel> kernels, AdoptedKernel* adopted,
                  ::rushlight::KernelTable& table);
 // Those that are registered and the runtime's own.
 const ::rushlight::KernelTable& registered_table();
-// AdoptedKernel::learn_arguments() of all that are registered.
-void learn_arguments(const ::rushlight::MethodMeta& meta);
 
 }  // namespace executorch::runtime::internal

@@ -108,7 +108,7 @@ struct Module::Impl {
                    runtime::EventTracer* event_tracer, std::vector<Kernel> kernels);
   Error share_arenas();
   Error set_options(const LoadBackendOptionsMap& map);
-  Error use_kernels(std::vector<Kernel> kernels, const std::string& method);
+  Error use_kernels(std::vector<Kernel> kernels);
   Error failed(Error error) {
     if (error != Error::Ok) ET_LOG(Error, "%s", own.message().text());
     return error;
@@ -220,9 +220,7 @@ Error Module::Impl::set_options(const LoadBackendOptionsMap& map) {
 }
 
 // The table that the next method is loaded with.
-Error Module::Impl::use_kernels(std::vector<Kernel> given, const std::string& method) {
-  const auto meta = own.program().method_meta(method.c_str());
-  if (meta.ok()) runtime::internal::learn_arguments(meta.value());
+Error Module::Impl::use_kernels(std::vector<Kernel> given) {
   if (given.empty()) {
     kernels = runtime::internal::registered_table();
     return Error::Ok;
@@ -230,12 +228,8 @@ Error Module::Impl::use_kernels(std::vector<Kernel> given, const std::string& me
   given_kernels.push_back(std::make_unique<GivenKernels>(std::move(given)));
   GivenKernels& last = *given_kernels.back();
   kernels = {};
-  ET_CHECK_OK_OR_RETURN_ERROR(runtime::internal::fill_table(
-      {last.kernels.data(), last.kernels.size()}, last.adopted.get(), kernels));
-  for (size_t i = 0; meta.ok() && i < last.kernels.size(); ++i) {
-    last.adopted[i].learn_arguments(meta.value());
-  }
-  return Error::Ok;
+  return runtime::internal::fill_table({last.kernels.data(), last.kernels.size()},
+                                       last.adopted.get(), kernels);
 }
 
 Error Module::Impl::load_method(const std::string& name, runtime::HierarchicalAllocator* planned,
@@ -251,7 +245,7 @@ Error Module::Impl::load_method(const std::string& name, runtime::HierarchicalAl
 
 Error Module::Impl::load_own(const std::string& name, runtime::EventTracer* event_tracer,
                              std::vector<Kernel> method_kernels) {
-  ET_CHECK_OK_OR_RETURN_ERROR(use_kernels(std::move(method_kernels), name));
+  ET_CHECK_OK_OR_RETURN_ERROR(use_kernels(std::move(method_kernels)));
   ::rushlight::Result<::rushlight::Method*> method = own.method(name.c_str());
   if (!method.ok()) return failed(method.status().code());
   runtime::EventTracer* told = event_tracer != nullptr ? event_tracer : tracer.get();

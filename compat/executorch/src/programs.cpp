@@ -140,8 +140,7 @@ struct OwnedMethod final : public LoadedMethod {
   Error take_arenas(HierarchicalAllocator* planned,
                     ::rushlight::Span<const ::rushlight::Span<uint8_t>>* arenas);
   Error take_scratch(MemoryAllocator* temp);
-  Error take_kernels(Span<const Kernel> kernels, const ::rushlight::MethodMeta& meta,
-                     const ::rushlight::KernelTable** table);
+  Error take_kernels(Span<const Kernel> kernels, const ::rushlight::KernelTable** table);
   Error take_options(const LoadBackendOptionsMap& map);
 
   AllocatorOf structures;
@@ -182,7 +181,7 @@ Error OwnedMethod::take_scratch(MemoryAllocator* temp) {
   return Error::Ok;
 }
 
-Error OwnedMethod::take_kernels(Span<const Kernel> kernels, const ::rushlight::MethodMeta& meta,
+Error OwnedMethod::take_kernels(Span<const Kernel> kernels,
                                 const ::rushlight::KernelTable** table) {
   *table = &registered_table();
   if (kernels.empty()) return Error::Ok;
@@ -192,7 +191,6 @@ Error OwnedMethod::take_kernels(Span<const Kernel> kernels, const ::rushlight::M
   for (size_t i = 0; i < kernels.size(); ++i) new (&adopted[i]) AdoptedKernel();
   *table = new (own_table)::rushlight::KernelTable();
   ET_CHECK_OK_OR_RETURN_ERROR(fill_table(kernels, adopted, *own_table));
-  for (size_t i = 0; i < kernels.size(); ++i) adopted[i].learn_arguments(meta);
   return Error::Ok;
 }
 
@@ -214,12 +212,11 @@ Error OwnedMethod::load(const LoadedProgram& program, const ::rushlight::MethodM
                            "the method's allocator is too small");
   ET_CHECK_OK_OR_RETURN_ERROR(take_arenas(manager.planned_memory(), &memory.arenas));
   ET_CHECK_OK_OR_RETURN_ERROR(take_scratch(manager.temp_allocator()));
-  ET_CHECK_OK_OR_RETURN_ERROR(take_kernels(kernels, meta, &with.kernels));
+  ET_CHECK_OK_OR_RETURN_ERROR(take_kernels(kernels, &with.kernels));
   if (backend_options != nullptr) {
     ET_CHECK_OK_OR_RETURN_ERROR(take_options(*backend_options));
     with.backend_options = &options;
   }
-  learn_arguments(meta);
   memory.scratch = &scratch;
   with.backends = &registered_backends();
   with.external_data = data != nullptr ? &external : nullptr;

@@ -428,7 +428,7 @@ void TokenTrie::add_words(const std::vector<Text>& texts) {
   others_ = add_tree(&others);
 }
 
-TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
+TokenTrie::TokenTrie(const std::vector<std::string>& pieces) : suffixes_(pieces) {
   std::vector<Text> texts;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const StringView text(pieces[i].data(), pieces[i].size());

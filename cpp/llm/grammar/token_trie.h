@@ -23,6 +23,7 @@
 
 #include "rushlight/core/span.h"
 #include "rushlight/llm/grammar/regex/classes.h"
+#include "rushlight/llm/grammar/suffixes.h"
 
 namespace rushlight::llm::grammar {
 
@@ -90,7 +91,7 @@ class TokenTrie {
  public:
   static constexpr size_t kMaxPiece = 4096;  // longer pieces are left out
 
-  // `pieces` by token, at most 2^24; empty ones are left out.
+  // `pieces` by token, at most 2^24, which must live as long; empty ones are left out.
   explicit TokenTrie(const std::vector<std::string>& pieces);
 
   static constexpr uint32_t kRoot = 0;  // of the tree of all tokens
@@ -137,6 +138,7 @@ class TokenTrie {
   void add_tokens_from(uint8_t byte, uint32_t* bits) const;
   void add_tokens_from(uint8_t byte, const uint32_t* some, uint32_t* bits) const;
   size_t count_from(uint8_t byte) const;
+  const Suffixes& suffixes() const { return suffixes_; }
   size_t longest() const { return longest_; }
   size_t tokens() const { return endings_from(kRoot).size(); }
   uint8_t first_byte(uint32_t token) const { return first_bytes_[token]; }
@@ -165,6 +167,7 @@ class TokenTrie {
   uint32_t rests_after(uint32_t node, size_t depth, const std::vector<Text>& texts);
   void add_large(size_t tokens);
 
+  const Suffixes suffixes_;
   std::vector<TrieNode> nodes_;
   std::vector<TrieEntry> entries_;
   std::vector<Ending> endings_;

@@ -40,7 +40,7 @@ from rushlight.edge.prepare_state import prepare_state
 from rushlight.edge.prepare_views import prepare_views
 from rushlight.edge.prepare_writes import prepare_writes
 from rushlight.edge.recurrence import recurrence_to_loops
-from rushlight.errors import ExportError, internal_error, raised_by_us
+from rushlight.errors import Code, ExportError, internal_error, raised_by_us
 from rushlight.ir.bounds import Bounds, example_outside, input_sizes, told_symbols
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
@@ -193,7 +193,7 @@ def _keep_state(program: ExportedProgram, state: Collection[str]) -> None:
                 spec.kind, spec.persistent = InputKind.BUFFER, True
             kept = OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(node.name), spec.target)
             signature.output_specs.insert(0, kept)
-            output.args = ((node, *output.args[0]),)  # type: ignore[misc]
+            output.args = ((node, *output.args[0]),)
 
 
 def _refuse_effects(program: ExportedProgram) -> None:
@@ -282,13 +282,27 @@ def _to_edge(constants: Constants, config: EdgeCompileConfig) -> None:
 
 
 def finish(program: ExportedProgram) -> None:
-    """Bring the signature's names and the generated code up to date with the graph."""
+    """Bring the signature's names and the generated code up to date with the graph.
+
+    Raises:
+        ExportError: a pass has changed how many inputs or outputs the graph has.
+    """
     signature: ExportGraphSignature = program.graph_signature
     inputs = program.graph.find_nodes(op="placeholder")
+    returned: Any = program.graph.output_node().args[0]
+    has = (len(inputs), len(returned))
+    needs = (len(signature.input_specs), len(signature.output_specs))
+    if has != needs:
+        raise ExportError(
+            f"the graph has {has[0]} inputs and {has[1]} outputs, and the program's signature "
+            f"{needs[0]} and {needs[1]}: a pass over graphs must keep their number; to change it, "
+            f"write a pass over programs (ExportedProgramPassBase), which also changes "
+            f"graph_signature",
+            code=Code.INVALID_ARGUMENT,
+        )
     for entry, node in zip(signature.input_specs, inputs, strict=True):
         if isinstance(entry.arg, TensorArgument):
             entry.arg = TensorArgument(node.name)
-    returned: Any = program.graph.output_node().args[0]
     for spec, node in zip(signature.output_specs, returned, strict=True):
         if isinstance(spec.arg, TensorArgument) and hasattr(node, "name"):
             spec.arg = TensorArgument(node.name)

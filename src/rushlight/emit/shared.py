@@ -35,7 +35,8 @@ class ProgramEmitter:
         data = raw_bytes(tensor)
         if not data.any():
             return 0
-        self.mutable_data.append(data)
+        # A copy: a run of the eager model, to compare with, would change what is written later.
+        self.mutable_data.append(data.copy())
         return len(self.mutable_data)
 
     def add_delegate(self, method: str, module: LoweredBackendModule) -> schema.BackendDelegate:

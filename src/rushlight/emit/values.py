@@ -116,7 +116,8 @@ class MethodEmitter:
         tensor = self._tensor(spec)
         buffer = self.method.buffers.get(node)
         if buffer is not None:
-            tensor.data_buffer_idx = self.shared.add_mutable(buffer.initial)
+            if spec.mem_id:  # without memory, an initial value would be read as a constant
+                tensor.data_buffer_idx = self.shared.add_mutable(buffer.initial)
             if self.shared.config.emit_mutable_buffer_names:
                 tensor.extra_tensor_info = schema.ExtraTensorInfo(fully_qualified_name=buffer.name)
         self.index[node] = self._add(tensor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any
 
 from rushlight.edge import ExecutorchBackendConfig
@@ -30,7 +31,7 @@ class EmitterOutput:
             of each of its places}}.
         instruction_id_to_num_outs_map: {method: {instruction: how many values its delegate gives}}.
         mutable_data: the first contents of planned tensors; None: all are zero.
-        external_constant_buffer: the constants in data files.
+        external_constant_buffer: the constants in data files; equal ones are there once.
         external_constant_map: {data file: {name: index into external_constant_buffer}}.
     """
 
@@ -79,10 +80,14 @@ def emitter_output(emitted: EmittedProgram, program: fb.Program) -> EmitterOutpu
     )
     external: list[Buffer] = []
     indices: dict[str, dict[str, int]] = {}
+    places: dict[bytes, int] = {}
     for tag, tensors in emitted.external.items():
         for name, tensor in tensors.items():
-            indices.setdefault(tag, {})[name] = len(external)
-            external.append(as_bytes(raw_bytes(tensor)))
+            data = as_bytes(raw_bytes(tensor))
+            place = places.setdefault(sha256(data).digest(), len(external))
+            indices.setdefault(tag, {})[name] = place
+            if place == len(external):
+                external.append(data)
     return EmitterOutput(
         program,
         maps.handles,

@@ -36,7 +36,7 @@ def lifetimes(method: LoweredMethod, options: MemoryPlanningPass) -> dict[Tensor
     if not options.alloc_graph_input:
         skipped |= {s.storage for n in method.inputs if (s := spec_of(n))}
     if not options.alloc_graph_output:
-        skipped |= _unplanned_outputs(method)
+        skipped |= unplanned_outputs(method)
     for node in method.inputs:
         touch(node, 0)
     calls = [n for n in method.graph.nodes if n.op == "call_function" and n.target is not alloc]
@@ -52,7 +52,7 @@ def lifetimes(method: LoweredMethod, options: MemoryPlanningPass) -> dict[Tensor
     return spans
 
 
-def _unplanned_outputs(method: LoweredMethod) -> set[TensorSpec]:
+def unplanned_outputs(method: LoweredMethod) -> set[TensorSpec]:
     """Outputs whose memory the caller provides. An output that shares memory with another value is
     not among them, because that value needs memory even if the caller provides none."""
     unplanned = set()

@@ -228,7 +228,7 @@ def load_error(
     if Code(code) is Code.OPERATOR_MISSING and program is not None:
         schemas = _schemas(program)
         own = [schema for name, schema in schemas.items() if name in message]
-        advice = "".join(f"\n{line}" for line in _kernels_to_write(own)) if own else advice
+        advice = "".join(f"\n{line}" for line in _kernels_to_give(own)) if own else advice
     error = LoadError(message, code=Code(code), where=where, advice=advice)
     return write_report(error, report)
 
@@ -302,22 +302,25 @@ def _operator_lines(
         more = f", and {len(places) - 3} more" if len(places) > 3 else ""
         text.append(f"  {name}{note}  at {'; '.join(places[:3])}{more}")
     own = {name: schemas[name] for name, _ in operators if name in schemas}
-    if own:
-        text += _kernels_to_write(own.values())
-    if len(own) == n:
-        return text
-    text.append(
-        "Export the model so that these operators are decomposed, or load a runtime that has them; "
-        "`methods=[…]` loads only the methods that do without."
-    )
+    spaces = {name.partition("::")[0] for name in _core.operator_names()}
+    rest = {name for name, _ in operators} - own.keys()
+    foreign = {name for name in rest if name.partition("::")[0] not in spaces}
+    if own or foreign:
+        text += _kernels_to_give(own.values())
+    if rest - foreign:
+        text.append(
+            "Export the model so that these operators are decomposed, or load a runtime that has "
+            "them; `methods=[…]` loads only the methods that do without."
+        )
     return text
 
 
-def _kernels_to_write(schemas: Iterable[OperatorSchema]) -> list[str]:
+def _kernels_to_give(schemas: Iterable[OperatorSchema]) -> list[str]:
     return [
         *(f"  write {schema.declaration}" for schema in schemas),
-        "Give the library with these kernels, as in kernels=['libacme.so'], or kernels in "
-        "Python to rushlight.runtime.register_kernel.",
+        "Give the library with these kernels, as in kernels=['libacme.so'] (--kernels libacme.so), "
+        "or kernels in Python to rushlight.runtime.register_kernel.",
+        *(f"Left out: {refusal}" for refusal in _core.refused_kernel_libraries()),
     ]
 
 

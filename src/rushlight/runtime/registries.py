@@ -2,7 +2,8 @@
 
 A program names its operators. Those that the runtime has no kernel for are looked up among the
 kernels that are registered here, for all programs of this process, or given with
-`rushlight.load(..., kernels=[...])` for one.
+`rushlight.load(..., kernels=[...])` for one. Libraries that export `rl_get_loaded_kernel_v1`, as
+those do that are written for ExecuTorch, are registered once the process has loaded them.
 """
 
 from __future__ import annotations

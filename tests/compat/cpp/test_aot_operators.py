@@ -68,7 +68,12 @@ def custom_ops(shared_files: SharedFiles, prefix: Path) -> Path:
             sys.executable, PROJECT / "export.py", library, build / "model.pte", PYTHONPATH=alias
         )
         assert _configure(build, prefix, f"-DMODEL={build / 'model.pte'}").returncode == 0
-        for target in ("custom_ops_executor_runner", "narrow_runner", "merged"):
+        for target in (
+            "custom_ops_executor_runner",
+            "custom_ops_shared",
+            "narrow_runner",
+            "merged",
+        ):
             _check(CMAKE, "--build", build, "--target", target, "--parallel", "2")
 
     return shared_files.folder("compat_custom_ops", fill)
@@ -79,6 +84,19 @@ def custom_ops(shared_files: SharedFiles, prefix: Path) -> Path:
 def test_the_runtime_calls_kernels_that_yaml_names(custom_ops: Path, runner: str) -> None:
     printed = _check(custom_ops / runner, "--model_path", custom_ops / "model.pte")
     assert printed.strip() == "OutputX 0: tensor(sizes=[2, 3], [5., 5., 5., 5., 5., 5.])"
+
+
+@pytest.mark.full
+def test_python_calls_kernels_that_yaml_names(custom_ops: Path) -> None:
+    library, program = custom_ops / "libcustom_ops_shared.so", custom_ops / "model.pte"
+    for kernels, before in (([str(library)], ""), ([], f"ctypes.CDLL({str(library)!r})")):
+        script = (
+            f"import ctypes; {before}\n"
+            "import numpy as np, rushlight as rl\n"
+            f"module = rl.load({str(program)!r}, kernels={kernels})\n"
+            "print(module(np.arange(6, dtype='f4').reshape(2, 3)).tolist())"
+        )
+        assert _check(sys.executable, "-c", script) == "[[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]\n"
 
 
 @pytest.mark.full

@@ -59,6 +59,36 @@ else:
 print("done")
 """
 
+IN_A_PROGRAM = """
+import sys
+import torch
+import rushlight as rl
+
+torch.ops.load_library(sys.argv[1])
+torch.library.register_fake(
+    "compat_aten::custom_linear",
+    lambda weight, input, bias: input.new_empty(input.shape[0], weight.shape[1]),
+)
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3, 4))
+        self.bias = torch.nn.Parameter(torch.randn(4))
+
+    def forward(self, x):
+        given = torch.ops.compat_aten.custom_linear(self.weight, x, self.bias)
+        return given, torch.ops.compat_aten.custom_linear(self.weight, x, None)
+
+model, x = Model().eval(), torch.randn(5, 3)
+rows = torch.export.Dim("rows", max=8)
+program = rl.export(model, (x,), dynamic_shapes=({0: rows},), backend="cpu")  # verified
+for rows in (5, 2, 8):
+    x = torch.randn(rows, 3)
+    torch.testing.assert_close(rl.load(program.buffer)(x), model(x))
+print("done")
+"""
+
 
 @pytest.fixture(scope="session")
 def library(shared_files: SharedFiles, prefix: Path) -> Path:
@@ -84,8 +114,9 @@ def library(shared_files: SharedFiles, prefix: Path) -> Path:
     return shared_files.folder("compat_aten", fill) / "build" / "libcustom_linear.so"
 
 
-def test_kernels_are_operators_of_pytorch(library: Path) -> None:
+@pytest.mark.parametrize("script", [SCRIPT, IN_A_PROGRAM])
+def test_kernels_are_operators_of_pytorch(library: Path, script: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(library)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script, str(library)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0 and done.stdout == "done\n", done.stdout + done.stderr

@@ -57,8 +57,8 @@ void test_hostile_structs() {
     kernel.name = name;
     CHECK(is_refused(kernel, "the name of a kernel is that of its operator"));
   }
-  for (const char* signature : {static_cast<const char*>(nullptr), "", "=", "td=", "tdw",
-                                "tdw==", "t=w=", "txw=", "?=", "tdw?", "td?", "tdw=w"}) {
+  for (const char* signature : {static_cast<const char*>(nullptr), "", "=", "td=", "tdw", "tdw==",
+                                "t=w=", "txw=", "?=", "tdw?", "td?", "tdw=w", "**", "*="}) {
     kernel = sound();
     kernel.signature = signature;
     CHECK(is_refused(kernel, "a letter for each argument"));
@@ -152,6 +152,62 @@ void test_calls() {
   CHECK(!called && says(message, "argument 2, which the operator writes, is a constant"));
 }
 
+// A kernel that takes any arguments, and looks at them all.
+int32_t look(void* self, const rl_kernel_call_v1* call) {
+  *static_cast<size_t*>(self) = call->n_args;
+  rl_value_v1 value = {};
+  value.size = sizeof(value);
+  CHECK(call->host->value(call->context, 0, &value) == RL_OK);
+  CHECK(value.kind == RL_LIST && value.i == RL_DOUBLE && value.n_items == 2);
+  CHECK(call->host->value(call->context, 1, &value) == RL_OK && value.kind == RL_TENSOR);
+  const int32_t sizes[] = {1};
+  CHECK(call->host->resize(call->context, 0, 0, sizes, 1) == RL_INVALID_ARGUMENT);
+  return call->host->resize(call->context, 1, 0, sizes, 1);
+}
+
+void test_any_arguments() {
+  size_t n_args = 0;
+  rl_kernel_v1 kernel = sound();
+  kernel.signature = "*";
+  kernel.flags = RL_KERNEL_IN_DELEGATES;  // where kinds must be known
+  kernel.self = &n_args;
+  kernel.run = look;
+  PluginKernel plugin;
+  Message message;
+  CHECK(plugin.adopt(&kernel, message).ok() && !plugin.in_delegates);
+  float data[2] = {1, 2};
+  int32_t sizes[] = {2}, strides[] = {1};
+  const uint8_t order[] = {0};
+  Tensor tensor;
+  tensor.data = data;
+  tensor.sizes = sizes;
+  tensor.strides = strides;
+  tensor.dim_order = order;
+  tensor.rank = 1;
+  tensor.numel = tensor.capacity = 2;
+  tensor.dynamism = Dynamism::Bounded;
+  const double numbers[] = {0.5, 1.5};
+  EValue list, out;
+  list.tag = Tag::DoubleList;
+  list.list = {numbers, 2};
+  out.tag = Tag::Tensor;
+  out.t = &tensor;
+  EValue* args[] = {&list, &out, &out};
+  CHECK(check_arguments(plugin.kernel(), args, 3, message).ok());
+  CHECK(check_written(plugin.kernel(), args, 3, message).ok());
+  CHECK(check_schema(plugin.kernel(), "acme::snake.out(Tensor x) -> ()", message).ok());
+  CHECK(plugin.learn(3, message).ok() && plugin.learn(3, message).ok());
+  CHECK(plugin.learn(4, message).code() == Code::InvalidProgram);
+  CHECK(says(message, "4 arguments, but an earlier call had 3"));
+  KernelContext context(message, nullptr);
+  context.set_kernel(&plugin.kernel());
+  CHECK(plugin.kernel().fn(context, args).ok());
+  CHECK(n_args == 3 && tensor.numel == 1);
+  n_args = 0;
+  tensor.read_only = true;
+  CHECK(plugin.kernel().fn(context, args).code() == Code::InvalidProgram && n_args == 0);
+}
+
 Status check(const char* signature, const char* schema, Message& message) {
   const Kernel kernel = {"acme::snake.out", signature, nothing};
   return check_schema(kernel, StringView(schema), message);
@@ -211,6 +267,7 @@ void test_lines() {
 int main() {
   test_hostile_structs();
   test_calls();
+  test_any_arguments();
   test_schemas();
   test_lines();
   return check_result();

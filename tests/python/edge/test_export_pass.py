@@ -277,3 +277,15 @@ def test_tensors_that_a_pass_adds_take_no_name_of_the_graph() -> None:
         node.meta["val"] = mode.from_tensor(torch.ones(()))
     rebuilt = ThreeTimes()(GraphModule(held, graph)).graph_module
     assert rebuilt(torch.tensor(1.0))[0] == ((1.0 * 3 + 0) * 3 + 1) * 3 + 2
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_passes_over_graphs_keep_the_number_of_outputs(count: int) -> None:
+    class Outputs(ExportPass):
+        def output(self, results: list[Argument], meta: Any) -> None:
+            super().output(results[:1] * count, meta)
+
+    model = torch.nn.Linear(3, 3).eval()
+    edge = rl.to_edge(torch.export.export(model, (torch.ones(3),)))
+    with pytest.raises(rl.ExportError, match=f"{count} outputs.*a pass over programs"):
+        edge.transform([Outputs()])

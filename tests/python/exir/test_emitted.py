@@ -62,6 +62,29 @@ def test_external_constants() -> None:
     torch.testing.assert_close(load(bytes(file), data=data)(x), model(x))
 
 
+class EqualBuffers(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        for name, values in (("a", [1.0, 2.0]), ("b", [2.0, 3.0]), ("c", [1.0, 2.0])):
+            self.register_buffer(name, torch.tensor(values))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.a + self.b - self.c  # type: ignore[operator]
+
+
+def test_equal_external_constants_are_there_once() -> None:
+    x = torch.randn(3, 2)
+    config = ExecutorchBackendConfig(external_constants=True)
+    made = to_edge(torch.export.export(EqualBuffers(), (x,))).to_executorch(config)
+    output = made._emitter_output  # type: ignore[attr-defined]
+    (names,) = output.external_constant_map.values()
+    assert sorted(names) == ["a", "b", "c"] and names["a"] == names["c"] != names["b"]
+    assert len(output.external_constant_buffer) == 2
+    file, beside = serialize_for_executorch(output, config, FlatTensorSerializer())
+    (data,) = map(bytes, beside.values())
+    torch.testing.assert_close(load(bytes(file), data=data)(x), EqualBuffers()(x))
+
+
 def test_payloads_are_in_the_program() -> None:
     from rushlight.backends.demo import AddMulPartitionerDemo
 

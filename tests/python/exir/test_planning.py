@@ -284,3 +284,43 @@ def test_branches_with_constants_are_planned(algorithm: Any) -> None:
     module, eager = rl.load(made.buffer), Either()
     for one in (x, -x, x):
         torch.testing.assert_close(module(one), eager(one))
+
+
+class SameOutputs(nn.Module):
+    """Returns an input, and one value by two names."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x + 1
+        return y, x, y.view(-1), x * 3
+
+
+@pytest.mark.parametrize("algorithm", [None, naively])
+def test_outputs_that_share_memory_are_placed_even_if_others_are_not(algorithm: Any) -> None:
+    x = torch.ones(2, 4)
+    planning = MemoryPlanningPass(algorithm, alloc_graph_output=False)
+    edge = to_edge(torch.export.export(SameOutputs(), (x,)))
+    made = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
+    plan = made.executorch_program.execution_plan[0]
+    placed = [plan.values[at].val.allocation_info is not None for at in plan.outputs]
+    assert placed == [True, True, True, False]
+
+
+def test_buffers_without_memory_have_no_initial_value() -> None:
+    """Real ExecuTorch takes a tensor with data and no memory for a constant."""
+    chain = Chain()
+    chain.total += 1
+    edge = to_edge(torch.export.export(chain, INPUTS))
+    planning = MemoryPlanningPass(alloc_mutable_buffers=False)
+    made = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
+    with pytest.raises(rl.RunError, match="has no memory"):
+        rl.load(made.buffer)(*INPUTS)
+
+
+def test_a_finished_program_keeps_its_initial_state() -> None:
+    chain = Chain()
+    chain.total += 1
+    edge = to_edge(torch.export.export(chain, INPUTS))
+    first, second = edge.to_executorch(), edge.to_executorch()
+    before = first.buffer
+    chain(*INPUTS)
+    assert second.buffer == before

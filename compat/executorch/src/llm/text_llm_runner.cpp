@@ -127,8 +127,6 @@ Error TextLLMRunner::Impl::check_program() {
   for (size_t i = 0; i < module.program().n_methods(); ++i) {
     const ::rushlight::StringView name = module.program().method_name(i);
     is_model |= name == own::ModuleModel::kStep || name == "forward";
-    const auto meta = module.program().method_meta(name);
-    if (meta.ok()) runtime::internal::learn_arguments(meta.value());
   }
   ET_CHECK_OR_RETURN_ERROR(is_model, InvalidProgram,
                            "%s is no language model: it has no method `forward`, nor what "

@@ -8,6 +8,7 @@ from __future__ import annotations
 _LOWERING = "to_edge and to_executorch do this step themselves"
 _TRACE = "torch.export.export captures models"
 _SERIALIZER = "serialize and deserialize take whole programs: make one of the graph"
+_MOVE = "programs move values by instructions, which Interpreter.run follows; x.clone() copies"
 _OWN_PASS = "a part of ExecuTorch's own lowering. " + _LOWERING
 _SCRATCH = (
     "kernels get scratch memory from their context: an operator needs no variant that takes it "
@@ -36,7 +37,6 @@ ABSENT: dict[str, str] = {
     "exir.control_flow.tracing_context": "leave the decorator out: torch.cond, map and while_loop "
     "trace branches and bodies with their own operands",
     "exir.dim_order_utils": "rushlight.ir.spec.dim_order_of gives a tensor's dim order",
-    "exir.graph": _TRACE,
     "exir.pass_base": "a type of ExecuTorch's own sources; ExportPass has the methods to override",
     "exir.pass_manager": "PassManager runs passes over graphs",
     "exir.operator.convert.set_mapping_for_op": "to_out_variant looks operators up by itself",
@@ -68,6 +68,10 @@ ABSENT: dict[str, str] = {
     "exir.serde.serialize.GraphModuleDeserializer": _SERIALIZER,
     "exir.serde.serialize.GraphModuleSerializer": _SERIALIZER,
     "exir.verification": "to_edge verifies, if EdgeCompileConfig._check_ir_validity is True",
+    "exir.verification.interpreter.Uninitialized": "Interpreter.get_value_list has None for values "
+    "that were not loaded",
+    "exir.verification.interpreter.executorch_lib": _MOVE,
+    "exir.verification.interpreter.move_impl": _MOVE,
     "exir.wrap": "torch.fx.experimental.proxy_tensor.make_fx gives tensors their proxies",
     # extension
     "extension.flat_tensor": "rushlight.serialize.ptd reads and writes data files (.ptd)",

@@ -44,12 +44,24 @@ MODULES: dict[str, dict[str, str]] = {
             "EdgeYamlInfo",
             "gen_edge_yaml",
             "gen_op_yaml",
+            "get_func_name_yaml",
+            "get_func_schema",
             "get_sample_input",
+            "in_legal_edge_type",
             "try_all_dtypes_input_samples",
         ),
         _YAML,
     ),
     "exir.dialects.edge.spec.utils": {
+        **dict.fromkeys(
+            (
+                "get_tensor_variable_names",
+                "is_essential_tensor_arg",
+                "is_optional_tensor_arg",
+                "type_aggregrate",
+            ),
+            _YAML,
+        ),
         "get_torch_op_overload": _VARIANTS,
         "is_tensor_arg": "rushlight.edge.dtype_trials:is_tensor",
     },
@@ -92,5 +104,4 @@ ABSENT: dict[str, str] = {
     "exir.operator.convert": "out variants are found by their schemas: call to_out_variant",
     "exir.operator.manip": "kernels get scratch memory from their context: see "
     "docs/custom-operators.md",
-    "exir.verification.dev_html": "use `rushlight inspect --html`",
 }

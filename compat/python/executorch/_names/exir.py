@@ -278,6 +278,10 @@ MODULES: dict[str, dict[str, str]] = {
         ("SchemaUpdateError", "check", "update_schema"), "torch._export.serde.schema_check"
     ),
     "exir.tracer": {
+        **dict.fromkeys(
+            ("dispatch_trace", "flatten_output", "flattened_dispatch_trace"),
+            "rushlight.exir.older.tracing",
+        ),
         "Value": "typing:Any",
         "_default_decomposition_table": "rushlight.edge.decompositions:decomposition_table",
     },
@@ -344,8 +348,32 @@ MODULES: dict[str, dict[str, str]] = {
         ),
         "rushlight.exir.quantized_io",
     ),
-    "exir.verification.interpreter": {"Interpreter": "rushlight.exir.interpreter"},
-    "exir.verification.verifier": {"EXIREdgeDialectVerifier": "rushlight.exir.verifier"},
+    "exir.verification.dev_html": dict.fromkeys(
+        ("gen_html", "get_header", "iterable_to_html"), "rushlight.exir.older.program_page"
+    ),
+    "exir.verification.interpreter": dict.fromkeys(
+        (
+            "Interpreter",
+            "ValueListType",
+            "ValueScalarType",
+            "ValueType",
+            "comp_types",
+            "make_operators_list",
+            "resolve_op",
+        ),
+        "rushlight.exir.interpreter",
+    ),
+    "exir.verification.verifier": dict.fromkeys(
+        (
+            "ALLOWED_META_KEYS",
+            "EXIRATenDialectVerifier",
+            "EXIRATenDialectVerifierBase",
+            "EXIREdgeDialectVerifier",
+            "get_aten_verifier",
+        ),
+        "rushlight.exir.verifier",
+    ),
+    "exir.graph": {"ExportGraph": "rushlight.exir.older.export_graph"},
     "exir.passes": {
         **_SHAPES,
         **_PASSES,
@@ -618,10 +646,6 @@ ABSENT: dict[str, str] = {
             "using_dynamo",
         )
     },
-    **{
-        f"exir.tracer.{name}": _CAPTURED
-        for name in ("dispatch_trace", "dynamo_trace", "flattened_dispatch_trace")
-    },
-    "exir.tracer.flatten_output": "torch.utils._pytree.tree_flatten flattens outputs",
+    "exir.tracer.dynamo_trace": _CAPTURED,
     "exir.tracer.get_stacktrace": "captured nodes have theirs in node.meta['stack_trace']",
 }

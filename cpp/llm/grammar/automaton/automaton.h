@@ -42,7 +42,8 @@ struct State {
   uint32_t rule;
   bool accepts = false;      // a call of the rule may end here
   uint64_t least = 0;        // counts that are needed to the end of the rule
-  uint64_t most = kEndless;  // and that are possible: any number from least to most is
+  // And that are possible: any number from least to most is, unless the rule has no lower bound.
+  uint64_t most = kEndless;
   std::vector<Edge> edges;
   std::vector<Jump> jumps;
   std::vector<Call> calls;

@@ -157,12 +157,38 @@ bool grows_by_one(const Dfa& dfa) {
   return true;
 }
 
+// Whether there are accepted texts of any length. Every state leads to an accepting one.
+bool has_loop(const Dfa& dfa) {
+  std::vector<uint32_t> entering(dfa.states(), 0);  // transitions from states that are not done
+  for (const uint32_t target : dfa.next) {
+    if (target != kDead) ++entering[target];
+  }
+  std::vector<uint32_t> done;
+  for (uint32_t state = 0; state < dfa.states(); ++state) {
+    if (entering[state] == 0) done.push_back(state);
+  }
+  for (size_t i = 0; i < done.size(); ++i) {
+    for (size_t symbol = 0; symbol < dfa.symbols(); ++symbol) {
+      const uint32_t target = dfa.after(done[i], symbol);
+      if (target != kDead && --entering[target] == 0) done.push_back(target);
+    }
+  }
+  return done.size() < dfa.states();
+}
+
+// Whether counts are enough to keep to the bounds: where a text can be completed within them, it is
+// of any length between the least and the greatest that it may be completed to, or only the least
+// matters.
+bool can_count(const Lexeme& lexeme) {
+  return grows_by_one(lexeme.characters) || (lexeme.low == 0 && has_loop(lexeme.characters));
+}
+
 }  // namespace
 
 Status add_lexeme(Lexeme lexeme, const std::string& where, Automaton* automaton, uint32_t* rule,
                   Budget* budget, Message* message) {
   const bool has_bounds = lexeme.low > 0 || lexeme.high != kEndless;
-  const bool counts = has_bounds && grows_by_one(lexeme.characters);
+  const bool counts = has_bounds && can_count(lexeme);
   if (has_bounds && !counts) {
     Result<Dfa> bounded = with_length(lexeme.characters, lexeme.low, lexeme.high, budget, message);
     if (!bounded.ok()) {

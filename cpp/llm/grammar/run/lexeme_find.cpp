@@ -235,7 +235,13 @@ void LexemeWalk::find(uint32_t state, TokenSet* set) {
     return gathered_.finish(set);
   }
   bool splits = false;
-  if (const TextClass* text = take_text(state, &splits, set)) {
+  const TextClass* text = take_text(state, &splits, set);
+  if (set->is_counted) {
+    const size_t taken = text != nullptr ? text->all() : 0;
+    const TextClass* const larger = take_text_by_least(state, taken, set);
+    if (larger != nullptr) text = larger;
+  }
+  if (text != nullptr) {
     walk_starts(state, ~text->begins, set);
     walk_leaving(state, *text, splits, set);
   } else {

@@ -11,9 +11,21 @@ namespace rushlight::llm::grammar {
 namespace {
 
 // What may come after text of a class: tokens with bytes that are no character, or an odd one, are
-// walked whole.
-std::bitset<256> leaving_bytes(const TextClass& text) {
-  return ~(text.begins & std::bitset<256>().set() << 0x80);
+// walked whole. So are those that go on with text of the class, as they are longer, where counts
+// matter: the text before has led to states that need different counts.
+std::bitset<256> leaving_bytes(const TextClass& text, bool is_counted) {
+  return is_counted ? ~text.begins : ~(text.begins & std::bitset<256>().set() << 0x80);
+}
+
+// Of the tokens from `first` to before `last`.
+void remove(const std::vector<uint32_t>& bits, size_t first, size_t last,
+            std::vector<Counted>* tokens) {
+  const auto begin = tokens->begin() + static_cast<ptrdiff_t>(first);
+  const auto end = tokens->begin() + static_cast<ptrdiff_t>(last);
+  tokens->erase(
+      std::remove_if(begin, end,
+                     [&bits](const Counted& token) { return has_bit(bits.data(), token.token); }),
+      end);
 }
 
 }  // namespace
@@ -29,7 +41,7 @@ void LexemeWalk::walk_leaving(uint32_t state, const TextClass& text, bool splits
     after.states.resize(characters);
     after.stays = false;
   }
-  if (splits || !after.is_known || (set->is_counted && !after.is_chain)) {
+  if (splits || !after.is_known) {
     leaving_.text = &text;
     walk(text.leaving, state, Bytes().set(), set);
     leaving_ = {};
@@ -81,10 +93,10 @@ void LexemeWalk::walk_by_length(const TextStates& after, const TextClass& text, 
 }
 
 // Returns the states that differ from the first in what leaves the class.
-std::vector<uint32_t> LexemeWalk::states_apart(const TextStates& after, const TextClass& text) {
+std::vector<uint32_t> LexemeWalk::states_apart(const TextStates& after, const TextClass& text,
+                                               const Bytes& wanted) {
   const Row& first = row_of(after.states[0]);
   const Bytes& follows = following(first.rule);
-  const Bytes wanted = leaving_bytes(text);
   Bytes known;
   std::vector<uint8_t> leaving;  // a byte of each class
   bool is_followed = false;
@@ -113,14 +125,16 @@ std::vector<uint32_t> LexemeWalk::states_apart(const TextStates& after, const Te
 void LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text, bool may_fail,
                               TokenSet* set) {
   const Row& first = row_of(after.states[0]);
-  const std::vector<uint32_t> apart = states_apart(after, text);
-  const size_t before = set->exits.size();
+  const Bytes wanted = leaving_bytes(text, set->is_counted);
+  const std::vector<uint32_t> apart = states_apart(after, text, wanted);
+  const size_t before = set->exits.size(), open = set->open.size(), closed = set->closed.size();
   lengths_ = ~uint64_t{1};
   if (first.accepts) note_exit(first, text.rests, 0, set);
-  walk(text.rests, after.states[0], leaving_bytes(text), set);
+  walk(text.rests, after.states[0], wanted, set);
   lengths_ = kAnyLength;
-  const size_t end = set->exits.size();
-  gathered_.flush(set);
+  const size_t end = set->exits.size(), open_end = set->open.size();
+  const size_t closed_end = set->closed.size();
+  if (!set->is_counted) gathered_.flush(set);
   is_apart_.resize(automaton_.states.size());
   for (const uint32_t state : apart) is_apart_[state] = true;
   left_out_.clear();
@@ -131,17 +145,20 @@ void LexemeWalk::walk_by_byte(const TextStates& after, const TextClass& text, bo
   walk(text.leaving, after.from, Bytes().set(), set);
   leaving_ = {};
   for (const uint32_t state : apart) is_apart_[state] = false;
-  if (left_out_.empty() || before == end) return;
-  for (size_t i = before; i < end; ++i) set->exits[i].leaves_out = true;
+  if (left_out_.empty() || (before == end && open == open_end && closed == closed_end)) return;
   auto tokens = std::make_shared<std::vector<uint32_t>>(words_);
   for (const uint32_t token : left_out_) set_bit(tokens->data(), token);
+  remove(*tokens, open, open_end, &set->open);
+  remove(*tokens, closed, closed_end, &set->closed);
+  if (before == end) return;
+  for (size_t i = before; i < end; ++i) set->exits[i].leaves_out = true;
   set->left_out = std::move(tokens);
 }
 
 // Those from a node on, which are not known.
 void LexemeWalk::leave_out(uint32_t node, TokenSet* set) {
   for (const Ending& ending : trie_.endings_from(node)) {
-    clear_bit(set->bits.data(), ending.token());
+    if (!set->is_counted) clear_bit(set->bits.data(), ending.token());
     left_out_.push_back(ending.token());
   }
 }

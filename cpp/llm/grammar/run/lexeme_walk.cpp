@@ -121,9 +121,11 @@ inline bool LexemeWalk::step_into(Step* from, uint32_t number, uint32_t next, To
   if (known != Known::Nothing && from->is_text) {
     is_text =
         known == Known::Class ? leaving_.text->begins[entry.byte] : is_known(entry.byte, next);
-    // Tokens with an odd character may have left the text before.
+    // Tokens with an odd character may have left the text before; longer text is not known where
+    // counts matter.
     const uint64_t left_by = kKindOfByte[entry.byte] | (entry.kinds_below & kOdd);
-    if (!is_text && !from->is_apart && (left_by & leaving_.walked) == 0) return false;
+    const bool is_long = counted && from - path_.data() > ptrdiff_t{TextClass::kMaxCharacters};
+    if (!is_text && !from->is_apart && !is_long && (left_by & leaving_.walked) == 0) return false;
   }
   const Row& row = row_of(state);
   const bool is_apart = known == Known::Class && is_text && leaving_.has_apart && is_apart_[state];

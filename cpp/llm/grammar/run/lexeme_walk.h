@@ -98,6 +98,21 @@ class LexemeWalk {
   void walk_loops(uint32_t state, TokenSet* set);
   const TextClass* mostly_loops(const Row& row) const;
   const TextClass* take_text(uint32_t state, bool* splits, TokenSet* set);
+  struct EnderSearch;
+  struct SameEnd;
+  const TextClass* take_text_by_least(uint32_t state, size_t taken, TokenSet* set);
+  bool find_after(uint32_t from, const TextClass& text, std::vector<uint32_t>* states);
+  void add_beyond_ascii(uint32_t state, std::vector<uint32_t>* states);
+  bool find_enders(EnderSearch* search);
+  bool take_enders(const SameEnd& at, EnderSearch* search);
+  void add_longer_ends(const SameEnd& at, EnderSearch* search, std::vector<SameEnd>* open);
+  uint32_t last_byte_of(uint32_t state, EnderSearch* search);
+  Enders* enders_of(uint32_t least, EnderSearch* search);
+  void add_enders(const Suffixes::Range& range, uint32_t least, EnderSearch* search);
+  void try_ender(uint32_t token, EnderSearch* search);
+  void add_ender(uint32_t token, uint32_t counts, uint32_t state, EnderSearch* search);
+  bool walk_to_base(EnderSearch* search);
+  uint32_t least_of(uint32_t state) const;
   AfterByte take_text_after_byte(uint32_t state, TokenSet* set);
   Bytes take_many_after_byte(uint32_t state, TokenSet* set);
   const TextClass* stays_in(uint32_t state) const;
@@ -107,7 +122,8 @@ class LexemeWalk {
   void walk_leaving(uint32_t state, const TextClass& text, bool splits, TokenSet* set);
   void walk_by_length(const TextStates& after, const TextClass& text, TokenSet* set);
   void walk_by_byte(const TextStates& after, const TextClass& text, bool may_fail, TokenSet* set);
-  std::vector<uint32_t> states_apart(const TextStates& after, const TextClass& text);
+  std::vector<uint32_t> states_apart(const TextStates& after, const TextClass& text,
+                                     const Bytes& wanted);
   bool leaves_out(const Step& step, uint8_t byte, uint32_t next) const;
   void leave_out(uint32_t node, TokenSet* set);
   // The tokens from a child of a node on, at which the state of the row is.

@@ -330,6 +330,16 @@ void MaskCache::add_tokens(const TokenSet& set, const Window& window, uint32_t* 
     if (set.begin.empty()) add(up_to);
     for (size_t i = 0; i < set.begin.size(); ++i) bits[i] |= up_to[i] & set.begin[i];
   }
+  for (const Enders& some : set.enders) {
+    if (window.high < some.least) continue;
+    const uint64_t most = window.high - some.least;
+    const uint32_t* const up_to =
+        set.text->up_to[std::min<uint64_t>(most, TextClass::kMaxCharacters)].data();
+    for (size_t i = 0; i < some.bits.size(); ++i) bits[i] |= up_to[i] & some.bits[i];
+    for (const uint32_t token : some.few) {
+      if (has_bit(up_to, token)) set_bit(bits, token);
+    }
+  }
   const auto end =
       std::partition_point(set.open.begin(), set.open.end(),
                            [&window](const Counted& token) { return token.counts <= window.high; });

@@ -27,6 +27,13 @@ struct Exit {
 };
 constexpr uint64_t kAnyLength = UINT64_MAX;
 
+// Tokens that need at most `least` counts more than they have characters, to the end of the call:
+// their bits, or none, and a list of others.
+struct Enders {
+  uint32_t least;
+  std::vector<uint32_t> bits, few;
+};
+
 struct TokenSet {
   bool is_counted = false;  // counts matter: the bounds of the call are near
   // Tokens, where they are not counted: their bits, or a list of few.
@@ -42,9 +49,15 @@ struct TokenSet {
   const TextClass* text = nullptr;
   uint32_t least_of_text = 0;
   std::vector<uint32_t> begin;
+  // Tokens of `text` that need less, by how much.
+  std::vector<Enders> enders;
 
   size_t bytes() const {
-    return sizeof(TokenSet) +
+    size_t of_enders = 0;
+    for (const Enders& some : enders) {
+      of_enders += sizeof(Enders) + (some.bits.capacity() + some.few.capacity()) * sizeof(uint32_t);
+    }
+    return sizeof(TokenSet) + of_enders +
            (bits.capacity() + few.capacity() + begin.capacity()) * sizeof(uint32_t) +
            (open.capacity() + closed.capacity()) * sizeof(Counted) +
            exits.capacity() * sizeof(Exit) +

@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
+import torch
+from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.backends.xnnpack.integers import is_quantizing
+from rushlight.backends.xnnpack.operators import why_not_call
 from rushlight.backends.xnnpack.precision import ConfigPrecisionType
 from rushlight.errors import Code, ExportError
+from rushlight.partition import PartitionerConfig
+from rushlight.partition.extract import data_of
 from rushlight.partition.operators import SIZES
 
 
-class XNNPartitionerConfig:
+class XNNPartitionerConfig(PartitionerConfig):
     """The calls of one operator.
+
+    Args:
+        fused_act: in place of the class's `fused_acts`.
+        kwargs: options of ExecuTorch's own partitioner, which are ignored.
 
     Attributes:
         target_name: the operator's name, with its overload and without its namespace:
@@ -29,16 +38,59 @@ class XNNPartitionerConfig:
         fused_acts: operators whose calls are taken too where they alone read such a call.
     """
 
-    target_name: ClassVar[str] = ""
-    fused_acts: ClassVar[Sequence[str]] = ()
+    target_name = ""
+    fused_acts: Sequence[str] = ()
+    _enabled: Sequence[ConfigPrecisionType] | None = None
+
+    def __init__(self, fused_act: Sequence[str] | None = None, **kwargs: Any) -> None:
+        if fused_act is not None:
+            self.fused_acts = fused_act
+
+    @property
+    def enabled_precision_types(self) -> list[ConfigPrecisionType]:
+        """The supported arithmetics that `set_enabled_precision_types` left."""
+        supported = self.supported_precision_types()
+        return [one for one in supported if self._enabled is None or one in self._enabled]
+
+    def set_enabled_precision_types(
+        self, precision_types: Sequence[ConfigPrecisionType] | None
+    ) -> None:
+        """Take only calls with these arithmetics, of the supported ones; None or none: all."""
+        self._enabled = precision_types or None
 
     def supported_precision_types(self) -> list[ConfigPrecisionType]:
         """The arithmetics of the calls to take; all, unless a subclass says otherwise."""
         return list(ConfigPrecisionType)
 
+    def check_common_constraints(self, node: Node, ep: ExportedProgram) -> bool:
+        """Whether XNNPACK computes a call, and an arithmetic is enabled."""
+        constants = data_of(ep).specs
+        reason = why_not_call(node, lambda one: one in constants)
+        return bool(self.enabled_precision_types) and reason is None
+
     def check_constraints(self, node: Node, ep: ExportedProgram) -> bool:
         """Whether to take a call of the operator; True, unless a subclass says otherwise."""
         return True
+
+    def get_node_and_deps(self, node: Node, ep: ExportedProgram) -> list[Node]:
+        """The call and the nodes that must go with it, for `ConfigerationBasedPartitioner`."""
+        return [node]
+
+    def get_partition(self, node: Node, ep: ExportedProgram) -> list[Node]:
+        """What `get_node_and_deps` gives; the nodes' meta lists the class as
+        "xnn_partitioner_config"."""
+        nodes = self.get_node_and_deps(node, ep)
+        for one in nodes:
+            one.meta.setdefault("xnn_partitioner_config", []).append(type(self).__name__)
+        return nodes
+
+    def get_original_aten(self) -> OpOverload | None:
+        """The operator, if torch would decompose it; else None."""
+        if self.target_name not in _DECOMPOSED:
+            return None
+        name, _, overload = self.target_name.partition(".")
+        operator: OpOverload = getattr(getattr(torch.ops.aten, name), overload)
+        return operator
 
 
 class GenericNodePartitionerConfig(XNNPartitionerConfig):
@@ -70,6 +122,14 @@ def name_of(target: Any) -> str:
         return ""
     return f"{schema.name.partition('::')[2]}.{schema.overload_name or 'default'}"
 
+
+# Those that torch decomposes and XNNPACK has whole.
+_DECOMPOSED = frozenset(
+    {
+        *("elu.default", "hardswish.default", "linear.default", "max_pool2d.default"),
+        *("prelu.default", "upsample_bilinear2d.vec"),
+    }
+)
 
 # Names of operators in graphs for those that a class names as models do.
 SPELLINGS = {
@@ -226,7 +286,7 @@ class Chosen:
         self, node: Node, precision: ConfigPrecisionType, program: ExportedProgram
     ) -> bool:
         return any(
-            precision in one.supported_precision_types() and one.check_constraints(node, program)
+            precision in one.enabled_precision_types and one.check_constraints(node, program)
             for one in self._by_name.get(name_of(node.target), ())
         )
 

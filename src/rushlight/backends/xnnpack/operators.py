@@ -11,6 +11,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.xnnpack import elementwise, images, movement, norms, products, slopes
+from rushlight.backends.xnnpack.constants import XNN_MAX_TENSOR_DIMS
 from rushlight.backends.xnnpack.graph import DATATYPES
 from rushlight.backends.xnnpack.integers import IntegerValues, is_quantizing
 from rushlight.backends.xnnpack.operator_facts import Arithmetic, Operator, used_results
@@ -27,8 +28,6 @@ OPERATORS: dict[Any, Operator] = {
     **norms.OPERATORS,
     **slopes.OPERATORS,
 }
-
-_MAX_DIMENSIONS = 6
 
 
 def arithmetic_of(node: Node) -> Arithmetic | None:
@@ -108,8 +107,8 @@ def _is_condition(node: Node, val: Any) -> bool:
 def _why_not_value(name: str, val: torch.Tensor) -> str | None:
     if val.dtype not in DATATYPES:
         return f"{name} is {str(val.dtype).removeprefix('torch.')}; XNNPACK takes floats"
-    if val.dim() > _MAX_DIMENSIONS:
-        return f"{name} has more than {_MAX_DIMENSIONS} dimensions"
+    if val.dim() > XNN_MAX_TENSOR_DIMS:
+        return f"{name} has more than {XNN_MAX_TENSOR_DIMS} dimensions"
     if any(isinstance(size, int) and size == 0 for size in val.shape):
         return f"{name} has no elements"
     if math.prod(size for size in val.shape if isinstance(size, int)) > Limit.ELEMENTS:

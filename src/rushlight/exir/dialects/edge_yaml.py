@@ -8,7 +8,7 @@ from typing import Any, TextIO
 import torch
 
 from rushlight.edge.dtype_constraints import NAMES
-from rushlight.edge.dtype_trials import TensorNames, aggregate, combinations
+from rushlight.edge.dtype_trials import Aliases, TensorNames, aggregate, combinations, is_tensor
 from rushlight.errors import Code, ExportError
 from rushlight.exir.dialects.variants import get_callable
 
@@ -60,7 +60,7 @@ class EdgeOpYamlInfo:
             )
         self.func_name, self.tensor_variable_names = func_name, tensor_variable_names
         self.inherits, self.custom = inherits, custom
-        self.type_alias, self.type_constraint = aggregate(allowed_types, key=str)
+        self.type_alias, self.type_constraint = type_aggregrate(allowed_types)
 
     def to_yaml(self) -> dict[str, Any]:
         """The entry as a dict: `func`, `namespace`, `inherits` or `custom`, `type_alias`,
@@ -109,6 +109,70 @@ class EdgeYamlInfo:
         return []
 
 
+def get_func_schema(op_name_may_with_overload: str) -> torch._C.FunctionSchema:
+    """The schema of an operator.
+
+    Args:
+        op_name_may_with_overload: "aten::add.Tensor"; "aten::relu" is the default overload.
+
+    Raises:
+        ExportError: there is no such overload.
+    """
+    name, _, overload = op_name_may_with_overload.partition(".")
+    schemas = torch._C._jit_get_schemas_for_operator(name)
+    found = next((one for one in schemas if one.overload_name == overload), None)
+    if found is None:
+        raise ExportError(
+            f"{name} has no overload {overload!r}; it has "
+            f"{sorted(one.overload_name for one in schemas)}",
+            code=Code.NOT_FOUND,
+        )
+    return found
+
+
+def get_func_name_yaml(func_schema: torch._C.FunctionSchema) -> str:
+    """The name of a schema with its overload, "aten::add.Tensor"; a default one has none."""
+    return f"{func_schema.name}.{func_schema.overload_name}".rstrip(".")
+
+
+def get_tensor_variable_names(
+    func_schema: torch._C.FunctionSchema,
+) -> tuple[list[str], list[str], list[str]]:
+    """The names of a schema's tensors: those that must be given and the results, inputs that may
+    be left out, and all in order."""
+    names = TensorNames.of(func_schema)
+    required, every = [*names.required, *names.results], [*names.inputs, *names.results]
+    return required, list(names.optional), every
+
+
+def is_essential_tensor_arg(arg: torch._C.Argument) -> bool:
+    """Whether an argument or result is a tensor, or a list of tensors, that must be given."""
+    return is_tensor(arg) and not is_optional_tensor_arg(arg)
+
+
+def is_optional_tensor_arg(arg: torch._C.Argument) -> bool:
+    """Whether an argument is a tensor that may be left out."""
+    return str(arg.type) == "Optional[Tensor]"
+
+
+def in_legal_edge_type(vals: Sequence[Any]) -> bool:
+    """Whether those of the values that are tensors have dtypes that programs may have."""
+    return all(one.dtype in NAMES for one in vals if isinstance(one, torch.Tensor))
+
+
+def type_aggregrate(allow_types: set[tuple[str, ...]]) -> Aliases[str]:
+    """Write combinations of dtypes as few alternatives of aliases.
+
+    Args:
+        allow_types: the names of dtypes that go together, one for each tensor.
+
+    Returns:
+        The dtypes of each alias; and the alternatives: for each tensor the index of an alias.
+        Tensors with the same alias have the same dtype.
+    """
+    return aggregate(allow_types, key=str)
+
+
 def try_all_dtypes_input_samples(op_name: str) -> set[tuple[str, ...]]:
     """The names of dtypes that go together: those for which eager computes the operator.
 
@@ -129,7 +193,7 @@ def gen_op_yaml(op_name: str) -> EdgeOpYamlInfo | None:
     if not allowed:
         return None
     names = TensorNames.of(schema)
-    full = f"{schema.name}.{schema.overload_name}".rstrip(".")
+    full = get_func_name_yaml(schema)
     return EdgeOpYamlInfo(full, [*names.inputs, *names.results], allowed, inherits=full)
 
 

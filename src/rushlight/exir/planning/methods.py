@@ -18,7 +18,7 @@ from rushlight.ir.alloc import view
 from rushlight.lower import LoweredMethod
 from rushlight.lower.show import shown_program
 from rushlight.plan import Block, BlockId, check_plan
-from rushlight.plan.methods import arenas, lifetimes
+from rushlight.plan.methods import arenas, lifetimes, unplanned_outputs
 
 
 def with_executorch_specs(
@@ -69,6 +69,10 @@ def plan_by_passes(
     programs = {name: shown_program(method) for name, method in methods.items()}
     specs = {name: with_executorch_specs(program) for name, program in programs.items()}
     for name, program in programs.items():
+        if not passes[name].alloc_graph_output:
+            _place_shared_outputs(
+                program, {specs[name][s] for s in unplanned_outputs(methods[name])}
+            )
         result = passes[name].run(program.graph_module, program.graph_signature)
         program.graph_module.meta.update(result.graph_module.meta)
     for one in dict.fromkeys(passes.values()):
@@ -83,6 +87,14 @@ def plan_by_passes(
         sizes = programs[name].graph_module.meta["non_const_buffer_sizes"][1:]
         method.arenas = arenas(method, sizes)
         _check(method, passes[name])
+
+
+def _place_shared_outputs(program: ExportedProgram, unplanned: set[TensorSpec]) -> None:
+    """Hide from a pass that outputs are that share memory with other values, which need it."""
+    output = program.graph.output_node()
+    output.meta["spec"] = pytree.tree_map(
+        lambda spec: spec if spec in unplanned else None, output.meta["spec"]
+    )
 
 
 def _check(method: LoweredMethod, planning: MemoryPlanningPass) -> None:

@@ -34,6 +34,8 @@ const Place kPlaces[] = {
     {R"({"type":"string","minLength":20})", "\"the \\", 880},
     {R"({"type":"string","pattern":"b+"})", "\"the ", 700},
     {R"({"type":"string","pattern":"error|warning: .*timeout"})", "\"the ", 550},
+    {R"({"type":"string","pattern":"error","maxLength":12})", "\"the ", 640},
+    {R"({"type":"string","pattern":"END$","maxLength":12})", "\"the E", 430},
     {R"({"type":"string","pattern":"^.{1,80}$"})", "\"", 290},
     {R"({"type":"string","pattern":"^[a-z0-9]+(-[a-z0-9]+)*$"})", "\"the", 110},
     {R"({"type":"string","format":"email"})", "\"the", 2400},

@@ -13,7 +13,7 @@ from rushlight.backends.xnnpack import XnnpackPartitioner, operator_configs
 from rushlight.backends.xnnpack.operator_configs import CONFIGS, name_of
 from rushlight.backends.xnnpack.operators import OPERATORS
 from rushlight.backends.xnnpack.precision import ConfigPrecisionType
-from rushlight.partition import get_lowered_submodules
+from rushlight.partition import PartitionerConfig, get_lowered_submodules
 from rushlight.pipeline import EdgeProgramManager, to_edge_transform_and_lower
 from rushlight.quantization import CpuQuantizer, get_symmetric_quantization_config
 
@@ -103,3 +103,42 @@ def test_each_class_names_an_operator_that_xnnpack_takes() -> None:
     }
     with pytest.raises(AttributeError, match="OtherConfig"):
         _ = operator_configs.OtherConfig
+
+
+class OnlyWide(CONFIGS["AddConfig"]):  # type: ignore[misc]  # a class of a table
+    """Sums of 16 columns that XNNPACK computes, as a class of ExecuTorch's would say it."""
+
+    def check_constraints(self, node: Node, ep: ExportedProgram) -> bool:
+        common = self.check_common_constraints(node, ep)
+        return common and node.meta["val"].shape[-1] == 16
+
+
+class Sums(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x + x, y + y, torch.sigmoid(y)
+
+
+def test_a_class_asks_what_all_share() -> None:
+    args = (torch.randn(2, 8), torch.randn(2, 16))
+    program = torch.export.export(Sums(), args)
+    edge = to_edge_transform_and_lower(program, partitioner=XnnpackPartitioner(configs=[OnlyWide]))
+    [(_, module, _)] = get_lowered_submodules(edge.exported_program().graph_module)
+    graph = module.original_module.graph
+    assert [n.meta["val"].shape for n in graph.nodes if name_of(n.target)] == [(2, 16)]
+    config = OnlyWide(fused_act=["relu.default"], force_non_static_weights_for_f32_linear=True)
+    assert config.fused_acts == ["relu.default"]
+    config.set_enabled_precision_types([ConfigPrecisionType.STATIC_QUANT])
+    assert config.enabled_precision_types == [ConfigPrecisionType.STATIC_QUANT]
+    captured = torch.export.export(Sums().double(), tuple(one.double() for one in args))
+    [call, *_] = [n for n in captured.graph.nodes if name_of(n.target)]
+    assert not OnlyWide().check_common_constraints(call, captured)
+
+
+def test_a_class_is_one_of_a_partitioner_by_configurations() -> None:
+    program = torch.export.export(Net().eval(), (X,))
+    [call] = [n for n in program.graph.nodes if n.target == torch.ops.aten.add.Tensor]
+    config = AddConfig()
+    assert isinstance(config, PartitionerConfig) and config.get_original_aten() is None
+    assert config.get_partition(call, program) == [call]
+    assert call.meta["xnn_partitioner_config"] == ["AddConfig"]
+    assert LinearConfig().get_original_aten() == torch.ops.aten.linear.default

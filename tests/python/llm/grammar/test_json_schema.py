@@ -78,6 +78,16 @@ def test_drawn_values_are_accepted_and_walks_satisfy(seed: int, vocabulary: Voca
     [
         ({"type": "string"}, ['"\\u00e9\\ud83d\\ude00\\/"', '""'], ['"\\ud800"', '"\n"', '"\\x"']),
         ({"type": "string", "maxLength": 2}, ['"\\ud83d\\ude00é"', '"\\n1"'], ['"éé1"']),
+        (
+            {"type": "string", "pattern": "^(ab)*$", "maxLength": 5},
+            ['""', '"abab"'],
+            ['"aba"', '"ababab"'],
+        ),
+        (
+            {"type": "string", "pattern": "^(ab)*$", "maxLength": 1000000000},
+            ['""', '"ababab"'],
+            ['"aba"'],
+        ),
         ({"type": "string", "minLength": 2}, ['"日本"'], ['"日"', '"\\ud83d\\ude00"']),
         ({"type": "number"}, ["-0.5E+10", "1e5", "0"], ["01", "1.", ".5", "+1", "NaN"]),
         ({"type": "number", "maximum": 2.5}, ["2.5", "2.50", "-9.99", "2"], ["2.51", "3", "1e0"]),
@@ -149,7 +159,7 @@ for _ in range(60):
         ({"allOf": [{"type": "string"}, {"type": "integer"}]}, "the types exclude each other"),
         ({"enum": [1, 2], "type": "string"}, "no value of 'enum' or 'const'"),
         ({"propertyNames": {"$ref": "#"}}, "'propertyNames' lead to itself"),
-        ({"type": "string", "pattern": "^(ab)*$", "maxLength": 1000000000}, "use smaller counts"),
+        ({"type": "string", "pattern": "^(ab)*$", "minLength": 1000000000}, "use smaller counts"),
         ({"minLength": -1}, "must be an integer that is not negative"),
         ({"items": [{"type": "null"}]}, "'items' must be a schema"),
         (

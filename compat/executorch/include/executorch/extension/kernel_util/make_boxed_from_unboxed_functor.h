@@ -76,13 +76,16 @@ template <typename List>
 struct Signature;
 template <typename... Args>
 struct Signature<typelist<Args...>> {
-  // The letters, and "=" for the return value.
+  // The letters, and "=" for the return value. A list of tensors that stands last, where nothing else
+  // is written, is what the kernel writes.
   static constexpr auto kText = [] {
     std::array<char, 2 * sizeof...(Args) + 2> text{};
     size_t n = 0;
     ((is_optional<taken_t<Args>>::value ? void(text[n++] = '?') : void(),
       text[n++] = Argument<taken_t<Args>>::kLetter),
      ...);
+    const bool writes = ((Argument<taken_t<Args>>::kLetter == 'w') || ... || false);
+    if (n > 0 && text[n - 1] == 'T' && !writes) text[n - 1] = 'W';
     text[n] = '=';
     return text;
   }();
