@@ -169,6 +169,8 @@ MODULES: dict[str, dict[str, str]] = {
         "DelegationInfo": _INSPECT,
         "get_delegation_info": _INSPECT,
     },
+    "devtools.scripts": {},
+    "devtools.size_analysis_tool": {},
     "devtools.visualization": dict(_EXPLORER),
     "devtools.visualization.visualization_utils": {
         **_EXPLORER,
