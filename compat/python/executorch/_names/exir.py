@@ -155,6 +155,7 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "exir.lowered_backend_module": {
         "LoweredBackendModule": "rushlight.partition",
+        "executorch_call_delegate": "rushlight.partition",
         "arrange_graph_outputs": "rushlight.exir.submodules",
         "get_lowered_backend_modules": "rushlight.exir.passes",
         "arrange_graph_placeholders": "rushlight.exir.backend.submodule_programs",
