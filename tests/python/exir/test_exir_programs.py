@@ -53,8 +53,9 @@ def test_unused_parameters_are_dropped() -> None:
 
 def test_constants_are_computed_and_copied() -> None:
     program = torch.export.export(Model(), (X,), strict=False)
-    folded = passes.constant_prop_pass(program)
-    assert "full" not in folded.graph_module.code and "full" in program.graph_module.code
+    assert "full" in passes.constant_prop_pass(program).graph_module.code  # files would grow
+    folded = passes.constant_prop_pass(program, custom_skip_targets=set())
+    assert "full" not in folded.graph_module.code and folded is program
     assert torch.equal(folded.module()(X), X + 2)
     module = passes.ConstPropPass()(edge().exported_program().graph_module).graph_module
     assert "full" not in module.code
