@@ -40,8 +40,8 @@ struct Call {
 
 struct State {
   uint32_t rule;
-  bool accepts = false;      // a call of the rule may end here
-  uint64_t least = 0;        // counts that are needed to the end of the rule
+  bool accepts = false;  // a call of the rule may end here
+  uint64_t least = 0;    // counts that are needed to the end of the rule
   // And that are possible: any number from least to most is, unless the rule has no lower bound.
   uint64_t most = kEndless;
   std::vector<Edge> edges;

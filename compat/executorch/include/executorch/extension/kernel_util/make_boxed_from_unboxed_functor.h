@@ -76,8 +76,8 @@ template <typename List>
 struct Signature;
 template <typename... Args>
 struct Signature<typelist<Args...>> {
-  // The letters, and "=" for the return value. A list of tensors that stands last, where nothing else
-  // is written, is what the kernel writes.
+  // The letters, and "=" for the return value. A list of tensors that stands last, where nothing
+  // else is written, is what the kernel writes.
   static constexpr auto kText = [] {
     std::array<char, 2 * sizeof...(Args) + 2> text{};
     size_t n = 0;
