@@ -114,6 +114,7 @@ void LexemeWalk::add_beyond_ascii(uint32_t state, std::vector<uint32_t>* states)
     return;
   }
   std::vector<Part> open;
+  open.reserve(beyond_ascii_.size());
   for (const ByteSequence& bytes : beyond_ascii_) open.push_back({state, &bytes, 0});
   while (!open.empty()) {
     const Part at = open.back();
