@@ -219,10 +219,6 @@ nb::set names_in_delegates() {
   return all;
 }
 
-}  // namespace
-
-namespace {
-
 // Libraries whose kernels serve the whole process as soon as it has loaded them.
 void add_loaded_libraries(KernelTable& table) {
   for (const std::string& path : new_libraries_with(RL_KERNEL_V1_LOADED_SYMBOL)) {
