@@ -42,7 +42,7 @@ def test_every_name_is_an_object_of_ours() -> None:
     code = """
 import importlib
 from executorch._names import MODULES
-missing, optional = [], ("torchao", "openvino", "coremltools")
+missing, optional = [], ("torchao", "openvino", "coremltools", "nncf")
 for path, names in MODULES.items():
     module = importlib.import_module("executorch." + path)
     for name in names:

@@ -99,11 +99,11 @@ class QuantFusionPass(GraphPass):
             elif zeros.meta["val"].dtype != dtype:
                 zeros = _converted(graph, zeros, dtype, node)
         args = (weight, table.scales, zeros, table.low, table.high, node.args[1])
-        wanted = node.meta["val"].dtype
-        kwargs = {} if wanted == dtype else {"dtype": wanted}
+        value = node.meta["val"]
+        kwargs = {} if value.dtype == dtype else {"dtype": value.dtype}
         packet = getattr(q, f"embedding_{'byte' if bits == 8 else f'{bits}bit'}")
         target = packet.dtype if kwargs else packet.default
-        replace(node, insert(graph, target, args, kwargs, like=node))
+        replace(node, insert(graph, target, args, kwargs, like=node, value=value))
         return True
 
 
