@@ -244,6 +244,20 @@ def _like(argument: int, dtype: torch.dtype | None = None) -> Callable[..., Tens
     return lambda *args, **_: torch.empty_like(args[argument], dtype=dtype)
 
 
+def _product(input: Tensor, columns: int, dtype: torch.dtype | None = None) -> Tensor:
+    return input.new_empty((*input.shape[:-1], columns), dtype=dtype)
+
+
+def _rows(numbers_in_byte: int) -> Callable[..., Tensor]:
+    def rows(
+        weight: Tensor, scales: Tensor, *rest: Any, dtype: torch.dtype | None = None
+    ) -> Tensor:
+        shape = (*rest[-1].shape, weight.shape[1] * numbers_in_byte)
+        return scales.new_empty(shape, dtype=dtype)
+
+    return rows
+
+
 def _tiles(input: Tensor, tile_size: int) -> Tensor:
     down, across = input.shape[1] // tile_size, input.shape[2] // tile_size
     return input.new_empty(down * across, input.shape[0], tile_size, tile_size)
@@ -262,7 +276,7 @@ _WHOLE: dict[str, tuple[str, Callable[..., Any], Callable[..., Any] | None]] = {
         f"quantized_decomposed::embedding_{name}{suffix}": (
             _EMBEDDING + more,
             _embedding(bits),
-            None,
+            _rows(8 // bits),
         )
         for name, bits in (("2bit", 2), ("4bit", 4), ("byte", 8))
         for suffix, more in (("", ""), (".dtype", ", *, ScalarType? dtype=None"))
@@ -271,12 +285,12 @@ _WHOLE: dict[str, tuple[str, Callable[..., Any], Callable[..., Any] | None]] = {
         "Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, "
         "ScalarType? dtype=None",
         _mixed_linear,
-        None,
+        lambda input, weight, scales, zeros, dtype=None: _product(input, weight.shape[0], dtype),
     ),
     "quantized_decomposed::mixed_mm": (
         "Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points",
         _mixed_mm,
-        None,
+        lambda input, weight, *_: _product(input, weight.shape[1]),
     ),
     "llama::custom_sdpa": (
         f"Tensor query, Tensor key, Tensor value, SymInt start_pos, {_ATTENTION}",
