@@ -20,7 +20,6 @@ from rushlight.exir.planning.nodes import (
     update_all_tensors_lifetime,
 )
 from rushlight.exir.specs import TensorSpec
-from rushlight.partition import get_lowered_submodules
 from rushlight.schema.program import DeviceType, NonConstBufferDevice
 
 Algorithm = Callable[..., list[int]]
@@ -69,13 +68,13 @@ def apply_algo(
         )
     )
     inner = _apply_to_inner_graphs(algo, graph_module, alignment, graph_signature)
-    padding = _overread(graph_module)
     sizes, devices = [0], [_CPU]
     by_device = _by_device(specs, enable_non_cpu_memory_planning)
     for device, own in sorted(by_device.items(), key=lambda item: (item[0] != _CPU, item[0])):
         reserved: Any = inner if device == _CPU else []
         graph_module.input_mem_buffer_sizes = reserved
-        planned = algo(alignment, own, graph_module, graph_signature, padding)
+        # Room for what delegates read beyond the end is added to the arenas of the whole plan.
+        planned = algo(alignment, own, graph_module, graph_signature, 0)
         for spec in own:  # the algorithm counts this device's memories from 1
             if spec.mem_id is not None:
                 spec.mem_id += len(sizes) - 1
@@ -110,12 +109,6 @@ def _by_device(specs: list[TensorSpec], separate: bool) -> dict[_Device, list[Te
             code=Code.NOT_SUPPORTED,
         )
     return groups
-
-
-def _overread(graph_module: GraphModule) -> int:
-    """The bytes that delegates may read beyond the end of their tensors."""
-    modules = [module for _, module, _ in get_lowered_submodules(graph_module)]
-    return max((module.overread for module in modules), default=0)
 
 
 def _inner_graphs(graph_module: GraphModule) -> Iterator[tuple[Node, bool]]:
