@@ -133,6 +133,19 @@ def _things() -> dict[str, list[Thing]]:
     return things
 
 
+@cache
+def _methods() -> dict[str, list[Thing]]:
+    """The methods of the package's classes, by name."""
+    methods: dict[str, list[Thing]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in _tree(path).body:
+            members = node.body if isinstance(node, ast.ClassDef) else ()
+            for member in members:
+                if isinstance(member, ast.FunctionDef):
+                    methods.setdefault(member.name, []).append(_function(member))
+    return methods
+
+
 def _has(name: str, attribute: str) -> bool:
     """Whether a class has an attribute; True for a class that is not known in full."""
     things = _things().get(name)
@@ -171,7 +184,8 @@ def _wrong_keywords(code: str) -> list[str]:
         name = ast.unparse(call.func).split(".")[-1]
         if not _is_ours(call.func):
             continue
-        known = [thing.keywords for thing in _things().get(name, [])]
+        things = _methods() if _is_method(call.func) else _things()
+        known = [thing.keywords for thing in things.get(name, [])]
         for keyword in (k.arg for k in call.keywords if k.arg is not None):
             if known and all(k is not None and keyword not in k for k in known):
                 faults.append(f"{name}({keyword}=)")
@@ -179,10 +193,15 @@ def _wrong_keywords(code: str) -> list[str]:
 
 
 def _is_ours(function: ast.expr) -> bool:
-    """Whether a function is a plain name, or one of `rl` or `rushlight`; methods of objects are not
-    looked up."""
-    path = re.fullmatch(r"(\w+)(\.\w+)*", ast.unparse(function))
-    return isinstance(function, ast.Name) or (path is not None and path[1] in ("rl", "rushlight"))
+    """Whether a function is a plain name, or one of `rl` or `rushlight`, or a method of what such
+    a function returns; methods of other objects are not looked up."""
+    root = re.split(r"[.(]", ast.unparse(function))[0]
+    return isinstance(function, ast.Name) or root in ("rl", "rushlight")
+
+
+def _is_method(function: ast.expr) -> bool:
+    """Whether a function is one of what a call returns."""
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Call)
 
 
 @pytest.mark.parametrize("page", _pages("python"))
